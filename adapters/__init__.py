@@ -1,0 +1,1 @@
+"""One package or module per platform; each implements `gateway.adapter.Adapter`."""

@@ -1,0 +1,86 @@
+"""The adapter port: how a platform's messages come in and go out.
+
+An adapter reads its platform in `run` and hands what it read to `accept`, which returns only
+when it is durable; only then may the platform be told. What an adapter can do beyond sending is
+a separate Protocol, asked for with isinstance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
+
+from gateway.domain.chat import ChatAddress, Inbound, Outbound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What the platform limits, declared.
+
+    `text_units`: most text units of one message (None: no limit), counted in `unit`.
+    `ambiguous_retries`: how often a send whose answer was lost is repeated (None: until it works,
+    because the reader can tell repeats apart by their id). `pauses_when_full`: the adapter stops
+    reading while a lane is full, instead of having messages refused. `trusted`: everyone who can
+    reach it is the operator.
+    """
+
+    text_units: int | None = None
+    unit: Literal["codepoints", "utf16"] = "codepoints"
+    ambiguous_retries: int | None = 1
+    pauses_when_full: bool = False
+    trusted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """What became of one Inbound handed to `accept`."""
+
+    event_id: str
+    status: Literal["new", "duplicate", "full", "refused"]
+
+
+class Accept(Protocol):
+    """`await accept(batch)`: store what was read. Raises StoreUnavailable: then nothing was."""
+
+    async def __call__(self, batch: Sequence[Inbound]) -> Sequence[Accepted]: ...
+
+
+class Adapter(Protocol):
+    """One platform. `run` returns when the platform has nothing more to say (end of input)."""
+
+    name: str
+    limits: Limits
+
+    async def run(self, accept: Accept) -> None:
+        """Read the platform until it ends or the task is cancelled."""
+
+    async def send(self, outbound: Outbound) -> str:
+        """Show a message; returns the platform's id for it. Raises AdapterError."""
+
+    async def aclose(self) -> None:
+        """Let go of the platform. Idempotent."""
+
+
+@runtime_checkable
+class CanEdit(Protocol):
+    """Shows a reply while it is being written."""
+
+    async def edit(self, outbound: Outbound, platform_message_id: str) -> None:
+        """Replace the text of a message that was sent. Raises AdapterError."""
+
+
+@runtime_checkable
+class CanStream(Protocol):
+    """Shows deltas as they come without storing each: what was shown so far is given whole."""
+
+    async def show_partial(self, to: ChatAddress, outbound_id: str, text: str) -> None:
+        """`text` is the reply so far. Best effort: errors are the adapter's to swallow."""
+
+
+@runtime_checkable
+class CanType(Protocol):
+    """Shows that an answer is being made."""
+
+    async def typing(self, to: ChatAddress, active: bool) -> None:
+        """Best effort."""

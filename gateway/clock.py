@@ -1,0 +1,98 @@
+"""Time, ids and sleeping: the only module that may touch the real ones.
+
+Everything else is handed a `Clock` and an `Ids`, so that tests own time. Order never relies on
+wall time: the store's sequence numbers do that.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Protocol, Self
+
+
+class Deadline(Protocol):
+    """A running time limit; leaving its `async with` after it struck raises TimeoutError."""
+
+    def extend(self, seconds: float) -> None:
+        """Strike `seconds` from now instead."""
+
+
+class Clock(Protocol):
+    """Where time comes from. Seconds everywhere."""
+
+    def now(self) -> float:
+        """Wall time: seconds since the epoch (UTC). May jump."""
+
+    def monotonic(self) -> float:
+        """Time that never jumps; only differences mean something."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Return after `seconds`."""
+
+    def limit(self, seconds: float) -> AbstractAsyncContextManager[Deadline]:
+        """Cancel the enclosed block after `seconds` and raise TimeoutError from it."""
+
+
+class Ids(Protocol):
+    """Where identifiers come from."""
+
+    def new(self, kind: str) -> str:
+        """A fresh id such as `s_01jx…`: `kind`, then a part that sorts by creation time."""
+
+
+class _SystemDeadline:
+    """asyncio.timeout with relative extension."""
+
+    def __init__(self, seconds: float) -> None:
+        self._timeout = asyncio.timeout(seconds)
+
+    def extend(self, seconds: float) -> None:
+        self._timeout.reschedule(asyncio.get_running_loop().time() + seconds)
+
+    async def __aenter__(self) -> Self:
+        await self._timeout.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self._timeout.__aexit__(kind, error, trace)
+
+
+class SystemClock:
+    """The machine's own time."""
+
+    def now(self) -> float:
+        return time.time()
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    def limit(self, seconds: float) -> AbstractAsyncContextManager[Deadline]:
+        return _SystemDeadline(seconds)
+
+
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
+
+
+def _base32(number: int, width: int) -> str:
+    digits = []
+    for _ in range(width):
+        number, digit = divmod(number, 32)
+        digits.append(_ALPHABET[digit])
+    return "".join(reversed(digits))
+
+
+class SystemIds:
+    """Ids of 9 time characters (milliseconds) and 7 random ones (35 bits)."""
+
+    def new(self, kind: str) -> str:
+        milliseconds = time.time_ns() // 1_000_000
+        return f"{kind}_{_base32(milliseconds, 9)}{_base32(int.from_bytes(os.urandom(5), 'big'), 7)}"

@@ -1,0 +1,140 @@
+"""Who talks where: sources, keys, what comes in and what goes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import quote, unquote
+
+ChatType = Literal["direct", "group", "thread"]
+InboundKind = Literal["message", "steer", "expiry"]
+OutboundKind = Literal["reply", "notice", "command", "error"]
+OutboundState = Literal["streaming", "pending", "sending", "sent", "refused"]
+Sharing = Literal["shared", "per_user"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatAddress:
+    """Where an Outbound goes. All parts are opaque outside their adapter."""
+
+    platform: str
+    chat: str
+    thread: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where an Inbound came from, and from whom."""
+
+    platform: str
+    chat: str
+    chat_type: ChatType
+    user: str
+    thread: str | None = None
+    user_name: str = ""
+
+    @property
+    def address(self) -> ChatAddress:
+        """Where an answer goes."""
+        return ChatAddress(platform=self.platform, chat=self.chat, thread=self.thread)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionKey:
+    """Whose conversation this is. `user` is None in a conversation that its participants share.
+
+    Its text form names and escapes every part, so that no two keys are ever written alike.
+    """
+
+    platform: str
+    chat: str
+    thread: str | None = None
+    user: str | None = None
+
+    def __str__(self) -> str:
+        parts = [("chat", self.chat), ("thread", self.thread), ("user", self.user)]
+        named = [f"{name}={quote(value, safe='')}" for name, value in parts if value is not None]
+        return "/".join([quote(self.platform, safe=""), *named])
+
+    @classmethod
+    def parse(cls, text: str) -> SessionKey:
+        """The inverse of `str(key)`. Raises ValueError on anything else."""
+        platform, *named = text.split("/")
+        parts: dict[str, str] = {}
+        for part in named:
+            name, separator, value = part.partition("=")
+            if not separator or name not in ("chat", "thread", "user") or name in parts:
+                raise ValueError(f"not a session key: {text!r}")
+            parts[name] = unquote(value)
+        if not platform or "chat" not in parts:
+            raise ValueError(f"not a session key: {text!r}")
+        return cls(
+            platform=unquote(platform),
+            chat=parts["chat"],
+            thread=parts.get("thread"),
+            user=parts.get("user"),
+        )
+
+
+def session_key(source: Source, *, groups: Sharing, threads: Sharing) -> SessionKey:
+    """The key a source talks under: a direct chat is its chat, a group is split by user or not."""
+    if source.chat_type == "direct":
+        user = None
+    else:
+        sharing = threads if source.chat_type == "thread" else groups
+        user = source.user if sharing == "per_user" else None
+    return SessionKey(platform=source.platform, chat=source.chat, thread=source.thread, user=user)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A file that came with a message; `ref` is how its adapter fetches it."""
+
+    kind: Literal["image", "voice", "document"]
+    ref: str
+    name: str = ""
+    mime: str = ""
+    size: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inbound:
+    """One thing a lane must deal with, normalised.
+
+    `event_id` is stable: the same event received twice has the same one, and (platform, event_id)
+    is accepted once. `kind` is `message` for what a person sent, `steer` for text meant for the
+    running turn (a message of its own if none runs), and `expiry` for the gateway's own request
+    to end the session whose id is `text`.
+    """
+
+    event_id: str
+    source: Source
+    text: str
+    kind: InboundKind = "message"
+    attachments: tuple[Attachment, ...] = ()
+    reply_to: str | None = None
+    sent_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outbound:
+    """One message to be shown to people, and how far its delivery got.
+
+    `id` is fixed before the first attempt and never changes; `to` and `key` say where it belongs,
+    and a difference between them aborts the send. `answers` is the event_id it responds to.
+    """
+
+    id: str
+    key: SessionKey
+    to: ChatAddress
+    kind: OutboundKind
+    text: str
+    session_id: str | None = None
+    answers: str | None = None
+    state: OutboundState = "pending"
+    platform_message_id: str | None = None
+    attempts: int = 0  # sends begun, whatever became of them
+    ambiguous: int = 0  # sends begun whose outcome is unknown
+    due_at: float = 0.0  # not before this time (seconds since the epoch)
+    created_at: float = 0.0
+    error: str | None = None  # why it was refused

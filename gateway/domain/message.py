@@ -1,0 +1,132 @@
+"""`Message`: one OpenAI-format entry of a transcript, as a plain dict.
+
+Engines, providers and stores all speak this dict. What the host must remember about one sits
+under the single reserved key `HOST` and never reaches a provider: `wire` strips it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, NotRequired, TypedDict
+
+HOST: Final = "_legato"
+
+Role = Literal["system", "user", "assistant", "tool"]
+
+
+class HostNote(TypedDict, total=False):
+    """What the host remembers about a message; absent keys mean "unknown"."""
+
+    id: str  # row id in the store; absent on a message that is not stored yet
+    tokens: int  # counted once, when the message was stored
+    at: float  # seconds since the epoch
+    summary: bool  # written by a compaction
+    fallback: bool  # a summary made without a model
+    merged: bool  # a summary merged in front of a real message's text
+    derived_from: list[str]  # row ids of the messages this one was rewritten from
+    speaker: str  # who said it, in shared sessions
+    identifiers: list[str]  # found once, when the message was stored
+
+
+class FunctionCall(TypedDict):
+    """The function half of a tool call; `arguments` is JSON text."""
+
+    name: str
+    arguments: str
+
+
+class ToolCall(TypedDict):
+    """One tool call of an assistant message."""
+
+    id: str
+    type: Literal["function"]
+    function: FunctionCall
+
+
+class Message(TypedDict):
+    """One OpenAI-format entry. `content` is text, a list of parts, or None beside tool calls."""
+
+    role: Role
+    content: NotRequired[str | list[dict[str, Any]] | None]
+    name: NotRequired[str]
+    tool_calls: NotRequired[list[ToolCall]]
+    tool_call_id: NotRequired[str]
+    reasoning_content: NotRequired[str]
+    _legato: NotRequired[HostNote]
+
+
+def user(text: str, **note: Any) -> Message:
+    """A user message with an optional host note."""
+    return _with_note({"role": "user", "content": text}, note)
+
+
+def assistant(text: str | None, tool_calls: Sequence[ToolCall] = (), **note: Any) -> Message:
+    """An assistant message; `tool_calls` is left out when empty."""
+    message: Message = {"role": "assistant", "content": text}
+    if tool_calls:
+        message["tool_calls"] = list(tool_calls)
+    return _with_note(message, note)
+
+
+def tool_result(call_id: str, text: str, **note: Any) -> Message:
+    """The result of one tool call."""
+    return _with_note({"role": "tool", "tool_call_id": call_id, "content": text}, note)
+
+
+def _with_note(message: Message, note: Mapping[str, Any]) -> Message:
+    if note:
+        message["_legato"] = HostNote(**note)  # type: ignore[typeddict-item]
+    return message
+
+
+def note_of(message: Mapping[str, Any]) -> HostNote:
+    """The host's note on a message; an empty one if there is none or it is malformed."""
+    note = message.get(HOST)
+    return note if isinstance(note, dict) else {}  # type: ignore[return-value]
+
+
+def noted(message: Message, **changes: Any) -> Message:
+    """A copy of `message` whose host note also holds `changes`; the input is not touched."""
+    copy: dict[str, Any] = {**message, HOST: {**note_of(message), **changes}}
+    return copy  # type: ignore[return-value]
+
+
+def wire(message: Mapping[str, Any]) -> dict[str, Any]:
+    """The message as a provider may see it: every key but the host's."""
+    return {key: value for key, value in message.items() if key != HOST}
+
+
+def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two messages say the same to a model, whatever the host noted on them."""
+    return wire(one) == wire(other)
+
+
+def text_of(message: Mapping[str, Any]) -> str:
+    """All the text of a message's content; "" for none and for shapes that hold no text."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(_part_texts(content))
+    if content is None:
+        return ""
+    return str(content)
+
+
+def _part_texts(parts: Iterable[Any]) -> Iterable[str]:
+    for part in parts:
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, Mapping) and isinstance(part.get("text"), str):
+            yield part["text"]
+
+
+def is_summary(message: Mapping[str, Any]) -> bool:
+    """Whether a compaction wrote this message."""
+    return bool(note_of(message).get("summary"))
+
+
+def is_request(message: Mapping[str, Any]) -> bool:
+    """Whether this is something a person said: a user message that is not (only) a summary."""
+    note = note_of(message)
+    return message.get("role") == "user" and (not note.get("summary") or bool(note.get("merged")))

@@ -1,0 +1,101 @@
+"""Sessions: one stretch of conversation under a key, and how they follow one another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gateway.domain.chat import ChatType, SessionKey
+from gateway.domain.usage import CanonicalUsage
+
+EndReason = Literal["compression", "reset", "expired", "switched", "undone"]
+HookState = Literal["none", "pending", "done"]
+TodoStatus = Literal["open", "done"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Todo:
+    """One item of a session's to-do list."""
+
+    text: str
+    status: TodoStatus = "open"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One stretch of conversation. `ended_at` None means it is its key's present one.
+
+    `epoch` rises with every change other than appending; a write that carries an older one fails.
+    `hook` says whether `on_session_end` is still owed (`pending`): a compaction owes none.
+    """
+
+    id: str
+    key: SessionKey
+    chat_type: ChatType
+    parent_id: str | None
+    started_at: float
+    model: str
+    system_prompt: str
+    epoch: int = 1
+    ended_at: float | None = None
+    end_reason: EndReason | None = None
+    continuation_id: str | None = None
+    hook: HookState = "none"
+    title: str | None = None
+    usage: CanonicalUsage = field(default_factory=CanonicalUsage)
+    cost_usd: float = 0.0
+    last_prompt_tokens: int = 0  # as the provider last reported; 0: no report in this session
+    reported_messages: int = 0  # how many transcript messages that report covered
+    transcript_tokens: int = 0  # running total of the stored counts
+    message_count: int = 0
+    compaction_count: int = 0  # along the lineage
+    engine_state: Mapping[str, Any] = field(default_factory=dict)
+    todos: tuple[Todo, ...] = ()
+    last_active_at: float = 0.0
+    expires_at: float | None = None
+    announced: tuple[str, ...] = ()  # notices that are said once, e.g. pressure tiers
+
+    @property
+    def ref(self) -> SessionRef:
+        """What a write must carry."""
+        return SessionRef(id=self.id, epoch=self.epoch)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRef:
+    """A session as its writer last saw it."""
+
+    id: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compaction:
+    """One run that made a continuation, as it is kept for inspection."""
+
+    at: float
+    parent_id: str
+    child_id: str
+    trigger: Literal["threshold", "preflight", "hygiene", "overflow", "manual", "emergency"]
+    messages_before: int
+    messages_after: int
+    tokens_before: int
+    tokens_after: int
+    focus: str | None = None
+    fallback: bool = False
+    error: str | None = None
+
+
+def is_continuation(parent: Session, child: Session) -> bool:
+    """Whether `child` goes on where a compaction of `parent` left off.
+
+    A branch or a delegate can have a parent too, but its parent did not end by compression, or
+    did so only after the child had started.
+    """
+    return (
+        child.parent_id == parent.id
+        and parent.end_reason == "compression"
+        and parent.ended_at is not None
+        and child.started_at >= parent.ended_at
+    )

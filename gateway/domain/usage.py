@@ -1,0 +1,79 @@
+"""What a model call used and what it cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Purpose = Literal["turn", "compression", "memory", "title"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CanonicalUsage:
+    """Token buckets of one call, the same for every API; none overlaps another."""
+
+    input_tokens: int = 0  # prompt tokens that were neither read from nor written to a cache
+    output_tokens: int = 0  # includes reasoning
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0  # a part of output_tokens
+
+    @property
+    def prompt_tokens(self) -> int:
+        """All that filled the window on the way in: cached tokens are cheap but not absent."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+    @property
+    def completion_tokens(self) -> int:
+        """The name engines know `output_tokens` by."""
+        return self.output_tokens
+
+    @property
+    def total_tokens(self) -> int:
+        """Prompt and output together."""
+        return self.prompt_tokens + self.output_tokens
+
+    def __add__(self, other: CanonicalUsage) -> CanonicalUsage:
+        return CanonicalUsage(
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            cache_read_tokens=self.cache_read_tokens + other.cache_read_tokens,
+            cache_write_tokens=self.cache_write_tokens + other.cache_write_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+        )
+
+    def as_dict(self) -> dict[str, int]:
+        """What engines receive: the three totals and every bucket."""
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "total_tokens": self.total_tokens,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "cache_read_tokens": self.cache_read_tokens,
+            "cache_write_tokens": self.cache_write_tokens,
+            "reasoning_tokens": self.reasoning_tokens,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LedgerEntry:
+    """One model call of any purpose, as the ledger keeps it."""
+
+    at: float
+    purpose: Purpose
+    provider: str
+    model: str
+    usage: CanonicalUsage
+    cost_usd: float | None  # None: no price is known for the model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageTotal:
+    """Ledger entries added up under one label (a model, a purpose, a platform, a session)."""
+
+    label: str
+    calls: int
+    usage: CanonicalUsage
+    cost_usd: float  # of the calls whose price is known
+    unpriced_calls: int

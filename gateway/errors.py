@@ -1,0 +1,163 @@
+"""Every error that crosses a room's wall, and nothing else.
+
+Foreign exceptions are mapped to these once, at the edge where they appear. The text of an
+error is one sentence that says what happened and what to do next; a `UserError`'s text is
+shown to the person verbatim.
+
+GatewayError
+├── ConfigError                 the configuration cannot be used; `problems` lists every reason
+├── UserError                   the person asked for something that cannot be done
+├── StoreError
+│   ├── SessionNotFound
+│   ├── SessionConflict         a write carried a stale epoch or fence; nothing was written
+│   ├── StoreLocked             another gateway process owns the store
+│   └── StoreUnavailable        disk full, unwritable, corrupt, unreachable
+├── ToolError                   shown to the model as the tool's result
+│   └── ToolDenied
+├── AdapterError
+│   ├── Disconnected            the request never left: retrying is free
+│   ├── Ambiguous               the request left, its answer was lost
+│   ├── RateLimited             not before `retry_after` seconds have passed
+│   └── DeliveryRefused         the platform will never take this message
+├── ProviderError
+│   ├── ProviderUnavailable     network, 5xx, time-out, garbage: may work later
+│   ├── ProviderRateLimited     not before `retry_after` seconds have passed
+│   ├── ProviderRejected        the request or the key is wrong: retrying is pointless
+│   │   └── QuotaExceeded       payment or quota
+│   ├── ContextOverflow         the prompt is too long; `limit` is the window if stated
+│   └── OutputCapTooLarge       input fits, input + output does not; `available` if stated
+└── CompressionFailed           a compaction could not be made; the transcript is untouched
+    └── SummaryRefused          the summariser's answer cannot be used
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class GatewayError(Exception):
+    """Root of the tree; catching it means "anything Legato itself reports"."""
+
+
+class ConfigError(GatewayError):
+    """The configuration cannot be used. `problems` holds one line per problem found."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class UserError(GatewayError):
+    """What the person asked for cannot be done; the text is shown to them verbatim."""
+
+
+class StoreError(GatewayError):
+    """The store could not do what was asked."""
+
+
+class SessionNotFound(StoreError):
+    """No session has this id."""
+
+
+class SessionConflict(StoreError):
+    """The write carried a stale epoch or fence, so nothing was written."""
+
+
+class StoreLocked(StoreError):
+    """Another gateway process owns this store."""
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be read or written now: disk full, unwritable, corrupt or unreachable."""
+
+
+class ToolError(GatewayError):
+    """A tool could not do its work; the text is the result the model sees."""
+
+
+class ToolDenied(ToolError):
+    """The person or a policy refused the tool call."""
+
+
+class AdapterError(GatewayError):
+    """A platform call failed."""
+
+
+class Disconnected(AdapterError):
+    """The request never left this machine, so it may be retried freely."""
+
+
+class Ambiguous(AdapterError):
+    """The request left but its answer was lost: it may or may not have been carried out."""
+
+
+class RateLimited(AdapterError):
+    """The platform asks for silence in this chat for `retry_after` seconds."""
+
+    def __init__(self, text: str, *, retry_after: float) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after
+
+
+class DeliveryRefused(AdapterError):
+    """The platform will never accept this message as it stands."""
+
+
+class ProviderError(GatewayError):
+    """A model call failed."""
+
+
+class ProviderUnavailable(ProviderError):
+    """The provider could not be reached or answered garbage; it may work later.
+
+    `malformed` is true where an answer came but could not be understood.
+    """
+
+    def __init__(self, text: str, *, malformed: bool = False, timed_out: bool = False) -> None:
+        super().__init__(text)
+        self.malformed = malformed
+        self.timed_out = timed_out
+
+
+class ProviderRateLimited(ProviderError):
+    """The provider asks to wait `retry_after` seconds (None: it did not say how long)."""
+
+    def __init__(self, text: str, *, retry_after: float | None = None) -> None:
+        super().__init__(text)
+        self.retry_after = retry_after
+
+
+class ProviderRejected(ProviderError):
+    """The provider refused the request itself (bad request, bad key, unknown model)."""
+
+    def __init__(self, text: str, *, status: int | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class QuotaExceeded(ProviderRejected):
+    """The account has no credit or quota left."""
+
+
+class ContextOverflow(ProviderError):
+    """The prompt is longer than the model's window; `limit` is that window in tokens if stated."""
+
+    def __init__(self, text: str, *, limit: int | None = None) -> None:
+        super().__init__(text)
+        self.limit = limit
+
+
+class OutputCapTooLarge(ProviderError):
+    """Input fits but input + max_tokens does not; `available` is the room for output if stated."""
+
+    def __init__(self, text: str, *, available: int | None = None) -> None:
+        super().__init__(text)
+        self.available = available
+
+
+class CompressionFailed(GatewayError):
+    """A compaction could not be made; the transcript is as it was."""
+
+
+class SummaryRefused(CompressionFailed):
+    """The summariser answered, but not with a usable summary (empty, truncated, too long)."""

@@ -1,0 +1,1 @@
+"""Models behind one port (`base`), one module per API."""

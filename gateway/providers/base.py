@@ -1,0 +1,94 @@
+"""The provider port: one request to a model, answered as a stream of events.
+
+A provider is stateless and shared by all sessions. It maps every failure of its transport to
+`ProviderError`'s tree and never retries on its own: `providers.retry` does, in one place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from gateway.domain.message import Message, ToolCall
+from gateway.domain.usage import CanonicalUsage
+
+StopReason = Literal["stop", "tool_calls", "length", "refused"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSpec:
+    """A model that can be called, with everything the host must know about it."""
+
+    provider: str  # a name of SPEC 18: openai, offline, …
+    name: str
+    base_url: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    context_length: int = 128_000  # tokens
+    max_output_tokens: int | None = None
+    cache_ttl: str = "5m"
+
+    @property
+    def reserved_output(self) -> int:
+        """Tokens of the window kept free for the answer (SPEC 5)."""
+        return self.max_output_tokens or min(8_192, self.context_length // 10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """One call. `messages` start with the system message; host notes are stripped by the codec.
+
+    `tools` are OpenAI function schemas: {"type": "function", "function": {name, description,
+    parameters}}. `max_tokens` caps the output; None leaves it to the provider.
+    """
+
+    messages: Sequence[Message]
+    tools: Sequence[Mapping[str, Any]] = ()
+    max_tokens: int | None = None
+    tool_choice: Literal["auto", "none"] = "auto"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta:
+    """Text as it is written."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasoningDelta:
+    """Thinking as it is written; never shown as the reply."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """The end of a call: everything that was said, in full. Always the last event.
+
+    `usage` is None when the provider reported none.
+    """
+
+    text: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    reasoning: str = ""
+    stop: StopReason = "stop"
+    usage: CanonicalUsage | None = None
+
+
+ModelEvent = TextDelta | ReasoningDelta | Completed
+
+
+class Provider(Protocol):
+    """One API at one address."""
+
+    name: str
+
+    def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Call the model. Yields deltas, then exactly one `Completed`. Raises ProviderError.
+
+        Closing the iterator early ends the call at the provider.
+        """
+
+    async def aclose(self) -> None:
+        """Close connections."""

@@ -1,0 +1,1 @@
+"""What outlives the process: one port (`base`), one package per backend."""

@@ -1,0 +1,412 @@
+"""The store port: the atomic steps of the domain, never generic CRUD.
+
+Rules every implementation keeps, and the contract suite proves:
+
+1. Each writing method is one transaction: all of it is durable when it returns, or none of it.
+2. Messages are immutable and append-only; a transcript is an ordered list of references to them.
+3. A write in a lane carries its `Lease`; a stale fence raises SessionConflict, nothing is written.
+   A write to a session also carries its `SessionRef`; a stale epoch raises SessionConflict.
+4. One claim per lane at a time, items in arrival order; one claimed Outbound per chat at a time,
+   in emission order.
+5. Everything a writing method touches belongs to one (platform, chat), except the ledger, the
+   search index and lists over all sessions, which may lag. Nothing needs a join.
+6. No step costs more because more sessions exist or a transcript is longer.
+
+Foreign failures (disk full, connection lost) become StoreUnavailable.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey
+from gateway.domain.message import Message
+from gateway.domain.session import Compaction, EndReason, Session, SessionRef, Todo
+from gateway.domain.usage import CanonicalUsage, LedgerEntry, UsageTotal
+
+Acceptance = Literal["new", "duplicate", "full"]
+ItemOutcome = Literal["answered", "stopped", "failed", "dead", "absorbed", "refused"]
+SignalKind = Literal["stop", "interrupt"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lease:
+    """The right to run one key's lane; `fence` rises with every claim of it."""
+
+    key: SessionKey
+    worker: str
+    fence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """An Inbound on its way into the store. A `bypass` one does not wait in its lane."""
+
+    inbound: Inbound
+    key: SessionKey
+    at: float
+    bypass: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxItem:
+    """An accepted Inbound. `id` is its place in the order of acceptance within its key."""
+
+    id: str
+    key: SessionKey
+    inbound: Inbound
+    accepted_at: float
+    attempts: int  # times it was claimed, this one included
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """A lane this worker now runs, and the item at its head."""
+
+    lease: Lease
+    item: InboxItem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What became of one Arrival. `item` is set for a new bypass one, which the caller runs."""
+
+    event_id: str
+    status: Acceptance
+    waiting: int = 0  # items of its lane ahead of it
+    item: InboxItem | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolIntent:
+    """A tool call about to run whose effects must not be repeated blindly."""
+
+    call_id: str
+    tool: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnJournal:
+    """How far an earlier attempt at an item got, for the one that resumes it.
+
+    The transcript already holds the messages of `steps` recorded steps, the person's own first.
+    `intents` are tool calls that had begun when the process died: their outcome is unknown.
+    `reply` is the outbox row opened for streaming, if any.
+    """
+
+    session_id: str
+    steps: int = 0
+    intents: tuple[ToolIntent, ...] = ()
+    reply: Outbound | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch:
+    """What an append may change on the session row; None leaves a field as it is."""
+
+    at: float
+    usage: CanonicalUsage | None = None  # added
+    cost_usd: float = 0.0  # added
+    last_prompt_tokens: int | None = None
+    reported_messages: int | None = None
+    engine_state: Mapping[str, Any] | None = None
+    todos: tuple[Todo, ...] | None = None
+    expires_at: float | None = None
+    announced: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """What a step (or a turn's end) adds: messages in order, calls made, changes of the session.
+
+    `absorbed` are ids of queued items whose text is among the messages: they end with this turn.
+    """
+
+    messages: Sequence[Message]
+    patch: Patch
+    ledger: Sequence[LedgerEntry] = ()
+    absorbed: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEnd:
+    """What `finish_turn` returns. `next` is the lane's next item, already claimed under the same
+    lease; None means the lane was released. `outbound` are the rows this worker must now send."""
+
+    messages: tuple[Message, ...]
+    next: InboxItem | None
+    outbound: tuple[Outbound, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """What `mark_*` returns: the chat's next row, already claimed for sending, if there is one."""
+
+    next: Outbound | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """A session to be opened. `transcript` holds stored messages (with a host `id`: shared by
+    reference) and new ones (without: stored)."""
+
+    session: Session
+    transcript: Sequence[Message] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """One message that a search found."""
+
+    session_id: str
+    message: Message
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStatus:
+    """Figures for `/status` and `legato check`."""
+
+    waiting: int  # accepted, not yet ended
+    unsent: int  # outbound rows not yet in a final state
+    dead: int
+    sessions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """A session's ordered messages, each with its host note (`id`, `tokens`, …)."""
+
+    session_id: str
+    messages: tuple[Message, ...] = field(default=())
+
+
+class Store(ABC):
+    """The port. `open` before use, `aclose` after; every method may raise StoreUnavailable."""
+
+    # -- lifetime ---------------------------------------------------------------------------
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Take ownership and migrate. Raises StoreLocked or StoreUnavailable."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Finish pending writes and release ownership. Idempotent."""
+
+    # -- receiving --------------------------------------------------------------------------
+
+    @abstractmethod
+    async def accept(self, arrivals: Sequence[Arrival], *, cap: int) -> list[Receipt]:
+        """Store each Inbound once by (platform, event_id) and schedule its lane.
+
+        A known event is a `duplicate`. One whose lane already holds `cap` items is `full` and is
+        not stored. Receipts come in the order of the arrivals.
+        """
+
+    @abstractmethod
+    async def refuse(self, arrival: Arrival, notice: Outbound) -> tuple[Outbound, ...]:
+        """Record an Inbound as refused together with the sentence that says so; a duplicate is a
+        no-op. Returns the rows to send now."""
+
+    # -- lanes ------------------------------------------------------------------------------
+
+    @abstractmethod
+    async def claim_next(self, worker: str) -> Claim:
+        """Wait for a lane with work that nobody runs, and claim it with a fresh fence.
+
+        The attempt is counted durably before this returns. Safe to cancel: a cancelled wait
+        claims nothing. Items left by an earlier process come back in their order.
+        """
+
+    @abstractmethod
+    async def claim_bypassed(self, worker: str) -> list[InboxItem]:
+        """Bypass items that an earlier process accepted and did not end; once, after open."""
+
+    @abstractmethod
+    async def release(self, lease: Lease) -> None:
+        """Give a lane back with its head unfinished (shutdown); the attempt does not count."""
+
+    @abstractmethod
+    async def waiting(self, key: SessionKey, limit: int) -> list[InboxItem]:
+        """The key's queued items behind the running one, oldest first."""
+
+    # -- one turn ---------------------------------------------------------------------------
+
+    @abstractmethod
+    async def journal(self, item: InboxItem) -> TurnJournal | None:
+        """How far an earlier attempt got; None if it recorded nothing."""
+
+    @abstractmethod
+    async def open_reply(self, lease: Lease, item: InboxItem, reply: Outbound) -> Outbound:
+        """Store a reply that starts to stream, in state `streaming`: nothing else is claimed for
+        its chat until the turn's end gives it its text."""
+
+    @abstractmethod
+    async def note_streamed(self, outbound_id: str, platform_message_id: str) -> None:
+        """Remember the platform's id of a streaming reply's message."""
+
+    @abstractmethod
+    async def begin_tools(
+        self, lease: Lease, ref: SessionRef, item: InboxItem, record: StepRecord, intents: Sequence[ToolIntent]
+    ) -> tuple[Message, ...]:
+        """Append the step so far (its tool calls last) and the intents, before any effect.
+        Returns the messages as stored, with their ids."""
+
+    @abstractmethod
+    async def record_step(
+        self, lease: Lease, ref: SessionRef, item: InboxItem, record: StepRecord
+    ) -> tuple[Message, ...]:
+        """Append what a step added, count the step and clear its intents."""
+
+    @abstractmethod
+    async def finish_turn(
+        self,
+        lease: Lease,
+        ref: SessionRef | None,
+        item: InboxItem,
+        record: StepRecord | None,
+        outcome: ItemOutcome,
+        outbound: Sequence[Outbound],
+    ) -> TurnEnd:
+        """End an item: messages, usage, inbox row, signals and outbox rows in one transaction.
+
+        An Outbound whose id names the streaming reply gives that row its final text. `ref` and
+        `record` are None for an item that touched no session (a command, a refusal).
+        """
+
+    @abstractmethod
+    async def finish_bypassed(self, item: InboxItem, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
+        """End a bypass item with its answer. Returns the rows to send now."""
+
+    # -- signals ----------------------------------------------------------------------------
+
+    @abstractmethod
+    async def signal(self, key: SessionKey, kind: SignalKind, at: float) -> bool:
+        """Leave a signal for the item that runs in the key's lane (or is about to be resumed).
+        False, and nothing is stored, if there is none."""
+
+    @abstractmethod
+    async def signals(self, item: InboxItem) -> tuple[SignalKind, ...]:
+        """Signals left for this item; they stay until it ends."""
+
+    @abstractmethod
+    def on_signal(self, listener: Callable[[SessionKey, SignalKind], None]) -> None:
+        """Call `listener` on the event loop whenever a signal is left, in every process."""
+
+    # -- sessions ---------------------------------------------------------------------------
+
+    @abstractmethod
+    async def tip(self, key: SessionKey) -> Session | None:
+        """The key's present session."""
+
+    @abstractmethod
+    async def session(self, session_id: str) -> Session:
+        """Raises SessionNotFound."""
+
+    @abstractmethod
+    async def transcript(self, session: Session) -> Transcript:
+        """The session's messages in order."""
+
+    @abstractmethod
+    async def open_session(self, lease: Lease, opening: Opening) -> Session:
+        """Open a session under a key that has none open. Raises SessionConflict if it has one."""
+
+    @abstractmethod
+    async def end_session(
+        self, lease: Lease, ref: SessionRef, reason: EndReason, at: float, opening: Opening | None
+    ) -> Session | None:
+        """End a session at a real end: its hook becomes `pending`, the key's tip moves to what
+        `opening` opens (None: the key has no session until the next message)."""
+
+    @abstractmethod
+    async def continue_session(
+        self, lease: Lease, ref: SessionRef, opening: Opening, snapshot_length: int, compaction: Compaction
+    ) -> Session:
+        """Compaction: end the parent (`compression`), open the child, move the tip; messages of
+        the parent after `snapshot_length` are appended to the child as they are."""
+
+    @abstractmethod
+    async def update_session(self, lease: Lease, ref: SessionRef, **changes: Any) -> Session:
+        """Change `title`, `model`, `system_prompt`, `engine_state`, `announced` or `expires_at`;
+        bumps the epoch when `model` or `system_prompt` change. Returns the session as it now is."""
+
+    @abstractmethod
+    async def pending_hooks(self, limit: int) -> list[Session]:
+        """Ended sessions whose `on_session_end` is still owed, oldest first."""
+
+    @abstractmethod
+    async def hook_done(self, session_id: str) -> None:
+        """`on_session_end` returned for this session."""
+
+    @abstractmethod
+    async def claim_due_sessions(self, now: float, limit: int) -> list[Session]:
+        """Open sessions whose `expires_at` has passed, earliest first."""
+
+    # -- delivery ---------------------------------------------------------------------------
+
+    @abstractmethod
+    async def emit(self, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
+        """Store messages that belong to no turn's end. Returns the rows to send now."""
+
+    @abstractmethod
+    async def claim_outbound(self, now: float, limit: int) -> list[Outbound]:
+        """Claim each chat's earliest unfinished row that is due; for rows in state `sending` that
+        no living worker owns, the earlier attempt counts as ambiguous."""
+
+    @abstractmethod
+    async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Sent:
+        """The platform showed it."""
+
+    @abstractmethod
+    async def mark_retry(self, outbound_id: str, due_at: float, *, ambiguous: bool) -> None:
+        """This attempt failed; try again from `due_at`. The chat's later rows wait for it."""
+
+    @abstractmethod
+    async def mark_refused(self, outbound_id: str, reason: str, instead: Outbound | None = None) -> Sent:
+        """The platform will never show it; `instead` (a visible error) takes its place."""
+
+    @abstractmethod
+    async def next_due(self) -> float | None:
+        """When the earliest row that waits for a retry is due; None: none waits."""
+
+    # -- reading for people -----------------------------------------------------------------
+
+    @abstractmethod
+    async def sessions(self, key: SessionKey | None, limit: int, offset: int = 0) -> list[Session]:
+        """Sessions of a key (None: of all), newest first."""
+
+    @abstractmethod
+    async def lineage(self, session_id: str) -> list[Session]:
+        """Root to tip of the chain of continuations that `session_id` belongs to, guarded against
+        cycles. Raises SessionNotFound."""
+
+    @abstractmethod
+    async def compactions(self, session_id: str) -> list[Compaction]:
+        """The compactions that ended or opened this session, oldest first."""
+
+    @abstractmethod
+    async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Found]:
+        """Original messages (no summaries, no stubs) holding all the words, newest first; CJK text
+        is found by any two adjacent characters. `key` None searches everybody's."""
+
+    @abstractmethod
+    async def usage(
+        self,
+        since: float,
+        by: Literal["model", "purpose", "platform", "session"],
+        session_id: str | None = None,
+        key: SessionKey | None = None,
+    ) -> list[UsageTotal]:
+        """Ledger totals from `since` on, most expensive first, optionally of one session or key."""
+
+    @abstractmethod
+    async def status(self) -> StoreStatus:
+        """Counts over everything; may take a scan."""
+
+    @abstractmethod
+    async def outbox(self, address: ChatAddress | None, limit: int) -> list[Outbound]:
+        """Outbound rows, newest first."""

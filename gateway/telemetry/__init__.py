@@ -1,0 +1,1 @@
+"""Logs and named points: how the running gateway tells what it does."""

@@ -1,0 +1,1 @@
+"""What the model can do besides talking: one file per tool."""
