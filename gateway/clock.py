@@ -59,8 +59,8 @@ class _SystemDeadline:
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return await self._timeout.__aexit__(kind, error, trace)
+    ) -> None:
+        await self._timeout.__aexit__(kind, error, trace)
 
 
 class SystemClock:
