@@ -1,0 +1,81 @@
+# Every chore of the project. The first target that needs it makes .venv and installs exactly what
+# requirements-dev.lock pins, each file checked by its hash; after that a stamp keeps runs quick.
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PIP   := $(BIN)/python -m pip --disable-pip-version-check
+CODE  := gateway adapters tests
+
+# A version manager may leave commands that exist but refuse to run, so each candidate is tried.
+# ensurepip is asked for as well: Debian and Ubuntu ship a Python without it.
+PYTHONS   := python3.13 python3.12 python3.11 python3
+USABLE    := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+PRESENT   := import sys; sys.exit(sys.version_info < (3, 11))
+find_usable  = for p in $(PYTHONS); do "$$p" -c '$(USABLE)' 2>/dev/null && { command -v "$$p"; break; }; done
+find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { echo "$$p"; break; }; done
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check lint format bench chaos lock python clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(STAMP) ## talk to Legato in this terminal; needs no key
+	@$(BIN)/legato chat
+
+test: $(STAMP) ## run the tests
+	$(BIN)/python -m pytest
+
+check: lint test ## everything a commit must pass
+
+lint: $(STAMP) ## format, style, types, import contracts
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP) ## put the code into shape
+	$(BIN)/ruff format $(CODE)
+	$(BIN)/ruff check --fix $(CODE)
+
+bench: $(STAMP) ## measure, and print the figures
+	$(BIN)/python -m tests.bench
+
+chaos: $(STAMP) ## kill the program at every point of a message's life and look at what is left
+	$(BIN)/python -m tests.chaos.run --runs 200
+
+# uv is used only here, because it can resolve for all platforms and Pythons at once; it lives in a
+# folder of its own and no other target needs it. UPGRADE=--upgrade takes newer versions.
+LOCKING := build/lock/bin/uv pip compile --universal --python-version 3.11 --generate-hashes \
+	--no-annotate --no-emit-index-url --custom-compile-command 'make lock' --quiet $(UPGRADE)
+
+lock: $(STAMP) ## renew the lock files after a change of pyproject.toml
+	$(BIN)/python -m venv build/lock
+	build/lock/bin/python -m pip --disable-pip-version-check install --quiet uv
+	$(LOCKING) pyproject.toml --output-file requirements.lock
+	$(LOCKING) pyproject.toml --extra dev --constraint requirements.lock --output-file requirements-dev.lock
+
+python: ## say which Python would be used
+	@found=$$($(find_usable)); \
+	if [ -n "$$found" ]; then echo "$$found"; exit 0; fi; \
+	half=$$($(find_present)); \
+	if [ -n "$$half" ]; then \
+		version=$$("$$half" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+		echo "Python $$version is here without its venv module: install the package python$$version-venv (on Debian or Ubuntu: apt-get install python$$version-venv), then run make again." >&2; \
+	else \
+		echo "Legato needs Python 3.11 or newer and none was found: install the packages python3 and python3-venv (3.11 or newer), then run make again." >&2; \
+	fi; exit 1
+
+$(STAMP): requirements-dev.lock pyproject.toml
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
+		python=$$($(MAKE) --silent --no-print-directory python) && \
+		echo "Making $(VENV) with $$python" && \
+		"$$python" -m venv --clear $(VENV); }
+	@echo "Installing what requirements-dev.lock pins"
+	@$(PIP) install --quiet --require-hashes -r requirements-dev.lock
+	@$(PIP) install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+
+clean: ## remove .venv and everything else that was made
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage
