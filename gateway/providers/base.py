@@ -92,3 +92,13 @@ class Provider(Protocol):
 
     async def aclose(self) -> None:
         """Close connections."""
+
+
+class Prices(Protocol):
+    """What is known about models in general. Nothing raises for an unknown one."""
+
+    def context_window(self, model: str) -> int | None:
+        """The model's window in tokens, or None."""
+
+    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
+        """What a call cost in US dollars, or None if no price is known."""

@@ -1,0 +1,69 @@
+"""What models cost and how much they can read, from the table that `genai-prices` ships.
+
+The table takes about 35 MB and a third of a second, so this is the only module that imports the
+library, and it is only imported when a real model is configured. Nothing is fetched: the table
+is as old as the installed library, and what it lacks is said in the configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from genai_prices import Usage, calc_price, data_snapshot
+from genai_prices.types import ModelInfo
+
+from gateway.domain.usage import CanonicalUsage
+
+# Whose price list a provider name of ours means. `openai` also stands for any compatible server,
+# so a name that OpenAI does not know is looked up everywhere.
+_PRICE_LISTS: Final = {"openai": "openai", "openai-responses": "openai", "anthropic": "anthropic"}
+
+
+class PriceTable:
+    """`Prices` for real models."""
+
+    def context_window(self, model: str) -> int | None:
+        """The model's window in tokens, or None if the table does not know it."""
+        for provider_id, name in _readings(model, provider=""):
+            found = _find(provider_id, name)
+            if found is not None and found.context_window:
+                return found.context_window
+        return None
+
+    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
+        """What a call cost in US dollars, or None if no price is known. `offline` costs nothing."""
+        if provider == "offline":
+            return 0.0
+        counted = Usage(
+            input_tokens=usage.prompt_tokens,  # the library counts cached tokens as part of the input
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+            output_tokens=usage.output_tokens,
+        )
+        for provider_id, name in _readings(model, provider):
+            try:
+                return float(calc_price(counted, name, provider_id=provider_id).total_price)
+            except (LookupError, ValueError):
+                continue
+        return None
+
+
+def _readings(model: str, provider: str) -> Iterator[tuple[str | None, str]]:
+    """Where a model may be listed, most telling first: (price list or None for any, name)."""
+    name = model.strip().lower()
+    if not name:
+        return
+    if provider in _PRICE_LISTS:
+        yield _PRICE_LISTS[provider], name
+    yield None, name
+    if "/" in name:  # `vendor/model` is how OpenRouter writes it
+        yield "openrouter", name
+        yield None, name.rpartition("/")[2]
+
+
+def _find(provider_id: str | None, name: str) -> ModelInfo | None:
+    try:
+        return data_snapshot.get_snapshot().find_provider_model(name, None, provider_id, None)[1]
+    except LookupError:
+        return None

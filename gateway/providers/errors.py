@@ -1,0 +1,223 @@
+"""What a provider's refusal means to Legato: the one place that reads their bodies.
+
+Pure: (status, body, headers) in, an error out. The order of the questions matters. Money and
+speed come before length, because their texts mention tokens; length comes before the status,
+because vendors answer it with 400, 413, 422, 500 or inside a 200.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+from gateway.errors import (
+    ContextOverflow,
+    OutputCapTooLarge,
+    ProviderError,
+    ProviderRateLimited,
+    ProviderRejected,
+    ProviderUnavailable,
+    QuotaExceeded,
+)
+from gateway.providers.overflow import OutputTooLong, PromptTooLong, judge_length
+
+_BODY_READ: Final = 20_000  # characters of a body that are looked at
+_DETAIL: Final = 200  # characters of the provider's own words that are passed on
+
+_QUOTA: Final = re.compile(
+    r"insufficient[_ ](?:quota|balance|credits?|funds)|billing_hard_limit|billing_not_active|credit balance is too low"
+    r"|requires? more credits|out of credits|exceeded your current quota|quota[_ ]exceeded|payment required"
+    r"|spend(?:ing)? limit|account is not active|arrear|余额不足|欠费|额度已用(?:完|尽)"
+)
+_RATE: Final = re.compile(
+    r"rate[_ -]?limit|too many requests|tokens per (?:min|minute|day|hour)|requests per (?:min|minute|day|hour)"
+    r"|\b[tr]p[md]\b|per[_ -]?minute|throttl|resource[_ ]exhausted|please wait before"
+    r"|请求过于频繁|限流|并发数?过高|速率限制"
+)
+_OVERLOADED: Final = re.compile(
+    r"overloaded|over capacity|server_error|service[_ ]unavailable|temporarily unavailable|api_error|bad gateway"
+    r"|internal[_ ]?(?:server[_ ])?error|timed? ?out|try again later|no healthy upstream"
+    r"|model is (?:currently )?loading"
+)
+# What vendors call the sentence for people.
+_ALIASES: Final = {"msg": "message", "detail": "message", "error_msg": "message", "errorMessage": "message"}
+_UNAVAILABLE_STATUS: Final = frozenset({408, 409, 425, 499})
+
+
+def classify(
+    status: int, body_text: str, headers: Mapping[str, str], *, redact: Callable[[str], str] = str
+) -> ProviderError:
+    """The error that an answer stands for. Never raises.
+
+    `status` is the HTTP status, or 200 for an error object inside a success; then the object's own
+    code counts. `headers` may have any case. Every text is one short redacted sentence or two.
+    """
+    body, data = _read(body_text)
+    fields = dict(_fields(data))
+    if status < 300:
+        status = _inner_status(fields)
+    lowered = body.lower()
+    detail = _detail(fields, body, redact)
+    if status == 402 or (_QUOTA.search(lowered) and not _is_rate(lowered, fields)):
+        return QuotaExceeded(
+            f"The provider says the account has no credit left{detail}. Top it up, or change the model.", status=status
+        )
+    if status == 429 or (status < 500 and status not in (401, 403) and _RATE.search(lowered)):
+        return _rate_limited(headers, lowered, detail)
+    if status in (401, 403):
+        return ProviderRejected(f"The provider refused the API key{detail}. Check model.api_key.", status=status)
+    length = judge_length(body)
+    if length is None and status == 413:
+        length = PromptTooLong(limit=None)
+    if isinstance(length, PromptTooLong):
+        return _context_overflow(length)
+    if isinstance(length, OutputTooLong):
+        return _output_cap(length)
+    if status >= 500 or status in _UNAVAILABLE_STATUS or (status == 0 and not _says_invalid(fields)):
+        return ProviderUnavailable(
+            f"The provider has a problem ({status or 'in mid-answer'}){detail}. Try again later."
+        )
+    if status < 500 and _OVERLOADED.search(lowered) and not _says_invalid(fields):
+        return ProviderUnavailable(f"The provider is overloaded{detail}. Try again later.")
+    return _rejected(status, detail)
+
+
+def _rejected(status: int, detail: str) -> ProviderRejected:
+    if 300 <= status < 400:
+        text = "The model's address redirects elsewhere. Put the final address into model.base_url."
+    elif status == 404:
+        text = f"The provider does not know this model or address{detail}. Check model.name and model.base_url."
+    else:
+        text = f"The provider refused the request{detail}. Check the model's settings, or try /model."
+    return ProviderRejected(text, status=status or None)
+
+
+def _context_overflow(length: PromptTooLong) -> ContextOverflow:
+    window = f" of {length.limit:,} tokens" if length.limit else ""
+    return ContextOverflow(
+        f"The conversation is longer than the model's window{window}. "
+        "Use /compress to shorten it or /new to start fresh.",
+        limit=length.limit,
+    )
+
+
+def _output_cap(length: OutputTooLong) -> OutputCapTooLarge:
+    room = f" (room for {length.available:,} tokens)" if length.available else ""
+    return OutputCapTooLarge(
+        f"More output was asked for than the model can give{room}. Lower model.max_output_tokens.",
+        available=length.available,
+    )
+
+
+def _rate_limited(headers: Mapping[str, str], lowered: str, detail: str) -> ProviderRateLimited:
+    wait = retry_after(headers, lowered)
+    when = f"in {wait:.0f} s" if wait else "in a moment"
+    return ProviderRateLimited(f"The provider asks to slow down{detail}. Try again {when}.", retry_after=wait)
+
+
+def _is_rate(lowered: str, fields: Mapping[str, Any]) -> bool:
+    """Gemini words its per-minute limits as an exceeded quota; a stated wait gives it away."""
+    if fields.get("code") == "insufficient_quota" or fields.get("type") == "insufficient_quota":
+        return False
+    return bool(re.search(r"per[_ -]?(?:minute|day|hour)|retrydelay|retry in \d", lowered))
+
+
+# --- waiting ---------------------------------------------------------------------------------
+
+
+def retry_after(headers: Mapping[str, str], lowered_body: str = "") -> float | None:
+    """How many seconds to wait: `retry-after-ms`, `Retry-After` (seconds, or a date measured
+    against the answer's own Date, so that no clock is needed), or the body's words; else None."""
+    given = {name.lower(): value.strip() for name, value in headers.items()}
+    milliseconds = _number(given.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    stated = given.get("retry-after", "")
+    seconds = _number(stated)
+    if seconds is None and stated:
+        seconds = _between(given.get("date", ""), stated)
+    return _in_words(lowered_body) if seconds is None else seconds
+
+
+def _number(text: str) -> float | None:
+    return float(text) if re.fullmatch(r"\d{1,9}(\.\d+)?", text) else None
+
+
+def _between(start: str, end: str) -> float | None:
+    try:
+        return max(0.0, (parsedate_to_datetime(end) - parsedate_to_datetime(start)).total_seconds())
+    except (ValueError, TypeError):
+        return None
+
+
+_WORDS: Final = re.compile(
+    r"(?:try again in|retry in|retry after|retrydelay\"?\s*:\s*\"?|wait)\s*"
+    r"(?:(?P<h>\d{1,4}) ?h(?:ours?)?)? ?(?:(?P<m>\d{1,5}) ?m(?:in(?:utes?)?)?(?!s))? ?"
+    r"(?:(?P<s>\d{1,6}(?:\.\d+)?) ?s)?(?:(?P<ms>\d{1,9}(?:\.\d+)?) ?ms)?"
+)
+
+
+def _in_words(lowered: str) -> float | None:
+    for match in _WORDS.finditer(lowered):
+        if any(match.groups()):
+            hours, minutes, seconds, milliseconds = (float(part or 0) for part in match.group("h", "m", "s", "ms"))
+            return hours * 3600 + minutes * 60 + seconds + milliseconds / 1000
+    return None
+
+
+# --- bodies ----------------------------------------------------------------------------------
+
+
+def _read(body_text: str) -> tuple[str, Any]:
+    """The body as readable text, JSON's escapes undone (Chinese often comes escaped), and as data."""
+    try:
+        data = json.loads(body_text)
+        return json.dumps(data, ensure_ascii=False)[:_BODY_READ], data
+    except (ValueError, RecursionError):
+        return body_text[:_BODY_READ], None
+
+
+def _fields(data: Any) -> Iterator[tuple[str, Any]]:
+    """The scalar fields of an error body, outer ones first so that inner, telling ones win."""
+    pending = [data]
+    while pending:
+        found = pending.pop(0)
+        if isinstance(found, list):
+            pending.extend(found[:8])
+        elif isinstance(found, dict):
+            for key, value in list(found.items())[:40]:
+                if isinstance(value, (dict, list)):
+                    pending.append(value)
+                elif key == "error" and isinstance(value, str):
+                    yield "message", value
+                elif value is not None:
+                    yield _ALIASES.get(key) or str(key), value
+
+
+def _inner_status(fields: Mapping[str, Any]) -> int:
+    """The status that an error inside a 200 names for itself; 0 if none."""
+    for name in ("code", "status", "status_code", "http_code"):
+        value = str(fields.get(name, ""))
+        if re.fullmatch(r"[45]\d\d", value):
+            return int(value)
+    return 0
+
+
+def _says_invalid(fields: Mapping[str, Any]) -> bool:
+    kinds = f"{fields.get('type', '')} {fields.get('code', '')} {fields.get('status', '')}".lower()
+    return "invalid" in kinds or "not_found" in kinds or "unsupported" in kinds
+
+
+def _detail(fields: Mapping[str, Any], body: str, redact: Callable[[str], str]) -> str:
+    """The provider's own words, ready to stand in a sentence: ": …" or nothing for HTML pages."""
+    words = fields.get("message")
+    if not isinstance(words, str) or not words.strip():
+        words = "" if body.lstrip()[:1] in ("<", "{", "[") else body
+    # Redact before cutting: a credential cut in half is no longer recognised.
+    words = " ".join(redact(words[:4_000]).split())
+    if len(words) > _DETAIL:
+        words = words[: _DETAIL - 1].rstrip() + "…"
+    return f": {words.rstrip('. ')}" if words else ""

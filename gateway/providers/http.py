@@ -1,0 +1,140 @@
+"""The one HTTP client that all providers share, and what its failures mean to Legato.
+
+httpx speaks through aiohttp's connection pool: with a hundred concurrent streams httpx's own
+costs about eight times the CPU. The price is a second family of exceptions: httpx-aiohttp
+translates most of aiohttp's, some of them misleadingly (a dropped connection arrives as a
+`ConnectTimeout`), and lets a few through. `transport_error` knows both families.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Callable
+from typing import Any, Final
+
+import aiohttp
+import httpx
+from httpx_aiohttp import AiohttpTransport
+
+from gateway.errors import ProviderError, ProviderRejected, ProviderUnavailable
+
+CONNECT_TIMEOUT: Final = 10.0  # seconds to open a connection
+READ_TIMEOUT: Final = 180.0  # seconds of silence; a thinking model may say nothing for minutes
+POOL_TIMEOUT: Final = 30.0  # seconds to get a connection, opening it included
+MAX_CONNECTIONS: Final = 512  # twice the default number of concurrent turns
+KEEPALIVE: Final = 15.0  # seconds; shorter than the servers', or a POST meets a closed connection
+
+# Models on this very machine are never reached through a proxy that the environment names.
+_LOOPBACK: Final = ("all://127.0.0.1", "all://localhost", "all://[::1]")
+
+FOREIGN_ERRORS: Final = (
+    httpx.HTTPError,
+    httpx.InvalidURL,
+    httpx.StreamError,
+    httpx.CookieConflict,
+    aiohttp.ClientError,
+    aiohttp.http_exceptions.HttpProcessingError,
+    OSError,
+    UnicodeError,  # a host name that cannot be encoded
+)
+"""All that a call through `http_client` may raise; `transport_error` maps each of them."""
+
+_BAD_ADDRESS: Final = (
+    httpx.UnsupportedProtocol,
+    httpx.LocalProtocolError,
+    httpx.InvalidURL,
+    aiohttp.InvalidURL,
+    UnicodeError,
+)
+_UNREADABLE: Final = (
+    httpx.ProtocolError,
+    httpx.DecodingError,
+    httpx.StreamError,
+    aiohttp.ClientResponseError,
+    aiohttp.http_exceptions.HttpProcessingError,
+)
+
+
+def http_client(*, read_timeout: float = READ_TIMEOUT) -> httpx.AsyncClient:
+    """A client for all providers. Call it inside a running event loop; close it once.
+
+    Proxies named by the environment (HTTPS_PROXY, NO_PROXY) are used, except for loopback.
+    Redirects are not followed: a POST would silently become a GET.
+    """
+    context = httpx.create_ssl_context()
+    direct = _transport(context, trust_env=False)
+    return httpx.AsyncClient(
+        transport=_transport(context, trust_env=True),
+        mounts=dict.fromkeys(_LOOPBACK, direct),
+        timeout=httpx.Timeout(read_timeout, connect=CONNECT_TIMEOUT, pool=POOL_TIMEOUT),
+        follow_redirects=False,
+    )
+
+
+def _transport(context: ssl.SSLContext, *, trust_env: bool) -> AiohttpTransport:
+    def open_session() -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(ssl=context, limit=MAX_CONNECTIONS, keepalive_timeout=KEEPALIVE)
+        # No cookies: sessions of different people share this client.
+        return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=trust_env)
+
+    return AiohttpTransport(verify=context, client=open_session)
+
+
+def transport_error(error: BaseException, redact: Callable[[str], str] = str) -> ProviderError:
+    """What a failure below HTTP means: ProviderUnavailable, or ProviderRejected where the address
+    is wrong and trying again is pointless. The detail in the text is redacted."""
+    if isinstance(error, _BAD_ADDRESS):
+        return ProviderRejected(f"The model's address cannot be used ({_detail(error, redact)}); check model.base_url.")
+    if isinstance(error, httpx.TooManyRedirects):
+        return ProviderRejected("The model's address redirects in circles; check model.base_url.")
+    if _timed_out(error):
+        return ProviderUnavailable("The model did not answer in time; try again.", timed_out=True)
+    if isinstance(error, _UNREADABLE):
+        return ProviderUnavailable(
+            f"The model's answer was not readable ({_detail(error, redact)}); try again.", malformed=True
+        )
+    return ProviderUnavailable(f"The model cannot be reached ({_detail(error, redact)}); try again later.")
+
+
+def _timed_out(error: BaseException) -> bool:
+    # httpx-aiohttp gives every ClientConnectionError the name ConnectTimeout; its cause tells the truth.
+    cause = error.__cause__
+    if isinstance(cause, aiohttp.ClientError):
+        return isinstance(cause, TimeoutError)
+    return isinstance(error, (httpx.TimeoutException, TimeoutError))
+
+
+def _detail(error: BaseException, redact: Callable[[str], str]) -> str:
+    text = " ".join(str(error).split())
+    return redact(text)[:160] or type(error).__name__
+
+
+def json_bytes(data: Any) -> bytes:
+    """`data` as UTF-8 JSON that every server can parse.
+
+    Lone surrogates (half an emoji, cut by a platform) become U+FFFD: they have no UTF-8 form, and
+    their escapes are refused by strict parsers. NUL characters, which servers written in C take
+    for the end of the text, are left out. Raises ProviderRejected for what JSON cannot express.
+    """
+    try:
+        text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        if "\\u0000" in text:
+            text = json.dumps(_without_nul(data), ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ProviderRejected(f"The request cannot be written as JSON: {error}.") from error
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        # Surrogates that do belong together are joined on the way.
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+
+
+def _without_nul(data: Any) -> Any:
+    if isinstance(data, str):
+        return data.replace("\x00", "")
+    if isinstance(data, dict):
+        return {_without_nul(key): _without_nul(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_without_nul(item) for item in data]
+    return data

@@ -1,0 +1,178 @@
+"""Is a refusal about length, and which length? (SPEC 10)
+
+Two errors look alike and want opposite remedies. *The prompt is too long*: compact. *The prompt
+fits, but prompt plus requested output does not*: ask for less output, keep the transcript. And
+some texts only mention tokens: rate limits, unsupported parameters.
+
+The wording is the vendors' own and keeps changing, so this reads facts before phrases. If a text
+states both the window and the size of the input, arithmetic decides. Only where numbers are
+missing do phrases decide.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptTooLong:
+    """The input alone does not fit; `limit` is the window in tokens if the text states it."""
+
+    limit: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputTooLong:
+    """The input fits, the requested output does not; `available` tokens would."""
+
+    available: int | None
+
+
+_N = r"(\d[\d,_]*)"
+
+# What the text says the whole window is. The first match wins, so the telling ones come first.
+_WINDOW: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf'n_ctx(?:\\?")?\s*:\s*{_N}',
+        rf"context size \({_N} tokens",
+        rf"maximum context length (?:is|of) (?:only )?{_N}",
+        rf"maximum context length[^\d.]{{0,20}}{_N}",
+        rf"context length (?:is|of) (?:only )?{_N}",
+        rf"context length \({_N}",
+        rf"{_N} maximum context length",
+        rf"maximum model length of {_N}",
+        rf"maximum prompt length is {_N}",
+        rf"configured limit of {_N}",
+        rf"model token limit:? {_N}",
+        rf"exceed(?:s|ed)? (?:the )?(?:context )?limit(?: of|:)?[^\d]{{0,3}}\d+ ?\+ ?\d+ > {_N}",
+        rf"exceeds? the limit of {_N}",
+        rf"tokens > {_N} maximum",
+        rf"maximum number of tokens allowed \({_N}",
+        rf"range of input length should be \[\d+, ?{_N}\]",
+        rf"must be <= {_N}\. given",
+        rf"must have less than {_N} tokens",
+        rf"cannot exceed {_N}",
+        rf"while limit is {_N}",
+        rf"max(?:imum)? (?:request )?size: {_N} tokens",
+        rf"context window (?:size )?(?:is|of) {_N}",
+        rf"(?:最大|上限|限制)[^\d,。，]{{0,16}}{_N}",
+        rf"{_N} ?(?:个)? ?tokens? ?(?:的)?(?:上限|限制)",
+    )
+)
+
+# What the text says the input is. Several hits (messages, functions, tools) are added up.
+_INPUT: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"{_N} in the (?:messages|functions|prompt)",
+        rf"{_N} of (?:text|tool|image|audio) input",
+        rf"your messages resulted in {_N}",
+        rf"your request has {_N} input",
+        rf"you passed {_N} input",
+        rf"{_N} tokens from the input",
+        rf"given: {_N} `inputs`",
+        rf"limit[^\d]{{0,3}}{_N} ?\+ ?\d+ > \d+",
+        rf"prompt contains (?:at least )?{_N} input tokens",
+    )
+)
+
+# What the text says the output may be at most, whatever the input.
+_OUTPUT_CAP: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"supports at most {_N} completion tokens",
+        rf"max_(?:completion_|output_)?tokens:? \d+ > {_N}",
+        rf"(?:valid )?range of max_(?:completion_|output_)?tokens (?:is|should be) \[\d+, ?{_N}\]",
+        rf"max(?:_completion|_output)?_?tokens\W{{0,3}} (?:must be|should be|needs to be|has to be)"
+        rf" (?:less than or equal to|at most|<=|no more than|smaller than) {_N}",
+        rf"maximum (?:allowed )?(?:number of )?(?:output|completion) tokens[^\d]{{0,20}}{_N}",
+        rf"max_tokens[^\d]{{0,12}}(?:最大|上限|不能超过|不得超过)[^\d]{{0,8}}{_N}",
+    )
+)
+
+_ASKS_OUTPUT: Final = re.compile(
+    r"max_(?:completion_|new_|output_)?tokens|in the (?:completion|output)|for the completion"
+    r"|requested .{0,12}output tokens"
+)
+
+_TOO_LONG: Final = re.compile(
+    "|".join(
+        (
+            r"context[ _]length[ _]exceeded",
+            r"exceed_context_size",
+            r"request_too_large",
+            r"model_context_window_exceeded",
+            r"(?:maximum|max|model'?s?|available) context (?:length|size|window)",
+            r"context (?:length|size|window)[^.]{0,40}(?:exceed|overflow|too (?:small|long))",
+            r"(?:exceed|overflow|larger than|longer than|greater than|beyond|surpass)[^.]{0,60}context"
+            r" (?:length|size|window|limit)",
+            r"context the overflows",
+            r"reached context length of",
+            r"(?:prompt|input|conversation|messages?|request)(?: \w+)?(?: is| are| was|:)? too (?:long|large|big)",
+            r"(?:prompt|input)\b[^.]{0,40}\btoo (?:long|large)",
+            r"too many (?:input |prompt )?tokens",
+            r"tokens? (?:count )?[^.]{0,40}exceeds? the (?:maximum|limit)",
+            r"exceed(?:s|ed)?[^.]{0,40}(?:token limit|max(?:imum)? length|maximum number of (?:input )?tokens)",
+            r"maximum prompt length",
+            r"input tokens exceed",
+            r"range of input length should be",
+            r"`inputs` (?:tokens )?(?:must|\+)",
+            r"reduce (?:the|your) (?:(?:length|size|number of tokens) )?(?:(?:of|in) )?(?:(?:the|your) )?"
+            r"(?:messages|prompt|input)",
+            r"\.content': string too long",
+            r"array too long[^.]{0,40}messages|'messages': array too long",
+            r"request body too large",
+            r"maximum model length",
+            # 上下文 context, 长度 length, 超 over, 输入 input, 提示词 prompt, 过长/太长/超长 too long
+            r"(?:上下文|输入|提示词|prompt|文本|消息|请求|token)[^。]{0,16}(?:过长|太长|超长)",
+            r"(?:上下文|输入|提示词|prompt|文本|消息|token)[^。]{0,24}(?:超出|超过|超限)",
+            r"(?:超出|超过)[^。]{0,24}(?:上下文|输入长度|最大长度|长度限制|token ?(?:上限|限制)|最大 ?token)",
+        )
+    )
+)
+
+# Texts that mention tokens and lengths but are about something else.
+_OTHER: Final = re.compile(
+    r"unsupported (?:parameter|value)|unsupported_parameter|unknown parameter|unrecognized (?:request )?argument"
+    r"|is not supported with this model|extra inputs are not permitted|unexpected keyword|string_type"
+    r"|invalid (?:api )?(?:key|token)\b|image exceeds|invalid base64"
+)
+
+
+def judge_length(text: str) -> PromptTooLong | OutputTooLong | None:
+    """What a refusal's text says about length; None if it is about something else.
+
+    `text` is the whole body as it came; case does not matter.
+    """
+    lowered = text.lower()
+    if _OTHER.search(lowered):
+        return None
+    window = _first(_WINDOW, lowered)
+    used = sum(int(_digits(match)) for pattern in _INPUT for match in pattern.findall(lowered)) or None
+    asks_output = _ASKS_OUTPUT.search(lowered) is not None
+    if asks_output and window is not None and used is not None:
+        return OutputTooLong(available=window - used) if used < window else PromptTooLong(limit=window)
+    cap = _first(_OUTPUT_CAP, lowered)
+    if cap is not None:
+        return OutputTooLong(available=cap)
+    if re.search(
+        r"max_(?:completion_|new_|output_)?tokens\W{0,3} (?:value )?(?:is |parameter is )?too (?:large|big|high)",
+        lowered,
+    ):
+        return OutputTooLong(available=None)
+    return PromptTooLong(limit=window) if _TOO_LONG.search(lowered) else None
+
+
+def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:
+    for pattern in patterns:
+        match = pattern.search(text)
+        if match:
+            return int(_digits(match.group(1))) or None
+    return None
+
+
+def _digits(number: str) -> str:
+    return number.replace(",", "").replace("_", "")

@@ -1,0 +1,82 @@
+"""What a provider says a call used, in one shape (SPEC 9).
+
+Providers disagree on names and on what includes what: Anthropic counts cached tokens apart from
+the input, OpenAI counts them inside. `CanonicalUsage` keeps buckets that never overlap, so that
+prompt tokens are always their sum, whoever reported them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from gateway.domain.usage import CanonicalUsage
+
+Api = Literal["chat_completions", "responses", "anthropic"]
+
+
+def normalize_usage(raw: Any, api: Api) -> CanonicalUsage:
+    """The buckets of `raw`, a dict or an object as `api` reports usage. Counts are tokens.
+
+    Never raises: what is missing, negative or not a number counts as 0.
+    """
+    if raw is None or isinstance(raw, (str, bytes, int, float)):
+        return CanonicalUsage()
+    if api == "anthropic":
+        return _anthropic(raw)
+    if api == "responses":
+        return _responses(raw)
+    return _chat_completions(raw)
+
+
+def _anthropic(raw: Any) -> CanonicalUsage:
+    return CanonicalUsage(
+        input_tokens=_count(raw, "input_tokens"),
+        output_tokens=_count(raw, "output_tokens"),
+        cache_read_tokens=_count(raw, "cache_read_input_tokens"),
+        cache_write_tokens=_count(raw, "cache_creation_input_tokens"),
+    )
+
+
+def _responses(raw: Any) -> CanonicalUsage:
+    read = _count(raw, "input_tokens_details", "cached_tokens")
+    write = _count(raw, "input_tokens_details", "cache_creation_tokens")
+    return CanonicalUsage(
+        input_tokens=max(0, _count(raw, "input_tokens") - read - write),
+        output_tokens=_count(raw, "output_tokens"),
+        cache_read_tokens=read,
+        cache_write_tokens=write,
+        reasoning_tokens=_count(raw, "output_tokens_details", "reasoning_tokens"),
+    )
+
+
+def _chat_completions(raw: Any) -> CanonicalUsage:
+    # A proxy that only relabels the envelope keeps Anthropic's usage whole, its meaning included.
+    if _field(raw, "prompt_tokens") is None and _field(raw, "input_tokens") is not None:
+        return _anthropic(raw)
+    read = (
+        _count(raw, "prompt_tokens_details", "cached_tokens")
+        or _count(raw, "cache_read_input_tokens")
+        or _count(raw, "prompt_cache_hit_tokens")
+    )
+    write = _count(raw, "prompt_tokens_details", "cache_write_tokens") or _count(raw, "cache_creation_input_tokens")
+    return CanonicalUsage(
+        input_tokens=max(0, _count(raw, "prompt_tokens") - read - write),
+        output_tokens=_count(raw, "completion_tokens"),
+        cache_read_tokens=read,
+        cache_write_tokens=write,
+        reasoning_tokens=_count(raw, "completion_tokens_details", "reasoning_tokens"),
+    )
+
+
+def _field(raw: Any, name: str) -> Any:
+    return raw.get(name) if isinstance(raw, Mapping) else getattr(raw, name, None)
+
+
+def _count(raw: Any, *path: str) -> int:
+    for name in path:
+        raw = _field(raw, name)
+    if isinstance(raw, bool) or not isinstance(raw, (int, float)) or not math.isfinite(raw):
+        return 0
+    return max(0, int(raw))

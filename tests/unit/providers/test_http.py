@@ -1,0 +1,97 @@
+"""Every exception class below HTTP has a meaning, and requests are JSON that any server reads."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import aiohttp
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.errors import ProviderError, ProviderRejected, ProviderUnavailable
+from gateway.providers.http import FOREIGN_ERRORS, json_bytes, transport_error
+
+
+def family(root: type[BaseException]) -> Iterator[type[BaseException]]:
+    yield root
+    for child in root.__subclasses__():
+        yield from family(child)
+
+
+def bare(kind: type[BaseException]) -> BaseException:
+    """An instance without running constructors that want real requests."""
+    error = kind.__new__(kind)
+    Exception.__init__(error, "detail")
+    return error
+
+
+HTTPX = sorted(
+    {kind for kind in vars(httpx).values() if isinstance(kind, type) and issubclass(kind, Exception)},
+    key=lambda kind: kind.__name__,
+)
+AIOHTTP = sorted(
+    {*family(aiohttp.ClientError), *family(aiohttp.http_exceptions.HttpProcessingError)}, key=lambda kind: kind.__name__
+)
+
+
+@pytest.mark.parametrize("kind", [*HTTPX, *AIOHTTP])
+def test_every_foreign_exception_is_caught_and_mapped(kind: type[BaseException]) -> None:
+    assert issubclass(kind, FOREIGN_ERRORS)
+    if issubclass(kind, (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, httpx.CookieConflict)):
+        assert isinstance(transport_error(bare(kind)), ProviderError)
+
+
+@pytest.mark.parametrize("kind", [httpx.ConnectTimeout, httpx.ReadTimeout, httpx.PoolTimeout, httpx.TimeoutException])
+def test_timeouts_say_so(kind: type[httpx.TimeoutException]) -> None:
+    error = transport_error(kind("slow"))
+    assert isinstance(error, ProviderUnavailable)
+    assert error.timed_out
+
+
+def test_a_dropped_connection_is_not_a_timeout_whatever_the_transport_calls_it() -> None:
+    dropped = httpx.ConnectTimeout("gone")
+    dropped.__cause__ = aiohttp.ServerDisconnectedError()
+    error = transport_error(dropped)
+    assert isinstance(error, ProviderUnavailable)
+    assert not error.timed_out
+
+
+@pytest.mark.parametrize("error", [httpx.UnsupportedProtocol("x"), httpx.InvalidURL("x"), aiohttp.InvalidURL("x")])
+def test_a_wrong_address_is_not_worth_retrying(error: BaseException) -> None:
+    mapped = transport_error(error)
+    assert isinstance(mapped, ProviderRejected)
+    assert "base_url" in str(mapped)
+
+
+def test_unreadable_answers_are_malformed() -> None:
+    error = transport_error(httpx.RemoteProtocolError("x"))
+    assert isinstance(error, ProviderUnavailable)
+    assert error.malformed
+
+
+def test_texts_are_redacted() -> None:
+    assert "secret" not in str(
+        transport_error(httpx.ConnectError("my secret"), lambda text: text.replace("secret", "*"))
+    )
+
+
+def test_lone_surrogates_become_replacement_characters_and_pairs_are_joined() -> None:
+    assert json.loads(json_bytes({"text": "a\ud83d b\ud83d\ude00 \udc00"})) == {"text": "a\ufffd b\U0001f600 \ufffd"}
+
+
+def test_nul_is_left_out_but_its_spelling_is_kept() -> None:
+    assert json.loads(json_bytes(["a\x00b", {"k\x00": "\\u0000"}])) == ["ab", {"k": "\\u0000"}]
+
+
+@pytest.mark.parametrize("value", [float("nan"), {1, 2}, b"bytes"])
+def test_what_json_cannot_say_is_refused(value: Any) -> None:
+    with pytest.raises(ProviderRejected):
+        json_bytes({"value": value})
+
+
+@given(text=st.text(st.characters(codec=None)))
+@settings(max_examples=100, deadline=None)
+def test_any_text_makes_valid_utf8_json(text: str) -> None:
+    assert isinstance(json.loads(json_bytes(text).decode()), str)

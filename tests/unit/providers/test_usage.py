@@ -1,0 +1,129 @@
+"""`normalize_usage` follows SPEC 9's table, and nothing a provider sends can upset it."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.domain.usage import CanonicalUsage
+from gateway.providers.usage import Api, normalize_usage
+
+TABLE: list[tuple[Api, dict[str, Any], CanonicalUsage]] = [
+    (
+        "anthropic",
+        {
+            "input_tokens": 10,
+            "output_tokens": 5,
+            "cache_read_input_tokens": 100,
+            "cache_creation_input_tokens": 20,
+        },
+        CanonicalUsage(input_tokens=10, output_tokens=5, cache_read_tokens=100, cache_write_tokens=20),
+    ),
+    (
+        "responses",
+        {
+            "input_tokens": 130,
+            "output_tokens": 50,
+            "input_tokens_details": {"cached_tokens": 100, "cache_creation_tokens": 20},
+            "output_tokens_details": {"reasoning_tokens": 40},
+        },
+        CanonicalUsage(
+            input_tokens=10, output_tokens=50, cache_read_tokens=100, cache_write_tokens=20, reasoning_tokens=40
+        ),
+    ),
+    (
+        "chat_completions",
+        {
+            "prompt_tokens": 130,
+            "completion_tokens": 50,
+            "prompt_tokens_details": {"cached_tokens": 100, "cache_write_tokens": 20},
+            "completion_tokens_details": {"reasoning_tokens": 40},
+        },
+        CanonicalUsage(
+            input_tokens=10, output_tokens=50, cache_read_tokens=100, cache_write_tokens=20, reasoning_tokens=40
+        ),
+    ),
+    # A proxy that puts Anthropic's names beside OpenAI's.
+    (
+        "chat_completions",
+        {
+            "prompt_tokens": 130,
+            "completion_tokens": 5,
+            "cache_read_input_tokens": 100,
+            "cache_creation_input_tokens": 20,
+        },
+        CanonicalUsage(input_tokens=10, output_tokens=5, cache_read_tokens=100, cache_write_tokens=20),
+    ),
+    # A proxy that passes Anthropic's usage through whole.
+    (
+        "chat_completions",
+        {"input_tokens": 10, "output_tokens": 5, "cache_read_input_tokens": 100},
+        CanonicalUsage(input_tokens=10, output_tokens=5, cache_read_tokens=100),
+    ),
+    (
+        "chat_completions",
+        {
+            "prompt_tokens": 130,
+            "completion_tokens": 5,
+            "prompt_cache_hit_tokens": 100,
+            "prompt_cache_miss_tokens": 30,
+        },
+        CanonicalUsage(input_tokens=30, output_tokens=5, cache_read_tokens=100),
+    ),
+]
+
+
+@pytest.mark.parametrize(("api", "raw", "expected"), TABLE)
+def test_buckets_follow_the_table(api: Api, raw: dict[str, Any], expected: CanonicalUsage) -> None:
+    assert normalize_usage(raw, api) == expected
+
+
+@pytest.mark.parametrize(("api", "raw", "expected"), TABLE)
+def test_objects_are_read_like_dicts(api: Api, raw: dict[str, Any], expected: CanonicalUsage) -> None:
+    as_object = SimpleNamespace(
+        **{key: SimpleNamespace(**value) if isinstance(value, dict) else value for key, value in raw.items()}
+    )
+    assert normalize_usage(as_object, api) == expected
+
+
+def test_prompt_tokens_include_what_was_cached() -> None:
+    usage = normalize_usage(
+        {"input_tokens": 1, "cache_read_input_tokens": 2, "cache_creation_input_tokens": 4}, "anthropic"
+    )
+    assert usage.prompt_tokens == 7
+    assert usage.total_tokens == 7
+
+
+def test_more_cached_than_prompted_is_not_negative() -> None:
+    usage = normalize_usage({"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": 9}}, "chat_completions")
+    assert usage.input_tokens == 0
+    assert usage.cache_read_tokens == 9
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(
+            ["prompt_tokens", "input_tokens", "completion_tokens", "output_tokens", "prompt_tokens_details",
+             "cached_tokens", "input_tokens_details", "cache_read_input_tokens", "prompt_cache_hit_tokens"]
+        ),
+        inner,
+        max_size=6,
+    ),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(raw=JUNK, api=st.sampled_from(["anthropic", "responses", "chat_completions"]))
+@settings(max_examples=150, deadline=None)
+def test_garbage_gives_counts_that_are_never_negative(raw: Any, api: Api) -> None:
+    assert all(count >= 0 for count in normalize_usage(raw, api).as_dict().values())
+
+
+@pytest.mark.parametrize("raw", [None, "", 7, [], {}, object()])
+def test_nothing_usable_gives_zeros(raw: Any) -> None:
+    for api in ("anthropic", "responses", "chat_completions"):
+        assert normalize_usage(raw, api) == CanonicalUsage()
