@@ -1,0 +1,292 @@
+"""The console's two line protocols, as pure functions: bytes to requests, Outbounds to bytes.
+
+JSON lines, one object per line and UTF-8 always:
+    in   {"text": "hi"}, optionally with "chat", "user", "thread", "id" (strings; null means absent)
+    out  {"kind", "id", "chat", "text", "session", "answers"}, and "thread" where there is one
+Pipes: one line of plain text is one message; an answer is its text followed by an empty line.
+
+Nothing a person or a model writes can break either: text is escaped (JSON) or stripped of control
+characters (pipes), and what cannot be stored (NUL, lone surrogates) becomes U+FFFD on its way in.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gateway.domain.chat import ChatType, Inbound, Outbound, Source
+
+PLATFORM: Final = "console"
+MAX_LINE: Final = 16 * 1024 * 1024  # bytes; our own limit, so that a runaway writer cannot fill the memory
+DEFAULT_CHAT: Final = "main"
+DEFAULT_USER: Final = "local"
+REPLACEMENT: Final = "\ufffd"
+
+_FIELDS: Final = ("text", "chat", "user", "thread", "id")
+_EXAMPLE: Final = '{"text": "hi"}'
+_UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
+_SURROGATES: Final = re.compile("[\ud800-\udfff]")
+_COLOUR_CODES: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # ECMA-48 control sequences
+_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+# Line ends to readers that know more of them than "\n"; only ever inside a JSON string.
+_OTHER_LINE_ENDS: Final = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One line of input without its line end; `data` is None if it was longer than allowed."""
+
+    number: int  # counted from 1
+    data: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What one good line asks for; None where the line did not say."""
+
+    text: str
+    chat: str | None = None
+    user: str | None = None
+    thread: str | None = None
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Complaint:
+    """Why a line was not taken, in one sentence; `chat` and `answers` if they could be read."""
+
+    id: str
+    text: str
+    chat: str | None = None
+    answers: str | None = None
+
+
+class LineSplitter:
+    """Cuts a stream of chunks into lines; of a line over `limit` bytes it keeps nothing."""
+
+    def __init__(self, limit: int = MAX_LINE) -> None:
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0  # of the unfinished line, counted on even when its bytes are dropped
+        self._number = 1
+
+    def feed(self, chunk: bytes) -> list[Line]:
+        """The lines that `chunk` completes, oldest first."""
+        *ends, rest = chunk.split(b"\n")
+        lines = []
+        for end in ends:
+            self._append(end)
+            lines.append(self._finish())
+        self._append(rest)
+        return lines
+
+    def end(self) -> list[Line]:
+        """The last line, if the input ended without a line end."""
+        return [self._finish()] if self._size else []
+
+    def _append(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size > self._limit:
+            self._parts.clear()
+        elif part:
+            self._parts.append(part)
+
+    def _finish(self) -> Line:
+        data = None if self._size > self._limit else b"".join(self._parts)
+        line = Line(number=self._number, data=data)
+        self._parts.clear()
+        self._size = 0
+        self._number += 1
+        return line
+
+
+def storable(text: str) -> str:
+    """`text` with NUL and lone surrogates replaced: no store can hold them."""
+    return _UNSTORABLE.sub(REPLACEMENT, text)
+
+
+def printable(text: str) -> str:
+    """`text` as a terminal may show it: the only control characters left are newline and tab.
+
+    Colour codes vanish; any other control character becomes its visible picture, so that text from
+    a model or a tool cannot move the cursor, rename the window or write to the clipboard.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not _CONTROLS.search(text):
+        return text
+    return _CONTROLS.sub(_picture, _COLOUR_CODES.sub("", text))
+
+
+def _picture(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)  # Unicode's control pictures
+    return "\u2421" if code == 0x7F else REPLACEMENT
+
+
+def decode_json(line: Line) -> Request | Complaint | None:
+    """What a line of the JSON protocol asks for, why it cannot be taken, or None if it is blank."""
+    if line.data is None:
+        return _too_long(line)
+    data = line.data.removeprefix(b"\xef\xbb\xbf")  # some shells begin a stream with a byte order mark
+    if not data.strip():
+        return None
+    try:
+        value = json.loads(data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        return _not_utf8(line, error)
+    except json.JSONDecodeError as error:
+        return _complaint(line, f"is not valid JSON ({error.msg} at column {error.colno})")
+    except (ValueError, RecursionError):  # numbers of thousands of digits, brackets nested without end
+        return _complaint(line, "is not valid JSON (a number or the nesting is too large)")
+    return _request(line, value)
+
+
+def _request(line: Line, value: Any) -> Request | Complaint:
+    if not isinstance(value, dict):
+        return _complaint(line, f"is {_json_type(value)}, not an object")
+    fields = {name: content for name, content in value.items() if name == "text" or content is not None}
+    problem = _problem(fields)
+    if problem is not None:
+        return _complaint(line, problem, fields)
+    return Request(**{**fields, "text": storable(fields["text"])})
+
+
+def _problem(fields: dict[str, Any]) -> str | None:
+    unknown = sorted(repr(name) for name in fields if name not in _FIELDS)
+    if unknown:
+        known = ", ".join(_FIELDS)
+        return f"has a field that does not exist ({printable(', '.join(unknown))[:200]}; there are {known})"
+    if "text" not in fields:
+        return 'has no "text"'
+    for name, content in fields.items():
+        if not isinstance(content, str):
+            return f'has {_json_type(content)} as "{name}", not a string'
+        if name != "text" and not content:
+            return f'has an empty "{name}"'
+        if name != "text" and _UNSTORABLE.search(content):
+            return f'has a character in "{name}" that cannot be stored (NUL or half of a surrogate pair)'
+    return None
+
+
+def _json_type(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "an array"
+    return "a string" if isinstance(value, str) else "a number"
+
+
+def decode_plain(line: Line) -> Request | Complaint | None:
+    """What a line of plain text asks for, why it cannot be taken, or None if it is blank."""
+    if line.data is None:
+        return _too_long(line)
+    try:
+        text = line.data.removesuffix(b"\r").decode("utf-8")
+    except UnicodeDecodeError as error:
+        return _not_utf8(line, error)
+    text = text.removeprefix("\ufeff") if line.number == 1 else text
+    return Request(text=storable(text)) if text.strip() else None
+
+
+def _too_long(line: Line) -> Complaint:
+    limit = f"{MAX_LINE // 1024 // 1024} MB"
+    return Complaint(
+        id=f"line-{line.number}",
+        text=f"Line {line.number} is longer than {limit} and was skipped: send less text at once.",
+    )
+
+
+def _not_utf8(line: Line, error: UnicodeDecodeError) -> Complaint:
+    return Complaint(
+        id=f"line-{line.number}",
+        text=f"Line {line.number} is not valid UTF-8 (byte {error.start + 1}) and was skipped: send it as UTF-8.",
+    )
+
+
+def _complaint(line: Line, problem: str, fields: dict[str, Any] | None = None) -> Complaint:
+    """The complaint about a JSON line, addressed as well as its readable fields allow."""
+    known = {
+        name: content
+        for name, content in (fields or {}).items()
+        if name in ("chat", "id") and isinstance(content, str) and not _UNSTORABLE.search(content)
+    }
+    return Complaint(
+        id=f"line-{line.number}",
+        text=f"Line {line.number} {problem}: send one object per line, e.g. {_EXAMPLE}.",
+        chat=known.get("chat") or None,
+        answers=known.get("id") or None,
+    )
+
+
+def inbound(request: Request, *, event_id: str, sent_at: float) -> Inbound:
+    """The Inbound of a request; `event_id` is used where the request brings none of its own.
+
+    A thread is a thread; who names a user speaks for one of several; else it is a direct chat.
+    """
+    chat_type: ChatType = "direct"
+    if request.thread is not None:
+        chat_type = "thread"
+    elif request.user is not None:
+        chat_type = "group"
+    source = Source(
+        platform=PLATFORM,
+        chat=request.chat or DEFAULT_CHAT,
+        chat_type=chat_type,
+        user=request.user or DEFAULT_USER,
+        thread=request.thread,
+        user_name=request.user or "",
+    )
+    return Inbound(event_id=request.id or event_id, source=source, text=request.text, sent_at=sent_at)
+
+
+def encode_json(outbound: Outbound) -> bytes:
+    """An Outbound as one line of the JSON protocol, line end included."""
+    fields = {
+        "kind": outbound.kind,
+        "id": outbound.id,
+        "chat": outbound.to.chat,
+        "text": outbound.text,
+        "session": outbound.session_id,
+        "answers": outbound.answers,
+    }
+    if outbound.to.thread is not None:
+        fields["thread"] = outbound.to.thread
+    return _json_line(fields)
+
+
+def encode_json_complaint(complaint: Complaint) -> bytes:
+    """A complaint as one line of the JSON protocol, with the same fields as an Outbound."""
+    fields = {
+        "kind": "error",
+        "id": complaint.id,
+        "chat": complaint.chat,
+        "text": complaint.text,
+        "session": None,
+        "answers": complaint.answers,
+    }
+    return _json_line(fields)
+
+
+def _json_line(fields: dict[str, str | None]) -> bytes:
+    text = json.dumps(fields, ensure_ascii=False).translate(_OTHER_LINE_ENDS)
+    return (_SURROGATES.sub(REPLACEMENT, text) + "\n").encode("utf-8")
+
+
+def encode_plain(outbound: Outbound) -> bytes:
+    """An Outbound as a pipe shows it: answers as they are, an empty line after them; asides marked."""
+    if outbound.kind in ("reply", "command"):
+        return f"{printable(outbound.text)}\n\n".encode()
+    return aside("! " if outbound.kind == "error" else "· ", outbound.text)
+
+
+def aside(mark: str, text: str) -> bytes:
+    """A notice or an error: its first line behind `mark`, the others as far in."""
+    indented = printable(text).replace("\n", "\n" + " " * len(mark))
+    return f"{mark}{indented}\n".encode()

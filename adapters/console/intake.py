@@ -1,0 +1,83 @@
+"""Handing what was read to `accept`, until it is durable.
+
+A full lane or an unreachable store loses nothing: reading pauses and the same messages are offered
+again, in their order, once something was sent to their chat or after a growing pause.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from gateway.adapter import Accept
+from gateway.clock import Clock
+from gateway.domain.chat import Inbound
+from gateway.errors import StoreUnavailable
+
+FIRST_PAUSE: Final = 0.05  # seconds
+LONGEST_PAUSE: Final = 1.0  # seconds
+
+Complain = Callable[[str], Awaitable[None]]
+
+
+class Intake:
+    """Offers batches to `accept`; `complain` shows one sentence, once per outage of the store."""
+
+    def __init__(self, *, clock: Clock, complain: Complain) -> None:
+        self._clock = clock
+        self._complain = complain
+        self._held: frozenset[str] = frozenset()  # chats whose messages wait to be offered again
+        self._moved = asyncio.Event()
+        self._outage = False
+        self._abandoned = False
+
+    async def offer(self, batch: Sequence[Inbound], accept: Accept) -> Sequence[Inbound]:
+        """Return when the whole batch was taken; after `abandon`, what was not is returned."""
+        pause = FIRST_PAUSE
+        while batch and not self._abandoned:
+            left = await self._try(batch, accept)
+            if len(left) < len(batch):
+                pause = FIRST_PAUSE
+            batch = left
+            if batch:
+                await self._wait(batch, pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+        return batch
+
+    def sent(self, chat: str) -> None:
+        """Something was sent to `chat`, so its lane may have room again."""
+        if chat in self._held:
+            self._moved.set()
+
+    def abandon(self) -> None:
+        """Stop offering: nobody would see an answer."""
+        self._abandoned = True
+        self._moved.set()
+
+    async def _try(self, batch: Sequence[Inbound], accept: Accept) -> Sequence[Inbound]:
+        """One attempt; returns what must be offered again."""
+        self._held = frozenset(inbound.source.chat for inbound in batch)
+        self._moved.clear()  # before the attempt: what is sent while it runs counts
+        try:
+            results = await accept(batch)
+        except StoreUnavailable as error:
+            if not self._outage:
+                self._outage = True
+                await self._complain(f"Messages cannot be stored just now ({error}): they wait until that works again.")
+            return batch
+        self._outage = False
+        full = {result.event_id for result in results if result.status == "full"}
+        return [inbound for inbound in batch if inbound.event_id in full]
+
+    async def _wait(self, batch: Sequence[Inbound], seconds: float) -> None:
+        self._held = frozenset(inbound.source.chat for inbound in batch)
+        if self._abandoned:
+            return
+        try:
+            async with self._clock.limit(seconds):
+                await self._moved.wait()
+        except TimeoutError:
+            return
+        finally:
+            self._held = frozenset()
