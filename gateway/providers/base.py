@@ -6,7 +6,7 @@ A provider is stateless and shared by all sessions. It maps every failure of its
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -84,10 +84,10 @@ class Provider(Protocol):
 
     name: str
 
-    def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Call the model. Yields deltas, then exactly one `Completed`. Raises ProviderError.
 
-        Closing the iterator early ends the call at the provider.
+        Closing the generator early (`contextlib.aclosing`) ends the call at the provider.
         """
 
     async def aclose(self) -> None:

@@ -1,0 +1,212 @@
+"""An answer of Chat Completions, put together from the pieces it arrives in.
+
+`ChatAnswer.feed` takes one decoded chunk (or a whole response, which is a chunk that says
+everything) and gives the deltas in it; `finish` gives the `Completed`. No I/O, no clock.
+
+When is an answer whole? A `finish_reason` says so. `[DONE]` says so too, provided that something
+was said and every tool call has complete arguments. The end of the connection alone says nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gateway.domain.message import ToolCall
+from gateway.domain.usage import CanonicalUsage
+from gateway.errors import ProviderUnavailable
+from gateway.providers.base import Completed, ModelEvent, ReasoningDelta, StopReason, TextDelta
+from gateway.providers.chat_codec import is_object, text_parts
+from gateway.providers.usage import normalize_usage
+
+_STOPS: Final[Mapping[str, StopReason]] = {
+    "stop": "stop",
+    "eos": "stop",
+    "end_turn": "stop",
+    "tool_calls": "tool_calls",
+    "tool_use": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "content_filter": "refused",
+    "refusal": "refused",
+    "safety": "refused",
+    "sensitive": "refused",
+}
+
+
+@dataclass(slots=True)
+class _Call:
+    """A tool call that is still arriving."""
+
+    id: str = ""
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)  # joined once: a long file comes in thousands
+
+    @property
+    def arguments(self) -> str:
+        """The arguments so far; an object even if the server sends nothing for "none"."""
+        return "".join(self.pieces) or "{}"
+
+
+class ChatAnswer:
+    """One answer. `new_id` names tool calls that the server left without a usable id."""
+
+    def __init__(self, new_id: Callable[[], str]) -> None:
+        self._new_id = new_id
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: list[_Call] = []
+        self._open: dict[int, _Call] = {}  # by the index the server uses for it
+        self._finish: str | None = None
+        self._refused = False
+        self._done = False
+        self._usage: CanonicalUsage | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the server has said that nothing more will be said."""
+        return self._finish is not None or self._done
+
+    def done(self) -> None:
+        """The server sent its `[DONE]`."""
+        self._done = True
+
+    def feed(self, chunk: Mapping[str, Any]) -> list[ModelEvent]:
+        """What a chunk adds, as deltas. Unknown shapes add nothing."""
+        self._read_usage(chunk)
+        choices = chunk.get("choices")
+        if not isinstance(choices, list):
+            return []
+        events: list[ModelEvent] = []
+        for choice in choices:
+            if isinstance(choice, Mapping) and not choice.get("index"):
+                events += self._read_choice(choice)
+        return events
+
+    def _read_usage(self, chunk: Mapping[str, Any]) -> None:
+        vendor = chunk.get("x_groq")
+        usage = chunk.get("usage") or (vendor.get("usage") if isinstance(vendor, Mapping) else None)
+        if isinstance(usage, Mapping):  # cumulative where it comes more than once
+            self._usage = normalize_usage(usage, "chat_completions")
+
+    def _read_choice(self, choice: Mapping[str, Any]) -> list[ModelEvent]:
+        delta = choice.get("delta") or choice.get("message") or {}
+        if not isinstance(delta, Mapping):
+            delta = {}
+        text, thoughts = text_parts(delta.get("content"))
+        for name in ("reasoning_content", "reasoning"):  # some servers send both, saying the same
+            if not thoughts and isinstance(delta.get(name), str):
+                thoughts = delta[name]
+        refusal = delta.get("refusal")
+        if isinstance(refusal, str) and refusal:
+            self._refused = True
+            text += refusal
+        self._read_calls(delta)
+        if isinstance(choice.get("finish_reason"), str) and choice["finish_reason"]:
+            self._finish = choice["finish_reason"].lower()
+        events: list[ModelEvent] = []
+        if thoughts:
+            self._reasoning.append(thoughts)
+            events.append(ReasoningDelta(text=thoughts))
+        if text:
+            self._text.append(text)
+            events.append(TextDelta(text=text))
+        return events
+
+    def _read_calls(self, delta: Mapping[str, Any]) -> None:
+        legacy = delta.get("function_call")
+        if isinstance(legacy, Mapping):
+            self._read_call({"index": 0, "function": legacy})
+        calls = delta.get("tool_calls")
+        for call in calls if isinstance(calls, list) else ():
+            if isinstance(call, Mapping):
+                self._read_call(call)
+
+    def _read_call(self, piece: Mapping[str, Any]) -> None:
+        function = piece.get("function")
+        function = function if isinstance(function, Mapping) else {}
+        call_id = piece["id"] if isinstance(piece.get("id"), str) else ""
+        name = function["name"] if isinstance(function.get("name"), str) else ""
+        arguments = function.get("arguments")
+        if isinstance(arguments, Mapping):
+            arguments = json.dumps(arguments)
+        arguments = arguments if isinstance(arguments, str) else ""
+        call = self._call_for(piece.get("index"), call_id, name, arguments)
+        call.id = call.id or call_id
+        # A name may come in parts, but only before the arguments; some servers repeat it throughout.
+        if name != call.name and not call.pieces:
+            call.name += name
+        if arguments:
+            call.pieces.append(arguments)
+
+    def _call_for(self, index: Any, call_id: str, name: str, arguments: str) -> _Call:
+        """The call a piece belongs to. Servers count calls, or repeat ids, or neither."""
+        if isinstance(index, int):
+            found = self._open.get(index)
+        else:
+            found = next((call for call in self._calls if call_id and call.id == call_id), None)
+            if found is None and self._calls and not (call_id and name):
+                found = self._calls[-1]
+        if found is not None and not _begins_another(found, call_id, name, arguments):
+            return found
+        fresh = _Call()
+        self._calls.append(fresh)
+        if isinstance(index, int):
+            self._open[index] = fresh
+        return fresh
+
+    def finish(self) -> Completed:
+        """The whole answer. Raises ProviderUnavailable (malformed) if it is cut off or empty."""
+        text = "".join(self._text)
+        calls = [call for call in self._calls if call.name]
+        stop = self._stop(calls)
+        if self._finish == "error" or (self._finish is None and not self._is_whole(text, calls)):
+            raise ProviderUnavailable("The model's answer broke off. Try again.", malformed=True)
+        if stop == "length":  # the last call's arguments may end anywhere
+            calls = [call for call in calls if is_object(call.arguments)]
+        elif not text.strip() and not calls and stop != "refused":
+            raise ProviderUnavailable("The model gave an empty answer. Try again.", malformed=True)
+        return Completed(
+            text=text,
+            tool_calls=self._named(calls),
+            reasoning="".join(self._reasoning),
+            stop=stop,
+            usage=self._usage,
+        )
+
+    def _is_whole(self, text: str, calls: list[_Call]) -> bool:
+        said = bool(text.strip() or calls)
+        return self._done and said and all(is_object(call.arguments) for call in calls)
+
+    def _stop(self, calls: list[_Call]) -> StopReason:
+        stop = _STOPS.get(self._finish or "stop", "stop")
+        if self._refused and stop == "stop":
+            return "refused"
+        if stop in ("stop", "tool_calls"):  # servers disagree about what a call ends with
+            return "tool_calls" if calls else "stop"
+        return stop
+
+    def _named(self, calls: list[_Call]) -> tuple[ToolCall, ...]:
+        """The calls with ids that are present and differ."""
+        used: set[str] = set()
+        named: list[ToolCall] = []
+        for call in calls:
+            call_id = call.id if call.id and call.id not in used else self._new_id()
+            used.add(call_id)
+            function = {"name": call.name, "arguments": call.arguments}
+            named.append({"id": call_id, "type": "function", "function": function})  # type: ignore[typeddict-item]
+        return tuple(named)
+
+
+def _begins_another(call: _Call, call_id: str, name: str, arguments: str) -> bool:
+    """Whether a piece with the number of `call` is in truth the next call: servers that send whole
+    calls often number all of them 0."""
+    if not name or not call.name:
+        return False
+    if call_id and call.id and call_id != call.id:
+        return True
+    return not call_id and bool(arguments) and bool(call.pieces) and is_object(call.arguments)

@@ -1,0 +1,177 @@
+"""Chat Completions as pure functions: a request as a dict, and an answer from its pieces.
+
+Many servers speak this API and few speak it alike. What is sent is therefore the plainest form
+that all of them take; what is received is read generously, except in one thing: an answer that
+may be incomplete is never passed off as a whole one.
+
+Rules of what is sent
+- Only keys the API knows, so host notes and other APIs' fields stay at home.
+- Arguments of earlier tool calls are always a JSON object, ids at most 40 characters: one odd
+  call of one model must not make the whole conversation unsendable to another.
+- The same message is always encoded alike, or prompt caches would miss.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from gateway.domain.message import Message, wire
+from gateway.providers.base import ModelRequest, ModelSpec
+
+DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
+
+_ID_LIMIT: Final = 40  # characters; OpenAI refuses longer tool call ids
+_NAME: Final = re.compile(r"[^\s<|\\/>]{1,64}")  # what OpenAI allows as a participant's name
+_COMMON: Final = ("role", "content", "name", "cache_control")
+_KEYS: Final = {
+    "system": _COMMON,
+    "user": _COMMON,
+    "assistant": (*_COMMON, "tool_calls", "refusal"),
+    "tool": ("role", "content", "tool_call_id", "cache_control"),
+}
+# Vendors whose thinking models want their own reasoning back between tool calls; others refuse it.
+_REASONING_BACK: Final = ("deepseek", "moonshot", "kimi", "glm", "bigmodel", "z.ai")
+
+
+def endpoint(spec: ModelSpec) -> str:
+    """Where the model is called. A base URL may be given with or without the method's path."""
+    base = (spec.base_url or DEFAULT_BASE_URL).rstrip("/")
+    return base if base.endswith("/chat/completions") else f"{base}/chat/completions"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """What a server was found to want otherwise. `cap_name`: how it calls the output cap, None as
+    usual. `usage_option`: whether it takes `stream_options`, without which some report no usage."""
+
+    usage_option: bool = True
+    cap_name: str | None = None
+
+
+def encode_request(spec: ModelSpec, request: ModelRequest, habits: Habits | None = None) -> dict[str, Any]:
+    """The body of a streaming call."""
+    habits = habits or Habits()
+    reasoning = _wants_reasoning(spec)
+    body: dict[str, Any] = {
+        "model": spec.name,
+        "messages": [encode_message(message, reasoning=reasoning) for message in request.messages],
+        "stream": True,
+    }
+    if habits.usage_option:
+        body["stream_options"] = {"include_usage": True}
+    if request.tools:
+        body["tools"] = [dict(tool) for tool in request.tools]
+        if request.tool_choice != "auto":
+            body["tool_choice"] = request.tool_choice
+    if request.max_tokens is not None:
+        body[habits.cap_name or _cap_name(spec)] = request.max_tokens
+    return body
+
+
+def _cap_name(spec: ModelSpec) -> str:
+    """OpenAI's reasoning models refuse `max_tokens`, and all of OpenAI's take the newer name; most
+    compatible servers only know the older one. `learn` swaps them if a server objects."""
+    host = urlsplit(spec.base_url or DEFAULT_BASE_URL).hostname or ""
+    ours = host == "api.openai.com" or host.endswith(".openai.azure.com")
+    return "max_completion_tokens" if ours else "max_tokens"
+
+
+def _wants_reasoning(spec: ModelSpec) -> bool:
+    about = f"{spec.base_url or ''} {spec.name}".lower()
+    return any(vendor in about for vendor in _REASONING_BACK)
+
+
+def encode_message(message: Message | Mapping[str, Any], *, reasoning: bool = False) -> dict[str, Any]:
+    """One message as the API may see it. The input is not changed."""
+    plain = wire(message)
+    role = str(plain.get("role", "user"))
+    encoded = {key: plain[key] for key in _KEYS.get(role, _COMMON) if plain.get(key) is not None}
+    if not _NAME.fullmatch(str(encoded.get("name", "x"))):
+        del encoded["name"]
+    calls = encoded.get("tool_calls")
+    if calls:
+        encoded["tool_calls"] = [_encode_call(call) for call in calls]
+    else:
+        encoded.pop("tool_calls", None)
+    if "tool_call_id" in encoded:
+        encoded["tool_call_id"] = _short_id(encoded["tool_call_id"])
+    if "content" not in encoded:
+        encoded["content"] = None if calls else ""
+    if reasoning and role == "assistant" and plain.get("reasoning_content"):
+        encoded["reasoning_content"] = plain["reasoning_content"]
+    return encoded
+
+
+def _encode_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call.get("function") or {}
+    return {
+        "id": _short_id(call.get("id", "")),
+        "type": "function",
+        "function": {"name": str(function.get("name", "")), "arguments": _arguments(function.get("arguments"))},
+    }
+
+
+def _short_id(call_id: Any) -> str:
+    text = str(call_id)
+    return text if len(text) <= _ID_LIMIT else "call_" + hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32]
+
+
+def _arguments(arguments: Any) -> str:
+    """Arguments as the text of a JSON object, unchanged if they are one already."""
+    if isinstance(arguments, str):
+        if is_object(arguments):
+            return arguments
+        return json.dumps({"unreadable_arguments": arguments}) if arguments.strip() else "{}"
+    return json.dumps(arguments if isinstance(arguments, Mapping) else {})
+
+
+def is_object(text: str) -> bool:
+    """Whether `text` is a complete JSON object."""
+    if not text.rstrip().endswith("}"):
+        return False
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def learn(habits: Habits, body: Mapping[str, Any], refusal: str) -> Habits | None:
+    """The habits of a server that refused `body` with the text `refusal`, or None if it objects to
+    something that cannot be helped. Each habit is learned once, so repeating this ends."""
+    text = refusal.lower()
+    if "stream_options" in body and ("stream_options" in text or "include_usage" in text):
+        return replace(habits, usage_option=False)
+    named = _CAP_NAMED.search(text)
+    if habits.cap_name is None and named and named.group() in body and _OBJECTS.search(text):
+        other = "max_completion_tokens" if named.group() == "max_tokens" else "max_tokens"
+        return replace(habits, cap_name=other)
+    return None
+
+
+_CAP_NAMED: Final = re.compile(r"\bmax_(?:completion_)?tokens\b")  # the first one named is the culprit
+_OBJECTS: Final = re.compile(
+    r"unsupported|not supported|unrecognized|unknown|unexpected|extra inputs|not permitted|not allowed|instead"
+)
+
+
+def text_parts(content: Any) -> tuple[str, str]:
+    """(text, reasoning) of a delta's content: a string, or a list of typed parts."""
+    if isinstance(content, str):
+        return content, ""
+    texts: list[str] = []
+    thoughts: list[str] = []
+    for part in content if isinstance(content, Sequence) else ():
+        if not isinstance(part, Mapping):
+            continue
+        if part.get("type") == "thinking":
+            inner = part.get("thinking")
+            thoughts.append(inner if isinstance(inner, str) else text_parts(inner)[0])
+        elif isinstance(part.get("text"), str):
+            texts.append(part["text"])
+    return "".join(texts), "".join(thoughts)

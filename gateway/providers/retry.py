@@ -1,0 +1,70 @@
+"""Trying again, in one place.
+
+A call is repeated only while nothing of its answer has been shown: the second attempt would say
+the beginning twice. stamina is not used for this: it sleeps on the event loop's own time, so a
+test could not own it, and it wraps functions that return, not streams that have already begun.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Final
+
+from gateway.clock import Clock
+from gateway.errors import ProviderRateLimited, ProviderUnavailable
+from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, Provider
+
+FIRST_DELAY: Final = 1.0  # seconds; the ceiling of the first pause, doubled for each further one
+LONGEST_DELAY: Final = 30.0  # seconds
+
+
+class Retrying:
+    """A `Provider` around another one, which repeats what may work later.
+
+    `attempts` counts the first one too. No new attempt begins later than `deadline` seconds after
+    the first: a wait that would end after it is not begun, and the error goes up at once.
+    """
+
+    def __init__(
+        self, provider: Provider, *, clock: Clock, rng: random.Random, attempts: int = 4, deadline: float = 120.0
+    ) -> None:
+        self.name = provider.name
+        self._provider = provider
+        self._clock = clock
+        self._rng = rng
+        self._attempts = attempts
+        self._deadline = deadline
+
+    async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """As the inner provider's, with ProviderUnavailable and ProviderRateLimited retried while
+        nothing was yielded."""
+        latest = self._clock.monotonic() + self._deadline
+        attempt = 0
+        while True:
+            attempt += 1
+            begun = False
+            try:
+                async with aclosing(self._provider.stream(spec, request)) as events:
+                    async for event in events:
+                        begun = True
+                        yield event
+                return
+            except (ProviderUnavailable, ProviderRateLimited) as error:
+                pause = self._pause(attempt, error)
+                if begun or attempt >= self._attempts or self._clock.monotonic() + pause > latest:
+                    raise
+            await self._clock.sleep(pause)
+
+    def _pause(self, attempt: int, error: ProviderUnavailable | ProviderRateLimited) -> float:
+        """Seconds until the next attempt: full jitter spreads a crowd that failed together. A wait
+        that the provider stated is kept to, and jitter only adds to it."""
+        ceiling = min(LONGEST_DELAY, FIRST_DELAY * 2 ** (attempt - 1))
+        stated = error.retry_after if isinstance(error, ProviderRateLimited) else None
+        if stated is None:
+            return self._rng.uniform(0, ceiling)
+        return stated + self._rng.uniform(0, min(1.0, ceiling))
+
+    async def aclose(self) -> None:
+        await self._provider.aclose()
