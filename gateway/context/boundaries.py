@@ -1,0 +1,129 @@
+"""Phase 2: which messages stay at the front, which at the end, and what lies between.
+
+    [ head ][ middle: becomes the summary ][ carried ][ tail ]
+
+The tail is what the token budget allows, counted from the end. Two messages belong to it even
+when they lie further back, as in one long turn of tool calls: the latest request and the latest
+answer the person has seen. They are *carried*: taken out of the middle and put, unchanged and in
+their order, right after the summary.
+
+Expects turns as `assembly.sanitize` leaves them: results directly follow their call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gateway.context.policy import MIN_TAIL_MESSAGES, TAIL_OVERRUN
+from gateway.domain.message import Message, is_request, text_of
+
+_STUB_TOKENS = 70  # what a tool result in the head takes at most once it is pruned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What the parts may take: `head_limit` is how many leading turns may be head at most."""
+
+    head_tokens: int
+    tail_tokens: int
+    protect_first_n: int
+    protect_last_n: int
+    head_limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """Indices into the turns: head [0, head_end), then the middle with `carried` ones in it, then
+    the tail [cut, n). Of the tail, turns before `protected_from` are there only because a call
+    and its results stay together; they may be pruned."""
+
+    head_end: int
+    cut: int
+    protected_from: int
+    carried: tuple[int, ...]
+    middle: tuple[int, ...]
+
+
+def find_layout(turns: Sequence[Message], tokens: Sequence[int], limits: Limits) -> Layout:
+    """Lay `turns` out. The middle is empty when nothing can be taken away."""
+    count = len(turns)
+    request = latest_request(turns)
+    answer = _latest_answer(turns)
+    head_end = _head_end(turns, tokens, limits, count if request is None else request)
+    protected_from = _tail_start(tokens, limits, head_end)
+    cut = _to_call(turns, protected_from, head_end)
+    carried = _carried(request, answer, head_end, cut)
+    last = _to_call(turns, max(head_end, count - MIN_TAIL_MESSAGES), head_end)
+    while cut - head_end <= len(carried) and (forced := _past_results(turns, cut + 1)) <= last:
+        # The budget would protect everything: one message (or call with results) makes a middle.
+        cut = forced
+        carried = _carried(request, answer, head_end, cut)
+    protected_from = max(cut, protected_from)
+    middle = tuple(index for index in range(head_end, cut) if index not in carried)
+    return Layout(head_end=head_end, cut=cut, protected_from=protected_from, carried=carried, middle=middle)
+
+
+def latest_request(turns: Sequence[Message]) -> int | None:
+    """Index of the latest thing a person said, None if nobody said anything."""
+    return next((index for index in range(len(turns) - 1, -1, -1) if is_request(turns[index])), None)
+
+
+def _latest_answer(turns: Sequence[Message]) -> int | None:
+    for index in range(len(turns) - 1, -1, -1):
+        message = turns[index]
+        if message.get("role") == "assistant" and not message.get("tool_calls") and text_of(message).strip():
+            return index
+    return None
+
+
+def _carried(request: int | None, answer: int | None, head_end: int, cut: int) -> tuple[int, ...]:
+    return tuple(sorted({index for index in (request, answer) if index is not None and head_end <= index < cut}))
+
+
+def _head_end(turns: Sequence[Message], tokens: Sequence[int], limits: Limits, request: int) -> int:
+    """A head starts with a person's words and ends before the latest request."""
+    if not turns or turns[0].get("role") != "user":
+        return 0
+    limit = min(limits.protect_first_n, limits.head_limit, request)
+    end, total = 0, 0
+    while end < limit:
+        total += _pruned(turns[end], tokens[end])
+        if total > limits.head_tokens:
+            break
+        end += 1
+    past = _past_results(turns, end)
+    rest = sum(_pruned(turns[index], tokens[index]) for index in range(end, past))
+    if past > end and (past > limits.head_limit or total + rest > TAIL_OVERRUN * limits.head_tokens):
+        return _to_call(turns, end, 0)  # a call whose results do not fit: both go into the summary
+    return past
+
+
+def _pruned(message: Message, tokens: int) -> int:
+    return min(tokens, _STUB_TOKENS) if message.get("role") == "tool" else tokens
+
+
+def _tail_start(tokens: Sequence[int], limits: Limits, head_end: int) -> int:
+    """Walk back while the budget lasts; the last few messages stay whatever they take."""
+    ceiling = int(limits.tail_tokens * TAIL_OVERRUN)
+    start, total, kept = len(tokens), 0, 0
+    while start > head_end:
+        grown = total + tokens[start - 1]
+        free = total < limits.tail_tokens or kept < limits.protect_last_n
+        if kept >= MIN_TAIL_MESSAGES and (grown > ceiling or not free):
+            break
+        start, total, kept = start - 1, grown, kept + 1
+    return start
+
+
+def _to_call(turns: Sequence[Message], index: int, floor: int) -> int:
+    """Back from a tool result to the message that called for it."""
+    while floor < index < len(turns) and turns[index].get("role") == "tool":
+        index -= 1
+    return index
+
+
+def _past_results(turns: Sequence[Message], index: int) -> int:
+    while index < len(turns) and turns[index].get("role") == "tool":
+        index += 1
+    return index
