@@ -1,0 +1,256 @@
+"""`GuardedEngine`: what the host talks to instead of an engine, so that no engine breaks a turn.
+
+Of any engine: plain and coroutine functions are called alike, optional arguments that a signature
+lacks are left out, an exception is logged and gives a harmless answer, a result that is no
+transcript is refused. Of an engine that is not ours, besides: it gets deep copies, its plain
+functions run in a thread, and if its `compress` is a plain function its `call_model` is one too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import copy
+import inspect
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar, get_args
+
+from gateway.context.engine import ContextEngine, Outcome
+from gateway.domain.message import Message, Role
+from gateway.errors import ConfigError
+
+T = TypeVar("T")
+_ROLES = frozenset(get_args(Role))
+_OURS = "gateway."
+
+
+class Log(Protocol):
+    """The part of a structlog logger that is used."""
+
+    def warning(self, event: str, **fields: Any) -> Any:
+        """Log one event."""
+
+
+def contained(what: str, call: Callable[[], T]) -> T:
+    """`call()`, any exception of it as a ConfigError that begins with `what`: for loading plugins."""
+    try:
+        return call()
+    except ConfigError:
+        raise
+    except Exception as error:
+        raise ConfigError([f"{what}: {type(error).__name__}: {error}"]) from error
+
+
+class _BlockingModel:
+    """`call_model` for an engine whose plain functions run in a thread: waits there for the loop."""
+
+    def __init__(self, call_model: Callable[..., Any], loop: asyncio.AbstractEventLoop) -> None:
+        self._call_model = call_model
+        self._loop = loop
+        self._thread = threading.get_ident()  # made on the loop
+        self._pending: set[concurrent.futures.Future[Any]] = set()
+
+    def __call__(self, messages: Sequence[Message], max_tokens: int) -> Any:
+        """Raises RuntimeError on the event loop's own thread, where waiting would never end."""
+        if threading.get_ident() == self._thread:
+            raise RuntimeError("call_model blocks: call it from a plain function, not from a coroutine")
+        future = asyncio.run_coroutine_threadsafe(self._ask(messages, max_tokens), self._loop)
+        self._pending.add(future)
+        try:
+            return future.result()
+        finally:
+            self._pending.discard(future)
+
+    async def _ask(self, messages: Sequence[Message], max_tokens: int) -> Any:
+        reply = self._call_model(messages, max_tokens)
+        return await reply if inspect.isawaitable(reply) else reply
+
+    def cancel(self) -> None:
+        """Let go of a thread whose turn was cancelled."""
+        for future in tuple(self._pending):
+            future.cancel()
+
+
+class GuardedEngine:
+    """One session's engine, contained. Every method is safe to await; none raises but for
+    cancellation. `ours` (default: by where the class is defined) spares copies and threads."""
+
+    def __init__(self, engine: ContextEngine, *, log: Log, ours: bool | None = None) -> None:
+        self._engine = engine
+        self._log = log
+        self._ours = type(engine).__module__.startswith(_OURS) if ours is None else ours
+        self._blocking: _BlockingModel | None = None
+
+    @property
+    def engine(self) -> ContextEngine:
+        """The engine itself, for the state that the host reads."""
+        return self._engine
+
+    @property
+    def automatic_blocked(self) -> bool:
+        """Whether the engine says that it holds automatic passes back."""
+        return getattr(self._engine, "automatic_blocked", False) is True
+
+    async def start(self, session_id: str, **info: Any) -> bool:
+        """`on_session_start`; whether it returned."""
+        call_model = info.get("call_model")
+        plain = not inspect.iscoroutinefunction(getattr(self._engine, "compress", None))
+        if callable(call_model) and plain and not self._ours:
+            self._blocking = _BlockingModel(call_model, asyncio.get_running_loop())
+            info["call_model"] = self._blocking
+        return await self._try("on_session_start", session_id, **info) is not _FAILED
+
+    async def end(self, session_id: str, messages: Sequence[Message]) -> bool:
+        """`on_session_end`; False if it raised, so that the host can call it again."""
+        return await self._try("on_session_end", session_id, self._lent(messages)) is not _FAILED
+
+    async def reset(self) -> bool:
+        """`on_session_reset`; whether it returned."""
+        return await self._try("on_session_reset") is not _FAILED
+
+    async def learn(self, usage: Mapping[str, int]) -> None:
+        """`update_from_response`."""
+        await self._try("update_from_response", dict(usage))
+
+    async def wants(self, prompt_tokens: int | None = None) -> bool:
+        """`should_compress`; False if it raised."""
+        return await self._try("should_compress", prompt_tokens=prompt_tokens) is True
+
+    async def wants_preflight(self, messages: Sequence[Message]) -> bool:
+        """`should_compress_preflight`; False if it raised."""
+        return await self._try("should_compress_preflight", self._lent(messages)) is True
+
+    async def has_content(self, messages: Sequence[Message]) -> bool:
+        """`has_content_to_compress`; True if it raised: then `compress` finds out."""
+        return await self._try("has_content_to_compress", self._lent(messages)) is not False
+
+    async def compress(
+        self,
+        messages: Sequence[Message],
+        *,
+        current_tokens: int | None = None,
+        focus_topic: str | None = None,
+        force: bool = False,
+        memory_context: str = "",
+    ) -> tuple[list[Message], Outcome]:
+        """The new transcript and how it went; the given one, `aborted`, if the engine failed."""
+        try:
+            result = await self._try(
+                "compress",
+                self._lent(messages),
+                current_tokens=current_tokens,
+                focus_topic=focus_topic,
+                force=force,
+                memory_context=memory_context,
+            )
+        except asyncio.CancelledError:
+            if self._blocking is not None:
+                self._blocking.cancel()
+            raise
+        if result is _FAILED:
+            return list(messages), Outcome(error="The context engine failed; nothing was changed.", aborted=True)
+        flaw = self._flaw(result, messages)
+        if flaw:
+            self._log.warning("context_engine_result_refused", engine=self._engine.name, reason=flaw)
+            return list(messages), Outcome(error=f"The context engine's result was refused: {flaw}.", aborted=True)
+        outcome = getattr(self._engine, "last_outcome", None)
+        return list(result), outcome if isinstance(outcome, Outcome) else Outcome()
+
+    async def tool_schemas(self) -> list[dict[str, Any]]:
+        """`get_tool_schemas`; those that are function schemas with a name."""
+        schemas = await self._try("get_tool_schemas")
+        if not isinstance(schemas, list | tuple):
+            return []
+        return [schema for schema in schemas if _is_schema(schema)]
+
+    async def call_tool(self, name: str, args: Mapping[str, Any], **context: Any) -> str:
+        """`handle_tool_call`; JSON text, {"error": …} if it raised."""
+        if "messages" in context:
+            context["messages"] = self._lent(context["messages"])
+        result = await self._try("handle_tool_call", name, dict(args), **context)
+        if result is _FAILED:
+            return json.dumps({"error": f"{name} failed."})
+        return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+
+    async def status(self) -> dict[str, Any]:
+        """`get_status`; {} if it raised."""
+        status = await self._try("get_status")
+        return dict(status) if isinstance(status, Mapping) else {}
+
+    async def dump(self) -> dict[str, Any]:
+        """`dump_state`; {} if it raised or gave what JSON cannot hold."""
+        state = await self._try("dump_state")
+        if not isinstance(state, Mapping):
+            return {}
+        if not _is_json(dict(state)):
+            self._log.warning("context_engine_state_refused", engine=self._engine.name)
+            return {}
+        return dict(state)
+
+    async def load(self, state: Mapping[str, Any]) -> None:
+        """`load_state`, with a copy."""
+        await self._try("load_state", copy.deepcopy(dict(state)))
+
+    async def update_model(self, model: str, context_length: int, **details: Any) -> None:
+        """`update_model`; `details`: base_url, api_key, provider, max_output_tokens."""
+        await self._try("update_model", model, context_length, **details)
+
+    # -- containment ------------------------------------------------------------------------
+
+    def _lent(self, messages: Sequence[Message]) -> list[Message]:
+        return list(messages) if self._ours else copy.deepcopy(list(messages))
+
+    async def _try(self, name: str, *args: Any, **optional: Any) -> Any:
+        """The method's result, or `_FAILED` after logging what it raised."""
+        try:
+            method = getattr(self._engine, name)
+            accepted = _accepted(method, optional)
+            if self._ours or inspect.iscoroutinefunction(method):
+                result = method(*args, **accepted)
+            else:
+                result = await asyncio.to_thread(method, *args, **accepted)
+            return await result if inspect.isawaitable(result) else result
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}"[:300]
+            engine = getattr(self._engine, "name", "")
+            self._log.warning("context_engine_failed", engine=engine, method=name, error=reason)
+            return _FAILED
+
+    def _flaw(self, result: Any, given: Sequence[Message]) -> str:
+        """Why a result is no transcript; "" if it is one."""
+        if not isinstance(result, list | tuple):
+            return "it is not a list"
+        if given and not result:
+            return "it is empty"
+        if not all(isinstance(message, dict) and message.get("role") in _ROLES for message in result):
+            return "it holds something that is not a message"
+        return "" if self._ours or _is_json(result) else "it holds something that cannot be stored"
+
+
+_FAILED = object()
+
+
+def _accepted(method: Callable[..., Any], optional: Mapping[str, Any]) -> dict[str, Any]:
+    """Those optional arguments that the method's signature can take."""
+    try:
+        parameters = inspect.signature(method).parameters
+    except (TypeError, ValueError):
+        return dict(optional)
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return dict(optional)
+    return {name: value for name, value in optional.items() if name in parameters}
+
+
+def _is_schema(schema: Any) -> bool:
+    function = schema.get("function") if isinstance(schema, dict) else None
+    return isinstance(function, dict) and isinstance(function.get("name"), str) and bool(function["name"])
+
+
+def _is_json(value: Any) -> bool:
+    try:
+        json.dumps(value)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True

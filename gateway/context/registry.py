@@ -1,0 +1,144 @@
+"""Finding an engine by name: built in, an installed entry point, or a folder of plugins.
+
+An entry point of the group `legato.context_engines`, or the `__init__.py` of
+`<plugins.dir>/context_engine/<name>/`, offers a subclass of `ContextEngine`, a factory, or an
+instance. A folder's module may instead define `register(ctx)`, which calls
+`ctx.register_context_engine(engine_or_factory)`. Each session gets an instance of its own: a
+class or factory is called, an instance deep-copied. Built-in names win.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib.util
+import re
+import sys
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from gateway.clock import Clock
+from gateway.context.compressor import Compressor
+from gateway.context.engine import ContextEngine
+from gateway.context.guard import contained
+from gateway.context.policy import CompressionSettings
+from gateway.errors import ConfigError
+from gateway.tokens import TokenCounter
+
+GROUP: Final = "legato.context_engines"
+FOLDER: Final = "context_engine"
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_REQUIRED: Final = ("update_from_response", "should_compress", "compress")
+
+Factory = Callable[[], ContextEngine]
+
+
+def builtin_engines(
+    settings: CompressionSettings, *, counter: TokenCounter, clock: Clock, redact: Callable[[str], str]
+) -> dict[str, Factory]:
+    """The engines that come with Legato, by name."""
+    return {Compressor.name: lambda: Compressor(settings, counter=counter, clock=clock, redact=redact)}
+
+
+class Registration:
+    """The `ctx` that a plugin's `register` is given."""
+
+    def __init__(self) -> None:
+        self.registered: Any = None
+
+    def register_context_engine(self, engine_or_factory: Any) -> None:
+        """Offer an engine: an instance, a subclass of ContextEngine, or a factory. The last wins."""
+        self.registered = engine_or_factory
+
+
+class EngineRegistry:
+    """Engines by name. `plugins_dir` is `plugins.dir` of the configuration, None for none."""
+
+    def __init__(self, builtin: Mapping[str, Factory], plugins_dir: Path | None) -> None:
+        self._builtin = dict(builtin)
+        self._folder = plugins_dir / FOLDER if plugins_dir is not None else None
+
+    def names(self) -> list[str]:
+        """Every name that `factory` knows, sorted."""
+        return sorted({*self._builtin, *self._installed(), *self._folders()})
+
+    def factory(self, name: str) -> Factory:
+        """What makes an engine for a session. Raises ConfigError: unknown name, broken plugin."""
+        if name in self._builtin:
+            return self._builtin[name]
+        offered: Any
+        if name in (installed := self._installed()):
+            what = f"context.engine {name} could not be loaded from {installed[name].value}"
+            offered = contained(what, installed[name].load)
+        elif name in (folders := self._folders()):
+            what = f"context.engine {name} could not be loaded from {folders[name]}"
+            offered = contained(what, lambda: _from_folder(name, folders[name]))
+        else:
+            known = ", ".join(self.names())
+            raise ConfigError([f"context.engine: there is no engine named {name!r}; known are {known}."])
+        return _factory(name, offered)
+
+    def _installed(self) -> dict[str, EntryPoint]:
+        return {point.name: point for point in entry_points(group=GROUP)}
+
+    def _folders(self) -> dict[str, Path]:
+        if self._folder is None or not self._folder.is_dir():
+            return {}
+        return {
+            path.name: path / "__init__.py"
+            for path in sorted(self._folder.iterdir())
+            if _NAME.fullmatch(path.name) and (path / "__init__.py").is_file()
+        }
+
+
+def _from_folder(name: str, path: Path) -> Any:
+    """What a plugin folder offers."""
+    module = _imported(f"legato_context_engine_{name.replace('-', '_')}", path)
+    register = getattr(module, "register", None)
+    if callable(register):
+        registration = Registration()
+        register(registration)
+        if registration.registered is None:
+            raise ConfigError([f"context.engine {name}: register(ctx) in {path} registered no engine."])
+        return registration.registered
+    own = [
+        value
+        for value in vars(module).values()
+        if isinstance(value, type) and issubclass(value, ContextEngine) and value.__module__ == module.__name__
+    ]
+    if len(own) != 1:
+        raise ConfigError(
+            [f"context.engine {name}: {path} must define register(ctx) or one ContextEngine; it has {len(own)}."]
+        )
+    return own[0]
+
+
+def _imported(module_name: str, path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(module_name, path, submodule_search_locations=[str(path.parent)])
+    if spec is None or spec.loader is None:
+        raise ConfigError([f"{path} cannot be imported."])
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module_name] = module  # so that its relative imports find it
+    spec.loader.exec_module(module)
+    return module
+
+
+def _factory(name: str, offered: Any) -> Factory:
+    if _is_engine(offered) and not isinstance(offered, type):
+        return lambda: contained(f"context.engine {name} could not be copied", lambda: copy.deepcopy(offered))
+    if not callable(offered):
+        raise ConfigError([f"context.engine {name}: what it offers is neither an engine nor a factory."])
+
+    def make() -> ContextEngine:
+        engine = contained(f"context.engine {name} could not be made", offered)
+        if not _is_engine(engine):
+            raise ConfigError([f"context.engine {name}: its factory did not return a context engine."])
+        return engine  # type: ignore[no-any-return]
+
+    return make
+
+
+def _is_engine(value: Any) -> bool:
+    return isinstance(value, ContextEngine) or all(callable(getattr(value, method, None)) for method in _REQUIRED)
