@@ -1,0 +1,142 @@
+"""`Offline`: an embedded, deterministic model, so that all of Legato can be tried without a key.
+
+It has no intelligence and says so. What it does have makes the product around it visible: it
+streams, calls tools when asked to, remembers what is in its prompt and nothing else, reports
+usage, refuses what exceeds its window, and writes summaries by extraction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final
+
+from gateway.clock import Ids, SystemIds
+from gateway.domain.message import Message, ToolCall, note_of, text_of
+from gateway.domain.usage import CanonicalUsage
+from gateway.errors import ContextOverflow
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason, TextDelta
+from gateway.providers.offline_replies import Answer, answer
+from gateway.providers.offline_summary import checkpoint
+
+SUMMARY_MARKER: Final = "legato:summary-request"
+"""Stands on the first line of a request for a summary; how this model tells it from conversation."""
+
+MODEL_NAME: Final = "offline"
+_OVERHEAD: Final = 4  # tokens of every message beside its text
+_LOOKED_AT: Final = 200  # characters of a message's first line
+
+
+async def _no_pause() -> None:
+    """The pause of tests and pipes: none."""
+
+
+class Offline:
+    """`Provider` without a network. `count` gives the tokens of a text; `pause` is awaited between
+    two words, for people who like to see text being written."""
+
+    name = "offline"
+
+    def __init__(
+        self,
+        count: Callable[[str], int],
+        *,
+        ids: Ids | None = None,
+        pause: Callable[[], Awaitable[None]] = _no_pause,
+    ) -> None:
+        self._count = count
+        self._ids = ids or SystemIds()
+        self._pause = pause
+
+    async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Answer word by word. Raises ContextOverflow if the prompt exceeds the spec's window."""
+        prompt = self._prompt_tokens(request)
+        if prompt > spec.context_length:
+            raise ContextOverflow(
+                f"The conversation is longer than the model's window of {spec.context_length:,} tokens. "
+                "Use /compress to shorten it or /new to start fresh.",
+                limit=spec.context_length,
+            )
+        reply = self._reply(request)
+        text, stop = self._capped(reply.text, request.max_tokens)
+        for word in words(text):
+            yield TextDelta(text=word)
+            await self._pause()
+        calls = self._calls(reply) if stop == "stop" else ()
+        spent = self._count(text) + sum(self._count(call["function"]["arguments"]) + _OVERHEAD for call in calls)
+        yield Completed(
+            text=text,
+            tool_calls=calls,
+            stop="tool_calls" if calls else stop,
+            usage=CanonicalUsage(input_tokens=prompt, output_tokens=spent),
+        )
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    def _reply(self, request: ModelRequest) -> Answer:
+        if is_summary_request(request.messages):
+            return Answer(text=checkpoint(request.messages, max_tokens=request.max_tokens))
+        tools = request.tools if request.tool_choice == "auto" else ()
+        return answer(request.messages, tools)
+
+    def _calls(self, reply: Answer) -> tuple[ToolCall, ...]:
+        return tuple(
+            {
+                "id": self._ids.new("call"),
+                "type": "function",
+                "function": {"name": call.tool, "arguments": json.dumps(call.arguments, ensure_ascii=False)},
+            }
+            for call in reply.calls
+        )
+
+    def _capped(self, text: str, max_tokens: int | None) -> tuple[str, StopReason]:
+        """The text up to the output cap, cut between two words as a real model's is anywhere."""
+        if max_tokens is None or self._count(text) <= max_tokens:
+            return text, "stop"
+        kept = ""
+        for word in words(text):
+            if self._count(kept + word) > max_tokens:
+                break
+            kept += word
+        return kept, "length"
+
+    def _prompt_tokens(self, request: ModelRequest) -> int:
+        tools = json.dumps([*map(dict, request.tools)], ensure_ascii=False) if request.tools else ""
+        return sum(map(self._message_tokens, request.messages)) + (self._count(tools) if tools else 0)
+
+    def _message_tokens(self, message: Message) -> int:
+        known = note_of(message).get("tokens")  # counted once, when the message was stored
+        if isinstance(known, int) and known > 0:
+            return known
+        calls = "".join(str(call.get("function")) for call in message.get("tool_calls") or ())
+        return self._count(text_of(message)) + (self._count(calls) if calls else 0) + _OVERHEAD
+
+
+def words(text: str) -> list[str]:
+    """The text in pieces that end with their white space; joined they are the text."""
+    pieces: list[str] = []
+    start = 0
+    for index in range(1, len(text)):
+        if text[index - 1].isspace() and not text[index].isspace():
+            pieces.append(text[start:index])
+            start = index
+    return [*pieces, text[start:]] if text else []
+
+
+def is_summary_request(messages: Sequence[Message | Mapping[str, Any]]) -> bool:
+    """Whether the first or last message opens with the marker."""
+    edges = (*messages[:1], *messages[-1:])
+    return any(SUMMARY_MARKER in text_of(message)[:_LOOKED_AT].partition("\n")[0] for message in edges)
+
+
+class OfflinePrices:
+    """`Prices` where no real model is configured, so that the price table need not be loaded."""
+
+    def context_window(self, model: str) -> int | None:
+        """Unknown: the configuration decides."""
+        return None
+
+    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
+        """The offline model is free; nothing is known of others."""
+        return 0.0 if provider == "offline" else None
