@@ -1,0 +1,24 @@
+"""The configuration: `load_config` gives a frozen `Config`, or a ConfigError with every problem.
+
+`models` is the shape and its defaults; `source` reads YAML and remembers lines; `environment` adds
+variables; `rules` holds what concerns several keys, and what this version cannot do; `sentences`
+says what is wrong; `loading` puts these in order.
+"""
+
+from gateway.config.loading import DEFAULT_PATH, find_config, load_config
+from gateway.config.models import Adapters, Budgets, Config, Expiry, Model, Prices, Section, Sessions, Store
+
+__all__ = [
+    "DEFAULT_PATH",
+    "Adapters",
+    "Budgets",
+    "Config",
+    "Expiry",
+    "Model",
+    "Prices",
+    "Section",
+    "Sessions",
+    "Store",
+    "find_config",
+    "load_config",
+]

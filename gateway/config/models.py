@@ -1,0 +1,363 @@
+"""The shape of `config.yaml` (SPEC 18): one frozen model per section, defaults included.
+
+Types are strict: `"5"` is not a number and `1` is not `true`. Only what concerns a single value is
+checked here; what concerns several stands in `rules`, so that all problems can be told at once.
+Durations are seconds unless the name says otherwise.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import unquote, urlsplit
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+
+
+def _tuple_of_list(value: Any) -> Any:
+    """YAML has lists, a frozen model has tuples."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _text_of_number(value: Any) -> Any:
+    """Platforms number their users and chats; to Legato an id is text."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _filled(value: str) -> str:
+    if not value.strip():
+        raise ValueError("must not be empty")
+    return value
+
+
+def _filled_secret(value: SecretStr) -> SecretStr:
+    _filled(value.get_secret_value())
+    return value
+
+
+def _time_of_day(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise ValueError('must be written in quotes, such as "04:00": YAML reads bare 14:00 as a number')
+    if isinstance(value, str) and not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", value):
+        raise ValueError(f'must be a time of day from "00:00" to "23:59", not {value!r}')
+    return value
+
+
+def _zone(value: str) -> str:
+    try:
+        ZoneInfo(value)
+    except (OSError, ValueError, KeyError):  # KeyError covers ZoneInfoNotFoundError
+        raise ValueError(f"must be the name of a time zone such as Europe/Berlin, not {value!r}") from None
+    return value
+
+
+def _http_url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ValueError("must be an address that begins with http:// or https://")
+    return value
+
+
+def _store_url(value: str) -> str:
+    if value.startswith(("redis://", "rediss://")):
+        return _redis_url(value)
+    path = value.removeprefix("sqlite:///")
+    if path == value or not path:
+        raise ValueError("must be sqlite:///FILE (three slashes, four before an absolute path) or redis://HOST:PORT/0")
+    if ":memory:" in path or "?" in path:
+        raise ValueError("must name a file, without options: what is accepted has to survive a restart")
+    return value
+
+
+def _redis_url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        valid = bool(parts.hostname) and (parts.port or 6379) > 0 and re.fullmatch(r"(/\d*)?", parts.path) is not None
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ValueError("must be redis://HOST:PORT/0")
+    return value
+
+
+Flag = Annotated[bool, Field(strict=True)]
+Text = Annotated[str, Field(strict=True), AfterValidator(_filled)]
+Secret = Annotated[SecretStr, Field(strict=True), AfterValidator(_filled_secret)]
+Ident = Annotated[str, Field(strict=True), AfterValidator(_filled), BeforeValidator(_text_of_number)]
+HttpUrl = Annotated[str, Field(strict=True), AfterValidator(_http_url)]
+Count = Annotated[int, Field(strict=True, ge=1)]
+Natural = Annotated[int, Field(strict=True, ge=0)]
+Share = Annotated[float, Field(strict=True, gt=0, lt=1, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+
+
+class Section(BaseModel):
+    """What all sections have in common: frozen, and no key that is not declared."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class Prices(Section):
+    """What a model costs, in US dollars per million tokens; overrides the built-in table."""
+
+    input: Dollars
+    output: Dollars
+    cache_read: Dollars | None = None  # None: as `input`
+    cache_write: Dollars | None = None  # None: as `input`
+
+
+class Model(Section):
+    """A model that can be called."""
+
+    provider: Literal["offline", "openai", "openai-responses", "anthropic"] = "offline"
+    name: Text | None = None
+    base_url: HttpUrl | None = None  # None: the vendor's own
+    api_key: Secret | None = None
+    context_length: Count | None = None  # tokens; None: ask the provider, then a table, then 128,000
+    max_output_tokens: Count | None = None
+    cache_ttl: Literal["5m", "1h"] = "5m"
+    prices: Prices | None = None
+
+
+class Auxiliary(Section):
+    """The models for side work; an entry is used when `mode` is `custom`."""
+
+    mode: Literal["auto", "same-as-main", "custom"] = "auto"
+    compression: Model | None = None
+    memory: Model | None = None
+    title: Model | None = None
+
+
+class Compression(Section):
+    """When and how far a transcript is compacted (SPEC 5)."""
+
+    enabled: Flag = True
+    threshold: Share = 0.50  # of the context length
+    target_ratio: Annotated[float, Field(strict=True, ge=0.10, le=0.80, allow_inf_nan=False)] = 0.20
+    protect_first_n: Natural = 3
+    protect_last_n: Count = 20
+    summary_model: Text | None = None
+    min_threshold_tokens: Natural = 64_000
+    background: Flag = True
+
+
+class Hygiene(Section):
+    """The pass before the agent (SPEC 6)."""
+
+    threshold: Share = 0.85  # of the context length
+    min_messages: Count = 4
+    max_messages: Count = 5_000
+    timeout: Seconds = 120
+
+
+class Context(Section):
+    """Which context engine is used."""
+
+    engine: Text = "compressor"
+
+
+class Expiry(Section):
+    """When a session that nobody talks in ends (SPEC 3)."""
+
+    mode: Literal["idle", "daily", "both", "none"] = "idle"
+    idle_minutes: Count = 10_080
+    daily_at: Annotated[str, Field(strict=True), BeforeValidator(_time_of_day)] = "04:00"
+    notify: Flag = True
+    timezone: Annotated[str, Field(strict=True), AfterValidator(_zone)] | None = None  # None: the machine's
+
+
+class Sessions(Section):
+    """Whose conversation a message belongs to, and what it does to a running turn."""
+
+    groups: Literal["per_user", "shared"] = "per_user"
+    threads: Literal["per_user", "shared"] = "shared"
+    busy_mode: Literal["queue", "collect", "steer", "interrupt"] = "queue"
+    expiry: Expiry = Expiry()
+
+
+class Store(Section):
+    """Where conversations are kept."""
+
+    url: Annotated[str, Field(strict=True), AfterValidator(_store_url)] = "sqlite:///legato.db"
+
+    @property
+    def sqlite_path(self) -> Path | None:
+        """The database file; relative to the working directory. None for another kind of store."""
+        path = self.url.removeprefix("sqlite:///")
+        return Path(path) if path != self.url else None
+
+
+class Turns(Section):
+    """Limits of turns and of the lanes they run in."""
+
+    concurrent: Count = 256
+    deadline: Seconds = 1_800
+    inactivity: Seconds = 600
+    max_steps: Count = 90
+    lane_cap: Count = 100
+
+
+class Access(Section):
+    """Who may talk to the bot on public platforms."""
+
+    allow: Annotated[tuple[Ident, ...], BeforeValidator(_tuple_of_list)] = ()
+    admins: Annotated[tuple[Ident, ...], BeforeValidator(_tuple_of_list)] = ()
+    pairing: Flag = True
+
+
+class Memory(Section):
+    """What outlives sessions; limits in characters."""
+
+    flush: Flag = True
+    notes_chars: Count = 2_200
+    person_chars: Count = 1_400
+
+
+class Prompt(Section):
+    """What the system prompt says beyond the built-in parts."""
+
+    persona: Text | None = None
+    context_files: Annotated[tuple[Text, ...], BeforeValidator(_tuple_of_list)] = ()
+
+
+class Shell(Section):
+    """The tool that runs commands on this machine."""
+
+    enabled: Flag = False
+
+
+class Tools(Section):
+    """Limits of tool output in characters (SPEC 11), and the tools that must be asked for."""
+
+    result_chars: Count = 100_000
+    turn_chars: Count = 200_000
+    preview_chars: Count = 1_500
+    shell: Shell = Shell()
+    mcp: dict[str, Any] = {}
+
+
+class Plugins(Section):
+    """Where plug-ins are looked for."""
+
+    dir: Text = "plugins"
+
+
+class Budgets(Section):
+    """Spend caps in US dollars; None: no cap."""
+
+    per_session_usd: Dollars | None = None
+    per_user_daily_usd: Dollars | None = None
+    daily_usd: Dollars | None = None
+
+
+class Web(Section):
+    """The web page."""
+
+    enabled: Flag = False
+    host: Text = "127.0.0.1"
+    port: Annotated[int, Field(strict=True, ge=1, le=65_535)] = 8787
+
+
+class Telegram(Section):
+    """The Telegram bot."""
+
+    enabled: Flag = False
+    token: Secret | None = None
+    mode: Literal["polling", "webhook"] = "polling"
+    base_url: HttpUrl | None = None
+
+
+class Discord(Section):
+    """The Discord bot."""
+
+    enabled: Flag = False
+    token: Secret | None = None
+    base_url: HttpUrl | None = None
+
+
+class Adapters(Section):
+    """The platforms the bot talks on; the console needs no entry."""
+
+    web: Web = Web()
+    telegram: Telegram = Telegram()
+    discord: Discord = Discord()
+
+
+class Log(Section):
+    """What is logged, and in which form."""
+
+    level: Literal["debug", "info", "warning", "error"] = "warning"
+    format: Literal["console", "json"] = "console"
+
+
+class Config(Section):
+    """All of `config.yaml`. `Config()` is what an empty file means."""
+
+    model: Model = Model()
+    fallback_models: Annotated[tuple[Model, ...], BeforeValidator(_tuple_of_list)] = ()
+    auxiliary: Auxiliary = Auxiliary()
+    compression: Compression = Compression()
+    hygiene: Hygiene = Hygiene()
+    context: Context = Context()
+    sessions: Sessions = Sessions()
+    store: Store = Store()
+    turns: Turns = Turns()
+    access: Access = Access()
+    memory: Memory = Memory()
+    prompt: Prompt = Prompt()
+    tools: Tools = Tools()
+    plugins: Plugins = Plugins()
+    budgets: Budgets = Budgets()
+    adapters: Adapters = Adapters()
+    log: Log = Log()
+
+    def secrets(self) -> tuple[str, ...]:
+        """Every secret the configuration holds: keys, tokens, and passwords inside addresses."""
+        return tuple(dict.fromkeys(_secrets_in(self)))
+
+    def auxiliary_model(self, task: Literal["compression", "memory", "title"]) -> Model | None:
+        """The model configured for a side task, or None where the session's live model is used.
+
+        `compression.summary_model` is the short form of an entry for `compression`: the main model's
+        provider and key with another name. Its window is not known, so it is left to be looked up.
+        """
+        entry: Model | None = getattr(self.auxiliary, task)
+        if self.auxiliary.mode == "custom" and entry is not None:
+            return entry
+        short = self.compression.summary_model
+        if task != "compression" or short is None or self.auxiliary.mode == "same-as-main":
+            return None
+        return self.model.model_copy(update={"name": short, "context_length": None, "prices": None})
+
+    def replace(self, **sections: Section) -> Self:
+        """A copy with other sections, for tests and command line options."""
+        return self.model_copy(update=sections)
+
+
+def _secrets_in(section: BaseModel) -> Iterator[str]:
+    for name in type(section).model_fields:
+        yield from _secrets_of(getattr(section, name))
+
+
+def _secrets_of(value: Any) -> Iterator[str]:
+    if isinstance(value, SecretStr):
+        yield value.get_secret_value()
+    elif isinstance(value, BaseModel):
+        yield from _secrets_in(value)
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _secrets_of(item)
+    elif isinstance(value, str) and "://" in value and "@" in value:
+        password = urlsplit(value).password if value.count("://") == 1 else None
+        if password:
+            yield password
+            if unquote(password) != password:
+                yield unquote(password)

@@ -1,0 +1,147 @@
+"""What a configuration as a whole must obey, and what this version cannot do yet.
+
+Each rule names the keys it is about: where one of them is already known to be wrong, the rule has
+nothing to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from gateway.config.models import Config, Model
+from gateway.config.source import KeyPath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unavailable:
+    """A setting that the contract knows and this version does not have: refused, never ignored.
+
+    `keys` with `*` for any name or index; `asked` tells whether a value asks for the feature.
+    """
+
+    keys: KeyPath
+    asked: Callable[[Any], bool]
+    what: str
+    instead: str
+
+
+def _is(*values: object) -> Callable[[Any], bool]:
+    return lambda value: any(value is wanted or (isinstance(wanted, str) and value == wanted) for wanted in values)
+
+
+_OTHER_PROVIDER = "use openai with the vendor's compatible base_url, or offline"
+_PROVIDER = _is("openai-responses", "anthropic")
+
+# The one list of what is still missing. Whoever builds a feature deletes its row.
+UNAVAILABLE: Final[tuple[Unavailable, ...]] = (
+    Unavailable(keys=("model", "provider"), asked=_PROVIDER, what="this provider", instead=_OTHER_PROVIDER),
+    Unavailable(keys=("auxiliary", "*", "provider"), asked=_PROVIDER, what="this provider", instead=_OTHER_PROVIDER),
+    Unavailable(keys=("fallback_models",), asked=bool, what="a chain of fallback models", instead="leave it empty"),
+    Unavailable(
+        keys=("sessions", "busy_mode"),
+        asked=_is("collect"),
+        what="collecting messages",
+        instead="use queue, steer or interrupt",
+    ),
+    Unavailable(
+        keys=("store", "url"),
+        asked=lambda url: str(url).startswith(("redis://", "rediss://")),
+        what="the Redis store",
+        instead="use sqlite:///FILE",
+    ),
+    Unavailable(keys=("tools", "shell", "enabled"), asked=_is(True), what="the shell tool", instead="leave it false"),
+    Unavailable(keys=("tools", "mcp"), asked=bool, what="tools over MCP", instead="leave it empty"),
+    Unavailable(keys=("budgets", "*"), asked=lambda cap: cap is not None, what="a spend cap", instead="leave it null"),
+    Unavailable(keys=("adapters", "web", "enabled"), asked=_is(True), what="the web page", instead="leave it false"),
+    Unavailable(keys=("adapters", "telegram", "enabled"), asked=_is(True), what="Telegram", instead="leave it false"),
+    Unavailable(keys=("adapters", "discord", "enabled"), asked=_is(True), what="Discord", instead="leave it false"),
+)
+
+
+def unavailable(config: Config) -> Iterator[tuple[KeyPath, str]]:
+    """Every setting that asks for something this version does not have."""
+    for row in UNAVAILABLE:
+        for path, value in _matching((), config, row.keys):
+            if row.asked(value):
+                name = ".".join(str(part) for part in path)
+                yield path, f"{name} asks for {row.what}, which is not available in this version; {row.instead}"
+
+
+def _matching(path: KeyPath, value: Any, keys: KeyPath) -> Iterator[tuple[KeyPath, Any]]:
+    if not keys:
+        yield path, value
+        return
+    fields = getattr(type(value), "model_fields", {})
+    for name in fields if keys[0] == "*" else [name for name in fields if name == keys[0]]:
+        yield from _matching((*path, name), getattr(value, name), keys[1:])
+
+
+Finding = tuple[tuple[KeyPath, ...], str]
+
+
+def contradictions(config: Config) -> Iterator[Finding]:
+    """Combinations that cannot work: the keys involved, the one to blame first, and the sentence."""
+    yield from _budgets_of_context(config)
+    yield from _models(config)
+    tools = config.tools
+    if tools.preview_chars > tools.result_chars:
+        text = (
+            f"tools.preview_chars ({tools.preview_chars:,}) must not exceed tools.result_chars ({tools.result_chars:,})"
+        )
+        yield (("tools", "preview_chars"), ("tools", "result_chars")), text
+    for name in ("telegram", "discord"):
+        adapter = getattr(config.adapters, name)
+        if adapter.enabled and adapter.token is None:
+            path: KeyPath = ("adapters", name)
+            yield ((*path, "token"), (*path, "enabled")), f"adapters.{name}.token is needed when it is enabled"
+
+
+def _budgets_of_context(config: Config) -> Iterator[Finding]:
+    hygiene, compression = config.hygiene, config.compression
+    if hygiene.threshold <= compression.threshold:
+        yield (
+            (("hygiene", "threshold"), ("compression", "threshold")),
+            f"hygiene.threshold ({hygiene.threshold:g}) must be above compression.threshold "
+            f"({compression.threshold:g}): hygiene is the safety net behind it",
+        )
+    if hygiene.max_messages <= hygiene.min_messages:
+        yield (
+            (("hygiene", "max_messages"), ("hygiene", "min_messages")),
+            f"hygiene.max_messages ({hygiene.max_messages:,}) must be above "
+            f"hygiene.min_messages ({hygiene.min_messages:,})",
+        )
+
+
+def _models(config: Config) -> Iterator[Finding]:
+    yield from _model(("model",), config.model)
+    auxiliary = config.auxiliary
+    entries = {task: getattr(auxiliary, task) for task in ("compression", "memory", "title")}
+    for task, entry in entries.items():
+        if entry is not None and auxiliary.mode == "custom":
+            yield from _model(("auxiliary", task), entry)
+    if auxiliary.mode == "custom" and not any(entries.values()) and config.compression.summary_model is None:
+        keys: tuple[KeyPath, ...] = (("auxiliary", "mode"), *(("auxiliary", task) for task in entries))
+        yield keys, "auxiliary.mode is custom, but no model is given: add auxiliary.compression, memory or title"
+
+
+def _model(path: KeyPath, model: Model) -> Iterator[Finding]:
+    where = ".".join(str(part) for part in path)
+    provider: KeyPath = (*path, "provider")
+    if model.provider != "offline" and model.name is None:
+        yield ((*path, "name"), provider), f"{where}.name is needed: which model of {model.provider} is to be used?"
+    if model.provider != "offline" and model.base_url is None and model.api_key is None:
+        yield (
+            ((*path, "api_key"), provider, (*path, "base_url")),
+            f'{where}.api_key is needed by {model.provider}: write "${{OPENAI_API_KEY}}" and set that variable, '
+            "or set base_url to a server that needs no key",
+        )
+    if None not in (model.context_length, model.max_output_tokens) and (
+        (model.max_output_tokens or 0) >= (model.context_length or 0)
+    ):
+        yield (
+            ((*path, "max_output_tokens"), (*path, "context_length")),
+            f"{where}.max_output_tokens ({model.max_output_tokens:,}) must be below context_length "
+            f"({model.context_length:,}), or no room is left for a prompt",
+        )

@@ -1,0 +1,183 @@
+"""The YAML text of a configuration as plain data that remembers where each value stands.
+
+pydantic knows paths, not lines; PyYAML's node tree knows both. So the data is built from the nodes
+here, and the line of every key is noted on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+KeyPath = tuple[str | int, ...]
+
+
+def dotted(path: KeyPath) -> str:
+    """A key path as people write it: `access.allow[0]`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+_DEEPEST = 12  # levels; an alias that contains itself would have no end
+_MOST_VALUES = 20_000  # aliases that multiply one another would fill the memory
+
+
+@dataclass(slots=True)
+class Tree:
+    """Nested values, where each one came from, and what is already known to be wrong with them.
+
+    `origins` maps a key path to words such as `config.yaml:12`; `from_environment` holds the paths
+    whose text came, at least in part, from an environment variable.
+    """
+
+    name: str
+    values: dict[str, Any] = field(default_factory=dict)
+    origins: dict[KeyPath, str] = field(default_factory=dict)
+    from_environment: set[KeyPath] = field(default_factory=set)
+    problems: list[tuple[KeyPath, str]] = field(default_factory=list)
+
+    def origin(self, path: KeyPath) -> str:
+        """Where the value at `path` came from, or the nearest thing around it that came from somewhere."""
+        for length in range(len(path), 0, -1):
+            if path[:length] in self.origins:
+                return self.origins[path[:length]]
+        return self.name
+
+    def at(self, path: KeyPath) -> Any:
+        """The value at `path`, or None where there is none."""
+        value: Any = self.values
+        for part in path:
+            try:
+                value = value[part]
+            except (LookupError, TypeError):
+                return None
+        return value
+
+    def drop(self, path: KeyPath) -> bool:
+        """Forget the value at `path`, so that its default stands in; an item takes its whole list along.
+
+        Returns whether there was one.
+        """
+        for index, part in enumerate(path):
+            if isinstance(part, int):
+                path = path[:index]
+                break
+        holder = self.at(path[:-1])
+        if not path or not isinstance(holder, dict) or path[-1] not in holder:
+            return False
+        del holder[path[-1]]
+        return True
+
+    def leaves(self) -> Iterator[tuple[KeyPath, Any]]:
+        """Every value that is neither a mapping nor a list, with its path."""
+        yield from _leaves((), self.values)
+
+
+def _leaves(path: KeyPath, value: Any) -> Iterator[tuple[KeyPath, Any]]:
+    if isinstance(value, dict):
+        for key, item in list(value.items()):
+            yield from _leaves((*path, key), item)
+    elif isinstance(value, list):
+        for index, item in enumerate(list(value)):
+            yield from _leaves((*path, index), item)
+    else:
+        yield path, value
+
+
+def read_file(path: Path) -> Tree:
+    """The tree of a file. What cannot be read at all is a problem of the tree, not an exception."""
+    tree = Tree(name=str(path))
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        tree.problems.append(((), "there is no such file: leave --config out to run with the defaults"))
+    except UnicodeDecodeError as error:
+        tree.problems.append(((), f"the file is not UTF-8 text (byte {error.start}); save it as UTF-8"))
+    except OSError as error:
+        tree.problems.append(((), f"the file cannot be read: {(error.strerror or 'unknown reason').lower()}"))
+    else:
+        read_text(text, tree)
+    return tree
+
+
+def read_text(text: str, tree: Tree) -> None:
+    """Fill `tree` from YAML text."""
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.reader.ReaderError as error:
+        tree.origins[()] = f"{tree.name}:{text.count(chr(10), 0, error.position) + 1}"
+        tree.problems.append(((), f"the file holds a character that YAML forbids (U+{ord(text[error.position]):04X})"))
+        return
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        tree.origins[()] = f"{tree.name}:{mark.line + 1}" if mark else tree.name
+        reason = " ".join(part for part in (error.context, error.problem) if part)
+        tree.problems.append(((), f"the file is not valid YAML: {reason}"))
+        return
+    if root is None or root.tag == "tag:yaml.org,2002:null":
+        return
+    if not isinstance(root, yaml.MappingNode):
+        tree.problems.append(((), "the file must hold sections such as `model:` at its top level"))
+        return
+    _Builder(tree).mapping((), root, tree.values)
+
+
+class _Builder:
+    """Walks the nodes once, noting lines, repeated keys and values that YAML itself cannot make sense of."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._scalars = yaml.constructor.SafeConstructor()
+        self._values = 0
+
+    def mapping(self, path: KeyPath, node: yaml.MappingNode, into: dict[str, Any]) -> None:
+        first_lines: dict[str, int] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            origin = f"{self._tree.name}:{line}"
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._problem((*path, "?"), origin, "a key must be a single word")
+                continue
+            key = str(key_node.value)
+            if key in first_lines:
+                name = dotted((*path, key))
+                self._tree.problems.append(((*path, key), f"{name} is given twice, here and in line {line}"))
+                continue
+            first_lines[key] = line
+            self._tree.origins[(*path, key)] = origin
+            into[key] = self._value((*path, key), value_node)
+
+    def _value(self, path: KeyPath, node: yaml.Node) -> Any:
+        self._values += 1
+        if len(path) > _DEEPEST or self._values > _MOST_VALUES:
+            if self._values <= _MOST_VALUES + 1:
+                self._problem(path, self._tree.origin(path), "is nested too deeply or repeats itself without end")
+            return None
+        if isinstance(node, yaml.MappingNode):
+            inner: dict[str, Any] = {}
+            self.mapping(path, node, inner)
+            return inner
+        if isinstance(node, yaml.SequenceNode):
+            items = []
+            for index, item in enumerate(node.value):
+                self._tree.origins[(*path, index)] = f"{self._tree.name}:{item.start_mark.line + 1}"
+                items.append(self._value((*path, index), item))
+            return items
+        return self._scalar(path, node)
+
+    def _scalar(self, path: KeyPath, node: yaml.Node) -> Any:
+        try:
+            return self._scalars.construct_object(node)
+        except (yaml.YAMLError, ValueError):
+            self._problem(path, self._tree.origin(path), "is a value YAML cannot read; put it in quotes")
+            return None
+
+    def _problem(self, path: KeyPath, origin: str, text: str) -> None:
+        self._tree.origins[path] = origin
+        self._tree.problems.append((path, f"{dotted(path)} {text}"))

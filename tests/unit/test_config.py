@@ -1,0 +1,419 @@
+"""The configuration: defaults without a file, and every mistake told at once, with its line."""
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from gateway.config import Config, find_config, load_config
+from gateway.config.models import Model
+from gateway.config.rules import UNAVAILABLE
+from gateway.errors import ConfigError
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def load(tmp_path, monkeypatch):
+    """Load a YAML text as ./config.yaml, with an environment."""
+    monkeypatch.chdir(tmp_path)
+
+    def loaded(text, **environ):
+        path = Path("config.yaml")
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return load_config(path, environ)
+
+    return loaded
+
+
+@pytest.fixture
+def problems(load):
+    """The problems of a YAML text."""
+
+    def found(text, **environ):
+        with pytest.raises(ConfigError) as caught:
+            load(text, **environ)
+        return list(caught.value.problems)
+
+    return found
+
+
+def test_without_a_file_everything_has_its_default():
+    config = load_config(None, {"HOME": "/root", "LEGATO_HOME": "x"})
+    assert config == Config()
+    assert config.model.provider == "offline"
+    assert (config.compression.threshold, config.hygiene.threshold) == (0.50, 0.85)
+    assert config.store.sqlite_path == Path("legato.db")
+    assert config.secrets() == ()
+
+
+def test_the_file_at_the_root_holds_exactly_the_defaults():
+    assert load_config(ROOT / "config.yaml", {}) == Config()
+
+
+def test_every_key_is_shown_in_the_file_at_the_root():
+    text = (ROOT / "config.yaml").read_text()
+    for section, field in Config.model_fields.items():
+        assert f"\n{section}:" in text
+        for key in getattr(field.annotation, "model_fields", {}):
+            assert f" {key}:" in text or f"{{{key}:" in text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "# nothing\n", "---\n", "model:\n", "model:\nsessions:\n  expiry:\n", "\ufeffmodel:\n"]
+)
+def test_what_is_left_empty_has_its_default(load, text):
+    assert load(text) == Config()
+
+
+def test_values_and_their_types(load):
+    config = load(
+        'model: {provider: openai, name: some-model, api_key: "${KEY}", context_length: 200000,'
+        " prices: {input: 1, output: 2.5}}\n"
+        "access: {allow: [12345, anna], admins: [telegram-7]}\n"
+        'sessions: {expiry: {mode: both, daily_at: "23:59", timezone: Europe/Berlin}}\n'
+        "store: {url: sqlite:////var/lib/legato.db}\n"
+        "hygiene: {timeout: 5}\n",
+        KEY="s3cret-value",
+    )
+    assert config.model.api_key.get_secret_value() == "s3cret-value"
+    assert "s3cret-value" not in repr(config)
+    assert config.secrets() == ("s3cret-value",)
+    assert config.model.prices.output == 2.5
+    assert config.access.allow == ("12345", "anna")
+    assert config.store.sqlite_path == Path("/var/lib/legato.db")
+    assert config.sessions.expiry.mode == "both"
+
+
+def test_a_configuration_does_not_change():
+    with pytest.raises(ValidationError):
+        Config().compression.threshold = 0.7
+
+
+def test_all_problems_are_told_at_once_with_line_and_nearest_name(problems):
+    assert problems(
+        "compression:\n"
+        "  treshold: 0.4\n"
+        "  enabled: maybe\n"
+        "  target_ratio: 0.9\n"
+        "busy_mode: queue\n"
+        "turns: {max_steps: 0, deadline: .inf}\n"
+        "sessions:\n"
+        "  busy_mode: stear\n"
+        "  expiry: {daily_at: 14:00, timezone: Mars/X}\n"
+        "hygiene: {min_messages: 9, max_messages: 3}\n"
+        "access: {allow: [anna, true]}\n"
+        "log: [debug]\n"
+    ) == [
+        "config.yaml:2: compression.treshold is not a known key; did you mean threshold?",
+        "config.yaml:3: compression.enabled must be true or false, not 'maybe'",
+        "config.yaml:4: compression.target_ratio must be at most 0.8, not 0.9",
+        "config.yaml:5: busy_mode is not a known key; did you mean sessions.busy_mode?",
+        "config.yaml:6: turns.deadline must be a finite number, not inf",
+        "config.yaml:6: turns.max_steps must be at least 1, not 0",
+        "config.yaml:8: sessions.busy_mode must be queue, collect, steer or interrupt, not 'stear'; "
+        "did you mean steer?",
+        'config.yaml:9: sessions.expiry.daily_at must be written in quotes, such as "04:00": '
+        "YAML reads bare 14:00 as a number",
+        "config.yaml:9: sessions.expiry.timezone must be the name of a time zone such as Europe/Berlin, not 'Mars/X'",
+        "config.yaml:10: hygiene.max_messages (3) must be above hygiene.min_messages (9)",
+        "config.yaml:11: access.allow[1] must be text, not true",
+        "config.yaml:12: log must hold keys of its own, indented below it, not a list",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("compression: {threshold: 0.9}", ":1: hygiene.threshold (0.85) must be above compression.threshold (0.9)"),
+        ("hygiene:\n  threshold: 0.5", ":2: hygiene.threshold (0.5) must be above compression.threshold (0.5)"),
+        ("compression: {threshold: 0}", ":1: compression.threshold must be greater than 0, not 0"),
+        ("compression: {threshold: 1}", ":1: compression.threshold must be less than 1, not 1"),
+        ("compression: {threshold: true}", ":1: compression.threshold must be a number, not true"),
+        ("compression: {protect_first_n: -1}", ":1: compression.protect_first_n must be at least 0, not -1"),
+        ("compression: {enabled: 1}", ":1: compression.enabled must be true or false, not 1"),
+        ("turns: {lane_cap: '100'}", ":1: turns.lane_cap must be a whole number, not '100'"),
+        ("turns: {lane_cap: null}", ":1: turns.lane_cap must be a whole number, not empty"),
+        ("tools: {result_chars: 10}", ":1: tools.preview_chars (1,500) must not exceed tools.result_chars (10)"),
+        (
+            "sessions: {expiry: {daily_at: '24:00'}}",
+            """:1: sessions.expiry.daily_at must be a time of day from "00:00" to""",
+        ),
+        ("store: {url: legato.db}", ":1: store.url must be sqlite:///FILE"),
+        ("store: {url: 'sqlite://legato.db'}", ":1: store.url must be sqlite:///FILE"),
+        ("store: {url: 'sqlite:///:memory:'}", ":1: store.url must name a file"),
+        ("store: {url: 'redis://'}", ":1: store.url must be redis://HOST:PORT/0"),
+        ("store: {url: 'redis://host:99999/0'}", ":1: store.url must be redis://HOST:PORT/0"),
+        ("model: {provider: openai, base_url: 'http://h'}", ":1: model.name is needed: which model of openai"),
+        ("model: {provider: openai, name: x}", ":1: model.api_key is needed by openai"),
+        ("model: {base_url: localhost}", ":1: model.base_url must be an address that begins with http://"),
+        ("model: {base_url: 'http://[::1'}", ":1: model.base_url must be an address that begins with http://"),
+        (
+            "model: {context_length: 10, max_output_tokens: 10}",
+            ":1: model.max_output_tokens (10) must be below context_length",
+        ),
+        ("model: {prices: {input: 1}}", ":1: model.prices.output is missing"),
+        ("model: {name: ''}", ":1: model.name must not be empty"),
+        ("auxiliary: {mode: custom}", ":1: auxiliary.mode is custom, but no model is given"),
+        (
+            "auxiliary: {mode: custom, title: {provider: openai, base_url: 'http://h'}}",
+            ":1: auxiliary.title.name is needed",
+        ),
+        ("adapters: {matrix: {}}", ":1: adapters.matrix is not a known key; known here: web, telegram, discord"),
+        ("1: 2", ":1: 1 is not a known key"),
+        ("? [a, b]\n: c", ":1: ? a key must be a single word"),
+        ("model: {}\nlog: {}\nmodel: {}", ":1: model is given twice, here and in line 3"),
+        ("log: {level: debug, level: info}", ":1: log.level is given twice, here and in line 1"),
+        ("log: {level: !!int x}", ":1: log.level is a value YAML cannot read"),
+        ("log: {level: !strange x}", ":1: log.level is a value YAML cannot read"),
+        ("prompt: {persona: 2024-13-45}", ":1: prompt.persona is a value YAML cannot read"),
+    ],
+)
+def test_one_problem(problems, text, problem):
+    (found,) = problems(text)
+    assert found.startswith("config.yaml" + problem)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("- a\n- b", "config.yaml: the file must hold sections such as `model:` at its top level"),
+        ("just words", "config.yaml: the file must hold sections"),
+        ("model: {}\nlog: [", "config.yaml:2: the file is not valid YAML: "),
+        ("model: {}\n\tlog: {}", "config.yaml:2: the file is not valid YAML: "),
+        ("model: *nowhere", "config.yaml:1: the file is not valid YAML: "),
+        ("a: 1\n---\nb: 2", "config.yaml:2: the file is not valid YAML: "),
+        ("a: 1\nb: \x00", "config.yaml:2: the file holds a character that YAML forbids (U+0000)"),
+        (b"a: \xff", "config.yaml: the file is not UTF-8 text (byte 3)"),
+    ],
+)
+def test_a_file_that_cannot_be_read_as_yaml(problems, text, problem):
+    (found,) = problems(text)
+    assert found.startswith(problem)
+
+
+def test_a_file_that_is_not_there_or_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path, words in [
+        (Path("gone.yaml"), "gone.yaml: there is no such file"),
+        (Path("."), "the file cannot be read: "),
+    ]:
+        with pytest.raises(ConfigError, match=words):
+            load_config(path, {})
+    assert find_config(None) is None
+    assert find_config(Path("gone.yaml")) == Path("gone.yaml")
+    Path("config.yaml").touch()
+    assert find_config(None) == Path("config.yaml")
+
+
+def test_an_alias_of_itself_is_refused(problems):
+    assert any("is nested too deeply" in line for line in problems("prompt: &a {persona: *a}"))
+
+
+def test_aliases_that_multiply_are_refused(problems):
+    lines = ["tools:", "  mcp:", "    a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"    a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    assert any("repeats itself without end" in line for line in problems("\n".join(lines)))
+
+
+# Secrets and variables
+
+
+def test_a_secret_in_the_file_is_refused_without_being_repeated(problems):
+    written = "x" * 8 + "123"
+    found = problems(
+        f"model: {{provider: openai, name: m, api_key: {written}}}\n"
+        f"adapters:\n  telegram: {{token: '{written}'}}\n  discord: {{token: 12345678}}\n"
+        f"store: {{url: 'redis://:{written}@host/0'}}\n"
+        f"auxiliary: {{title: {{api_key: 'Bearer ${{X}}{written}'}}}}\n"
+    )
+    assert [line.partition(" ")[0] for line in found] == [f"config.yaml:{n}:" for n in (1, 3, 4, 5, 6)]
+    assert found[0].endswith(
+        'model.api_key must not be written into the file: put it into a variable and write "${MODEL_API_KEY}"'
+    )
+    assert "must not hold a password" in found[3]
+    assert written not in "\n".join(found)
+    assert "12345678" not in "\n".join(found)
+
+
+def test_variables_are_read_and_typed(load):
+    config = load(
+        "model: {provider: openai, name: '${A}-${B}', base_url: 'http://${HOST}/v1', context_length: '${SIZE}'}\n"
+        "prompt: {persona: 'Say $${A} and $A'}\n"
+        "compression: {enabled: '${ON}'}\n",
+        A="one",
+        B="2",
+        HOST="me:pass%20word@localhost",
+        SIZE="32000",
+        ON="false",
+    )
+    assert (config.model.name, config.model.context_length) == ("one-2", 32_000)
+    assert config.prompt.persona == "Say ${A} and $A"
+    assert config.compression.enabled is False
+    assert config.secrets() == ("pass%20word", "pass word")
+
+
+def test_a_variable_that_is_missing_is_named_where_it_is_needed(problems, load):
+    key = 'api_key: "${NO_KEY}"'
+    assert problems(f"model: {{provider: openai, name: m, {key}}}") == [
+        "config.yaml:1: model.api_key needs the environment variable NO_KEY, which is not set"
+    ]
+    assert problems("prompt: {context_files: [a, '${NOPE}', '${NOPE2}']}") == [
+        "config.yaml:1: prompt.context_files[1] needs the environment variable NOPE, which is not set",
+        "config.yaml:1: prompt.context_files[2] needs the environment variable NOPE2, which is not set",
+    ]
+    assert problems("prompt: {persona: '${not a name}'}")[0].startswith(
+        "config.yaml:1: prompt.persona holds ${not a name}, which is not the name of a variable"
+    )
+    unused = load(
+        f"model: {{{key}}}\nauxiliary: {{title: {{provider: openai, {key}}}}}\n"
+        'adapters: {telegram: {token: "${T}"}}'
+    )
+    assert unused.secrets() == ()
+
+
+def test_an_empty_secret_is_no_secret(problems):
+    assert problems('model: {provider: openai, name: m, api_key: "${KEY}"}', KEY=" ") == [
+        "config.yaml:1: model.api_key must not be empty"
+    ]
+
+
+def test_overrides_from_the_environment(load):
+    config = load(
+        "compression: {threshold: 0.4}\nmodel: {provider: offline}\n",
+        LEGATO__COMPRESSION__THRESHOLD="0.6",
+        LEGATO__COMPRESSION__ENABLED="false",
+        LEGATO__MODEL__PROVIDER="openai",
+        LEGATO__MODEL__NAME="123",
+        LEGATO__MODEL__API_KEY="key: with ${odd} text",
+        LEGATO__ACCESS__ALLOW="anna, 17",
+        LEGATO__ACCESS__ADMINS="[1, 2]",
+        LEGATO__SESSIONS__EXPIRY__DAILY_AT="14:00",
+        LEGATO__STORE__URL="sqlite:///other.db",
+        LEGATO__PROMPT__PERSONA="null",
+    )
+    assert (config.compression.threshold, config.compression.enabled) == (0.6, False)
+    assert (config.model.name, config.model.api_key.get_secret_value()) == ("123", "key: with ${odd} text")
+    assert (config.access.allow, config.access.admins) == (("anna", "17"), ("1", "2"))
+    assert config.sessions.expiry.daily_at == "14:00"
+    assert config.prompt.persona is None
+
+
+def test_bad_overrides_are_named(problems):
+    assert problems(
+        "log: {level: info}\nturns: 3\n",
+        LEGATO__COMPRESSION__TRESHOLD="0.6",
+        LEGATO__COMPRESION__THRESHOLD="0.6",
+        LEGATO__LOG="debug",
+        LEGATO__LOG__LEVEL="loud",
+        LEGATO__HYGIENE__TIMEOUT="soon",
+        LEGATO__TURNS__LANE_CAP="3",
+        LEGATO__MODEL__API_KEY="",
+    )[0:1] == ["config.yaml:2: turns must hold keys of its own, indented below it, not 3"]
+    found = problems(
+        "",
+        LEGATO__COMPRESSION__TRESHOLD="0.6",
+        LEGATO__COMPRESION__THRESHOLD="0.6",
+        LEGATO__LOG="debug",
+        LEGATO__HYGIENE__TIMEOUT="soon",
+        LEGATO__MODEL__API_KEY="",
+    )
+    assert sorted(found) == [
+        "LEGATO__COMPRESION__THRESHOLD: compresion is not a known key; did you mean compression?",
+        "LEGATO__COMPRESSION__TRESHOLD: compression.treshold is not a known key; did you mean threshold?",
+        "LEGATO__HYGIENE__TIMEOUT: hygiene.timeout must be a number, not 'soon'",
+        "LEGATO__LOG: log is a section: name one of its keys, as LEGATO__LOG__KEY",
+        "LEGATO__MODEL__API_KEY: model.api_key must not be empty",
+    ]
+
+
+# What this version cannot do
+
+ASKING = {
+    ("model", "provider"): 'model: {provider: anthropic, name: m, api_key: "${K}"}',
+    ("auxiliary", "*", "provider"): "auxiliary: {title: {provider: openai-responses}}",
+    ("fallback_models",): "fallback_models: [{provider: offline}]",
+    ("sessions", "busy_mode"): "sessions: {busy_mode: collect}",
+    ("store", "url"): "store: {url: 'redis://localhost:6379/0'}",
+    ("tools", "shell", "enabled"): "tools: {shell: {enabled: true}}",
+    ("tools", "mcp"): "tools: {mcp: {files: {command: x}}}",
+    ("budgets", "*"): "budgets: {daily_usd: 0}",
+    ("adapters", "web", "enabled"): "adapters: {web: {enabled: true}}",
+    ("adapters", "telegram", "enabled"): 'adapters: {telegram: {enabled: true, token: "${K}"}}',
+    ("adapters", "discord", "enabled"): 'adapters: {discord: {enabled: true, token: "${K}"}}',
+}
+
+
+@pytest.mark.parametrize("row", UNAVAILABLE, ids=lambda row: ".".join(row.keys))
+def test_what_does_not_exist_yet_is_refused_and_not_ignored(problems, row):
+    (found,) = problems(ASKING[row.keys], K="some-value")
+    assert found.startswith("config.yaml:1: ")
+    assert found.endswith(f"asks for {row.what}, which is not available in this version; {row.instead}")
+
+
+# Auxiliary models
+
+
+def test_which_model_does_side_work(load):
+    main = 'model: {provider: openai, name: big, api_key: "${K}", context_length: 9000}\n'
+    short = "compression: {summary_model: small}\n"
+    entry = 'auxiliary: {mode: custom, compression: {provider: openai, name: own, api_key: "${K}"}}\n'
+    assert load(main, K="v").auxiliary_model("compression") is None
+    by_short_form = load(main + short, K="v").auxiliary_model("compression")
+    assert (by_short_form.name, by_short_form.context_length) == ("small", None)
+    assert load(main + short + entry, K="v").auxiliary_model("compression").name == "own"
+    assert load(main + short + entry, K="v").auxiliary_model("memory") is None
+    assert load(main + short + "auxiliary: {mode: same-as-main}", K="v").auxiliary_model("compression") is None
+
+
+# Whatever is written, the answer is a configuration or a list of problems.
+
+names = st.sampled_from(
+    [*Config.model_fields, "provider", "enabled", "expiry", "token", "api_key", "url", "x", "threshold"]
+)
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 10**6),
+    st.floats(),
+    st.sampled_from(["", "${X}", "${", "queue", "openai", "redis://h/0", "04:00", "a: b", "null"]),
+)
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=4), max_leaves=12
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.dictionaries(names, values, max_size=5),
+    st.dictionaries(names, st.sampled_from(["1", "x", "[", "null"]), max_size=2),
+)
+def test_nothing_else_is_ever_raised(tmp_path_factory, values, overrides):
+    path = tmp_path_factory.getbasetemp() / f"{random.Random(str(values)).random()}.yaml"
+    path.write_text(_as_yaml(values))
+    environ = {f"LEGATO__MODEL__{key.upper()}": text for key, text in overrides.items()}
+    lines = _problems_of(path, environ)
+    path.unlink()
+    assert not [line for line in lines if not line or "Input should" in line or "\n" in line]
+
+
+def _problems_of(path, environ):
+    try:
+        load_config(path, environ)
+    except ConfigError as error:
+        return error.problems or [""]
+    return []
+
+
+def _as_yaml(value):
+    import yaml
+
+    return yaml.safe_dump(value)
+
+
+def test_a_section_replaced_for_a_test_leaves_the_rest():
+    config = Config().replace(model=Model(name="other"))
+    assert (config.model.name, config.turns) == ("other", Config().turns)
