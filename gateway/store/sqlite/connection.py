@@ -1,0 +1,83 @@
+"""Connections to the file, and the one place where SQLite's failures become the store's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from gateway.errors import StoreUnavailable
+
+Row = tuple[Any, ...]
+
+BUSY_MS: Final = 5_000  # a backup tool or a shell may hold the file for a moment
+_WAL_PAGES: Final = 4_000  # 16 MB of log before it is folded back into the file
+_WAL_BYTES: Final = 64 * 1024 * 1024  # what is left of the log file after a burst
+_CACHE_KIB: Final = 16 * 1024
+
+_SENTENCES: Final[tuple[tuple[type[apsw.Error], str], ...]] = (
+    (apsw.FullError, "The disk that holds {path} is full: free some space, then try again."),
+    (apsw.NotADBError, "{path} is not a Legato store: move that file away or set another store.url."),
+    (apsw.CorruptError, "{path} is damaged: restore the last backup, or move it away to start empty."),
+    (apsw.CantOpenError, "{path} cannot be opened: check that its folder exists and that you may write there."),
+    (apsw.ReadOnlyError, "{path} cannot be written: check the permissions of the file and of its folder."),
+    (apsw.PermissionsError, "{path} cannot be used: check the permissions of the file and of its folder."),
+    (apsw.BusyError, "{path} is held by another program: close that program, then try again."),
+    (apsw.LockedError, "{path} is held by another program: close that program, then try again."),
+    (apsw.IOError, "Reading or writing {path} failed ({detail}): check the disk, then try again."),
+)
+
+
+def unavailable(error: apsw.Error, path: Path) -> StoreUnavailable:
+    """The sentence for a failure of SQLite."""
+    for kind, sentence in _SENTENCES:
+        if isinstance(error, kind):
+            return StoreUnavailable(sentence.format(path=path, detail=error))
+    return StoreUnavailable(f"The store at {path} failed: {error}.")
+
+
+def connect_writer(path: Path) -> apsw.Connection:
+    """The one connection that writes: write-ahead log, every commit on the disk when it returns.
+
+    Foreign keys stay off: all writes go through this room, whose statements keep references
+    whole, and a check per reference would be paid on every message.
+    """
+    connection = apsw.Connection(str(path))
+    connection.set_busy_timeout(BUSY_MS)
+    for pragma in (
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = OFF",
+        f"wal_autocheckpoint = {_WAL_PAGES}",
+        f"journal_size_limit = {_WAL_BYTES}",
+        f"cache_size = -{_CACHE_KIB}",
+        "temp_store = MEMORY",
+    ):
+        connection.execute(f"PRAGMA {pragma}").fetchall()
+    return connection
+
+
+def connect_reader(path: Path) -> apsw.Connection:
+    """A connection that cannot write. Raises apsw.CantOpenError if there is no file."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    connection.set_busy_timeout(BUSY_MS)
+    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}").fetchall()
+    return connection
+
+
+def many(connection: apsw.Connection, sql: str, bindings: apsw.Bindings = ()) -> list[Row]:
+    """All rows at once, so that no cursor stays open and holds the log back."""
+    return connection.execute(sql, bindings).fetchall()
+
+
+def one(connection: apsw.Connection, sql: str, bindings: apsw.Bindings = ()) -> Row | None:
+    """The first row, or None."""
+    rows = connection.execute(sql, bindings).fetchall()
+    return rows[0] if rows else None
+
+
+def change(connection: apsw.Connection, sql: str, bindings: apsw.Bindings = ()) -> int:
+    """Run a statement that writes; returns how many rows it changed."""
+    connection.execute(sql, bindings).fetchall()
+    return connection.changes()

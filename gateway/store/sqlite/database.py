@@ -1,0 +1,140 @@
+"""The file in use: its lock, its connections and the threads that use them.
+
+Three connections: one that writes, in the writer's thread; one that reads single rows on the event
+loop, where a look into the page cache is cheaper than a change of threads; and one that reads
+whatever may be long, in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from gateway.errors import StoreError, StoreUnavailable
+from gateway.store.sqlite import search
+from gateway.store.sqlite.connection import connect_reader, connect_writer, unavailable
+from gateway.store.sqlite.lock import LockFile
+from gateway.store.sqlite.migrations import check_readable, migrate, next_generation
+from gateway.store.sqlite.writer import Writer
+
+T = TypeVar("T")
+
+
+class Database:
+    """An open file. Made by `open`; `generation` tells this opening from earlier ones."""
+
+    def __init__(self, path: Path, *, read_only: bool) -> None:
+        self.generation = 0
+        self._path = path
+        self._read_only = read_only
+        self._lock = LockFile(path)
+        self._connections: list[apsw.Connection] = []
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
+        self._writer: Writer | None = None
+
+    async def open(self) -> None:
+        """Take the lock, migrate, connect. Raises StoreLocked or StoreUnavailable."""
+        try:
+            await self._in_thread(self._connect)
+        except StoreError:
+            await self.aclose()
+            raise
+        if not self._read_only:
+            self._writer = Writer(self._connections[2], self._path, around=search.indexing)
+
+    async def aclose(self) -> None:
+        """Finish what waits, fold the log into the file, let go of the lock. Idempotent."""
+        if self._writer is not None:
+            await self._writer.aclose()
+        self._pool.shutdown()
+        while self._connections:
+            self._connections.pop(0).close()
+        self._lock.release()
+
+    @property
+    def commits(self) -> int:
+        """Transactions that changed something, since `open`."""
+        return self._writer.commits if self._writer is not None else 0
+
+    @property
+    def is_open(self) -> bool:
+        """Between `open` and `aclose`, for writing."""
+        return self._writer is not None and bool(self._connections)
+
+    @property
+    def writer(self) -> Writer:
+        """Raises StoreUnavailable in a store opened for reading."""
+        if self._writer is None:
+            raise StoreUnavailable(f"{self._path} is open for reading only.")
+        return self._writer
+
+    def look(self, query: Callable[[apsw.Connection], T]) -> T:
+        """Run a query of a few rows, here and now."""
+        return self._guarded(query, 0)
+
+    async def read(self, query: Callable[[apsw.Connection], T]) -> T:
+        """Run a query of any size in the reader's thread."""
+        return await self._in_thread(lambda: self._guarded(query, 1))
+
+    async def backup(self, target: Path) -> None:
+        """Copy the file as it is now to `target`, which appears only when it is whole."""
+        await self._in_thread(lambda: self._copy(target))
+
+    # -- in threads -------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        try:
+            if self._read_only:
+                self._connections = [connect_reader(self._path), connect_reader(self._path)]
+                check_readable(self._connections[0], self._path)
+                return
+            self._lock.acquire()
+            writing = connect_writer(self._path)
+            self._connections = [writing]
+            migrate(writing, self._path)
+            self.generation = next_generation(writing)
+            self._connections = [connect_reader(self._path), connect_reader(self._path), writing]
+        except apsw.Error as error:
+            raise unavailable(error, self._path) from error
+
+    def _guarded(self, query: Callable[[apsw.Connection], T], index: int) -> T:
+        if len(self._connections) <= index:
+            raise StoreUnavailable("The store is closed.")
+        try:
+            return query(self._connections[index])
+        except apsw.Error as error:
+            raise unavailable(error, self._path) from error
+
+    def _copy(self, target: Path) -> None:
+        if target.resolve() == self._path.resolve():
+            raise StoreError("A backup cannot replace the store it is made from: choose another path.")
+        partial = target.with_name(target.name + ".partial")
+        try:
+            partial.unlink(missing_ok=True)
+            destination = apsw.Connection(str(partial))
+            try:
+                source = connect_reader(self._path)
+                try:
+                    with destination.backup("main", source, "main") as copy:
+                        copy.step(-1)  # one read transaction: no writer can make it start anew
+                finally:
+                    source.close()
+            finally:
+                destination.close()
+            os.replace(partial, target)
+        except apsw.Error as error:
+            raise unavailable(error, target) from error
+        except OSError as error:
+            raise StoreUnavailable(f"The backup {target} cannot be written: {error.strerror}.") from error
+
+    async def _in_thread(self, call: Callable[[], T]) -> T:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._pool, call)
+        except RuntimeError as error:  # the pool takes nothing after its shutdown
+            raise StoreUnavailable("The store is closed.") from error

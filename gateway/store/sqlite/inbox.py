@@ -1,0 +1,175 @@
+"""Inbox rows: accepting each event once, and the order of a key's items."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+
+import apsw
+
+from gateway.errors import SessionConflict
+from gateway.store.base import Acceptance, Arrival, InboxItem, ItemOutcome, Receipt, SignalKind
+from gateway.store.sqlite.codec import ITEM_COLUMNS, inbound_json, item_from
+from gateway.store.sqlite.connection import change, many, one
+
+_QUEUED = "outcome IS NULL AND bypass = 0 AND absorbed_by IS NULL"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrived:
+    """What became of an Arrival. `claimed`: its lane was idle, and its first attempt is counted."""
+
+    receipt: Receipt
+    item: InboxItem | None = None
+    claimed: bool = False
+
+
+def accept(connection: apsw.Connection, arrivals: Sequence[Arrival], cap: int, idle: Collection[str]) -> list[Arrived]:
+    """Store new events. In each lane of `idle`, which holds nothing, the first new one is claimed."""
+    claimable = set(idle)
+    result: list[Arrived] = []
+    for arrival in arrivals:
+        lane = str(arrival.key)
+        claims = not arrival.bypass and lane in claimable
+        arrived = _accept(connection, arrival, lane, cap, claims=claims)
+        if arrived.claimed:
+            claimable.discard(lane)
+        result.append(arrived)
+    return result
+
+
+def _accept(connection: apsw.Connection, arrival: Arrival, lane: str, cap: int, *, claims: bool) -> Arrived:
+    event_id = arrival.inbound.event_id
+    waiting = 0
+    if not claims and not arrival.bypass:
+        waiting = _length(connection, lane, cap)
+        if waiting >= cap:
+            known = one(
+                connection,
+                "SELECT 1 FROM inbox WHERE platform = ? AND event_id = ?",
+                (arrival.inbound.source.platform, event_id),
+            )
+            status: Acceptance = "full" if known is None else "duplicate"
+            return Arrived(receipt=Receipt(event_id=event_id, status=status, waiting=waiting))
+    attempts = 1 if claims or arrival.bypass else 0
+    number = _insert(connection, arrival, lane, attempts=attempts)
+    if number is None:
+        return Arrived(receipt=Receipt(event_id=event_id, status="duplicate"))
+    item = InboxItem(
+        id=str(number), key=arrival.key, inbound=arrival.inbound, accepted_at=arrival.at, attempts=attempts
+    )
+    receipt = Receipt(event_id=event_id, status="new", waiting=waiting, item=item if arrival.bypass else None)
+    return Arrived(receipt=receipt, item=item, claimed=claims)
+
+
+def record_refused(connection: apsw.Connection, arrival: Arrival) -> bool:
+    """Keep an event as refused; False if it is known already."""
+    return _insert(connection, arrival, str(arrival.key), attempts=0, outcome="refused") is not None
+
+
+def _insert(
+    connection: apsw.Connection, arrival: Arrival, lane: str, *, attempts: int, outcome: ItemOutcome | None = None
+) -> int | None:
+    row = one(
+        connection,
+        "INSERT INTO inbox(platform, event_id, key, inbound, accepted_at, bypass, attempts, outcome, ended_at)"
+        " VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (platform, event_id) DO NOTHING RETURNING id",
+        (
+            arrival.inbound.source.platform,
+            arrival.inbound.event_id,
+            lane,
+            inbound_json(arrival.inbound),
+            arrival.at,
+            arrival.bypass,
+            attempts,
+            outcome,
+            None if outcome is None else arrival.at,
+        ),
+    )
+    return None if row is None else int(row[0])
+
+
+def _length(connection: apsw.Connection, lane: str, cap: int) -> int:
+    row = one(
+        connection,
+        f"SELECT count(*) FROM (SELECT 1 FROM inbox WHERE key = ? AND {_QUEUED} LIMIT ?)",
+        (lane, cap),
+    )
+    assert row is not None
+    return int(row[0])
+
+
+def next_of_lane(connection: apsw.Connection, lane: str) -> InboxItem | None:
+    """Claim the lane's oldest unfinished item."""
+    row = one(connection, f"SELECT {ITEM_COLUMNS} FROM inbox WHERE key = ? AND {_QUEUED} ORDER BY id LIMIT 1", (lane,))
+    return None if row is None else count_attempt(connection, item_from(row))
+
+
+def count_attempt(connection: apsw.Connection, item: InboxItem, by: int = 1) -> InboxItem:
+    """Add `by` to the times an item was claimed."""
+    change(connection, "UPDATE inbox SET attempts = attempts + ? WHERE id = ?", (by, int(item.id)))
+    return replace(item, attempts=item.attempts + by)
+
+
+def uncount(connection: apsw.Connection, items: Sequence[InboxItem]) -> None:
+    """Take back claims that no worker was given."""
+    for item in items:
+        count_attempt(connection, item, -1)
+
+
+def absorb(connection: apsw.Connection, item: InboxItem, absorbed: Sequence[str]) -> None:
+    """Queued items of the same key go into `item`'s turn and will end with it."""
+    for other in absorbed:
+        taken = change(
+            connection,
+            "UPDATE inbox SET absorbed_by = ? WHERE id = ? AND key = ? AND outcome IS NULL AND bypass = 0"
+            " AND id <> ? AND coalesce(absorbed_by, ?) = ?",
+            (int(item.id), int(other), str(item.key), int(item.id), int(item.id), int(item.id)),
+        )
+        if not taken:
+            raise SessionConflict(f"Item {other} does not wait in this lane any more.")
+
+
+def end(connection: apsw.Connection, item: InboxItem, outcome: ItemOutcome, at: float) -> None:
+    """An item and all that it absorbed end. Raises SessionConflict if it had ended before."""
+    ended = change(
+        connection,
+        "UPDATE inbox SET outcome = ?, ended_at = ? WHERE id = ? AND outcome IS NULL",
+        (outcome, at, int(item.id)),
+    )
+    if not ended:
+        raise SessionConflict(f"Item {item.id} has ended already.")
+    change(
+        connection,
+        "UPDATE inbox SET outcome = 'absorbed', ended_at = ? WHERE outcome IS NULL AND absorbed_by = ?",
+        (at, int(item.id)),
+    )
+
+
+def unfinished(connection: apsw.Connection) -> tuple[list[InboxItem], list[InboxItem]]:
+    """(queued, bypassed) items that an earlier process left, in the order of acceptance."""
+    columns = f"SELECT bypass, {ITEM_COLUMNS} FROM inbox WHERE outcome IS NULL AND absorbed_by IS NULL ORDER BY id"
+    queued: list[InboxItem] = []
+    bypassed: list[InboxItem] = []
+    for row in many(connection, columns):
+        (bypassed if row[0] else queued).append(item_from(row[1:]))
+    return queued, bypassed
+
+
+def leave_signal(connection: apsw.Connection, item: InboxItem, kind: SignalKind, at: float) -> bool:
+    """Leave a signal for an item unless it has ended. A repeated one changes nothing."""
+    if one(connection, "SELECT 1 FROM inbox WHERE id = ? AND outcome IS NULL", (int(item.id),)) is None:
+        return False
+    change(connection, "INSERT OR IGNORE INTO signals(item, kind, at) VALUES (?,?,?)", (int(item.id), kind, at))
+    return True
+
+
+def signals(connection: apsw.Connection, item: InboxItem) -> tuple[SignalKind, ...]:
+    """Signals left for an item, oldest first."""
+    rows = many(connection, "SELECT kind FROM signals WHERE item = ? ORDER BY at, kind", (int(item.id),))
+    return tuple(row[0] for row in rows)
+
+
+def clear_signals(connection: apsw.Connection, item: InboxItem) -> None:
+    """Its signals end with an item."""
+    change(connection, "DELETE FROM signals WHERE item = ?", (int(item.id),))

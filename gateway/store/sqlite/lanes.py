@@ -1,0 +1,197 @@
+"""The lanes as this process sees them: which have work, which run, under which fence.
+
+The file knows every item; this only saves asking it. Used from the event loop alone, and changed
+when something is durable, or to reserve what is about to become so.
+
+A lane is idle, or in one phase at a time:
+
+    reserved ──> ready ──> claiming ──> running ──> ending ──> running (its next item)
+       │           ↑           │           └──────────│──────> ready or idle
+       └───────────┴───────────┴──────────────────────┘
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+
+from gateway.domain.chat import SessionKey
+from gateway.errors import SessionConflict
+from gateway.store.base import Claim, InboxItem, Lease
+
+_FENCES_PER_GENERATION = 1 << 40
+
+
+class Phase(Enum):
+    """Where a lane stands."""
+
+    RESERVED = auto()  # idle, and an accept is on its way that will claim its first item
+    READY = auto()  # waits for a worker
+    CLAIMING = auto()  # a worker waits for its attempt to be counted
+    RUNNING = auto()  # a worker has the lease
+    ENDING = auto()  # its item is being ended or given back: the lease can do nothing more
+
+
+@dataclass(slots=True)
+class Lane:
+    """One key's lane. `head` is the claimed item; `queue` holds the others in order."""
+
+    key: SessionKey
+    phase: Phase
+    head: InboxItem | None = None
+    queue: deque[InboxItem] = field(default_factory=deque)
+    fence: int = 0
+
+
+class Lanes:
+    """All lanes that are not idle. `concurrency`: how many may be claimed before a worker asks."""
+
+    def __init__(self, *, concurrency: int, generation: int, waiting: Sequence[InboxItem]) -> None:
+        self._concurrency = concurrency
+        self._fence = generation * _FENCES_PER_GENERATION
+        self._claimed = 0  # lanes with a claimed head or about to have one
+        self._lanes: dict[SessionKey, Lane] = {}
+        self._ready: asyncio.Queue[Lane] = asyncio.Queue()
+        for item in waiting:
+            self.queued(item)
+
+    # -- accepting --------------------------------------------------------------------------
+
+    def reserve(self, keys: Collection[SessionKey]) -> list[SessionKey]:
+        """Those of the lanes that are idle and may be claimed at once; they are set aside."""
+        reserved = []
+        for key in keys:
+            if key not in self._lanes and self._claimed < self._concurrency:
+                self._lanes[key] = Lane(key, Phase.RESERVED)
+                self._claimed += 1
+                reserved.append(key)
+        return reserved
+
+    def claimed(self, item: InboxItem) -> None:
+        """The first item of a reserved lane is stored, its attempt counted."""
+        lane = self._lanes[item.key]
+        lane.head = item
+        self._make_ready(lane)
+
+    def queued(self, item: InboxItem) -> None:
+        """An unclaimed item is stored."""
+        lane = self._lanes.get(item.key)
+        if lane is None:
+            lane = self._lanes[item.key] = Lane(item.key, Phase.READY)
+            self._ready.put_nowait(lane)
+        lane.queue.append(item)
+
+    def unreserve(self, keys: Collection[SessionKey]) -> None:
+        """What was reserved and not used is idle again."""
+        for key in keys:
+            lane = self._lanes.get(key)
+            if lane is not None and lane.phase is Phase.RESERVED:
+                self._leave(lane)
+
+    # -- claiming ---------------------------------------------------------------------------
+
+    async def next_ready(self) -> Lane:
+        """Wait for a lane with work. Safe to cancel. The caller must grant it, or claim its head."""
+        lane = await self._ready.get()
+        if lane.head is None:
+            lane.phase = Phase.CLAIMING
+            self._claimed += 1
+        return lane
+
+    def counted(self, lane: Lane, item: InboxItem) -> None:
+        """The attempt at the lane's first item is durable."""
+        lane.queue.popleft()
+        lane.head = item
+
+    def uncounted(self, lane: Lane) -> None:
+        """The attempt could not be counted: the lane waits again."""
+        self._claimed -= 1
+        self._make_ready(lane)
+
+    def grant(self, lane: Lane, worker: str) -> Claim:
+        """Hand the lane and its claimed head to a worker, under a fresh fence."""
+        assert lane.head is not None
+        self._fence += 1
+        lane.fence = self._fence
+        lane.phase = Phase.RUNNING
+        return Claim(lease=Lease(key=lane.key, worker=worker, fence=lane.fence), item=lane.head)
+
+    def hand_back(self, lane: Lane) -> None:
+        """The worker it was meant for is gone: another gets the claimed head."""
+        self._make_ready(lane)
+
+    # -- running ----------------------------------------------------------------------------
+
+    def check(self, lease: Lease, item: InboxItem | None = None) -> Lane:
+        """The lane a lease is for. Raises SessionConflict if the lease, or the item, is not current."""
+        lane = self._lanes.get(lease.key)
+        if lane is None or lane.fence != lease.fence or lane.phase is not Phase.RUNNING:
+            raise SessionConflict(f"Worker {lease.worker} does not run this lane any more.")
+        if lane.head is None or (item is not None and lane.head.id != item.id):
+            raise SessionConflict("This item is not the one its lane runs.")
+        return lane
+
+    def absorbed(self, key: SessionKey, ids: Collection[str]) -> None:
+        """Queued items went into the running turn."""
+        lane = self._lanes.get(key)
+        if lane is not None and ids:
+            lane.queue = deque(item for item in lane.queue if item.id not in ids)
+
+    def ending(self, lane: Lane) -> None:
+        """The lease's last operation is on its way."""
+        lane.phase = Phase.ENDING
+
+    def not_ended(self, lane: Lane) -> None:
+        """It failed: the lease is good again."""
+        lane.phase = Phase.RUNNING
+
+    def ended(self, lane: Lane, following: InboxItem | None) -> None:
+        """The head is done; `following` is claimed under the same lease, None: the lane is free."""
+        lane.head = following
+        if following is None:
+            self._leave(lane)
+            return
+        lane.phase = Phase.RUNNING
+        lane.queue = deque(item for item in lane.queue if item.id != following.id)
+
+    def released(self, lane: Lane) -> None:
+        """The head was given back, its attempt not counted."""
+        assert lane.head is not None
+        lane.queue.appendleft(replace(lane.head, attempts=lane.head.attempts - 1))
+        lane.head = None
+        self._leave(lane)
+
+    # -- looking ----------------------------------------------------------------------------
+
+    def waiting(self, key: SessionKey, limit: int) -> list[InboxItem]:
+        """The first queued items, oldest first."""
+        lane = self._lanes.get(key)
+        return [] if lane is None else [item for item, _ in zip(lane.queue, range(limit), strict=False)]
+
+    def current(self, key: SessionKey) -> InboxItem | None:
+        """The item that runs, or is claimed, or was begun before and is about to be resumed."""
+        lane = self._lanes.get(key)
+        if lane is None:
+            return None
+        if lane.head is None and lane.queue and lane.queue[0].attempts:
+            return lane.queue[0]
+        return lane.head
+
+    def unstarted(self) -> list[InboxItem]:
+        """Claimed items that no worker was given."""
+        return [lane.head for lane in self._lanes.values() if lane.phase is Phase.READY and lane.head is not None]
+
+    def _make_ready(self, lane: Lane) -> None:
+        lane.phase = Phase.READY
+        self._ready.put_nowait(lane)
+
+    def _leave(self, lane: Lane) -> None:
+        """Nobody has the lane any more: it waits for a worker, or is idle if it holds nothing."""
+        self._claimed -= 1
+        if lane.queue:
+            self._make_ready(lane)
+        else:
+            del self._lanes[lane.key]

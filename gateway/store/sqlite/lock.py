@@ -1,0 +1,50 @@
+"""The file beside the database that says which gateway process owns it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from gateway.errors import StoreLocked, StoreUnavailable
+
+
+class LockFile:
+    """`<database>.lock`, held with flock: the kernel lets go of it however the process ends.
+
+    The file stays behind on purpose: removing it would let two processes lock two files.
+    """
+
+    def __init__(self, database: Path) -> None:
+        self._database = database
+        self._path = database.with_name(database.name + ".lock")
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Raises StoreLocked if another process holds it, StoreUnavailable if it cannot be made."""
+        try:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise StoreUnavailable(
+                f"{self._path} cannot be written ({error.strerror}): "
+                "check that its folder exists and that you may write there."
+            ) from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            owner = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
+            os.close(descriptor)
+            raise StoreLocked(
+                f"Another gateway (process {owner}) is using {self._database}: "
+                "stop it first, or give this one another store.url."
+            ) from error
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Let go. Idempotent."""
+        if self._descriptor is not None:
+            os.ftruncate(self._descriptor, 0)
+            os.close(self._descriptor)
+            self._descriptor = None

@@ -1,0 +1,67 @@
+"""Bringing a file to the schema this version knows: forward only, one transaction per step."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from gateway.errors import StoreUnavailable
+from gateway.store.sqlite.connection import one
+
+APPLICATION_ID: Final = 0x4C674174  # "LgAt": tells our files from other programs'
+
+# Append-only: a file's version is how many of these were applied to it.
+MIGRATIONS: Final[tuple[str, ...]] = ("0001_core.sql",)
+
+
+def migrate(connection: apsw.Connection, path: Path) -> None:
+    """Apply what is missing. Raises StoreUnavailable for a newer file or another program's."""
+    for number in range(_version(connection, path), len(MIGRATIONS)):
+        script = resources.files(__package__).joinpath("schema", MIGRATIONS[number]).read_text("utf-8")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.execute(script).fetchall()
+            connection.execute(f"PRAGMA user_version = {number + 1}")
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute("COMMIT")
+        except apsw.Error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def check_readable(connection: apsw.Connection, path: Path) -> None:
+    """Raises StoreUnavailable unless the file has exactly the schema this version knows."""
+    if _version(connection, path) < len(MIGRATIONS):
+        raise StoreUnavailable(f"{path} was made by an older Legato: start the gateway once to bring it up to date.")
+
+
+def next_generation(connection: apsw.Connection) -> int:
+    """How often this file was opened for writing, this time included.
+
+    What carries an older number (a fence, a claim for sending) belongs to a process that is gone.
+    """
+    row = one(
+        connection,
+        "INSERT INTO meta(name, value) VALUES ('generation', 1)"
+        " ON CONFLICT (name) DO UPDATE SET value = value + 1 RETURNING value",
+    )
+    assert row is not None
+    return int(row[0])
+
+
+def _version(connection: apsw.Connection, path: Path) -> int:
+    version = int(connection.pragma("user_version"))
+    application = int(connection.pragma("application_id"))
+    foreign = application != APPLICATION_ID
+    if foreign and (version or application or one(connection, "SELECT 1 FROM sqlite_schema LIMIT 1")):
+        raise StoreUnavailable(f"{path} belongs to another program: set another store.url.")
+    if version > len(MIGRATIONS):
+        raise StoreUnavailable(
+            f"{path} was written by a newer Legato (schema {version}, this one knows {len(MIGRATIONS)}):"
+            " upgrade Legato."
+        )
+    return version

@@ -1,0 +1,230 @@
+"""Outbox rows: emitting, claiming one per chat at a time, and how each ends.
+
+A row in state `sending` carries the generation of the process that claimed it; one of an earlier
+generation was being sent when its process died.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import apsw
+
+from gateway.domain.chat import ChatAddress, Outbound
+from gateway.store.sqlite.codec import OUTBOUND_COLUMNS, lane_of, optional, outbound_from, storable
+from gateway.store.sqlite.connection import change, many, one
+
+_UNFINISHED = "state IN ('streaming', 'pending', 'sending')"
+_HEAD = f"SELECT seq, state, due_at, claim, {OUTBOUND_COLUMNS} FROM outbox WHERE lane = ? AND {_UNFINISHED}"
+_HEAD_ORDER = " ORDER BY place LIMIT 1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advance:
+    """What became of a chat's head: claimed for sending, or to be looked at again at `due_at`."""
+
+    lane: str
+    claimed: Outbound | None = None
+    due_at: float | None = None
+
+
+def emit(connection: apsw.Connection, outbound: Sequence[Outbound], now: float, generation: int) -> tuple[Advance, ...]:
+    """Store rows in order and advance their chats. A row whose id is known is not stored twice; if
+    it is a streaming one, it gets its final text."""
+    return advance_all(connection, [_store(connection, row) for row in outbound], now, generation)
+
+
+def open_streaming(connection: apsw.Connection, reply: Outbound) -> Outbound:
+    """Store a reply that starts to stream."""
+    _insert(connection, replace(reply, state="streaming"))
+    return replace(reply, state="streaming")
+
+
+def note_streamed(connection: apsw.Connection, outbound_id: str, platform_message_id: str) -> None:
+    """Keep the platform's id of a streaming reply; once it has ended, there is nothing to note."""
+    change(
+        connection,
+        "UPDATE outbox SET platform_message_id = ? WHERE id = ? AND state = 'streaming'",
+        (storable(platform_message_id), outbound_id),
+    )
+
+
+def drop_streaming(connection: apsw.Connection, outbound_id: str) -> str | None:
+    """End a reply that never got its text, lest it hold up its chat; returns that chat."""
+    row = one(
+        connection,
+        "UPDATE outbox SET state = 'refused', error = 'its turn ended without it'"
+        " WHERE id = ? AND state = 'streaming' RETURNING lane",
+        (outbound_id,),
+    )
+    return None if row is None else str(row[0])
+
+
+def by_id(connection: apsw.Connection, outbound_id: str) -> Outbound | None:
+    """One row."""
+    row = one(connection, f"SELECT {OUTBOUND_COLUMNS} FROM outbox WHERE id = ?", (outbound_id,))
+    return None if row is None else outbound_from(row)
+
+
+def advance_all(connection: apsw.Connection, lanes: Iterable[str], now: float, generation: int) -> tuple[Advance, ...]:
+    """`advance` for each chat once, in the order given."""
+    return tuple(advance(connection, lane, now, generation) for lane in dict.fromkeys(lanes))
+
+
+def advance(connection: apsw.Connection, lane: str, now: float, generation: int, *, reclaim: bool = False) -> Advance:
+    """Claim the chat's earliest unfinished row if it is due.
+
+    With `reclaim`, also one that was being sent when an earlier process died: that attempt counts
+    as ambiguous.
+    """
+    row = one(connection, _HEAD + _HEAD_ORDER, (lane,))
+    if row is None:
+        return Advance(lane=lane)
+    seq, state, due_at, claim = row[:4]
+    orphaned = state == "sending" and claim != generation
+    if state == "pending" and due_at > now:
+        return Advance(lane=lane, due_at=due_at)
+    if state != "pending" and not (reclaim and orphaned):
+        return Advance(lane=lane)
+    change(
+        connection,
+        "UPDATE outbox SET state = 'sending', claim = ?, attempts = attempts + 1, ambiguous = ambiguous + ?"
+        " WHERE seq = ?",
+        (generation, orphaned, seq),
+    )
+    head = outbound_from(row[4:])
+    return Advance(
+        lane=lane,
+        claimed=replace(
+            head, state="sending", attempts=head.attempts + 1, ambiguous=head.ambiguous + (1 if orphaned else 0)
+        ),
+    )
+
+
+def mark_sent(
+    connection: apsw.Connection, outbound_id: str, platform_message_id: str | None, now: float, generation: int
+) -> Advance | None:
+    """The row is done; advance its chat. None if there was nothing to mark."""
+    row = one(
+        connection,
+        "UPDATE outbox SET state = 'sent', platform_message_id = coalesce(?, platform_message_id)"
+        " WHERE id = ? AND state IN ('pending', 'sending') RETURNING lane",
+        (optional(platform_message_id), outbound_id),
+    )
+    return None if row is None else advance(connection, row[0], now, generation)
+
+
+def mark_retry(connection: apsw.Connection, outbound_id: str, due_at: float, *, ambiguous: bool) -> Advance | None:
+    """The row waits until `due_at`, and its chat with it. None if it was not being sent."""
+    row = one(
+        connection,
+        "UPDATE outbox SET state = 'pending', due_at = ?, ambiguous = ambiguous + ?"
+        " WHERE id = ? AND state = 'sending' RETURNING lane",
+        (due_at, ambiguous, outbound_id),
+    )
+    return None if row is None else Advance(lane=row[0], due_at=due_at)
+
+
+def mark_refused(
+    connection: apsw.Connection, outbound_id: str, reason: str, instead: Outbound | None, now: float, generation: int
+) -> Advance | None:
+    """The row ends unseen; `instead` goes out in its place, before the chat's later rows."""
+    row = one(
+        connection,
+        "UPDATE outbox SET state = 'refused', error = ?"
+        " WHERE id = ? AND state IN ('pending', 'sending') RETURNING lane, place",
+        (storable(reason), outbound_id),
+    )
+    if row is None:
+        return None
+    lane, place = row
+    if instead is not None:
+        _insert(connection, replace(instead, state="pending"), place)
+    return advance(connection, lane, now, generation)
+
+
+def give_back(connection: apsw.Connection, outbound_ids: Sequence[str]) -> None:
+    """Undo claims whose rows nobody was handed: no send was begun."""
+    for outbound_id in outbound_ids:
+        change(
+            connection,
+            "UPDATE outbox SET state = 'pending', attempts = attempts - 1 WHERE id = ? AND state = 'sending'",
+            (outbound_id,),
+        )
+
+
+def unfinished_heads(connection: apsw.Connection) -> list[tuple[str, float]]:
+    """(chat, when to look at it) for every chat with rows that an earlier process left unsent."""
+    rows = many(connection, f"SELECT lane, state, due_at FROM outbox WHERE {_UNFINISHED} ORDER BY lane, place")
+    heads: dict[str, tuple[str, float]] = {}
+    for lane, state, due_at in rows:
+        heads.setdefault(lane, (state, due_at))
+    return [
+        (lane, due_at if state == "pending" else 0.0) for lane, (state, due_at) in heads.items() if state != "streaming"
+    ]
+
+
+def listing(connection: apsw.Connection, address: ChatAddress | None, limit: int) -> list[Outbound]:
+    """Rows of an address (None: of all), newest first."""
+    if address is None:
+        rows = many(connection, f"SELECT {OUTBOUND_COLUMNS} FROM outbox ORDER BY seq DESC LIMIT ?", (limit,))
+    else:
+        rows = many(
+            connection,
+            f"SELECT {OUTBOUND_COLUMNS} FROM outbox WHERE lane = ? AND thread IS ? ORDER BY seq DESC LIMIT ?",
+            (lane_of(address), address.thread, limit),
+        )
+    return [outbound_from(row) for row in rows]
+
+
+def _store(connection: apsw.Connection, outbound: Outbound) -> str:
+    finalised = one(
+        connection,
+        "UPDATE outbox SET state = 'pending', kind = ?, text = ?, due_at = ?,"
+        " platform_message_id = coalesce(platform_message_id, ?)"
+        " WHERE id = ? AND state = 'streaming' RETURNING lane",
+        (
+            outbound.kind,
+            storable(outbound.text),
+            outbound.due_at,
+            optional(outbound.platform_message_id),
+            outbound.id,
+        ),
+    )
+    if finalised is not None:
+        return str(finalised[0])
+    _insert(connection, replace(outbound, state="pending"))
+    return lane_of(outbound.to)
+
+
+def _insert(connection: apsw.Connection, outbound: Outbound, place: int | None = None) -> None:
+    """`place` None: after everything emitted so far. A known id is left as it is."""
+    row = one(connection, "SELECT max(seq) FROM outbox")
+    seq = ((row and row[0]) or 0) + 1
+    change(
+        connection,
+        f"INSERT INTO outbox(seq, place, lane, {OUTBOUND_COLUMNS})"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
+        (
+            seq,
+            seq if place is None else place,
+            lane_of(outbound.to),
+            outbound.id,
+            str(outbound.key),
+            outbound.to.platform,
+            outbound.to.chat,
+            outbound.to.thread,
+            outbound.kind,
+            storable(outbound.text),
+            outbound.session_id,
+            outbound.answers,
+            outbound.state,
+            outbound.platform_message_id,
+            outbound.attempts,
+            outbound.ambiguous,
+            outbound.due_at,
+            outbound.created_at,
+            outbound.error,
+        ),
+    )

@@ -1,0 +1,103 @@
+"""Queries for people and for inspection. They may lag behind, and run beside the writer."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import apsw
+
+from gateway.domain.chat import SessionKey
+from gateway.domain.session import Compaction, Session, is_continuation
+from gateway.domain.usage import UsageTotal
+from gateway.errors import SessionNotFound
+from gateway.store.base import StoreStatus
+from gateway.store.sqlite import sessions
+from gateway.store.sqlite.codec import COMPACTION_COLUMNS, compaction_from, session_from, usage_from
+from gateway.store.sqlite.connection import many, one
+
+UsageBy = Literal["model", "purpose", "platform", "session"]
+
+_LABELS: Final = {"model": "model", "purpose": "purpose", "platform": "platform", "session": "session_id"}
+
+
+def listing(connection: apsw.Connection, key: SessionKey | None, limit: int, offset: int) -> list[Session]:
+    """Sessions of a key (None: of all), newest first."""
+    condition, bindings = ("", ()) if key is None else (" WHERE s.key = ?", (str(key),))
+    rows = many(
+        connection,
+        f"{sessions.SELECT_SESSION}{condition} ORDER BY s.seq DESC LIMIT ? OFFSET ?",
+        (*bindings, limit, offset),
+    )
+    return [session_from(row) for row in rows]
+
+
+def lineage(connection: apsw.Connection, session_id: str) -> list[Session]:
+    """Root to tip of the chain of continuations through a session. Raises SessionNotFound."""
+    chain = [sessions.by_id(connection, session_id)]
+    seen = {session_id}
+    while (parent := _known(connection, chain[0].parent_id, seen)) and is_continuation(parent, chain[0]):
+        chain.insert(0, parent)
+    while (child := _known(connection, chain[-1].continuation_id, seen)) and is_continuation(chain[-1], child):
+        chain.append(child)
+    return chain
+
+
+def _known(connection: apsw.Connection, session_id: str | None, seen: set[str]) -> Session | None:
+    """A session not met before: a damaged chain that bites its tail must end somewhere."""
+    if session_id is None or session_id in seen:
+        return None
+    seen.add(session_id)
+    try:
+        return sessions.by_id(connection, session_id)
+    except SessionNotFound:
+        return None
+
+
+def compactions(connection: apsw.Connection, session_id: str) -> list[Compaction]:
+    """Those that ended or opened a session, oldest first."""
+    rows = many(
+        connection,
+        f"SELECT {COMPACTION_COLUMNS} FROM compactions WHERE parent_id = ? OR child_id = ? ORDER BY id",
+        (session_id, session_id),
+    )
+    return [compaction_from(row) for row in rows]
+
+
+def usage(
+    connection: apsw.Connection, since: float, by: UsageBy, session_id: str | None, key: SessionKey | None
+) -> list[UsageTotal]:
+    """Ledger totals from `since` on, most expensive first."""
+    conditions = ["at >= ?"]
+    bindings: list[float | str] = [since]
+    if session_id is not None:
+        # A session's entries are found through its key, which is what the ledger is indexed by.
+        conditions += ["key = (SELECT key FROM sessions WHERE id = ?)", "session_id = ?"]
+        bindings += [session_id, session_id]
+    if key is not None:
+        conditions.append("key = ?")
+        bindings.append(str(key))
+    rows = many(
+        connection,
+        f"SELECT {_LABELS[by]}, count(*), sum(input_tokens), sum(output_tokens), sum(cache_read_tokens),"
+        " sum(cache_write_tokens), sum(reasoning_tokens), total(cost_usd), count(*) - count(cost_usd)"
+        f" FROM ledger WHERE {' AND '.join(conditions)} GROUP BY 1"
+        " ORDER BY 8 DESC, sum(input_tokens + output_tokens) DESC, 1",
+        bindings,
+    )
+    return [
+        UsageTotal(label=row[0], calls=row[1], usage=usage_from(row[2:7]), cost_usd=row[7], unpriced_calls=row[8])
+        for row in rows
+    ]
+
+
+def status(connection: apsw.Connection) -> StoreStatus:
+    """Counts over everything."""
+    row = one(
+        connection,
+        "SELECT (SELECT count(*) FROM inbox WHERE outcome IS NULL),"
+        " (SELECT count(*) FROM outbox WHERE state IN ('streaming', 'pending', 'sending')),"
+        " (SELECT count(*) FROM inbox WHERE outcome = 'dead'),"
+        " (SELECT count(*) FROM sessions)",
+    )
+    assert row is not None
+    return StoreStatus(waiting=row[0], unsent=row[1], dead=row[2], sessions=row[3])

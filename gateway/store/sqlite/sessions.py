@@ -1,0 +1,330 @@
+"""Session rows, their transcripts, and the transitions from one session to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import apsw
+
+from gateway.domain.chat import SessionKey
+from gateway.domain.message import Message
+from gateway.domain.session import Compaction, EndReason, Session, SessionRef
+from gateway.domain.usage import CanonicalUsage, LedgerEntry
+from gateway.errors import SessionConflict, SessionNotFound
+from gateway.store.base import Opening, Patch, StepRecord
+from gateway.store.sqlite import messages
+from gateway.store.sqlite.codec import (
+    COMPACTION_COLUMNS,
+    SESSION_COLUMNS,
+    USAGE_COLUMNS,
+    compaction_columns,
+    dumps,
+    optional,
+    session_from,
+    state_json,
+    storable,
+    todos_json,
+    usage_columns,
+)
+from gateway.store.sqlite.connection import change, many, one
+
+SELECT_SESSION: Final = f"SELECT {SESSION_COLUMNS} FROM sessions s JOIN prompts p ON p.session_id = s.id"
+CHANGEABLE: Final = frozenset({"title", "model", "system_prompt", "engine_state", "announced", "expires_at"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Appended:
+    """Messages as stored, and the position of the first in the session's transcript."""
+
+    session_id: str
+    position: int
+    messages: tuple[Message, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A session as stored, with the messages it opened with (of a continuation: without the late
+    ones it took over from its parent)."""
+
+    session: Session
+    messages: tuple[Message, ...] = ()
+
+
+def by_id(connection: apsw.Connection, session_id: str) -> Session:
+    """Raises SessionNotFound."""
+    row = one(connection, f"{SELECT_SESSION} WHERE s.id = ?", (session_id,))
+    if row is None:
+        raise SessionNotFound(f"There is no session {session_id}.")
+    return session_from(row)
+
+
+def tip(connection: apsw.Connection, key: SessionKey) -> Session | None:
+    """The key's present session."""
+    row = one(
+        connection,
+        f"SELECT {SESSION_COLUMNS} FROM tips t JOIN sessions s ON s.id = t.session_id"
+        " JOIN prompts p ON p.session_id = s.id WHERE t.key = ?",
+        (str(key),),
+    )
+    return None if row is None else session_from(row)
+
+
+def length(connection: apsw.Connection, session_id: str) -> int:
+    """How many messages a session has; 0 if there is no such session."""
+    row = one(connection, "SELECT message_count FROM sessions WHERE id = ?", (session_id,))
+    return 0 if row is None else int(row[0])
+
+
+def append(connection: apsw.Connection, ref: SessionRef, key: SessionKey, record: StepRecord) -> Appended:
+    """Add a step to a session: messages, counters, patch, ledger. Raises SessionConflict."""
+    count = check(connection, ref, key)
+    stored = messages.refer(connection, ref.id, key, count, record.messages, record.patch.at)
+    _apply(connection, ref.id, record.patch, count + len(stored), messages.tokens(stored))
+    for entry in record.ledger:
+        _enter(connection, entry, ref.id, key)
+    return Appended(session_id=ref.id, position=count, messages=stored)
+
+
+def check(connection: apsw.Connection, ref: SessionRef, key: SessionKey) -> int:
+    """How many messages the session has. Raises SessionConflict for a stale epoch, an ended session
+    or another key's."""
+    row = one(connection, "SELECT epoch, message_count, key, ended_at FROM sessions WHERE id = ?", (ref.id,))
+    if row is None:
+        raise SessionNotFound(f"There is no session {ref.id}.")
+    epoch, count, owner, ended_at = row
+    if epoch != ref.epoch or ended_at is not None:
+        raise SessionConflict(f"Session {ref.id} was changed by somebody else; look at it again.")
+    if owner != str(key):
+        raise SessionConflict(f"Session {ref.id} does not belong to the lane that writes.")
+    return int(count)
+
+
+def open_(connection: apsw.Connection, key: SessionKey, opening: Opening) -> Opened:
+    """Open a session under a key that has none. Raises SessionConflict."""
+    taken = change(
+        connection, "INSERT OR IGNORE INTO tips(key, session_id) VALUES (?,?)", (str(key), opening.session.id)
+    )
+    if not taken:
+        raise SessionConflict("This key has a session already; end it first.")
+    return _insert(connection, key, opening)
+
+
+def end(
+    connection: apsw.Connection, ref: SessionRef, key: SessionKey, reason: EndReason, at: float, opening: Opening | None
+) -> Opened | None:
+    """End a session for good; its hook is owed from now on."""
+    check(connection, ref, key)
+    _close(connection, ref, reason, at, hook="pending", continuation_id=None)
+    change(connection, "INSERT INTO owed_hooks(session_id) VALUES (?)", (ref.id,))
+    _leave_tip(connection, ref, key)
+    return None if opening is None else open_(connection, key, opening)
+
+
+def continue_(
+    connection: apsw.Connection,
+    ref: SessionRef,
+    key: SessionKey,
+    opening: Opening,
+    snapshot_length: int,
+    compaction: Compaction,
+) -> Opened:
+    """End a parent by compression and open its child, which takes over what came after the snapshot."""
+    count = check(connection, ref, key)
+    child = opening.session
+    # A child starts at or after its parent's end, whatever the clock did in between.
+    ended_at = min(compaction.at, child.started_at)
+    _close(connection, ref, "compression", ended_at, hook=None, continuation_id=child.id)
+    _leave_tip(connection, ref, key)
+    opened = open_(connection, key, opening)
+    late = max(0, count - snapshot_length)
+    if late:
+        opened = replace(opened, session=_take_over(connection, ref.id, opened.session, snapshot_length))
+    change(
+        connection,
+        f"INSERT INTO compactions({COMPACTION_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+        compaction_columns(compaction),
+    )
+    return opened
+
+
+def update(connection: apsw.Connection, ref: SessionRef, key: SessionKey, changes: Mapping[str, Any]) -> Session:
+    """Change what may be changed from outside a turn; another model or prompt bumps the epoch."""
+    check(connection, ref, key)
+    before = by_id(connection, ref.id)
+    columns: dict[str, Any] = {}
+    for name, value in changes.items():
+        if name == "engine_state":
+            columns[name] = state_json(value)
+        elif name == "announced":
+            columns[name] = dumps(list(value))
+        elif name == "expires_at":
+            columns[name] = value
+        elif name != "system_prompt":
+            columns[name] = optional(value)
+    if any(name in changes and changes[name] != getattr(before, name) for name in ("model", "system_prompt")):
+        columns["epoch"] = before.epoch + 1
+    if "system_prompt" in changes:
+        change(
+            connection,
+            "UPDATE prompts SET system_prompt = ? WHERE session_id = ?",
+            (storable(changes["system_prompt"]), ref.id),
+        )
+    for name, value in columns.items():  # names come from CHANGEABLE, never from outside
+        change(connection, f"UPDATE sessions SET {name} = ? WHERE id = ?", (value, ref.id))
+    return by_id(connection, ref.id)
+
+
+def owed_hooks(connection: apsw.Connection, limit: int) -> list[Session]:
+    """Ended sessions whose hook is owed, in the order they ended."""
+    rows = many(
+        connection,
+        f"SELECT {SESSION_COLUMNS} FROM owed_hooks o JOIN sessions s ON s.id = o.session_id"
+        " JOIN prompts p ON p.session_id = s.id ORDER BY o.seq LIMIT ?",
+        (limit,),
+    )
+    return [session_from(row) for row in rows]
+
+
+def hook_done(connection: apsw.Connection, session_id: str) -> None:
+    """The hook is owed no more; idempotent."""
+    if change(connection, "DELETE FROM owed_hooks WHERE session_id = ?", (session_id,)):
+        change(connection, "UPDATE sessions SET hook = 'done' WHERE id = ?", (session_id,))
+
+
+def due(connection: apsw.Connection, now: float, limit: int) -> list[Session]:
+    """Open sessions whose time has passed, earliest first."""
+    rows = many(
+        connection,
+        f"{SELECT_SESSION} WHERE s.ended_at IS NULL AND s.expires_at IS NOT NULL AND s.expires_at <= ?"
+        " ORDER BY s.expires_at LIMIT ?",
+        (now, limit),
+    )
+    return [session_from(row) for row in rows]
+
+
+def _insert(connection: apsw.Connection, key: SessionKey, opening: Opening) -> Opened:
+    session = opening.session
+    if session.key != key:
+        raise SessionConflict(f"Session {session.id} does not belong to the lane that writes.")
+    if one(connection, "SELECT 1 FROM sessions WHERE id = ?", (session.id,)) is not None:
+        raise SessionConflict(f"There is a session {session.id} already.")
+    stored = messages.refer(connection, session.id, key, 0, opening.transcript, session.started_at)
+    session = replace(session, message_count=len(stored), transcript_tokens=messages.tokens(stored))
+    columns = _columns(session)
+    change(
+        connection,
+        f"INSERT INTO sessions({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
+        tuple(columns.values()),
+    )
+    change(
+        connection,
+        "INSERT INTO prompts(session_id, system_prompt) VALUES (?,?)",
+        (session.id, storable(session.system_prompt)),
+    )
+    return Opened(session=session, messages=stored)
+
+
+def _columns(session: Session) -> dict[str, Any]:
+    plain = (
+        "id chat_type parent_id started_at epoch ended_at end_reason continuation_id hook cost_usd"
+        " last_prompt_tokens reported_messages transcript_tokens message_count compaction_count"
+        " last_active_at expires_at"
+    )
+    columns = {name: getattr(session, name) for name in plain.split()}
+    columns.update(zip(USAGE_COLUMNS.split(", "), usage_columns(session.usage), strict=True))
+    columns["key"] = str(session.key)
+    columns["model"] = storable(session.model)
+    columns["title"] = optional(session.title)
+    columns["engine_state"] = state_json(session.engine_state)
+    columns["todos"] = todos_json(session.todos)
+    columns["announced"] = dumps(list(session.announced))
+    return columns
+
+
+def _close(
+    connection: apsw.Connection,
+    ref: SessionRef,
+    reason: EndReason,
+    at: float,
+    *,
+    hook: str | None,
+    continuation_id: str | None,
+) -> None:
+    change(
+        connection,
+        "UPDATE sessions SET ended_at = ?, end_reason = ?, hook = coalesce(?, hook), continuation_id = ?,"
+        " epoch = epoch + 1 WHERE id = ?",
+        (at, reason, hook, continuation_id, ref.id),
+    )
+
+
+def _leave_tip(connection: apsw.Connection, ref: SessionRef, key: SessionKey) -> None:
+    if not change(connection, "DELETE FROM tips WHERE key = ? AND session_id = ?", (str(key), ref.id)):
+        raise SessionConflict(f"Session {ref.id} is not its key's present one.")
+
+
+def _take_over(connection: apsw.Connection, parent_id: str, child: Session, snapshot_length: int) -> Session:
+    count = child.message_count
+    taken = change(
+        connection,
+        "INSERT INTO transcript(session_id, position, message_id)"
+        " SELECT ?, position - ? + ?, message_id FROM transcript WHERE session_id = ? AND position >= ?",
+        (child.id, snapshot_length, count, parent_id, snapshot_length),
+    )
+    change(
+        connection,
+        "UPDATE sessions SET message_count = message_count + ?, transcript_tokens = transcript_tokens +"
+        " (SELECT coalesce(sum(m.tokens), 0) FROM transcript t JOIN messages m ON m.id = t.message_id"
+        " WHERE t.session_id = ? AND t.position >= ?) WHERE id = ?",
+        (taken, child.id, count, child.id),
+    )
+    return by_id(connection, child.id)
+
+
+def _apply(connection: apsw.Connection, session_id: str, patch: Patch, count: int, tokens: int) -> None:
+    change(
+        connection,
+        "UPDATE sessions SET message_count = ?, transcript_tokens = transcript_tokens + ?,"
+        " input_tokens = input_tokens + ?, output_tokens = output_tokens + ?,"
+        " cache_read_tokens = cache_read_tokens + ?, cache_write_tokens = cache_write_tokens + ?,"
+        " reasoning_tokens = reasoning_tokens + ?, cost_usd = cost_usd + ?,"
+        " last_prompt_tokens = coalesce(?, last_prompt_tokens),"
+        " reported_messages = coalesce(?, reported_messages), engine_state = coalesce(?, engine_state),"
+        " todos = coalesce(?, todos), expires_at = coalesce(?, expires_at),"
+        " announced = coalesce(?, announced), last_active_at = max(last_active_at, ?) WHERE id = ?",
+        (
+            count,
+            tokens,
+            *usage_columns(patch.usage or CanonicalUsage()),
+            patch.cost_usd,
+            patch.last_prompt_tokens,
+            patch.reported_messages,
+            None if patch.engine_state is None else state_json(patch.engine_state),
+            None if patch.todos is None else todos_json(patch.todos),
+            patch.expires_at,
+            None if patch.announced is None else dumps(list(patch.announced)),
+            patch.at,
+            session_id,
+        ),
+    )
+
+
+def _enter(connection: apsw.Connection, entry: LedgerEntry, session_id: str, key: SessionKey) -> None:
+    change(
+        connection,
+        f"INSERT INTO ledger(at, key, platform, session_id, purpose, provider, model, {USAGE_COLUMNS}, cost_usd)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        (
+            entry.at,
+            str(key),
+            key.platform,
+            session_id,
+            entry.purpose,
+            entry.provider,
+            storable(entry.model),
+            *usage_columns(entry.usage),
+            entry.cost_usd,
+        ),
+    )

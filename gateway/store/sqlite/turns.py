@@ -1,0 +1,138 @@
+"""What a turn writes: its journal while it runs, and everything at once when it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from gateway.domain.chat import Outbound
+from gateway.domain.session import SessionRef
+from gateway.store.base import InboxItem, ItemOutcome, StepRecord, ToolIntent, TurnJournal
+from gateway.store.sqlite import inbox, outbox, sessions
+from gateway.store.sqlite.codec import intents_from, intents_json
+from gateway.store.sqlite.connection import change, one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """What the end of an item did."""
+
+    appended: sessions.Appended | None
+    next: InboxItem | None
+    advances: tuple[outbox.Advance, ...]
+
+
+def journal(connection: apsw.Connection, item: InboxItem) -> TurnJournal | None:
+    """How far an unfinished item got; None if it recorded nothing."""
+    row = one(connection, "SELECT session_id, steps, intents, reply FROM turns WHERE item = ?", (int(item.id),))
+    if row is None:
+        return None
+    session_id, steps, intents, reply_id = row
+    reply = None if reply_id is None else outbox.by_id(connection, reply_id)
+    return TurnJournal(
+        session_id=session_id or (reply and reply.session_id) or "",
+        steps=steps,
+        intents=intents_from(intents),
+        reply=reply,
+    )
+
+
+def open_reply(connection: apsw.Connection, item: InboxItem, reply: Outbound) -> Outbound:
+    """Store a streaming reply. An item has one: asked again, the first is the answer."""
+    known = journal(connection, item)
+    if known is not None and known.reply is not None:
+        return known.reply
+    opened = outbox.open_streaming(connection, reply)
+    change(
+        connection,
+        "INSERT INTO turns(item, session_id, reply) VALUES (?,?,?)"
+        " ON CONFLICT (item) DO UPDATE SET reply = excluded.reply",
+        (int(item.id), reply.session_id, reply.id),
+    )
+    return opened
+
+
+def begin_tools(
+    connection: apsw.Connection, ref: SessionRef, item: InboxItem, record: StepRecord, intents: Sequence[ToolIntent]
+) -> sessions.Appended:
+    """Append the step so far and remember which effects are about to happen."""
+    appended = _append(connection, ref, item, record)
+    _note(connection, item, ref.id, steps=0, intents=intents)
+    return appended
+
+
+def record_step(connection: apsw.Connection, ref: SessionRef, item: InboxItem, record: StepRecord) -> sessions.Appended:
+    """Append what a step added; its intents are settled."""
+    appended = _append(connection, ref, item, record)
+    _note(connection, item, ref.id, steps=1, intents=())
+    return appended
+
+
+def follow(connection: apsw.Connection, item: InboxItem, parent_id: str, child_id: str) -> None:
+    """A compaction in the middle of a turn: its journal goes on in the child."""
+    change(
+        connection,
+        "UPDATE turns SET session_id = ? WHERE item = ? AND session_id = ?",
+        (child_id, int(item.id), parent_id),
+    )
+
+
+def finish(
+    connection: apsw.Connection,
+    item: InboxItem,
+    step: tuple[SessionRef, StepRecord] | None,
+    outcome: ItemOutcome,
+    outbound: Sequence[Outbound],
+    now: float,
+    generation: int,
+) -> Ended:
+    """End an item and claim the next of its lane."""
+    appended = None
+    if step is not None:
+        appended = _append(connection, step[0], item, step[1])
+    inbox.end(connection, item, outcome, now)
+    inbox.clear_signals(connection, item)
+    advances = outbox.emit(connection, outbound, now, generation)
+    dropped = _forget(connection, item)
+    if dropped is not None:
+        advances = (*advances, *outbox.advance_all(connection, [dropped], now, generation))
+    return Ended(
+        appended=appended,
+        next=inbox.next_of_lane(connection, str(item.key)),
+        advances=advances,
+    )
+
+
+def finish_bypassed(
+    connection: apsw.Connection, item: InboxItem, outbound: Sequence[Outbound], now: float, generation: int
+) -> tuple[outbox.Advance, ...]:
+    """End a bypass item with its answer."""
+    inbox.end(connection, item, "answered", now)
+    return outbox.emit(connection, outbound, now, generation)
+
+
+def _append(connection: apsw.Connection, ref: SessionRef, item: InboxItem, record: StepRecord) -> sessions.Appended:
+    appended = sessions.append(connection, ref, item.key, record)
+    inbox.absorb(connection, item, record.absorbed)
+    return appended
+
+
+def _note(
+    connection: apsw.Connection, item: InboxItem, session_id: str, *, steps: int, intents: Sequence[ToolIntent]
+) -> None:
+    change(
+        connection,
+        "INSERT INTO turns(item, session_id, steps, intents) VALUES (?,?,?,?) ON CONFLICT (item) DO UPDATE SET"
+        " session_id = excluded.session_id, steps = steps + excluded.steps, intents = excluded.intents",
+        (int(item.id), session_id, steps, intents_json(intents)),
+    )
+
+
+def _forget(connection: apsw.Connection, item: InboxItem) -> str | None:
+    """Drop the journal; the chat that its reply held up, if that never got its text."""
+    row = one(connection, "DELETE FROM turns WHERE item = ? RETURNING reply", (int(item.id),))
+    if row is None or row[0] is None:
+        return None
+    return outbox.drop_streaming(connection, row[0])

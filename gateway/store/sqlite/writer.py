@@ -1,0 +1,226 @@
+"""The one thread that writes, with group commit.
+
+Whatever is waiting when the thread looks becomes one transaction, and each operation in it a
+SAVEPOINT of its own, so that one that fails undoes only itself. Callers go on when the commit is
+on the disk; their results are handed to the event loop in one call, in the order of execution.
+
+An operation is a function of the connection alone and may run more than once: if a whole
+transaction fails (disk full), its operations are tried again one by one, so that the one which
+cannot be stored does not take the others with it. State in memory is therefore changed only by
+`done`, which runs on the loop after the commit, even if the caller has been cancelled meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+import apsw
+
+from gateway.errors import StoreUnavailable
+from gateway.store.sqlite.connection import unavailable
+
+T = TypeVar("T")
+
+MAX_BATCH: Final = 256  # operations in one transaction: bounds what one failure repeats
+
+
+def _nothing(*_: Any) -> None:
+    """The default of every callback."""
+
+
+def _plain(_: apsw.Connection) -> AbstractContextManager[None]:
+    """The default surroundings of a transaction: none."""
+    return nullcontext()
+
+
+@dataclass(slots=True)
+class _Job:
+    """One operation on its way through the thread."""
+
+    work: Callable[[apsw.Connection], Any]
+    done: Callable[[Any], None]
+    failed: Callable[[], None]
+    abandoned: Callable[[Any], None]
+    future: asyncio.Future[Any]
+    result: Any = None
+    error: Exception | None = None
+
+
+class _ErrorsOf:
+    """Keeps what a job raises for its caller, whose error it is, not this thread's.
+
+    SQLite's own errors pass: with them it may have given up the whole transaction, whose operations
+    must then all start anew.
+    """
+
+    def __init__(self, job: _Job) -> None:
+        self._job = job
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if isinstance(error, apsw.Error) or not isinstance(error, Exception):
+            return False
+        self._job.error = error
+        return True
+
+
+class Writer:
+    """Runs operations on `connection` in a thread of its own, which starts at once.
+
+    `around` is entered and left inside each transaction, before and after its operations. To be
+    made, used and closed on one event loop.
+    """
+
+    def __init__(
+        self,
+        connection: apsw.Connection,
+        path: Path,
+        *,
+        around: Callable[[apsw.Connection], AbstractContextManager[None]] = _plain,
+    ) -> None:
+        self.commits = 0  # transactions that changed something
+        self._connection = connection
+        self._path = path
+        self._around = around
+        self._loop = asyncio.get_running_loop()
+        self._queue: SimpleQueue[_Job | None] = SimpleQueue()
+        self._closing = False
+        self._ended: asyncio.Future[None] = self._loop.create_future()
+        self._thread = threading.Thread(target=self._serve, name="store-writer", daemon=True)
+        self._thread.start()
+
+    async def run(
+        self,
+        work: Callable[[apsw.Connection], T],
+        *,
+        done: Callable[[T], None] = _nothing,
+        failed: Callable[[], None] = _nothing,
+        abandoned: Callable[[T], None] = _nothing,
+    ) -> T:
+        """The result of `work`, once it is durable. Raises what it raised, or StoreUnavailable.
+
+        On the loop, whether or not the caller still waits: `done(result)` after the commit, or
+        `failed()`; then `abandoned(result)` if the caller was cancelled and will never see it.
+        """
+        if self._closing:
+            failed()
+            raise StoreUnavailable("The store is closed.")
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._queue.put(_Job(work, done, failed, abandoned, future))
+        try:
+            return await future
+        except asyncio.CancelledError:
+            # Cancelled between the hand-over and our waking up: the result is ours, and lost.
+            if future.done() and not future.cancelled() and future.exception() is None:
+                abandoned(future.result())
+            raise
+
+    async def aclose(self) -> None:
+        """Finish everything that waits and end the thread. Idempotent; the connection stays open."""
+        if not self._closing:
+            self._closing = True
+            self._queue.put(None)
+        await asyncio.shield(self._ended)
+        self._thread.join()
+
+    # -- in the thread ----------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        going = True
+        while going:
+            batch, going = self._take()
+            if batch:
+                self._commit(batch)
+                self._hand_over(self._deliver, batch)
+        self._hand_over(self._ended.set_result, None)
+
+    def _take(self) -> tuple[list[_Job], bool]:
+        """Wait for work; all that is there then, and whether to go on after it."""
+        batch: list[_Job] = []
+        job = self._queue.get()
+        while job is not None:
+            batch.append(job)
+            if len(batch) == MAX_BATCH:
+                return batch, True
+            try:
+                job = self._queue.get_nowait()
+            except Empty:
+                return batch, True
+        return batch, False
+
+    def _hand_over(self, call: Callable[..., object], argument: object) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            self._loop.call_soon_threadsafe(call, argument)
+
+    def _commit(self, batch: list[_Job]) -> None:
+        try:
+            self._transaction(batch)
+        except apsw.Error as error:
+            self._roll_back()
+            if len(batch) == 1:
+                batch[0].error = unavailable(error, self._path)
+                return
+            for job in batch:
+                job.error = None
+                self._commit([job])
+
+    def _transaction(self, batch: list[_Job]) -> None:
+        """Raises apsw.Error if the transaction as a whole cannot be made."""
+        connection = self._connection
+        before = connection.total_changes()
+        connection.execute("BEGIN IMMEDIATE")
+        with self._around(connection):
+            for job in batch:
+                self._operation(job, alone=len(batch) == 1)
+        if connection.in_transaction:
+            connection.execute("COMMIT")
+            if connection.total_changes() != before:
+                self.commits += 1
+
+    def _operation(self, job: _Job, *, alone: bool) -> None:
+        connection = self._connection
+        if not alone:
+            connection.execute("SAVEPOINT operation")
+        with _ErrorsOf(job):
+            job.result = job.work(connection)
+        if job.error is not None:
+            if alone:
+                self._roll_back()
+                return
+            connection.execute("ROLLBACK TO operation")
+        if not alone:
+            connection.execute("RELEASE operation")
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            # A failing rollback means that SQLite has done it already.
+            with contextlib.suppress(apsw.Error):
+                self._connection.execute("ROLLBACK")
+
+    # -- on the loop ------------------------------------------------------------------------
+
+    def _deliver(self, batch: list[_Job]) -> None:
+        for job in batch:
+            if job.error is not None:
+                job.failed()
+                if not job.future.done():
+                    job.future.set_exception(job.error)
+                continue
+            job.done(job.result)
+            if job.future.cancelled():
+                job.abandoned(job.result)
+            else:
+                job.future.set_result(job.result)

@@ -1,0 +1,338 @@
+"""Receiving and lanes: each event once, each lane in order, one claim at a time, across restarts."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway.domain.chat import Attachment, Inbound, Source
+from gateway.domain.message import user
+from gateway.errors import SessionConflict
+from gateway.store.base import Arrival, Opening, Store
+from tests.contract.store_kit import (
+    START,
+    Bench,
+    arrival,
+    claimed,
+    finish,
+    key,
+    new_session,
+    nothing_ready,
+    outbound,
+    put,
+    step,
+)
+
+pytest_plugins = ["tests.contract.stores"]
+
+
+async def test_an_event_is_accepted_once(store: Store) -> None:
+    first, again = await put(store, "e1", "e1")
+    assert (first.status, again.status) == ("new", "duplicate")
+    same_batch = await store.accept([arrival("e2"), arrival("e2"), arrival("e3")], cap=100)
+    assert [receipt.status for receipt in same_batch] == ["new", "duplicate", "new"]
+    assert [receipt.event_id for receipt in same_batch] == ["e2", "e2", "e3"]
+    assert (await store.status()).waiting == 3
+
+
+async def test_an_event_stays_known_after_its_end_and_a_restart(bench: Bench) -> None:
+    store = await bench.open()
+    await finish(store, await claimed(store, "e1"))
+    await store.aclose()
+    store = await bench.open()
+    assert (await put(store, "e1"))[0].status == "duplicate"
+    assert await nothing_ready(store)
+
+
+async def test_two_tasks_with_the_same_event_make_one_item(store: Store) -> None:
+    receipts = await asyncio.gather(*(store.accept([arrival("e1")], cap=100) for _ in range(10)))
+    assert sorted(batch[0].status for batch in receipts) == ["duplicate"] * 9 + ["new"]
+    claim = await store.claim_next("w")
+    assert (await finish(store, claim)).next is None
+    assert await nothing_ready(store)
+
+
+async def test_a_full_lane_refuses_and_stores_nothing(store: Store) -> None:
+    receipts = await store.accept([arrival(f"e{n}") for n in range(5)], cap=3)
+    assert [receipt.status for receipt in receipts] == ["new"] * 3 + ["full"] * 2
+    assert [receipt.waiting for receipt in receipts] == [0, 1, 2, 3, 3]
+    assert (await store.accept([arrival("e1")], cap=3))[0].status == "duplicate"
+    assert (await store.accept([arrival("x", "2")], cap=3))[0].status == "new"
+    await finish(store, await store.claim_next("w"))
+    assert (await store.accept([arrival("e4")], cap=3))[0].status == "new"
+
+
+async def test_a_lane_runs_in_order_and_one_at_a_time(store: Store) -> None:
+    await put(store, "e1", "e2", "e3")
+    claim = await store.claim_next("w")
+    assert claim.item.inbound.event_id == "e1"
+    assert claim.item.attempts == 1
+    assert await nothing_ready(store)
+    assert [item.inbound.event_id for item in await store.waiting(key(), 10)] == ["e2", "e3"]
+    assert [item.inbound.event_id for item in await store.waiting(key(), 1)] == ["e2"]
+    end = await finish(store, claim)
+    assert end.next is not None
+    assert (end.next.inbound.event_id, end.next.attempts) == ("e2", 1)
+    assert await nothing_ready(store)
+    end = await store.finish_turn(claim.lease, None, end.next, None, "answered", ())
+    assert end.next is not None
+    assert end.next.inbound.event_id == "e3"
+    assert (await store.finish_turn(claim.lease, None, end.next, None, "answered", ())).next is None
+    assert (await store.status()).waiting == 0
+
+
+async def test_lanes_run_beside_each_other(store: Store) -> None:
+    for chat in "123":
+        await put(store, f"e{chat}", chat=chat)
+    claims = [await store.claim_next("w") for _ in range(3)]
+    assert [claim.lease.key.chat for claim in claims] == ["1", "2", "3"]
+
+
+async def test_beyond_the_concurrency_lanes_wait_unclaimed_but_are_claimed_when_asked(bench: Bench) -> None:
+    store = await bench.open(concurrency=1)
+    for chat in "123":
+        await put(store, f"e{chat}", chat=chat)
+    claims = [await store.claim_next("w") for _ in range(3)]
+    assert [(claim.lease.key.chat, claim.item.attempts) for claim in claims] == [("1", 1), ("2", 1), ("3", 1)]
+
+
+async def test_a_waiting_worker_gets_what_arrives(store: Store) -> None:
+    waiter = asyncio.create_task(store.claim_next("w"))
+    await asyncio.sleep(0)
+    await put(store, "e1")
+    assert (await waiter).item.inbound.event_id == "e1"
+
+
+@pytest.mark.parametrize("steps", range(6))
+async def test_a_cancelled_wait_claims_nothing(bench: Bench, steps: int) -> None:
+    store = await bench.open(concurrency=1)
+    await put(store, "a", chat="1")
+    await store.claim_next("w")
+    await put(store, "b", chat="2")  # over the concurrency: its claim needs a write
+    waiter = asyncio.create_task(store.claim_next("gone"))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    waiter.cancel()
+    await asyncio.gather(waiter, return_exceptions=True)
+    claim = await store.claim_next("w")
+    assert (claim.item.inbound.event_id, claim.item.attempts, claim.lease.worker) == ("b", 1, "w")
+
+
+async def test_a_fence_rises_and_a_stale_one_writes_nothing(store: Store) -> None:
+    claim = await claimed(store)
+    await store.release(claim.lease)
+    again = await store.claim_next("other")
+    assert again.lease.fence > claim.lease.fence
+    assert again.item.id == claim.item.id
+    opening = Opening(session=new_session("s1"))
+    with pytest.raises(SessionConflict):
+        await store.open_session(claim.lease, opening)
+    with pytest.raises(SessionConflict):
+        await finish(store, claim, outbound("o1"))
+    with pytest.raises(SessionConflict):
+        await store.open_reply(claim.lease, claim.item, outbound("o1"))
+    with pytest.raises(SessionConflict):
+        await store.release(claim.lease)
+    assert await store.tip(key()) is None
+    assert await store.outbox(None, 10) == []
+    session = await store.open_session(again.lease, opening)
+    with pytest.raises(SessionConflict):
+        await store.record_step(claim.lease, session.ref, claim.item, step(user("late")))
+    assert (await store.session("s1")).message_count == 0
+
+
+async def test_a_lease_ends_with_its_last_item_and_with_its_process(bench: Bench) -> None:
+    store = await bench.open()
+    first = await claimed(store, "e1")
+    await finish(store, first)
+    with pytest.raises(SessionConflict):
+        await store.open_session(first.lease, Opening(session=new_session("s1")))
+    second = await claimed(store, "e2")
+    store = await bench.crash(store)
+    third = await store.claim_next("w")
+    assert third.lease.fence > second.lease.fence > first.lease.fence
+    with pytest.raises(SessionConflict):
+        await store.open_session(second.lease, Opening(session=new_session("s1")))
+
+
+async def test_an_item_ends_once(store: Store) -> None:
+    claim = await claimed(store)
+    await put(store, "e2")
+    await finish(store, claim)
+    with pytest.raises(SessionConflict):
+        await finish(store, claim, outbound("o1"))
+    assert await store.outbox(None, 10) == []
+
+
+async def test_a_released_item_comes_back_first_and_uncounted(store: Store) -> None:
+    claim = await claimed(store)
+    await put(store, "e2")
+    await store.release(claim.lease)
+    again = await store.claim_next("w")
+    assert (again.item.inbound.event_id, again.item.attempts) == ("e1", 1)
+    assert [item.inbound.event_id for item in await store.waiting(key(), 9)] == ["e2"]
+
+
+async def test_after_a_crash_lanes_go_on_in_order_and_attempts_count(bench: Bench) -> None:
+    store = await bench.open()
+    await put(store, "a1", "a2", chat="1")
+    await put(store, "b1", chat="2")
+    claim = await store.claim_next("w")
+    end = await finish(store, claim)
+    assert end.next is not None
+    store = await bench.crash(store)
+    await put(store, "a3", chat="1")
+    claims = [await store.claim_next("w"), await store.claim_next("w")]
+    assert [(each.item.inbound.event_id, each.item.attempts) for each in claims] == [("a2", 2), ("b1", 2)]
+    assert [item.inbound.event_id for item in await store.waiting(key("1"), 9)] == ["a3"]
+    assert await nothing_ready(store)
+
+
+async def test_a_quiet_end_does_not_count_what_no_worker_began(bench: Bench) -> None:
+    store = await bench.open()
+    for _ in range(3):
+        await put(store, "e1")
+        await store.aclose()
+        store = await bench.open()
+    assert (await store.claim_next("w")).item.attempts == 1
+
+
+async def test_attempts_rise_with_every_crash(bench: Bench) -> None:
+    store = await bench.open()
+    await put(store, "e1")
+    for attempt in range(1, 5):
+        assert (await store.claim_next("w")).item.attempts == attempt
+        store = await bench.crash(store)
+
+
+async def test_an_inbound_comes_back_whole(bench: Bench) -> None:
+    store = await bench.open()
+    source = Source(platform="test", chat="-1/2", chat_type="thread", user="u", thread="7", user_name="Ü 名")
+    inbound = Inbound(
+        event_id="e/1",
+        source=source,
+        text="line\nsecond \x00 \ud83d half 😀",
+        attachments=(Attachment(kind="image", ref="f1", name="a.png", mime="image/png", size=3),),
+        reply_to="m9",
+        sent_at=1.5,
+    )
+    await store.accept([Arrival(inbound=inbound, key=key("-1/2"), at=START)], cap=9)
+    assert (await store.claim_next("w")).item.inbound == inbound
+    store = await bench.crash(store)
+    item = (await store.claim_next("w")).item
+    assert (item.inbound, item.key, item.accepted_at) == (inbound, key("-1/2"), START)
+
+
+async def test_bypass_items_do_not_wait_and_are_not_claimed_by_workers(store: Store) -> None:
+    claim = await claimed(store, "e1")
+    (receipt,) = await store.accept([arrival("stop", bypass=True)], cap=1)
+    assert receipt.status == "new"
+    assert receipt.item is not None
+    assert (receipt.item.inbound.event_id, receipt.item.attempts) == ("stop", 1)
+    assert await store.waiting(key(), 9) == []
+    assert await nothing_ready(store)
+    rows = await store.finish_bypassed(receipt.item, [outbound("o1")])
+    assert [row.id for row in rows] == ["o1"]
+    assert (await finish(store, claim)).next is None
+
+
+async def test_bypass_items_of_a_dead_process_come_back_once(bench: Bench) -> None:
+    store = await bench.open()
+    await store.accept([arrival("stop", bypass=True)], cap=9)
+    assert await store.claim_bypassed("w") == []
+    store = await bench.crash(store)
+    assert await nothing_ready(store)
+    (item,) = await store.claim_bypassed("w")
+    assert (item.inbound.event_id, item.attempts) == ("stop", 2)
+    assert await store.claim_bypassed("w") == []
+    await store.finish_bypassed(item, ())
+    store = await bench.crash(store)
+    assert await store.claim_bypassed("w") == []
+
+
+async def test_refuse_records_the_event_and_its_notice_once(store: Store) -> None:
+    rows = await store.refuse(arrival("e1"), outbound("o1", text="full"))
+    assert [(row.id, row.state) for row in rows] == [("o1", "sending")]
+    assert await store.refuse(arrival("e1"), outbound("o2")) == ()
+    assert (await put(store, "e1"))[0].status == "duplicate"
+    assert (await store.status()).waiting == 0
+
+
+async def test_signals_reach_the_running_item_and_end_with_it(store: Store) -> None:
+    heard: list[tuple[str, str]] = []
+    store.on_signal(lambda where, kind: heard.append((where.chat, kind)))
+    assert not await store.signal(key(), "stop", START)
+    claim = await claimed(store)
+    await put(store, "e2")
+    assert await store.signal(key(), "stop", START)
+    assert await store.signal(key(), "stop", START)
+    assert await store.signal(key(), "interrupt", START + 1)
+    assert await store.signals(claim.item) == ("stop", "interrupt")
+    assert heard == [("1", "stop"), ("1", "stop"), ("1", "interrupt")]
+    assert not await store.signal(key("2"), "stop", START)
+    end = await finish(store, claim)
+    assert await store.signals(claim.item) == ()
+    assert end.next is not None
+    assert await store.signals(end.next) == ()
+
+
+async def test_a_signal_outlives_its_process_and_reaches_a_resumed_item(bench: Bench) -> None:
+    store = await bench.open()
+    await claimed(store)
+    await store.signal(key(), "stop", START)
+    store = await bench.crash(store)
+    assert await store.signal(key(), "interrupt", START + 1)
+    claim = await store.claim_next("w")
+    assert await store.signals(claim.item) == ("stop", "interrupt")
+
+
+async def test_absorbed_items_leave_the_lane_and_end_with_the_turn(bench: Bench) -> None:
+    store = await bench.open()
+    claim = await claimed(store, "e1")
+    await put(store, "e2", "e3", "e4")
+    session = await store.open_session(claim.lease, Opening(session=new_session("s1")))
+    second, third, fourth = await store.waiting(key(), 9)
+    await store.record_step(claim.lease, session.ref, claim.item, step(user("e2"), absorbed=[second.id]))
+    assert await store.waiting(key(), 9) == [third, fourth]
+    with pytest.raises(SessionConflict):
+        await store.record_step(claim.lease, session.ref, claim.item, step(user("e9"), absorbed=["999"]))
+    store = await bench.crash(store)
+    claim = await store.claim_next("w")
+    assert claim.item.inbound.event_id == "e1"
+    assert [item.id for item in await store.waiting(key(), 9)] == [third.id, fourth.id]
+    last = step(user("e3"), absorbed=[third.id])
+    end = await store.finish_turn(claim.lease, session.ref, claim.item, last, "answered", ())
+    assert end.next is not None
+    assert end.next.inbound.event_id == "e4"
+    assert (await store.status()).waiting == 1
+
+
+async def test_many_lanes_at_once_keep_their_order(store: Store) -> None:
+    chats, each = 12, 6
+    order: dict[str, list[str]] = {}
+
+    async def feed(chat: str) -> None:
+        for number in range(each):
+            await store.accept([arrival(f"{chat}-{number}", chat)], cap=100)
+
+    async def work() -> None:
+        while sum(map(len, order.values())) < chats * each:
+            claim = await store.claim_next("w")
+            item = claim.item
+            while True:
+                order.setdefault(claim.lease.key.chat, []).append(item.inbound.event_id)
+                following = (await store.finish_turn(claim.lease, None, item, None, "answered", ())).next
+                if following is None:
+                    break
+                item = following
+
+    workers = [asyncio.create_task(work()) for _ in range(5)]
+    await asyncio.gather(*(feed(f"c{number}") for number in range(chats)))
+    async with asyncio.timeout(20):
+        await asyncio.wait(workers, return_when=asyncio.FIRST_COMPLETED)
+    for worker in workers:
+        worker.cancel()
+    results = await asyncio.gather(*workers, return_exceptions=True)
+    assert all(result is None or isinstance(result, asyncio.CancelledError) for result in results)
+    assert order == {f"c{n}": [f"c{n}-{i}" for i in range(each)] for n in range(chats)}
