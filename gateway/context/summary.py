@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from gateway.context.prompts import INSTRUCTIONS, neutralise, summary_task, unframed
+from gateway.context.prompts import END_MARKER, INSTRUCTIONS, neutralise, summary_task, unframed
 from gateway.context.pruning import Call, calls_of, result_id, rewritten, sources
 from gateway.domain.message import HOST, Message, is_summary, note_of, text_of, user
 from gateway.errors import SummaryRefused
@@ -64,13 +64,14 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
     """Take every earlier summary out; a message one was merged into is itself again.
 
     A summary is known by the host's note. A message without any note (restored, imported) is one
-    if it reads like one in full and is not the newest message: what a person pastes is no summary.
+    if it reads like one from opener to end marker and a person spoke after it: what somebody pastes
+    as their request is no summary.
     """
     turns: list[Message] = []
     notes: list[str] = []
     ids: list[str] = []
     head_limit: int | None = None
-    last = len(messages) - 1
+    last = max((index for index, m in enumerate(messages) if m.get("role") == "user"), default=-1)
     for index, message in enumerate(messages):
         parts = _split(message, by_text=index < last)
         if parts is None:
@@ -98,7 +99,7 @@ def _split(message: Message, *, by_text: bool) -> tuple[str, Any] | None:
     content: Any = message.get("content")
     listed = isinstance(content, list) and bool(content) and isinstance(content[0], dict)
     first = content[0].get("text") if listed else content
-    framed = unframed(first) if isinstance(first, str) else None
+    framed = unframed(first) if isinstance(first, str) and (known or END_MARKER in first) else None
     if framed is None:
         return (text_of(message), None) if known else None
     notes, rest = framed

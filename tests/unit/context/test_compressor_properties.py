@@ -1,0 +1,172 @@
+"""What holds for every transcript, however broken, and for every summariser."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gateway.context.compressor import Compressor
+from gateway.domain.message import Message, is_summary, note_of, text_of
+from gateway.errors import ProviderUnavailable
+from tests.unit.context.transcripts import (
+    Extractive,
+    Failing,
+    call,
+    compressor,
+    conversation,
+    counts_hold,
+    exchange,
+    flaws,
+    last_request,
+    stored,
+    summaries,
+    tokens,
+    transcripts,
+)
+
+MODEST = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+SUMMARISERS = st.sampled_from(["extractive", "failing", "none"])
+
+
+def _engine(summariser: str, window: int) -> Compressor:
+    models: dict[str, Any] = {"extractive": Extractive(), "failing": Failing(ProviderUnavailable("down")), "none": None}
+    return compressor(models[summariser], window=window)
+
+
+def _check(before: list[Message], after: list[Message]) -> None:
+    if after == before:
+        return
+    assert flaws(after) == []
+    assert len(summaries(after)) <= 1
+    assert any(message["role"] == "user" for message in after)
+    assert tokens(after) < tokens(before)
+    assert counts_hold(after)
+    wanted = last_request(before)
+    summary = next((index for index, m in enumerate(after) if is_summary(m)), None)
+    if wanted is not None and summary is not None and not note_of(wanted).get("merged"):
+        _verbatim_after(wanted, after, summary)
+
+
+def _verbatim_after(wanted: Message, after: list[Message], summary: int) -> None:
+    said = [_without_images(message).get("content") for message in after[summary + 1 :]]
+    merged = note_of(after[summary]).get("merged") and text_of(after[summary]).endswith(
+        text_of(_without_images(wanted))
+    )
+    assert merged or _without_images(wanted)["content"] in said
+
+
+def _without_images(message: Message) -> Message:
+    content: Any = message.get("content")
+    if isinstance(content, list):
+        content = [part for part in content if not (isinstance(part, dict) and part.get("type") == "image_url")]
+    return {**message, "content": content}
+
+
+@MODEST
+@given(transcripts(), SUMMARISERS, st.booleans(), st.sampled_from([1_000, 4_000, 100_000]))
+async def test_any_transcript(messages: list[Message], summariser: str, force: bool, window: int) -> None:
+    engine = _engine(summariser, window)
+    given_one = copy.deepcopy(messages)
+    result = await engine.compress(messages, force=force)
+    assert messages == given_one
+    assert result is not messages
+    _check(messages, result)
+    changed = result != messages
+    assert engine.compression_count == int(changed)
+    assert changed or engine.last_outcome.error
+
+
+@MODEST
+@given(transcripts(), SUMMARISERS, st.booleans())
+async def test_asking_first_agrees_and_mutates_nothing(messages: list[Message], summariser: str, force: bool) -> None:
+    engine = _engine(summariser, 2_000)
+    given_one = copy.deepcopy(messages)
+    has_content = engine.has_content_to_compress(messages)
+    assert messages == given_one
+    if not has_content:
+        assert await engine.compress(messages, force=True) == messages
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(transcripts(), min_size=6, max_size=6), SUMMARISERS)
+async def test_a_conversation_that_is_compacted_again_and_again(parts: list[list[Message]], summariser: str) -> None:
+    engine = _engine(summariser, 3_000)
+    transcript: list[Message] = conversation(3)
+    for part in parts:
+        transcript = [*transcript, *(m for m in part if m["role"] != "system"), *exchange(7), *exchange(8)]
+        result = await engine.compress(transcript, force=True)
+        _check(transcript, result)
+        transcript = stored(result) if part else result
+        _keep_notes(transcript, result)
+
+
+def _keep_notes(transcript: list[Message], result: list[Message]) -> None:
+    """The store adds ids and keeps what a compaction noted."""
+    for kept, made in zip(transcript, result, strict=True):
+        kept["_legato"] = {**note_of(made), **note_of(kept)}  # type: ignore[typeddict-item]
+
+
+@pytest.mark.parametrize("summariser", ["extractive", "failing", "none"])
+@pytest.mark.parametrize("parallel", [1, 10])
+async def test_one_request_and_three_hundred_results_converges(summariser: str, parallel: int) -> None:
+    messages: list[Message] = [{"role": "user", "content": "Do the whole long task, all of it."}]
+    engine = _engine(summariser, 8_000)
+    sizes, passes = [], 0
+    for number in range(0, 300, parallel):
+        calls: Any = [call(f"k{n}", command=f"step {n}") for n in range(number, number + parallel)]
+        messages.append({"role": "assistant", "content": None, "tool_calls": calls})
+        messages += [{"role": "tool", "tool_call_id": c["id"], "content": f"{c['id']} done\n" * 40} for c in calls]
+        prompt = tokens(messages) + 1_000
+        if engine.should_compress(prompt):
+            result = await engine.compress(messages, current_tokens=prompt)
+            _check(messages, result)
+            assert result != messages
+            passes, messages = passes + 1, result
+        sizes.append(tokens(messages) + 1_000)
+        engine.update_from_response({"prompt_tokens": sizes[-1], "completion_tokens": 9, "total_tokens": sizes[-1] + 9})
+    assert max(sizes) < 8_000 - 800
+    assert passes >= 5
+    assert not engine.automatic_blocked
+    request = last_request(messages)
+    assert request is not None
+    assert text_of(request).endswith("Do the whole long task, all of it.")
+
+
+async def test_one_step_of_three_hundred_parallel_results_is_pruned_to_fit() -> None:
+    calls: Any = [call(f"k{n}", command=f"step {n}") for n in range(300)]
+    messages: list[Message] = [
+        {"role": "user", "content": "Everything at once."},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        *({"role": "tool", "tool_call_id": f"k{n}", "content": f"{n} done\n" * 100} for n in range(300)),  # type: ignore[typeddict-item]
+    ]
+    engine = _engine("extractive", 64_000)
+    result = await engine.compress(messages)
+    _check(messages, result)
+    assert tokens(result) < tokens(messages) / 3
+    assert result[-1] is messages[-1]
+    assert [m.get("tool_call_id") for m in result[2:]] == [f"k{n}" for n in range(300)]
+
+
+async def test_a_cancelled_pass_changes_nothing() -> None:
+    started, never = asyncio.Event(), asyncio.Event()
+
+    async def hang(messages: object, max_tokens: int) -> str:
+        started.set()
+        await never.wait()
+        return ""
+
+    engine = compressor(hang)
+    messages = conversation(20)
+    given_one, state = copy.deepcopy(messages), engine.dump_state()
+    task = asyncio.create_task(engine.compress(messages))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert messages == given_one
+    assert engine.dump_state() == state
