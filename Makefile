@@ -67,7 +67,7 @@ python: ## say which Python would be used
 		echo "Legato needs Python 3.11 or newer and none was found: install the packages python3 and python3-venv (3.11 or newer), then run make again." >&2; \
 	fi; exit 1
 
-$(STAMP): requirements-dev.lock pyproject.toml
+$(STAMP): requirements-dev.lock pyproject.toml gateway/__init__.py
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
 		python=$$($(MAKE) --silent --no-print-directory python) && \
 		echo "Making $(VENV) with $$python" && \

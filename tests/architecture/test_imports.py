@@ -1,0 +1,38 @@
+"""Who may know whom: the contracts of pyproject.toml hold, and imports stand where they are seen."""
+
+import ast
+
+import pytest
+from importlinter import cli
+
+from tests.architecture.source_tree import ROOT, modules, name_of, parsed
+
+WHERE_IMPORTS_MAY_WAIT = {"gateway/__main__.py", "gateway/cli.py", "gateway/bootstrap.py"}
+
+
+def test_the_import_contracts_hold(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    broken = cli.lint_imports(config_filename="pyproject.toml", no_cache=True)
+    assert not broken, capsys.readouterr().out
+
+
+def imports_inside_functions(tree):
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [
+        inner.lineno for node in functions for inner in ast.walk(node) if isinstance(inner, ast.Import | ast.ImportFrom)
+    ]
+
+
+def test_only_the_program_itself_imports_late():
+    """What a module needs is written at its top; start-up alone may put imports off, to be quick."""
+    found = {
+        name_of(path): lines
+        for path in modules("gateway", "adapters")
+        if name_of(path) not in WHERE_IMPORTS_MAY_WAIT and (lines := imports_inside_functions(parsed(path)))
+    }
+    assert found == {}
+
+
+@pytest.mark.parametrize("code", ["def f():\n    import os", "async def f():\n    if x:\n        from a import b"])
+def test_the_check_for_late_imports_sees_them(code):
+    assert imports_inside_functions(ast.parse(code)) != []

@@ -1,0 +1,157 @@
+"""The style law, as far as a machine can tell: short files, documented names, few broad catches."""
+
+import ast
+
+from tests.architecture.source_tree import modules, name_of, parsed, project_files
+
+LONGEST = 400  # lines
+BANNED_NAMES = {"util", "utils", "helper", "helpers", "manager", "managers", "handler", "handlers", "misc", "common"}
+# Rooms that contain foreign code or own the tasks of others; nowhere else is every error caught.
+WHERE_ALL_IS_CAUGHT = {
+    "gateway/turns.py",
+    "gateway/app.py",
+    "gateway/background.py",
+    "gateway/context/guard.py",
+    "gateway/tools/runtime.py",
+}
+CODE_SUFFIXES = {".py", ".sql", ".lua", ".html", ".css", ".js"}
+
+
+def test_no_file_is_long():
+    lengths = {
+        name_of(path): len(path.read_text().splitlines())
+        for path in project_files()
+        if path.suffix in CODE_SUFFIXES and name_of(path).split("/")[0] in ("gateway", "adapters", "tests")
+    }
+    assert {name: length for name, length in lengths.items() if length > LONGEST} == {}
+
+
+def test_no_module_has_a_name_that_says_nothing():
+    named = [path for path in modules("gateway", "adapters", "tests") if BANNED_NAMES & set(path.stem.split("_"))]
+    folders = [path for path in modules("gateway", "adapters", "tests") if BANNED_NAMES & set(path.parts)]
+    assert [name_of(path) for path in named + folders] == []
+
+
+# Docstrings
+
+
+def is_public(name):
+    return not name.startswith("_")
+
+
+def base_names(node):
+    names = []
+    for base in node.bases:
+        base = base.value if isinstance(base, ast.Subscript) else base
+        names.append(base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", ""))
+    return names
+
+
+def functions_of(node):
+    return [inner for inner in node.body if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef)]
+
+
+def classes_of(trees):
+    return [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+
+
+def documented_methods(classes):
+    """Names of methods that a class somewhere documents: implementing one needs no second text."""
+    return {method.name for node in classes for method in functions_of(node) if ast.get_docstring(method)}
+
+
+def needs_no_docstring(function):
+    decorators = [ast.unparse(decorator) for decorator in function.decorator_list]
+    return any(name.endswith((".setter", "overload")) for name in decorators)
+
+
+def undocumented(tree, documented, own_classes):
+    """(line, name) of every public thing that says nothing about itself."""
+    if not ast.get_docstring(tree):
+        yield 1, "the module"
+    for function in functions_of(tree):
+        if is_public(function.name) and not ast.get_docstring(function) and not needs_no_docstring(function):
+            yield function.lineno, function.name
+    for node in tree.body:
+        if not isinstance(node, ast.ClassDef) or not is_public(node.name):
+            continue
+        if not ast.get_docstring(node):
+            yield node.lineno, node.name
+        # A class derived from a library's overrides methods that are documented there.
+        foreign = [base for base in base_names(node) if base not in own_classes and base not in ("Protocol", "ABC")]
+        for method in functions_of(node):
+            exempt = method.name in documented or foreign or needs_no_docstring(method)
+            if is_public(method.name) and not ast.get_docstring(method) and not exempt:
+                yield method.lineno, f"{node.name}.{method.name}"
+
+
+def test_every_public_name_is_documented():
+    paths = list(modules("gateway", "adapters"))
+    classes = classes_of(parsed(path) for path in paths)
+    documented, own = documented_methods(classes), {node.name for node in classes}
+    found = [
+        f"{name_of(path)}:{line} {name}" for path in paths for line, name in undocumented(parsed(path), documented, own)
+    ]
+    assert found == []
+
+
+def test_the_check_for_docstrings_sees_what_is_missing():
+    tree = ast.parse(
+        "class A:\n    def f(self): ...\n    def _g(self): ...\n\ndef h(): ...\nclass _B:\n    def f(self): ..."
+    )
+    assert [name for _, name in undocumented(tree, set(), {"A"})] == ["the module", "h", "A", "A.f"]
+
+
+# Errors
+
+
+def broad_catches(tree):
+    """Lines of handlers that catch everything and do not raise it again at their end."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ExceptHandler):
+            continue
+        caught = "BaseException" if node.type is None else ast.unparse(node.type)
+        passes_on = isinstance(node.body[-1], ast.Raise) and node.body[-1].exc is None
+        if {"Exception", "BaseException"} & set(caught.strip("()").split(", ")) and not passes_on:
+            yield node.lineno
+
+
+def test_all_errors_are_caught_only_where_foreign_code_is_contained():
+    found = {
+        name_of(path): lines
+        for path in modules("gateway", "adapters")
+        if name_of(path) not in WHERE_ALL_IS_CAUGHT and (lines := list(broad_catches(parsed(path))))
+    }
+    assert found == {}
+
+
+def test_the_check_for_broad_catches_sees_them():
+    code = "try: a\nexcept {}: b"
+    assert [
+        bool(list(broad_catches(ast.parse(code.format(kind)))))
+        for kind in ("Exception", "(OSError, Exception)", "OSError")
+    ] == [
+        True,
+        True,
+        False,
+    ]
+    assert list(broad_catches(ast.parse("try: a\nexcept: b"))) == [2]
+    assert list(broad_catches(ast.parse("try: a\nexcept BaseException:\n    b\n    raise"))) == []
+
+
+def test_nothing_is_left_for_later():
+    marks = [
+        "TO" + "DO",
+        "FIX" + "ME",
+        "XX" + "X",
+        "NotImplemented" + "Error",
+        "pytest.mark.sk" + "ip",
+        "pytest.sk" + "ip",
+    ]
+    found = [
+        f"{name_of(path)}: {mark}"
+        for path in modules("gateway", "adapters", "tests")
+        for mark in marks
+        if mark in path.read_text()
+    ]
+    assert found == []
