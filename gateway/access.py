@@ -1,0 +1,35 @@
+"""Who may talk to the bot, and who may administer it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from gateway.domain.chat import Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Allow lists of `platform:user` or `platform:user@chat`; `*` stands for any user or chat.
+
+    A trusted platform (the console of whoever started the program) needs no entry. On every other
+    one nobody is allowed until named.
+    """
+
+    allow: Collection[str] = ()
+    admins: Collection[str] = ()
+    trusted: Collection[str] = ()
+
+    def allows(self, source: Source) -> bool:
+        """Whether this person may talk here."""
+        return source.platform in self.trusted or self._named(source, self.allow) or self.is_admin(source)
+
+    def is_admin(self, source: Source) -> bool:
+        """Whether this person may give admin commands."""
+        return source.platform in self.trusted or self._named(source, self.admins)
+
+    def _named(self, source: Source, entries: Collection[str]) -> bool:
+        users = (source.user, "*")
+        return any(
+            f"{source.platform}:{user}{suffix}" in entries for user in users for suffix in ("", f"@{source.chat}")
+        )

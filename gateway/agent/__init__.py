@@ -1,0 +1,1 @@
+"""The agent: a loop of model calls and tools over one conversation."""

@@ -1,0 +1,43 @@
+"""Prompt caching for Claude models: where to put the marks (SPEC 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from gateway.domain.message import HOST, Message
+
+_MARKED_MESSAGES = 3  # the last ones, beside the system prompt: four marks are allowed in all
+
+
+def caches_by_marks(provider: str, model: str, base_url: str | None) -> bool:
+    """Whether this model wants marks: Claude, on Anthropic's own API or through OpenRouter."""
+    if "claude" not in model.lower():
+        return False
+    return provider == "anthropic" or "openrouter.ai" in (base_url or "")
+
+
+def with_marks(messages: Sequence[Message], ttl: str) -> list[Message]:
+    """A copy of the request's messages with marks on the system prompt and on the last three others
+    that can carry one; the input is not touched."""
+    mark: dict[str, str] = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": ttl}
+    marked = list(messages)
+    last = [i for i, message in enumerate(marked) if message["role"] != "system" and _can_carry(message)]
+    system = [i for i, message in enumerate(marked) if message["role"] == "system" and _can_carry(message)]
+    for index in (*system[:1], *last[-_MARKED_MESSAGES:]):
+        marked[index] = _marked(marked[index], mark)
+    return marked
+
+
+def _can_carry(message: Message) -> bool:
+    return message["role"] != "tool" and bool(message.get("content"))
+
+
+def _marked(message: Message, mark: dict[str, str]) -> Message:
+    content = message.get("content")
+    parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or [])
+    if isinstance(parts[-1], dict):
+        parts[-1] = {**parts[-1], "cache_control": mark}
+    copy: dict[str, Any] = {key: value for key, value in message.items() if key != HOST}
+    copy["content"] = parts
+    return copy  # type: ignore[return-value]

@@ -1,0 +1,144 @@
+"""One compaction: ask the engine, judge the result, publish it as a continuation.
+
+The one path for every trigger: the loop's threshold, hygiene, overflow recovery and `/compress`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gateway.agent.conversation import Conversation
+from gateway.agent.ports import TranscriptWriter
+from gateway.clock import Clock
+from gateway.context.assembly import sanitize
+from gateway.context.engine import Outcome
+from gateway.domain.message import Message, note_of, noted, same
+from gateway.domain.session import Compaction
+from gateway.telemetry.points import Points
+from gateway.tokens import TokenCounter
+
+Trigger = Literal["threshold", "preflight", "hygiene", "overflow", "manual", "emergency"]
+
+_LEAST_SAVING = 0.10  # of the transcript's tokens, for an automatic compaction (SPEC 21, invariant 5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionReport:
+    """What one compaction did. `compaction` is None when nothing changed."""
+
+    before: Sequence[Message]
+    after: Sequence[Message]
+    tokens_before: int  # of the next request
+    tokens_after: int
+    outcome: Outcome
+    compaction: Compaction | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the conversation goes on in a continuation."""
+        return self.compaction is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compactor:
+    """Runs compactions for one turn."""
+
+    writer: TranscriptWriter
+    clock: Clock
+    points: Points
+
+    async def run(
+        self, conversation: Conversation, trigger: Trigger, *, focus: str | None = None, force: bool = False
+    ) -> CompactionReport:
+        """Compact once. Cancelling it before it publishes leaves everything as it was.
+
+        An automatic one that saves less than a tenth changes nothing.
+        """
+        if conversation.fresh:
+            # What the engine may fold away must be stored first: nothing said is ever lost.
+            await self.writer.record_step(conversation)
+        messages = conversation.all()
+        before = conversation.prompt_tokens()
+        result, outcome = await conversation.engine.compress(
+            messages, current_tokens=before, focus_topic=focus, force=force
+        )
+        self.points("compaction.summarised")
+        transcript = reconcile(messages, sanitize(result), conversation.counter)
+        after = conversation.calibration.correct(conversation.spec.name, conversation.overhead + _tokens(transcript))
+        if not _worth_it(messages, transcript, automatic=trigger != "manual"):
+            return CompactionReport(
+                before=messages,
+                after=messages,
+                tokens_before=before,
+                tokens_after=before,
+                outcome=outcome,
+            )
+        compaction = Compaction(
+            at=self.clock.now(),
+            parent_id=conversation.session.id,
+            child_id="",
+            trigger=trigger,
+            messages_before=len(messages),
+            messages_after=len(transcript),
+            tokens_before=before,
+            tokens_after=after,
+            focus=focus,
+            fallback=outcome.fallback,
+            error=outcome.error,
+        )
+        await self.writer.continue_(conversation, transcript, compaction)
+        self.points("compaction.published")
+        return CompactionReport(
+            before=messages,
+            after=transcript,
+            tokens_before=before,
+            tokens_after=after,
+            outcome=outcome,
+            compaction=compaction,
+        )
+
+
+def reconcile(stored: Sequence[Message], result: Iterable[Message], counter: TokenCounter) -> list[Message]:
+    """The engine's result with references to stored messages restored.
+
+    An element that equals a stored message *is* that message (with its id); anything else is a new
+    one, counted, derived from the message whose id it still carries. Engines that drop the host's
+    notes are matched by content, in order.
+    """
+    by_id = {note_of(message).get("id"): message for message in stored if note_of(message).get("id")}
+    position = 0
+    transcript: list[Message] = []
+    used: set[str] = set()
+    for message in result:
+        note = note_of(message)
+        original = by_id.get(note.get("id"))
+        if original is None and "summary" not in note and "derived_from" not in note:
+            found = next((i for i in range(position, len(stored)) if same(stored[i], message)), None)
+            if found is not None:
+                original, position = stored[found], found + 1
+        if original is not None and same(original, message) and note_of(original)["id"] not in used:
+            used.add(note_of(original)["id"])
+            transcript.append(original)
+            continue
+        transcript.append(_as_new(message, counter))
+    return transcript
+
+
+def _as_new(message: Message, counter: TokenCounter) -> Message:
+    note = note_of(message)
+    derived = note.get("derived_from") or ([note["id"]] if "id" in note else [])
+    fresh = noted(message, tokens=counter.message(message), derived_from=derived)
+    fresh["_legato"].pop("id", None)
+    return fresh
+
+
+def _worth_it(before: Sequence[Message], after: Sequence[Message], *, automatic: bool) -> bool:
+    if not after or [note_of(m).get("id") for m in before] == [note_of(m).get("id") for m in after]:
+        return False
+    return not automatic or _tokens(after) <= (1 - _LEAST_SAVING) * _tokens(before)
+
+
+def _tokens(messages: Iterable[Message]) -> int:
+    return sum(note_of(message).get("tokens", 0) for message in messages)

@@ -1,0 +1,127 @@
+"""`Conversation`: a session as a running turn holds it in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.agent.models import Calibration
+from gateway.context.guard import GuardedEngine
+from gateway.domain.message import Message, note_of, noted
+from gateway.domain.session import Session, Todo
+from gateway.domain.usage import CanonicalUsage, LedgerEntry
+from gateway.providers.base import ModelSpec
+from gateway.store.base import Patch, StepRecord
+from gateway.tokens import TokenCounter
+
+
+@dataclass(slots=True, kw_only=True)
+class Conversation:
+    """What was stored (`messages`), what this turn has added and not stored yet (`fresh`), and
+    everything needed to ask the model next. Its token figures never walk the transcript."""
+
+    session: Session
+    messages: list[Message]
+    engine: GuardedEngine
+    spec: ModelSpec
+    counter: TokenCounter
+    calibration: Calibration
+    overhead: int  # tokens of system prompt and tool schemas, counted once
+    fresh: list[Message] = field(default_factory=list)
+    ledger: list[LedgerEntry] = field(default_factory=list)
+    absorbed: list[str] = field(default_factory=list)
+    todos: tuple[Todo, ...] = ()
+    announced: tuple[str, ...] = ()
+    reported_tokens: int = 0
+    reported_messages: int = 0
+    stored_tokens: int = 0
+
+    def __post_init__(self) -> None:
+        self.adopt(self.session, self.messages)
+
+    def adopt(self, session: Session, messages: Sequence[Message]) -> None:
+        """Go on in `session`, whose stored transcript is `messages`; nothing may be fresh."""
+        self.session = session
+        self.messages = list(messages)
+        self.todos = session.todos
+        self.announced = session.announced
+        self.reported_tokens = session.last_prompt_tokens
+        self.reported_messages = session.reported_messages
+        self.stored_tokens = session.transcript_tokens
+
+    @property
+    def length(self) -> int:
+        """How many messages the transcript has, fresh ones included."""
+        return len(self.messages) + len(self.fresh)
+
+    def all(self) -> list[Message]:
+        """The whole transcript as a new list."""
+        return [*self.messages, *self.fresh]
+
+    def add(self, message: Message, at: float) -> None:
+        """Append a message: it is counted here, once, for ever."""
+        self.fresh.append(noted(message, tokens=self.counter.message(message), at=at))
+
+    def transcript_tokens(self) -> int:
+        """Our own count of the transcript, fresh messages included."""
+        return self.stored_tokens + sum(note_of(message).get("tokens", 0) for message in self.fresh)
+
+    def counted_tokens(self) -> int:
+        """Our own count of the next request: system prompt, tool schemas and transcript."""
+        return self.overhead + self.transcript_tokens()
+
+    def prompt_tokens(self) -> int:
+        """The best estimate of the next request: what the provider last reported plus what was
+        added since; without a report our own count, corrected by what this model usually reports."""
+        if not self.reported_tokens:
+            return self.calibration.correct(self.spec.name, self.counted_tokens())
+        since = self._tokens_from(self.reported_messages)
+        return self.reported_tokens + self.calibration.correct(self.spec.name, since)
+
+    def reported(self, usage: CanonicalUsage) -> None:
+        """The provider counted the request just made, which held everything up to here."""
+        if not usage.prompt_tokens:
+            return
+        self.calibration.learn(self.spec.name, reported=usage.prompt_tokens, counted=self.counted_tokens())
+        self.reported_tokens = usage.prompt_tokens
+        self.reported_messages = self.length
+
+    def forget_report(self) -> None:
+        """The last report says nothing about the next request (another model, another window)."""
+        self.reported_tokens = 0
+        self.reported_messages = 0
+
+    def record(self, at: float, expires_at: float | None, engine_state: Mapping[str, Any]) -> StepRecord:
+        """Everything not stored yet, as one record."""
+        usage = CanonicalUsage()
+        for entry in self.ledger:
+            usage = usage + entry.usage
+        patch = Patch(
+            at=at,
+            usage=usage,
+            cost_usd=sum(entry.cost_usd or 0.0 for entry in self.ledger),
+            last_prompt_tokens=self.reported_tokens,
+            reported_messages=self.reported_messages,
+            engine_state=engine_state,
+            todos=self.todos,
+            announced=self.announced,
+            expires_at=expires_at,
+        )
+        return StepRecord(
+            messages=tuple(self.fresh), patch=patch, ledger=tuple(self.ledger), absorbed=tuple(self.absorbed)
+        )
+
+    def stored(self, messages: Sequence[Message]) -> None:
+        """What `record` held is durable now; `messages` are the fresh ones with their ids."""
+        self.stored_tokens = self.transcript_tokens()
+        self.messages.extend(messages)
+        self.fresh.clear()
+        self.ledger.clear()
+        self.absorbed.clear()
+
+    def _tokens_from(self, start: int) -> int:
+        stored = len(self.messages)
+        tail = self.messages[start:] if start < stored else []
+        fresh = self.fresh[max(0, start - stored) :]
+        return sum(note_of(message).get("tokens", 0) for message in (*tail, *fresh))

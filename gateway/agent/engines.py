@@ -1,0 +1,136 @@
+"""Context engines in memory: one instance for each session that was used lately."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import structlog
+
+from gateway.agent.auxiliary import AuxiliaryModel
+from gateway.agent.models import Models
+from gateway.clock import Clock
+from gateway.context.engine import ContextEngine
+from gateway.context.guard import GuardedEngine
+from gateway.domain.session import Session
+from gateway.domain.usage import LedgerEntry
+from gateway.providers.base import ModelSpec
+
+StartReason = Literal["new", "resume", "compression", "reset", "switch"]
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Seat:
+    """A session's engine, the model it works for, and the calls it caused that no record holds yet."""
+
+    engine: GuardedEngine
+    spec: ModelSpec
+    auxiliary: AuxiliaryModel
+    ledger: list[LedgerEntry] = field(default_factory=list)
+
+
+class Engines:
+    """Gives every session its own engine; the least recently used ones are let go, because their
+    state is on the session row."""
+
+    def __init__(
+        self,
+        *,
+        factory: Callable[[], ContextEngine],
+        models: Models,
+        clock: Clock,
+        home: Path,
+        capacity: int = 1_024,
+    ) -> None:
+        self._factory = factory
+        self._models = models
+        self._clock = clock
+        self._home = home
+        self._capacity = capacity
+        self._seats: OrderedDict[str, Seat] = OrderedDict()
+
+    async def seat(self, session: Session, reason: StartReason | None = None) -> Seat:
+        """The session's engine, made and started if it is not in memory.
+
+        `reason` None means "new" for a session without messages and "resume" otherwise.
+        """
+        spec = self._models.spec(session.model)
+        seat = self._seats.get(session.id)
+        if seat is None:
+            seat = self._make(spec)
+            self._seats[session.id] = seat
+            await seat.engine.load(session.engine_state)
+            await self._start(seat, session, reason or ("resume" if session.message_count else "new"))
+            self._shrink()
+        elif seat.spec != spec:
+            seat.spec = spec
+            await adopt(seat.engine, spec)
+        self._seats.move_to_end(session.id)
+        return seat
+
+    async def move(self, parent: Session, child: Session, reason: StartReason) -> None:
+        """The parent's engine goes on with the child."""
+        seat = self._seats.pop(parent.id, None)
+        if seat is None:
+            seat = self._make(self._models.spec(child.model))
+            await seat.engine.load(parent.engine_state)
+        self._seats[child.id] = seat
+        await self._start(seat, child, reason)
+        self._shrink()
+
+    def drop(self, session_id: str) -> None:
+        """Let go of an ended session's engine."""
+        self._seats.pop(session_id, None)
+
+    def fresh(self, spec: ModelSpec) -> GuardedEngine:
+        """A new instance that belongs to no session."""
+        return GuardedEngine(self._factory(), log=log)
+
+    def _make(self, spec: ModelSpec) -> Seat:
+        ledger: list[LedgerEntry] = []
+        seat: Seat
+
+        def live() -> ModelSpec:
+            return seat.spec
+
+        auxiliary = AuxiliaryModel(
+            models=self._models, purpose="compression", live=live, charge=ledger.append, clock=self._clock
+        )
+        seat = Seat(engine=self.fresh(spec), spec=spec, auxiliary=auxiliary, ledger=ledger)
+        return seat
+
+    async def _start(self, seat: Seat, session: Session, reason: StartReason) -> None:
+        await adopt(seat.engine, seat.spec)
+        await seat.engine.start(
+            session.id,
+            platform=session.key.platform,
+            model=seat.spec.name,
+            context_length=seat.spec.context_length,
+            max_output_tokens=seat.spec.max_output_tokens,
+            auxiliary_context_length=seat.auxiliary.context_length,
+            home=self._home / seat.engine.engine.name,
+            parent_session_id=session.parent_id,
+            reason=reason,
+            call_model=seat.auxiliary,
+        )
+
+    def _shrink(self) -> None:
+        while len(self._seats) > self._capacity:
+            self._seats.popitem(last=False)
+
+
+async def adopt(engine: GuardedEngine, spec: ModelSpec) -> None:
+    """Tell an engine which model its session uses from now on."""
+    await engine.update_model(
+        spec.name,
+        spec.context_length,
+        base_url=spec.base_url or "",
+        api_key=spec.api_key or "",
+        provider=spec.provider,
+        max_output_tokens=spec.max_output_tokens,
+    )

@@ -1,0 +1,42 @@
+"""Agents are cheap: building one costs no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gateway.agent.compaction import Compactor
+from gateway.agent.loop import Agent
+from gateway.agent.models import Models
+from gateway.agent.ports import Observer, SearchOriginals, TranscriptWriter
+from gateway.clock import Clock
+from gateway.telemetry.points import Points
+from gateway.tools.runtime import ToolRuntime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFactory:
+    """Everything the agents of this gateway share."""
+
+    models: Models
+    tools: ToolRuntime
+    clock: Clock
+    points: Points
+    max_steps: int
+
+    def compactor(self, writer: TranscriptWriter) -> Compactor:
+        """A compactor whose continuations go through `writer`."""
+        return Compactor(writer=writer, clock=self.clock, points=self.points)
+
+    def build(self, *, writer: TranscriptWriter, observer: Observer, recall: SearchOriginals) -> Agent:
+        """An agent for one turn."""
+        return Agent(
+            models=self.models,
+            tools=self.tools,
+            compactor=self.compactor(writer),
+            writer=writer,
+            observer=observer,
+            recall=recall,
+            clock=self.clock,
+            points=self.points,
+            max_steps=self.max_steps,
+        )

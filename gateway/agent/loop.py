@@ -1,0 +1,268 @@
+"""The agent's loop: fit the window, ask the model, run its tools, store the step, again.
+
+It reads top to bottom in `Agent.run`. Everything that must survive goes through the
+`TranscriptWriter`; everything a person may watch goes through the `Observer`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gateway.agent.caching import caches_by_marks, with_marks
+from gateway.agent.compaction import Compactor, Trigger
+from gateway.agent.conversation import Conversation
+from gateway.agent.engines import adopt
+from gateway.agent.models import Models
+from gateway.agent.overflow import NO_WAY_OUT, remedy
+from gateway.agent.ports import Observer, SearchOriginals, TranscriptWriter
+from gateway.clock import Clock
+from gateway.domain.message import Message, ToolCall, assistant, note_of, tool_result
+from gateway.domain.usage import CanonicalUsage
+from gateway.errors import ContextOverflow, OutputCapTooLarge, ProviderUnavailable, UserError
+from gateway.providers.base import Completed, ModelRequest, ReasoningDelta, TextDelta
+from gateway.telemetry.points import Points
+from gateway.tools.base import ToolContext
+from gateway.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime
+
+_MOST_PASSES = 3  # automatic compactions before calls in one turn (SPEC 8)
+_EMPTY_RETRIES = 1  # an empty answer is asked for once more
+OUT_OF_STEPS = "You have used all tool calls of this turn. Answer now with what you know."
+NO_WORDS_LEFT = "I used all the steps I have for one message without finishing. Ask me to go on and I will."
+
+
+@dataclass(slots=True, kw_only=True)
+class Agent:
+    """One turn over one conversation. Cheap to build: it holds references and two counters."""
+
+    models: Models
+    tools: ToolRuntime
+    compactor: Compactor
+    writer: TranscriptWriter
+    observer: Observer
+    recall: SearchOriginals
+    clock: Clock
+    points: Points
+    max_steps: int
+    partial_text: str = ""
+    _passes: int = 0
+    _overflows: int = 0
+
+    async def run(self, conversation: Conversation, interrupted: Collection[str] = ()) -> str:
+        """Carry the turn to its final text; the person's message is already in `conversation`.
+
+        `interrupted` are ids of tool calls that an earlier process had begun: they may have taken
+        effect and are not run again. The final assistant message is left in `conversation.fresh`, for
+        the end of the turn to store.
+        Raises ProviderError, and UserError when the window cannot be met.
+        """
+        await self._resume_tools(conversation, interrupted)
+        for step in range(1, self.max_steps + 1):
+            await self.observer.steer(conversation)
+            await self._fit(conversation)
+            completed = await self._ask(conversation, step, last=step == self.max_steps)
+            if not completed.tool_calls:
+                return completed.text
+            await self._run_tools(conversation, completed.tool_calls, step)
+        raise AssertionError("the last step is asked for text only")
+
+    def interrupt(self, conversation: Conversation) -> None:
+        """Make a conversation whole again after its turn was cut short: what was written so far is
+        kept, and calls without a result get one that says what happened."""
+        if self.partial_text:
+            self._add(conversation, assistant(self.partial_text))
+            self.partial_text = ""
+        close_open_calls(conversation, self.clock.now())
+
+    # -- fitting the window -----------------------------------------------------------------
+
+    async def _fit(self, conversation: Conversation) -> None:
+        while self._passes < _MOST_PASSES and await self._too_full(conversation):
+            self._passes += 1
+            trigger: Trigger = "threshold" if conversation.reported_tokens else "preflight"
+            if not await self._compact(conversation, trigger):
+                return
+
+    async def _too_full(self, conversation: Conversation) -> bool:
+        if await conversation.engine.wants(conversation.prompt_tokens()):
+            return True
+        first = not conversation.reported_tokens
+        return first and await conversation.engine.wants_preflight(conversation.all())
+
+    async def _compact(self, conversation: Conversation, trigger: Trigger, *, force: bool = False) -> bool:
+        self.observer.phase("compacting")
+        await self.observer.compacting(trigger)
+        report = await self.compactor.run(conversation, trigger, force=force)
+        if report.compaction is None:
+            await self.observer.not_compacted(trigger, report.outcome)
+            return False
+        count = conversation.session.compaction_count
+        await self.observer.compacted(report.compaction, report.outcome, count)
+        return True
+
+    # -- asking the model -------------------------------------------------------------------
+
+    async def _ask(self, conversation: Conversation, step: int, *, last: bool) -> Completed:
+        max_tokens = conversation.spec.max_output_tokens
+        empty = 0
+        while True:
+            self.observer.phase("thinking", step)
+            try:
+                completed = await self._call(conversation, max_tokens, last=last)
+            except (ContextOverflow, OutputCapTooLarge) as error:
+                max_tokens = await self._recover(conversation, error, max_tokens)
+                continue
+            if completed.text or completed.tool_calls:
+                break
+            empty += 1
+            if empty > _EMPTY_RETRIES:
+                raise ProviderUnavailable("The model sent an empty answer; please try again.", malformed=True)
+        self.points("turn.model_called")
+        if last:
+            # Asked for text only; calls of a model that ignores it would never get a result.
+            completed = replace(completed, text=completed.text or NO_WORDS_LEFT, tool_calls=())
+        completed = replace(completed, tool_calls=_distinct(completed.tool_calls))
+        message = assistant(completed.text or None, completed.tool_calls)
+        if completed.reasoning:
+            message["reasoning_content"] = completed.reasoning
+        self._add(conversation, message)
+        self.partial_text = ""
+        return completed
+
+    async def _call(self, conversation: Conversation, max_tokens: int | None, *, last: bool) -> Completed:
+        spec = conversation.spec
+        request = ModelRequest(
+            messages=self._prompt(conversation, last=last),
+            tools=await self._schemas(conversation),
+            max_tokens=max_tokens,
+            tool_choice="none" if last else "auto",
+        )
+        self.partial_text = ""
+        completed: Completed | None = None
+        async with aclosing(self.models.provider(spec).stream(spec, request)) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    self.partial_text += event.text
+                    await self.observer.text(self.partial_text)
+                elif isinstance(event, ReasoningDelta):
+                    self.observer.alive()
+                else:
+                    completed = event
+        if completed is None:
+            raise ProviderUnavailable("The model's answer ended without a result.", malformed=True)
+        usage = completed.usage or CanonicalUsage()
+        conversation.reported(usage)
+        conversation.ledger.append(self.models.entry(self.clock.now(), "turn", spec, usage))
+        if usage.prompt_tokens:
+            await conversation.engine.learn(usage.as_dict())
+        return completed
+
+    async def _recover(
+        self, conversation: Conversation, error: ContextOverflow | OutputCapTooLarge, max_tokens: int | None
+    ) -> int | None:
+        """What to retry with, after making room. Raises UserError when there is no way left."""
+        spec = conversation.spec
+        todo = remedy(error, attempts=self._overflows, context_length=spec.context_length, max_tokens=max_tokens)
+        self._overflows += 1
+        if todo.action == "lower_output":
+            return todo.max_tokens
+        if todo.limit is not None:
+            conversation.spec = self.models.remember_limit(spec, todo.limit)
+            await adopt(conversation.engine, conversation.spec)
+        if todo.action == "give_up" or not await self._compact(conversation, "overflow", force=True):
+            raise UserError(NO_WAY_OUT) from error
+        return max_tokens
+
+    def _prompt(self, conversation: Conversation, *, last: bool) -> Sequence[Message]:
+        prompt: list[Message] = [{"role": "system", "content": conversation.session.system_prompt}]
+        prompt += conversation.messages
+        prompt += conversation.fresh
+        if last and self.max_steps > 1:
+            # After the cached prefix and not stored: the model only needs to know it now.
+            prompt.append({"role": "user", "content": OUT_OF_STEPS})
+        spec = conversation.spec
+        if caches_by_marks(spec.provider, spec.name, spec.base_url):
+            return with_marks(prompt, spec.cache_ttl)
+        return prompt
+
+    async def _schemas(self, conversation: Conversation) -> list[dict[str, Any]]:
+        return [*self.tools.registry.schemas, *await conversation.engine.tool_schemas()]
+
+    # -- running tools ----------------------------------------------------------------------
+
+    async def _run_tools(self, conversation: Conversation, calls: Sequence[ToolCall], step: int) -> None:
+        self.observer.phase("running tools", step, [call["function"]["name"] for call in calls])
+        intents = self.tools.intents(calls)
+        if intents:
+            await self.writer.begin_tools(conversation, intents)
+            self.points("turn.tools_begun")
+        await self._complete_tools(conversation, calls, {})
+
+    async def _complete_tools(
+        self, conversation: Conversation, calls: Sequence[ToolCall], results: dict[str, Message]
+    ) -> None:
+        context = ToolContext(
+            session=conversation.session, clock=self.clock, recall=self.recall, todos=conversation.todos
+        )
+        try:
+            await self.tools.run(calls, context, await self._engine_tools(conversation), results)
+        finally:
+            # Cancelled or not: what did end is recorded as it ended, in the order of the calls.
+            conversation.todos = context.todos
+            for call in calls:
+                if call["id"] in results:
+                    self._add(conversation, results[call["id"]])
+        self.points("turn.tools_ran")
+        await self.writer.record_step(conversation)
+        self.points("turn.step_recorded")
+
+    async def _resume_tools(self, conversation: Conversation, interrupted: Collection[str]) -> None:
+        calls = _open_calls(conversation.all())
+        if not calls:
+            return
+        begun = {intent.call_id for intent in self.tools.intents(calls)}
+        results = {call["id"]: tool_result(call["id"], UNKNOWN_OUTCOME) for call in calls if call["id"] in begun}
+        await self._complete_tools(conversation, calls, results)
+
+    async def _engine_tools(self, conversation: Conversation) -> Mapping[str, Callable[..., Awaitable[str]]]:
+        async def run(name: str, arguments: Mapping[str, Any]) -> str:
+            return await conversation.engine.call_tool(name, arguments, messages=conversation.all())
+
+        return {schema["function"]["name"]: run for schema in await conversation.engine.tool_schemas()}
+
+    def _add(self, conversation: Conversation, message: Message) -> None:
+        conversation.add(message, self.clock.now())
+
+
+def close_open_calls(conversation: Conversation, at: float) -> None:
+    """Give every tool call that will never get a result one that says so."""
+    for call in _open_calls(conversation.all()):
+        conversation.add(tool_result(call["id"], INTERRUPTED), at)
+
+
+def _open_calls(messages: Sequence[Message]) -> list[ToolCall]:
+    """The tool calls at the end of a transcript that have no result yet."""
+    answered: set[str] = set()
+    for message in reversed(messages):
+        if message["role"] == "tool":
+            answered.add(message.get("tool_call_id", ""))
+            continue
+        if message["role"] == "assistant" and not note_of(message).get("summary"):
+            return [call for call in message.get("tool_calls", ()) if call["id"] not in answered]
+        return []
+    return []
+
+
+def _distinct(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
+    """The calls with ids that are present and distinct: some servers leave them out or repeat them."""
+    seen: set[str] = set()
+    distinct: list[ToolCall] = []
+    for number, call in enumerate(calls):
+        call_id = call["id"] or f"call_{number}"
+        while call_id in seen:
+            call_id = f"{call_id}_{number}"
+        seen.add(call_id)
+        distinct.append({**call, "id": call_id})
+    return tuple(distinct)

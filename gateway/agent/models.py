@@ -1,0 +1,109 @@
+"""Which model answers, which one helps, how long its window is and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
+from gateway.errors import ConfigError
+from gateway.providers.base import ModelSpec, Provider
+
+_SMALLEST_SAMPLE = 500  # tokens: below, a ratio says more about overhead than about the tokenizer
+_WEIGHT = 0.3  # of the newest observation in the running ratio
+_RATIO_RANGE = (0.5, 4.0)
+
+
+class Windows(Protocol):
+    """Knows the context length of models by name."""
+
+    def context_window(self, model: str) -> int | None:
+        """Tokens, or None if the model is not known."""
+
+
+class Prices(Protocol):
+    """Knows what calls cost."""
+
+    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
+        """US dollars, or None if no price is known."""
+
+
+@dataclass(slots=True)
+class Calibration:
+    """How many tokens a provider counts for each of ours, per model, as a running ratio (SPEC 5).
+
+    A model whose tokenizer is not tiktoken's is thereby not overrun.
+    """
+
+    _ratios: dict[str, float] = field(default_factory=dict)
+
+    def learn(self, model: str, *, reported: int, counted: int) -> None:
+        """One call: the provider's prompt tokens beside our own count of the same request."""
+        if counted < _SMALLEST_SAMPLE or reported <= 0:
+            return
+        low, high = _RATIO_RANGE
+        sample = min(high, max(low, reported / counted))
+        known = self._ratios.get(model)
+        self._ratios[model] = sample if known is None else (1 - _WEIGHT) * known + _WEIGHT * sample
+
+    def correct(self, model: str, counted: int) -> int:
+        """Our count as the provider would probably count it."""
+        return int(counted * self._ratios.get(model, 1.0))
+
+
+@dataclass(slots=True, kw_only=True)
+class Models:
+    """The configured models.
+
+    `main` is the default; `auxiliary` holds whole entries for purposes that have their own. A
+    limit that a provider stated is remembered for the life of the process.
+    """
+
+    main: ModelSpec
+    providers: Mapping[str, Provider]
+    windows: Windows
+    prices: Prices
+    auxiliary: Mapping[Purpose, ModelSpec] = field(default_factory=dict)
+    window_is_configured: bool = False
+    calibration: Calibration = field(default_factory=Calibration)
+    _stated: dict[str, int] = field(default_factory=dict)
+
+    def spec(self, name: str) -> ModelSpec:
+        """The model of this name at the main provider, with its window."""
+        spec = self.main
+        if name != self.main.name:
+            window = None if self.window_is_configured else self.windows.context_window(name)
+            spec = replace(self.main, name=name, context_length=window or self.main.context_length)
+        stated = self._stated.get(name)
+        return replace(spec, context_length=min(stated, spec.context_length)) if stated else spec
+
+    def remember_limit(self, spec: ModelSpec, limit: int) -> ModelSpec:
+        """Adopt the window a provider stated in an error; never a larger one than known."""
+        self._stated[spec.name] = min(limit, spec.context_length)
+        return self.spec(spec.name)
+
+    def provider(self, spec: ModelSpec) -> Provider:
+        """Who answers for this model. Raises ConfigError if nobody does."""
+        try:
+            return self.providers[spec.provider]
+        except KeyError:
+            raise ConfigError([f"model.provider: {spec.provider!r} is not a provider of this version"]) from None
+
+    def helpers(self, purpose: Purpose, live: ModelSpec) -> list[ModelSpec]:
+        """Who to ask for auxiliary work, in order: the purpose's own model, then the live one."""
+        own = self.auxiliary.get(purpose)
+        if own is None or (own.provider, own.name, own.base_url) == (live.provider, live.name, live.base_url):
+            return [live]
+        return [own, live]
+
+    def entry(self, at: float, purpose: Purpose, spec: ModelSpec, usage: CanonicalUsage) -> LedgerEntry:
+        """The ledger line of one call."""
+        return LedgerEntry(
+            at=at,
+            purpose=purpose,
+            provider=spec.provider,
+            model=spec.name,
+            usage=usage,
+            cost_usd=self.prices.cost_usd(spec.provider, spec.name, usage),
+        )

@@ -1,0 +1,45 @@
+"""When the provider says "too long": what to do about it, decided in one place (SPEC 10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gateway.errors import ContextOverflow, OutputCapTooLarge
+
+MOST_ATTEMPTS = 3  # compactions for overflow in one turn
+_SMALLEST_OUTPUT = 256  # tokens; an answer shorter than that helps nobody
+_MARGIN = 64  # tokens left free between what the provider says fits and what is asked for
+
+NO_WAY_OUT = (
+    "This conversation no longer fits into the model's window and could not be condensed any further. "
+    "Send /compress to try again, or /new to start fresh; nothing that was said is lost."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """`compact` the transcript (after adopting `limit` if given), retry with a lower `max_tokens`,
+    or `give_up`."""
+
+    action: Literal["compact", "lower_output", "give_up"]
+    limit: int | None = None
+    max_tokens: int | None = None
+
+
+def remedy(
+    error: ContextOverflow | OutputCapTooLarge, *, attempts: int, context_length: int, max_tokens: int | None
+) -> Remedy:
+    """What to do about `error` after `attempts` remedies in this turn.
+
+    A limit is adopted only if the provider stated it and it is smaller than the window we knew.
+    """
+    if attempts >= MOST_ATTEMPTS:
+        return Remedy(action="give_up")
+    if isinstance(error, ContextOverflow):
+        smaller = error.limit is not None and 0 < error.limit < context_length
+        return Remedy(action="compact", limit=error.limit if smaller else None)
+    room = error.available - _MARGIN if error.available else (max_tokens or context_length // 4) // 2
+    if room < _SMALLEST_OUTPUT:
+        return Remedy(action="compact")
+    return Remedy(action="lower_output", max_tokens=room)

@@ -1,0 +1,60 @@
+"""What the loop needs from the rooms above it, as small Protocols."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from gateway.agent.conversation import Conversation
+from gateway.context.engine import Outcome
+from gateway.domain.message import Message
+from gateway.domain.session import Compaction
+from gateway.signals import Phase
+from gateway.store.base import Found, ToolIntent
+
+
+class TranscriptWriter(Protocol):
+    """Stores what a turn does, as it does it. Every method empties what it stored from
+    `conversation.fresh` and gives the stored messages their ids."""
+
+    async def begin_tools(self, conversation: Conversation, intents: Sequence[ToolIntent]) -> None:
+        """Store the step so far and the intents, before any tool runs."""
+
+    async def record_step(self, conversation: Conversation) -> None:
+        """Store what the step added."""
+
+    async def continue_(
+        self, conversation: Conversation, transcript: Sequence[Message], compaction: Compaction
+    ) -> None:
+        """Open the continuation that holds `transcript`, and move `conversation` into it."""
+
+
+class Observer(Protocol):
+    """Watches a turn as it happens."""
+
+    def phase(self, phase: Phase, step: int = 0, tools: Sequence[str] = ()) -> None:
+        """What the turn is doing now. Also proof that it is alive."""
+
+    def alive(self) -> None:
+        """Something happened: the turn is not stuck."""
+
+    async def text(self, so_far: str) -> None:
+        """The reply as far as it is written."""
+
+    async def compacting(self, trigger: str) -> None:
+        """The turn now waits for a compaction."""
+
+    async def compacted(self, compaction: Compaction, outcome: Outcome, count: int) -> None:
+        """A compaction was published; `count` is how many the lineage has had."""
+
+    async def not_compacted(self, trigger: str, outcome: Outcome) -> None:
+        """A compaction was tried and left everything as it was."""
+
+    async def steer(self, conversation: Conversation) -> None:
+        """Add what arrived for the running turn to `conversation`, if anything did."""
+
+
+class SearchOriginals(Protocol):
+    """Search among the originals that the person of this conversation may see."""
+
+    async def __call__(self, words: str, limit: int) -> Sequence[Found]: ...

@@ -1,0 +1,136 @@
+"""Lifetimes: what runs while the gateway runs, and in which order it starts and stops."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
+from gateway.adapter import Accepted, Adapter
+from gateway.background import Background
+from gateway.clock import Clock
+from gateway.domain.chat import Inbound
+from gateway.errors import GatewayError
+from gateway.expiry import Expiry
+from gateway.lanes import Lanes
+from gateway.lifecycle import Lifecycle
+from gateway.outbox import Outbox
+from gateway.recovery import recover
+from gateway.signals import SignalBoard
+from gateway.store.base import Store
+from gateway.turns import Turns
+
+log = structlog.get_logger(__name__)
+
+DRAIN_SECONDS = 30.0  # running turns may finish that long after a stop was asked for (SPEC 20)
+_SWEEP_SECONDS = 60.0
+_LOOK_AGAIN = 0.02  # seconds between two looks at whether everything has settled
+_LAST_WORDS = 5.0  # seconds for messages that are being delivered when the gateway stops
+
+
+@dataclass(slots=True, kw_only=True)
+class Gateway:
+    """The running program. `run` is the whole of it; `close` are foreign resources, closed last."""
+
+    store: Store
+    turns: Turns
+    lanes: Lanes
+    outbox: Outbox
+    lifecycle: Lifecycle
+    expiry: Expiry
+    board: SignalBoard
+    background: Background
+    adapters: Mapping[str, Adapter]
+    clock: Clock
+    worker: str
+    close: Sequence[Callable[[], Awaitable[None]]] = ()
+    _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _failed: bool = False
+
+    def stop(self) -> None:
+        """Ask `run` to drain and return (SIGTERM, SIGINT)."""
+        self._stop.set()
+
+    async def run(self) -> bool:
+        """Serve until `stop` is called, or until every adapter has read all there is; then finish
+        what was accepted. False if an adapter failed. Raises StoreLocked, StoreUnavailable."""
+        await self.store.open()
+        scheduler = AsyncIOScheduler()
+        try:
+            await self._serve(scheduler)
+        finally:
+            if scheduler.running:
+                scheduler.shutdown(wait=False)
+            await self._shut_down()
+        return not self._failed
+
+    async def _serve(self, scheduler: AsyncIOScheduler) -> None:
+        self.store.on_signal(self.board.deliver)
+        await recover(self.store, self.lifecycle, self.turns, self.worker)
+        self.background.start(self.outbox.serve(), name="outbox")
+        self.background.start(self.lanes.serve(), name="lanes")
+        await self.expiry.sweep()
+        self.expiry.schedule(scheduler, every=_SWEEP_SECONDS)
+        scheduler.start()
+        reading = [
+            self.background.start(self._read(adapter), name=f"adapter {name}")
+            for name, adapter in self.adapters.items()
+        ]
+        stopped = self.background.start(self._until_stopped(), name="stop")
+        all_read = self.background.start(_wait_all(reading), name="adapters")
+        await asyncio.wait([stopped, all_read], return_when=asyncio.FIRST_COMPLETED)
+        if not self._stop.is_set():
+            settled = self.background.start(self._settle(), name="settle")
+            await asyncio.wait([stopped, settled], return_when=asyncio.FIRST_COMPLETED)
+        for task in reading:
+            task.cancel()
+
+    async def _read(self, adapter: Adapter) -> None:
+        async def accept(batch: Sequence[Inbound]) -> Sequence[Accepted]:
+            return await self.turns.receive(adapter, batch)
+
+        try:
+            await adapter.run(accept)
+        except GatewayError as error:
+            self._failed = True
+            log.error("adapter_stopped", adapter=adapter.name, error=str(error))
+        except Exception:
+            # One platform's bug must not take the others down.
+            self._failed = True
+            log.exception("adapter_broke", adapter=adapter.name)
+
+    async def _until_stopped(self) -> None:
+        await self._stop.wait()
+
+    async def _settle(self) -> None:
+        """Return when everything accepted is answered and shown, or cannot be shown now."""
+        while True:
+            if not self.lanes.active and not self.outbox.in_flight:
+                status = await self.store.status()
+                delayed = await self.store.next_due() is not None
+                if not status.waiting and (delayed or not status.unsent):
+                    self._failed = self._failed or bool(status.unsent)
+                    return
+            await self.clock.sleep(_LOOK_AGAIN)
+
+    async def _shut_down(self) -> None:
+        await self.lanes.stop(DRAIN_SECONDS)
+        try:
+            async with self.clock.limit(_LAST_WORDS):
+                while self.outbox.in_flight:
+                    await self.clock.sleep(_LOOK_AGAIN)
+        except TimeoutError:
+            log.warning("left_unsent", chats=self.outbox.in_flight)
+        await self.background.aclose()
+        for adapter in self.adapters.values():
+            await adapter.aclose()
+        for close in self.close:
+            await close()
+        await self.store.aclose()
+
+
+async def _wait_all(tasks: Sequence[asyncio.Task[None]]) -> None:
+    await asyncio.wait(tasks)

@@ -1,0 +1,104 @@
+"""One attempt at an item: hygiene, then the agent, within the turn's limits and reach of /stop."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from gateway.agent.compaction import CompactionReport
+from gateway.agent.conversation import Conversation
+from gateway.agent.loop import Agent
+from gateway.clock import Clock
+from gateway.domain.chat import OutboundKind
+from gateway.errors import UserError
+from gateway.hygiene import Hygiene
+from gateway.signals import SignalBoard
+from gateway.store.base import ItemOutcome, Store
+from gateway.watch import Watch
+
+_NEVER = 10 * 365 * 86_400.0  # seconds
+
+STOPPED = "Stopped before an answer was ready."
+INTERRUPTED = "I stopped what I was doing to turn to your new message."
+NOT_CLEANED = "The earlier conversation should have been condensed but could not be ({reason}); I go on with all of it."
+COMPACTION_STOPPED = "The compaction was stopped; the conversation is as it was."
+
+Shown = list[tuple[OutboundKind, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """Runs work for one item. A limit that strikes, or a signal, raises TimeoutError from it;
+    `cut_short` then says what the person is to be told."""
+
+    agent: Agent
+    watch: Watch
+    hygiene: Hygiene
+    board: SignalBoard
+    store: Store
+    clock: Clock
+    deadline: float  # seconds
+    inactivity: float  # seconds
+
+    async def converse(self, conversation: Conversation, interrupted: Collection[str]) -> str:
+        """The reply's text; the conversation holds everything that is not stored yet."""
+        async with self._limits():
+            if self.hygiene.due(conversation):
+                await self._clean(conversation)
+            return await self.agent.run(conversation, interrupted)
+        raise AssertionError("a limit that strikes raises")
+
+    async def compress(self, conversation: Conversation, focus: str | None) -> CompactionReport:
+        """/compress: the agent is a temporary one, only its compactor runs."""
+        try:
+            async with self._limits():
+                self.watch.phase("compacting")
+                return await self.agent.compactor.run(conversation, "manual", focus=focus, force=True)
+        except TimeoutError:
+            raise UserError(COMPACTION_STOPPED) from None
+        raise AssertionError("a limit that strikes raises")
+
+    def cut_short(self) -> tuple[ItemOutcome, Shown]:
+        """How an attempt that was ended from outside or by its limits ends, and what is shown."""
+        shown: Shown = []
+        if self.agent.partial_text:
+            shown.append(("reply", self.agent.partial_text))
+        if self.watch.turn.ended_by is not None:
+            shown.append(("notice", STOPPED if self.watch.turn.ended_by == "stop" else INTERRUPTED))
+            return "stopped", shown
+        silent = self.clock.monotonic() - self.watch.alive_at >= self.inactivity
+        limit = self.inactivity if silent else self.deadline
+        what = "nothing happened" if silent else "it was not finished"
+        sentence = f"I ended this turn because {what} for {limit / 60:g} minutes; ask again, perhaps in parts."
+        return "failed", [*shown, ("error", sentence)]
+
+    @asynccontextmanager
+    async def _limits(self) -> AsyncIterator[None]:
+        async with (
+            self.clock.limit(_NEVER) as stop,
+            self.clock.limit(self.deadline),
+            self.clock.limit(self.inactivity) as idle,
+        ):
+            self.watch.idle = idle
+            self.watch.turn.end = lambda _: stop.extend(0)
+            with self.board.running(self.watch.turn):
+                for kind in await self.store.signals(self.watch.item):
+                    self.board.deliver(self.watch.item.key, kind)
+                try:
+                    yield
+                finally:
+                    # From here on a limit that is moved would be one that is gone.
+                    self.watch.idle = None
+                    self.watch.turn.end = lambda _: None
+
+    async def _clean(self, conversation: Conversation) -> None:
+        self.watch.phase("compacting")
+        await self.watch.compacting("hygiene")
+        result = await self.hygiene.run(conversation, self.agent.compactor)
+        if result.failure:
+            await self.watch.tell(NOT_CLEANED.format(reason=result.failure.rstrip(".")))
+        elif result.report is not None and result.report.compaction is not None:
+            await self.watch.compacted(
+                result.report.compaction, result.report.outcome, conversation.session.compaction_count
+            )

@@ -1,0 +1,67 @@
+"""Supervised tasks: everything that runs beside the main story has an owner here.
+
+`Background` is one task group for the life of the app. A job that fails is logged and does not
+touch its neighbours; at most one job of a kind runs per name; closing cancels and awaits all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import structlog
+
+log = structlog.get_logger(__name__)
+
+
+class Background:
+    """Starts jobs, remembers them, and outlives none of them."""
+
+    def __init__(self) -> None:
+        self._jobs: set[asyncio.Task[None]] = set()
+        self._named: dict[str, asyncio.Task[None]] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def start(self, job: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
+        """Run `job` until it ends or the app closes. Its failure is logged under `name`."""
+        task = asyncio.create_task(self._supervise(job, name), name=name)
+        self._jobs.add(task)
+        self._idle.clear()
+        task.add_done_callback(self._forget)
+        return task
+
+    def start_once(self, job: Coroutine[Any, Any, None], *, name: str) -> bool:
+        """Like `start`, unless a job of this name still runs: then it is not begun. False then."""
+        if name in self._named:
+            job.close()
+            return False
+        task = self.start(job, name=name)
+        self._named[name] = task
+        task.add_done_callback(lambda _: self._named.pop(name, None))
+        return True
+
+    async def idle(self) -> None:
+        """Return when no job runs."""
+        await self._idle.wait()
+
+    async def aclose(self) -> None:
+        """Cancel all jobs and wait for each. Idempotent."""
+        while self._jobs:
+            jobs = list(self._jobs)
+            for job in jobs:
+                job.cancel()
+            await asyncio.gather(*jobs, return_exceptions=True)
+
+    async def _supervise(self, job: Coroutine[Any, Any, None], name: str) -> None:
+        try:
+            await job
+        except Exception:
+            # The owner of last resort: a job's bug must not cancel its neighbours.
+            log.exception("job_failed", job=name)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._jobs.discard(task)
+        if not self._jobs:
+            self._idle.set()

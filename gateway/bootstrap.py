@@ -1,0 +1,372 @@
+"""The composition root: the only module that names concrete classes.
+
+`build` turns a configuration into a `Gateway`; tests call it with `Parts` of their own.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import time
+from pathlib import Path
+from typing import Protocol
+from zoneinfo import ZoneInfo
+
+from gateway import __version__
+from gateway.access import Access
+from gateway.adapter import Adapter
+from gateway.agent.caching import caches_by_marks
+from gateway.agent.engines import Engines
+from gateway.agent.factory import AgentFactory
+from gateway.agent.models import Models, Prices, Windows
+from gateway.agent.prompt import PromptBuilder
+from gateway.app import Gateway
+from gateway.background import Background
+from gateway.clock import Clock, Ids, SystemClock, SystemIds
+from gateway.commands import compress, sessions, status, turn
+from gateway.commands import help as help_family
+from gateway.commands.base import CommandRegistry, Services
+from gateway.config import Config, Model
+from gateway.config import Prices as ConfiguredPrices
+from gateway.context.compressor import Compressor
+from gateway.context.engine import ContextEngine
+from gateway.context.policy import CompressionSettings
+from gateway.context.registry import EngineRegistry
+from gateway.domain.chat import ChatType
+from gateway.domain.expiry import ExpiryPolicy
+from gateway.domain.usage import CanonicalUsage, Purpose
+from gateway.errors import ConfigError
+from gateway.expiry import Expiry
+from gateway.hygiene import Hygiene, HygieneRules
+from gateway.lanes import Lanes
+from gateway.lifecycle import Lifecycle
+from gateway.outbox import Outbox
+from gateway.providers.base import ModelSpec, Provider
+from gateway.providers.offline import Offline
+from gateway.providers.retry import Retrying
+from gateway.redaction import Redactor
+from gateway.signals import SignalBoard
+from gateway.store.base import Store
+from gateway.store.sqlite.store import SqliteStore
+from gateway.telemetry.points import Points, ignore_points
+from gateway.tokens import TokenCounter
+from gateway.tools.base import Tool
+from gateway.tools.clock import ClockTool
+from gateway.tools.history import HistoryTool
+from gateway.tools.registry import ToolRegistry
+from gateway.tools.runtime import ToolRuntime
+from gateway.tools.todo import TodoTool
+from gateway.turns import TurnRules, Turns
+
+DEFAULT_WINDOW = 128_000  # tokens, for a model that neither the configuration nor the table knows
+_OFFLINE_WINDOW = 32_000  # the offline model has no window of its own; this lets compaction be tried
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a caller may replace. `providers` and `engine` stand in for the configured ones."""
+
+    clock: Clock | None = None
+    ids: Ids | None = None
+    rng: random.Random | None = None
+    points: Points = ignore_points
+    providers: Mapping[str, Provider] | None = None
+    engine: Callable[[], ContextEngine] | None = None
+    tools: Sequence[Tool] = ()
+    store: Store | None = None
+
+
+class _Table(Windows, Prices, Protocol):
+    """Both things the price table knows."""
+
+
+class _NoTable:
+    """Windows and prices when only the offline model is used: it is free."""
+
+    def context_window(self, model: str) -> int | None:
+        return None
+
+    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
+        return 0.0 if provider == "offline" else None
+
+
+def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -> Gateway:
+    """Wire a gateway. Call it inside a running event loop. Raises ConfigError."""
+    clock, ids = parts.clock or SystemClock(), parts.ids or SystemIds()
+    points = parts.points
+    redact = Redactor(config.secrets())
+    counter = TokenCounter()
+    background = Background()
+    store = parts.store or sqlite_store(config, clock=clock, points=points)
+    models, closers = _models(config, counter, clock, redact, parts)
+    tools = ToolRegistry([TodoTool(), ClockTool(), HistoryTool(), *parts.tools])
+    schema_tokens = counter.schemas(tools.schemas)
+    engines = Engines(
+        factory=parts.engine or _engine_factory(config, counter, clock, redact),
+        models=models,
+        clock=clock,
+        home=home(config) / "engines",
+    )
+    lifecycle = Lifecycle(
+        store=store,
+        engines=engines,
+        models=models,
+        prompts=_prompts(config, tools),
+        counter=counter,
+        schema_tokens=schema_tokens,
+        policy_of=_policy(config),
+        clock=clock,
+        ids=ids,
+        points=points,
+    )
+    by_name = {adapter.name: adapter for adapter in adapters}
+    outbox = Outbox(store=store, adapters=by_name, clock=clock, ids=ids, background=background, points=points)
+    board = SignalBoard()
+    rules = _hygiene_rules(config)
+    turns = Turns(
+        store=store,
+        lifecycle=lifecycle,
+        outbox=outbox,
+        agents=AgentFactory(
+            models=models,
+            tools=ToolRuntime(tools, clock),
+            clock=clock,
+            points=points,
+            max_steps=config.turns.max_steps,
+        ),
+        hygiene=Hygiene(rules, clock),
+        commands=command_registry(),
+        services=Services(
+            store=store,
+            lifecycle=lifecycle,
+            models=models,
+            board=board,
+            clock=clock,
+            counter=counter,
+            hygiene=rules,
+            tool_schema_tokens=schema_tokens,
+            started_at=clock.now(),
+            version=__version__,
+        ),
+        access=Access(
+            allow=frozenset(config.access.allow),
+            admins=frozenset(config.access.admins),
+            trusted=frozenset(adapter.name for adapter in adapters if adapter.limits.trusted),
+        ),
+        board=board,
+        background=background,
+        clock=clock,
+        points=points,
+        rules=_turn_rules(config),
+        adapters=by_name,
+    )
+    worker = ids.new("w")
+    lanes = Lanes(
+        store=store,
+        run=turns.run,
+        worker=worker,
+        concurrent=config.turns.concurrent,
+        background=background,
+        clock=clock,
+    )
+    return Gateway(
+        store=store,
+        turns=turns,
+        lanes=lanes,
+        outbox=outbox,
+        lifecycle=lifecycle,
+        expiry=Expiry(store=store, clock=clock),
+        board=board,
+        background=background,
+        adapters=by_name,
+        clock=clock,
+        worker=worker,
+        close=closers,
+    )
+
+
+def command_registry() -> CommandRegistry:
+    """All commands of this version."""
+    families = (help_family, sessions, turn, compress, status)
+    return CommandRegistry(command for family in families for command in family.COMMANDS)
+
+
+def sqlite_store(
+    config: Config, *, clock: Clock | None = None, points: Points = ignore_points, read_only: bool = False
+) -> SqliteStore:
+    """The configured store; `read_only` opens it beside a running gateway."""
+    path = config.store.sqlite_path
+    if path is None:
+        raise ConfigError(["store.url: this version keeps conversations in SQLite only; use sqlite:///FILE"])
+    return SqliteStore(
+        path,
+        clock=clock or SystemClock(),
+        concurrency=config.turns.concurrent,
+        points=points,
+        read_only=read_only,
+    )
+
+
+def home(config: Config) -> Path:
+    """The gateway's own folder, beside its database: engines' files, console history, its log."""
+    path = config.store.sqlite_path or Path("legato.db")
+    return path.with_name(f"{path.stem}-home")
+
+
+def model_spec(entry: Model, windows: Windows) -> ModelSpec:
+    """A configured model with everything the host must know. Raises ConfigError without a name."""
+    offline = entry.provider == "offline"
+    if entry.name is None and not offline:
+        raise ConfigError([f"model.name: say which model of {entry.provider} to use, for example gpt-5-mini"])
+    name = entry.name or "offline"
+    window = entry.context_length or (_OFFLINE_WINDOW if offline else windows.context_window(name))
+    return ModelSpec(
+        provider=entry.provider,
+        name=name,
+        base_url=entry.base_url,
+        api_key=entry.api_key.get_secret_value() if entry.api_key else None,
+        context_length=window or DEFAULT_WINDOW,
+        max_output_tokens=entry.max_output_tokens,
+        cache_ttl=entry.cache_ttl,
+    )
+
+
+def caching_note(config: Config) -> str:
+    """Whether prompts are cached by marks, for which model, and how long: said at the start."""
+    model = config.model
+    if not caches_by_marks(model.provider, model.name or "", model.base_url):
+        return f"off: {model.name or model.provider} takes no cache marks (a provider's own caching needs none)"
+    return f"on for {model.name}, kept {model.cache_ttl}"
+
+
+def _models(
+    config: Config, counter: TokenCounter, clock: Clock, redact: Redactor, parts: Parts
+) -> tuple[Models, list[Callable[[], Awaitable[None]]]]:
+    compression = config.auxiliary_model("compression")
+    entries = [entry for entry in (config.model, compression) if entry is not None]
+    real = any(entry.provider != "offline" for entry in entries)
+    table = _price_table(entries) if real else _NoTable()
+    providers: dict[str, Provider] = {"offline": Offline(count=counter.text)}
+    closers: list[Callable[[], Awaitable[None]]] = []
+    if parts.providers is not None:
+        providers.update(parts.providers)
+    elif real:
+        providers["openai"] = _openai(redact, clock, parts.rng or random.Random())
+        closers.append(providers["openai"].aclose)
+    auxiliary: dict[Purpose, ModelSpec] = {"compression": model_spec(compression, table)} if compression else {}
+    models = Models(
+        main=model_spec(config.model, table),
+        providers=providers,
+        windows=table,
+        prices=table,
+        auxiliary=auxiliary,
+        window_is_configured=config.model.context_length is not None,
+    )
+    return models, closers
+
+
+def _openai(redact: Redactor, clock: Clock, rng: random.Random) -> Provider:
+    # The HTTP stack takes 40 MB and 0.3 s: only who calls a real model pays for it.
+    from gateway.providers.chat_completions import ChatCompletions
+    from gateway.providers.http import http_client
+
+    return Retrying(ChatCompletions(http_client(), redact), clock=clock, rng=rng)
+
+
+def _price_table(entries: Sequence[Model]) -> _Table:
+    from gateway.providers.catalog import PriceTable
+
+    return _Overridden(PriceTable(), {entry.name or "": entry.prices for entry in entries if entry.prices})
+
+
+class _Overridden:
+    """The price table of the library with the configuration's own prices in front."""
+
+    def __init__(self, table: _Table, own: Mapping[str, ConfiguredPrices]) -> None:
+        self._table = table
+        self._own = own
+
+    def context_window(self, model: str) -> int | None:
+        return self._table.context_window(model)
+
+    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
+        price = self._own.get(model)
+        if price is None:
+            return self._table.cost_usd(provider, model, usage)
+        read = price.input if price.cache_read is None else price.cache_read
+        write = price.input if price.cache_write is None else price.cache_write
+        dollars_per_million = (
+            usage.input_tokens * price.input
+            + usage.output_tokens * price.output
+            + usage.cache_read_tokens * read
+            + usage.cache_write_tokens * write
+        )
+        return dollars_per_million / 1_000_000
+
+
+def _engine_factory(
+    config: Config, counter: TokenCounter, clock: Clock, redact: Redactor
+) -> Callable[[], ContextEngine]:
+    settings = CompressionSettings(
+        threshold=config.compression.threshold,
+        target_ratio=config.compression.target_ratio,
+        protect_first_n=config.compression.protect_first_n,
+        protect_last_n=config.compression.protect_last_n,
+        min_threshold_tokens=config.compression.min_threshold_tokens,
+    )
+
+    def compressor() -> ContextEngine:
+        return Compressor(settings, counter=counter, clock=clock, redact=redact)
+
+    registry = EngineRegistry({"compressor": compressor}, Path(config.plugins.dir))
+    return registry.factory(config.context.engine)
+
+
+def _prompts(config: Config, tools: ToolRegistry) -> PromptBuilder:
+    return PromptBuilder(
+        persona=config.prompt.persona,
+        context_files=[(Path(name).name, _context_file(name)) for name in config.prompt.context_files],
+        tool_names=tools.names,
+    )
+
+
+def _context_file(name: str) -> str:
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError([f"prompt.context_files: {name} cannot be read ({error})"]) from None
+
+
+def _policy(config: Config) -> Callable[[str, ChatType], ExpiryPolicy]:
+    expiry = config.sessions.expiry
+    policy = ExpiryPolicy(
+        mode=expiry.mode,
+        idle_minutes=expiry.idle_minutes,
+        daily_at=time.fromisoformat(expiry.daily_at),
+        zone=ZoneInfo(expiry.timezone) if expiry.timezone else None,
+        notify=expiry.notify,
+    )
+    return lambda *_: policy
+
+
+def _hygiene_rules(config: Config) -> HygieneRules:
+    return HygieneRules(
+        enabled=config.compression.enabled,
+        threshold=config.hygiene.threshold,
+        min_messages=config.hygiene.min_messages,
+        max_messages=config.hygiene.max_messages,
+        timeout=config.hygiene.timeout,
+    )
+
+
+def _turn_rules(config: Config) -> TurnRules:
+    mode = config.sessions.busy_mode
+    return TurnRules(
+        groups=config.sessions.groups,
+        threads=config.sessions.threads,
+        busy_mode="queue" if mode == "collect" else mode,
+        deadline=config.turns.deadline,
+        inactivity=config.turns.inactivity,
+        lane_cap=config.turns.lane_cap,
+    )

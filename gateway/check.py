@@ -1,0 +1,73 @@
+"""`legato check`: is everything that the configuration names really there?"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass
+
+from gateway.agent.models import Models
+from gateway.domain.message import user
+from gateway.errors import GatewayError, StoreLocked
+from gateway.providers.base import Completed, ModelRequest, ModelSpec
+from gateway.store.base import Store
+
+_PROBE_TOKENS = 16
+_GREETING = "Answer with the single word: ready"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line of the report. `ok` None: worth knowing, not wrong."""
+
+    what: str
+    ok: bool | None
+    detail: str
+
+
+async def findings(store: Store, models: Models, *, threshold: float, caching: str) -> AsyncIterator[Finding]:
+    """Probe the store, the model and the auxiliary model, one after the other."""
+    yield await _store(store)
+    yield await _model("model", models, models.main)
+    live = models.main
+    for helper in models.helpers("compression", live)[:-1]:
+        yield await _model("auxiliary model", models, helper)
+        if helper.context_length < threshold * live.context_length:
+            yield Finding(
+                what="auxiliary window",
+                ok=None,
+                detail=f"{helper.name} reads {helper.context_length:,} tokens, less than a compaction may hold; "
+                "it is fed in parts",
+            )
+    yield Finding(what="prompt caching", ok=None, detail=caching)
+
+
+async def _store(store: Store) -> Finding:
+    try:
+        await store.open()
+    except StoreLocked as error:
+        return Finding(what="store", ok=None, detail=f"in use by a running gateway ({error})")
+    except GatewayError as error:
+        return Finding(what="store", ok=False, detail=str(error))
+    try:
+        status = await store.status()
+    except GatewayError as error:
+        return Finding(what="store", ok=False, detail=str(error))
+    finally:
+        await store.aclose()
+    detail = f"{status.sessions:,} sessions, {status.waiting:,} messages waiting, {status.unsent:,} not yet shown"
+    return Finding(what="store", ok=True, detail=detail)
+
+
+async def _model(what: str, models: Models, spec: ModelSpec) -> Finding:
+    request = ModelRequest(messages=[user(_GREETING)], max_tokens=_PROBE_TOKENS)
+    detail = f"{spec.provider} {spec.name}, window {spec.context_length:,} tokens"
+    try:
+        async with aclosing(models.provider(spec).stream(spec, request)) as events:
+            answered = [event async for event in events if isinstance(event, Completed)]
+    except GatewayError as error:
+        return Finding(what=what, ok=False, detail=f"{detail}: {error}")
+    if not answered:
+        return Finding(what=what, ok=False, detail=f"{detail}: it did not answer")
+    reported = "" if answered[0].usage else "; it reports no usage, so tokens are estimated"
+    return Finding(what=what, ok=True, detail=f"{detail}, answers{reported}")

@@ -1,0 +1,272 @@
+"""The commands of the `legato` program. Imports happen where they are needed: `--help` is quick."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
+
+import typer
+
+from gateway import __version__
+from gateway.errors import ConfigError, GatewayError
+
+if TYPE_CHECKING:
+    from gateway.adapter import Adapter
+    from gateway.app import Gateway
+    from gateway.config import Config
+    from gateway.store.base import Store
+
+app = typer.Typer(
+    name="legato",
+    help="A chat gateway bot whose conversations never outgrow the model's window.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+sessions_app = typer.Typer(help="Look at sessions, beside a running gateway if need be.", no_args_is_help=True)
+app.add_typer(sessions_app, name="sessions")
+
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", metavar="PATH", help="Configuration file (default: ./config.yaml).")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, one value.")]
+
+T = TypeVar("T")
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+) -> None:
+    """A chat gateway bot whose conversations never outgrow the model's window."""
+    if version:
+        print(f"legato {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def chat(
+    json_lines: Annotated[bool, typer.Option("--json", help="JSON lines in, JSON lines out.")] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Talk to Legato in this terminal, or through a pipe."""
+    settings = _settings(config)
+    raise typer.Exit(_guarded(lambda: _chat(settings, json_lines)))
+
+
+@app.command()
+def check(config: ConfigOption = None) -> None:
+    """Validate the configuration and probe what it names."""
+    settings = _settings(config)
+    print("config           ok    valid")
+    raise typer.Exit(_guarded(lambda: _check(settings)))
+
+
+@app.command()
+def usage(
+    days: Annotated[int, typer.Option(min=1, help="How many days back.")] = 30,
+    by: Annotated[str, typer.Option(help="model, purpose, platform or session.")] = "model",
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """What was used and what it cost."""
+    from gateway.clock import SystemClock
+    from gateway.reports import usage_rows, usage_text
+
+    if by not in ("model", "purpose", "platform", "session"):
+        _fail(f"--by takes model, purpose, platform or session, not {by!r}")
+    since = SystemClock().now() - days * 86_400
+    rows = _read(config, lambda store: usage_rows(store, since, by))
+    _print(rows, as_json, usage_text)
+
+
+@sessions_app.command("list")
+def sessions_list(
+    limit: Annotated[int, typer.Option(min=1, max=10_000)] = 50,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Sessions, newest first."""
+    from gateway.reports import session_rows, sessions_text
+
+    _print(_read(config, lambda store: session_rows(store, limit)), as_json, sessions_text)
+
+
+@sessions_app.command("show")
+def sessions_show(session_id: str, as_json: JsonOption = False, config: ConfigOption = None) -> None:
+    """One session with its transcript."""
+    from gateway.reports import show_row, show_text
+
+    _print(_read(config, lambda store: show_row(store, session_id)), as_json, show_text)
+
+
+@sessions_app.command("lineage")
+def sessions_lineage(session_id: str, as_json: JsonOption = False, config: ConfigOption = None) -> None:
+    """The chain of continuations a session belongs to, root to tip."""
+    from gateway.reports import lineage_rows, sessions_text
+
+    _print(_read(config, lambda store: lineage_rows(store, session_id)), as_json, sessions_text)
+
+
+@sessions_app.command("search")
+def sessions_search(
+    words: list[str],
+    limit: Annotated[int, typer.Option(min=1, max=1_000)] = 20,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Original messages that hold all the words."""
+    from gateway.reports import found_rows, found_text
+
+    _print(_read(config, lambda store: found_rows(store, " ".join(words), limit)), as_json, found_text)
+
+
+# -- what the commands share -----------------------------------------------------------------
+
+
+def _settings(path: Path | None) -> Config:
+    from gateway.config import find_config, load_config
+
+    try:
+        return load_config(find_config(path), os.environ)
+    except ConfigError as error:
+        for problem in error.problems:
+            print(problem, file=sys.stderr)
+        raise typer.Exit(2) from None
+
+
+def _guarded(run: Callable[[], Awaitable[int]]) -> int:
+    async def main() -> int:
+        return await run()
+
+    try:
+        return asyncio.run(main())
+    except ConfigError as error:
+        for problem in error.problems:
+            print(problem, file=sys.stderr)
+        return 2
+    except GatewayError as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        return 130
+
+
+def _fail(sentence: str) -> NoReturn:
+    print(f"legato: {sentence}", file=sys.stderr)
+    raise typer.Exit(1)
+
+
+def _read(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:
+    """What `ask` finds in the configured store, opened for reading only."""
+    from gateway.bootstrap import sqlite_store
+
+    settings = _settings(path)
+    answers: list[T] = []
+
+    async def run() -> int:
+        store = sqlite_store(settings, read_only=True)
+        await store.open()
+        try:
+            answers.append(await ask(store))
+        finally:
+            await store.aclose()
+        return 0
+
+    _guarded(run)
+    return answers[0]
+
+
+def _print(rows: T, as_json: bool, text: Callable[[T], str]) -> None:
+    try:
+        print(json.dumps(rows, ensure_ascii=False, indent=2) if as_json else text(rows))
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; keep the interpreter from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+async def _chat(settings: Config, json_lines: bool) -> int:
+    from gateway.bootstrap import build, home
+    from gateway.redaction import Redactor
+    from gateway.telemetry.logs import configure_logs
+
+    interactive = not json_lines and sys.stdin.isatty() and sys.stdout.isatty()
+    log_file = home(settings) / "legato.log" if interactive else None
+    if log_file is not None:
+        _make_home(log_file.parent)
+    configure_logs(
+        level=settings.log.level, form=settings.log.format, redact=Redactor(settings.secrets()), file=log_file
+    )
+    running: list[Gateway] = []
+    adapter = _console(settings, json_lines, interactive, running)
+    gateway = build(settings, [adapter])
+    running.append(gateway)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, gateway.stop)
+    if not interactive:
+        loop.add_signal_handler(signal.SIGINT, gateway.stop)
+    return 0 if await gateway.run() else 1
+
+
+def _make_home(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        _fail(f"the folder {path} cannot be made ({error.strerror}); choose another place with store.url")
+
+
+def _console(settings: Config, json_lines: bool, interactive: bool, running: list[Gateway]) -> Adapter:
+    from adapters.console import JsonConsole, PipeConsole
+    from gateway.clock import SystemClock, SystemIds
+
+    clock, ids = SystemClock(), SystemIds()
+    if json_lines:
+        return JsonConsole(sys.stdin, sys.stdout, ids=ids, clock=clock)
+    if not interactive:
+        return PipeConsole(sys.stdin, sys.stdout, ids=ids, clock=clock, stderr=sys.stderr)
+    from adapters.console.interactive import InteractiveConsole
+    from gateway.bootstrap import command_registry, home
+
+    def toolbar() -> str:
+        turns = running[0].board.count() if running else 0
+        return f" {_model_name(settings)}  ·  {'working' if turns else 'ready'}  ·  /help  ·  Ctrl-D leaves"
+
+    return InteractiveConsole(
+        ids=ids,
+        clock=clock,
+        model=_model_name(settings),
+        commands=[(command.name, command.help) for command in command_registry().commands],
+        toolbar=toolbar,
+        history=home(settings) / "history",
+    )
+
+
+def _model_name(settings: Config) -> str:
+    if settings.model.provider == "offline":
+        return "the offline model (no key, no network)"
+    return f"{settings.model.name} ({settings.model.provider})"
+
+
+async def _check(settings: Config) -> int:
+    from gateway.bootstrap import build, caching_note
+    from gateway.check import findings
+
+    gateway = build(settings, [])
+    worst = 0
+    async for finding in findings(
+        gateway.store,
+        gateway.turns.services.models,
+        threshold=settings.compression.threshold,
+        caching=caching_note(settings),
+    ):
+        mark = {True: "ok", False: "FAIL", None: "note"}[finding.ok]
+        print(f"{finding.what:<16} {mark:<5} {finding.detail}")
+        worst = max(worst, int(finding.ok is False))
+    for close in gateway.close:
+        await close()
+    return worst

@@ -1,0 +1,1 @@
+"""Slash commands: one small file per family, the same on every platform."""

@@ -1,0 +1,110 @@
+"""What a command is, what it is given, and the registry that finds it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+
+from gateway.agent.compaction import CompactionReport
+from gateway.agent.conversation import Conversation
+from gateway.agent.models import Models
+from gateway.clock import Clock
+from gateway.domain.chat import Inbound, OutboundKind, SessionKey
+from gateway.domain.session import Session
+from gateway.hygiene import HygieneRules
+from gateway.lifecycle import Lifecycle
+from gateway.signals import SignalBoard
+from gateway.store.base import InboxItem, Lease, Store
+from gateway.tokens import TokenCounter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a command says. `then` is text to be answered by the model as if it had been sent."""
+
+    text: str
+    kind: OutboundKind = "command"
+    then: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What commands may use."""
+
+    store: Store
+    lifecycle: Lifecycle
+    models: Models
+    board: SignalBoard
+    clock: Clock
+    counter: TokenCounter
+    hygiene: HygieneRules
+    tool_schema_tokens: int
+    started_at: float
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """One call of a command. `compress` runs a manual compaction in this lane; `lease` is None for
+    a command that bypasses the lane, which must not touch sessions then."""
+
+    services: Services
+    registry: CommandRegistry
+    item: InboxItem
+    lease: Lease | None
+    argument: str
+    compress: Callable[[Conversation, str | None], Awaitable[CompactionReport]] | None = None
+
+    @property
+    def key(self) -> SessionKey:
+        """Whose conversation this is."""
+        return self.item.key
+
+    @property
+    def inbound(self) -> Inbound:
+        """The message that called the command."""
+        return self.item.inbound
+
+    def owned(self) -> Lease:
+        """The lease of the lane this command runs in."""
+        assert self.lease is not None, "a bypassing command does not own its lane"
+        return self.lease
+
+    def done_before(self, present: Session | None) -> bool:
+        """Whether an earlier attempt at this very item, cut short by a crash, already moved the key
+        to `present`: doing it again would move it twice."""
+        return self.item.attempts > 1 and present is not None and present.started_at >= self.item.accepted_at
+
+
+Run = Callable[[Scene], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command. `bypass`: it answers at once even while a turn runs in its lane."""
+
+    name: str
+    help: str
+    run: Run
+    argument: str = ""
+    aliases: tuple[str, ...] = ()
+    bypass: bool = False
+
+
+class CommandRegistry:
+    """All commands by name and alias."""
+
+    def __init__(self, commands: Iterable[Command]) -> None:
+        self.commands = tuple(commands)
+        self._by_name = {name: command for command in self.commands for name in (command.name, *command.aliases)}
+
+    def get(self, name: str) -> Command | None:
+        """The command of this name or alias."""
+        return self._by_name.get(name)
+
+    def unknown(self, name: str) -> str:
+        """One sentence for a command that does not exist, with the nearest that does."""
+        near = difflib.get_close_matches(name, self._by_name, n=1, cutoff=0.5)
+        hint = f" Did you mean /{near[0]}?" if near else ""
+        return f"There is no command /{name[:40]}.{hint} Send /help for the list."

@@ -1,0 +1,154 @@
+"""Commands that begin, end, name and revisit sessions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from gateway.commands.base import Answer, Command, Scene
+from gateway.commands.transcript import last_requests
+from gateway.domain.message import is_request, text_of
+from gateway.domain.session import Session
+from gateway.errors import SessionNotFound, UserError
+
+_LISTED = 10
+_LOOKED_AT = 500
+_HEADING = 60  # characters of a session's first words
+
+
+async def new(scene: Scene) -> Answer:
+    """End the present session and start an empty one."""
+    services = scene.services
+    present = await services.store.tip(scene.key)
+    if present is None or (present.message_count == 0 and not scene.done_before(present)):
+        return Answer(text="This is already a fresh session.")
+    if not scene.done_before(present):
+        await services.lifecycle.reset(scene.owned(), present)
+    return Answer(text="Started a fresh session. The one before is kept: /sessions lists it, /resume goes back.")
+
+
+async def sessions(scene: Scene) -> Answer:
+    """The caller's earlier conversations, newest first."""
+    listed = await earlier(scene)
+    if not listed:
+        return Answer(text="There are no earlier sessions yet.")
+    lines = [await _line(scene, number, session) for number, session in enumerate(listed, 1)]
+    return Answer(text="\n".join([*lines, "/resume <number> goes on from one of them."]))
+
+
+async def resume(scene: Scene) -> Answer:
+    """Go on from an earlier conversation, in a new session that refers to its messages."""
+    services = scene.services
+    if not scene.argument:
+        return await sessions(scene)
+    present = await services.store.tip(scene.key)
+    if scene.done_before(present) and present is not None and present.parent_id:
+        return Answer(text=f"Went back to “{await heading(scene, present)}”.")
+    target = await _find(scene, scene.argument)
+    if present is not None and target.id == present.id:
+        raise UserError("You are in that session already; just write on.")
+    messages = (await services.store.transcript(target)).messages
+    await services.lifecycle.switch(scene.owned(), present, target, messages, "switched")
+    return Answer(text=f"Went back to “{await heading(scene, target)}” ({target.message_count} messages).")
+
+
+async def branch(scene: Scene) -> Answer:
+    """Go on in a copy, so that the original stays as it is."""
+    services = scene.services
+    present = await services.store.tip(scene.key)
+    if present is None or present.message_count == 0:
+        raise UserError("There is nothing to branch from yet; send a message first.")
+    if not scene.done_before(present):
+        messages = (await services.store.transcript(present)).messages
+        title = scene.argument or None
+        await services.lifecycle.switch(scene.owned(), present, present, messages, "switched", title=title)
+    return Answer(text="You are in a branch now. The original is kept: /sessions lists it.")
+
+
+async def undo(scene: Scene) -> Answer:
+    """Take the last exchanges back."""
+    services = scene.services
+    count = _number(scene.argument or "1", "Say how many exchanges to take back, for example: /undo 2")
+    present = await services.store.tip(scene.key)
+    if present is not None and scene.done_before(present):
+        return Answer(text="Took the last exchange back." if count == 1 else f"Took {count} exchanges back.")
+    messages = (await services.store.transcript(present)).messages if present else ()
+    requests = last_requests(messages, count)
+    if present is None or not requests:
+        raise UserError("There is nothing to take back here; /resume goes back to an earlier session.")
+    cut = requests[0]
+    await services.lifecycle.switch(scene.owned(), present, present, messages[:cut], "undone")
+    taken = "the last exchange" if len(requests) == 1 else f"{len(requests)} exchanges"
+    return Answer(text=f"Took {taken} back. The original is kept: /sessions lists it.")
+
+
+async def title(scene: Scene) -> Answer:
+    """Name the present session."""
+    services = scene.services
+    present = await services.store.tip(scene.key)
+    if present is None:
+        raise UserError("There is no session to name yet; send a message first.")
+    name = " ".join(scene.argument.split())[:100]
+    if not name:
+        return Answer(text=f"This session is “{await heading(scene, present)}”. /title <name> changes that.")
+    await services.store.update_session(scene.owned(), present.ref, title=name)
+    return Answer(text=f"This session is now “{name}”.")
+
+
+async def earlier(scene: Scene) -> list[Session]:
+    """The caller's conversations to go back to: the tips of their lineages but the present one."""
+    services = scene.services
+    present = await services.store.tip(scene.key)
+    found = await services.store.sessions(scene.key, _LOOKED_AT)
+    kept = [
+        session
+        for session in found
+        if session.message_count and session.end_reason != "compression" and session.id != (present and present.id)
+    ]
+    return kept[:_LISTED]
+
+
+async def heading(scene: Scene, session: Session) -> str:
+    """A session's title, or the first words that were said in it."""
+    if session.title:
+        return session.title
+    messages = (await scene.services.store.transcript(session)).messages
+    first = next((text_of(message) for message in messages if is_request(message)), "")
+    words = " ".join(first.split())
+    return f"{words[:_HEADING]}…" if len(words) > _HEADING else words or "untitled"
+
+
+async def _line(scene: Scene, number: int, session: Session) -> str:
+    day = datetime.fromtimestamp(session.last_active_at, UTC).strftime("%Y-%m-%d %H:%M")
+    return f"{number:>2}. {day}  {session.message_count:>4} messages  {await heading(scene, session)}"
+
+
+async def _find(scene: Scene, wanted: str) -> Session:
+    if wanted.isdecimal():
+        listed = await earlier(scene)
+        if not 1 <= int(wanted) <= len(listed):
+            raise UserError(f"There is no session number {wanted}; /sessions lists them.")
+        return listed[int(wanted) - 1]
+    try:
+        lineage = await scene.services.store.lineage(wanted)
+    except SessionNotFound:
+        lineage = []
+    if not lineage or lineage[-1].key != scene.key:
+        # The same sentence whether it does not exist or is somebody else's: ids reveal nothing.
+        raise UserError(f"There is no session {wanted[:40]} here; /sessions lists yours.")
+    return lineage[-1]
+
+
+def _number(text: str, otherwise: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 1_000:
+        raise UserError(otherwise)
+    return int(text)
+
+
+COMMANDS = (
+    Command(name="new", aliases=("reset",), help="start a fresh session", run=new),
+    Command(name="undo", argument="[n]", help="take the last exchanges back", run=undo),
+    Command(name="sessions", help="list earlier sessions", run=sessions),
+    Command(name="resume", argument="[n]", help="go back to an earlier session", run=resume),
+    Command(name="branch", argument="[title]", help="go on in a copy of this session", run=branch),
+    Command(name="title", argument="[name]", help="show or set this session's name", run=title),
+)

@@ -1,0 +1,55 @@
+"""Commands about the running turn: /stop, /steer, /queue, /retry."""
+
+from __future__ import annotations
+
+from gateway.commands.base import Answer, Command, Scene
+from gateway.commands.transcript import last_requests
+from gateway.domain.message import text_of
+from gateway.errors import UserError
+
+
+async def stop(scene: Scene) -> Answer:
+    """End the running turn; what it did stays recorded."""
+    services = scene.services
+    if await services.store.signal(scene.key, "stop", services.clock.now()):
+        return Answer(text="Stopping. What was done so far stays recorded.")
+    return Answer(text="Nothing is running.")
+
+
+async def steer(scene: Scene) -> Answer:
+    """Only reached without text: with text, /steer is a message for the running turn."""
+    raise UserError("Say what the running turn should know, for example: /steer use metric units")
+
+
+async def queue(scene: Scene) -> Answer:
+    """Ask something after what is running, whatever the busy mode is."""
+    if not scene.argument:
+        raise UserError("Say what to ask next, for example: /queue and then summarise it")
+    return Answer(text="", then=scene.argument)
+
+
+async def retry(scene: Scene) -> Answer:
+    """Take the last exchange back and ask the same again."""
+    services = scene.services
+    present = await services.store.tip(scene.key)
+    if present is None:
+        raise UserError("There is nothing to retry yet; send a message first.")
+    messages = (await services.store.transcript(present)).messages
+    requests = last_requests(messages, 1)
+    if scene.done_before(present) and present.parent_id:
+        origin = await services.store.session(present.parent_id)
+        messages = (await services.store.transcript(origin)).messages
+        return Answer(text="", then=text_of(messages[last_requests(messages, 1)[-1]]))
+    if not requests:
+        raise UserError("There is nothing to retry yet; send a message first.")
+    cut = requests[-1]
+    await services.lifecycle.switch(scene.owned(), present, present, messages[:cut], "undone")
+    return Answer(text="", then=text_of(messages[cut]))
+
+
+COMMANDS = (
+    Command(name="stop", help="end the running turn", run=stop, bypass=True),
+    Command(name="steer", argument="<text>", help="tell the running turn something", run=steer),
+    Command(name="queue", argument="<text>", help="ask something after what is running", run=queue),
+    Command(name="retry", help="take the last exchange back and ask it again", run=retry),
+)

@@ -1,0 +1,97 @@
+"""Lanes: one turn at a time per key, in the order of acceptance, many keys at once.
+
+The store decides which lane may run; this module only keeps as many running as configured and
+hands each claimed item to `run`, which returns the lane's next item (already claimed) or None.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import structlog
+
+from gateway.background import Background
+from gateway.clock import Clock
+from gateway.errors import SessionConflict, StoreUnavailable
+from gateway.store.base import Claim, InboxItem, Lease, Store
+
+RunItem = Callable[[Lease, InboxItem], Awaitable[InboxItem | None]]
+
+log = structlog.get_logger(__name__)
+
+_RETRY_SECONDS = 1.0
+
+
+class Lanes:
+    """Claims lanes and drains them."""
+
+    def __init__(
+        self, *, store: Store, run: RunItem, worker: str, concurrent: int, background: Background, clock: Clock
+    ) -> None:
+        self._store = store
+        self._run = run
+        self._worker = worker
+        self._slots = asyncio.Semaphore(concurrent)
+        self._background = background
+        self._clock = clock
+        self._running: dict[str, asyncio.Task[None]] = {}
+        self._stopping = False
+
+    @property
+    def active(self) -> int:
+        """How many lanes are being drained."""
+        return len(self._running)
+
+    async def serve(self) -> None:
+        """Claim and drain lanes until cancelled."""
+        while True:
+            await self._slots.acquire()
+            try:
+                claim = await self._claim()
+            except BaseException:
+                self._slots.release()
+                raise
+            name = f"lane {claim.lease.key}"
+            self._running[name] = self._background.start(self._drain(claim, name), name=name)
+
+    async def stop(self, grace: float) -> None:
+        """Let running lanes finish their present item for `grace` seconds, then give them back."""
+        self._stopping = True
+        running = list(self._running.values())
+        if not running:
+            return
+        try:
+            async with self._clock.limit(grace):
+                await asyncio.wait(running)
+        except TimeoutError:
+            log.warning("turns_cut_short", count=len(self._running))
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def _claim(self) -> Claim:
+        while True:
+            try:
+                return await self._store.claim_next(self._worker)
+            except StoreUnavailable as error:
+                log.error("claim_failed", error=str(error))
+                await self._clock.sleep(_RETRY_SECONDS)
+
+    async def _drain(self, claim: Claim, name: str) -> None:
+        lease, item = claim.lease, claim.item
+        try:
+            following: InboxItem | None = item
+            while following is not None and not self._stopping:
+                following = await self._run(lease, following)
+            if following is not None:
+                await self._store.release(lease)
+        except SessionConflict:
+            # Somebody else owns the lane by now: whatever this worker held is void.
+            log.warning("lane_lost", key=str(lease.key))
+        except asyncio.CancelledError:
+            await self._store.release(lease)
+            raise
+        finally:
+            del self._running[name]
+            self._slots.release()

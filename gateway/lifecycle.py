@@ -1,0 +1,232 @@
+"""How sessions begin, continue and end: the sole owner of both, and of the `on_session_*` calls.
+
+A session ends once. Its end is stored first, with its hook owed; then `on_session_end` is called;
+then the debt is struck out. A crash in between leaves the debt, and the next start pays it: so the
+hook is called at least once, and exactly once unless the process was killed inside it. A compaction
+is not an end: the engine hears of the child instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import structlog
+
+from gateway.agent.conversation import Conversation
+from gateway.agent.engines import Engines
+from gateway.agent.models import Models
+from gateway.agent.prompt import PromptBuilder
+from gateway.clock import Clock, Ids
+from gateway.domain.chat import ChatType, SessionKey
+from gateway.domain.expiry import ExpiryPolicy
+from gateway.domain.message import Message
+from gateway.domain.session import Compaction, EndReason, Session
+from gateway.store.base import Lease, Opening, Store
+from gateway.telemetry.points import Points
+from gateway.tokens import TokenCounter
+
+log = structlog.get_logger(__name__)
+
+PolicyOf = Callable[[str, ChatType], ExpiryPolicy]
+
+
+class Lifecycle:
+    """Opens, continues and ends sessions in the lane that holds the lease."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        engines: Engines,
+        models: Models,
+        prompts: PromptBuilder,
+        counter: TokenCounter,
+        schema_tokens: int,
+        policy_of: PolicyOf,
+        clock: Clock,
+        ids: Ids,
+        points: Points,
+    ) -> None:
+        self._store = store
+        self._engines = engines
+        self._models = models
+        self._prompts = prompts
+        self._counter = counter
+        self._schema_tokens = schema_tokens
+        self._policy_of = policy_of
+        self._clock = clock
+        self._ids = ids
+        self._points = points
+
+    # -- beginning --------------------------------------------------------------------------
+
+    async def open(self, lease: Lease, chat_type: ChatType) -> Session:
+        """The key's present session, or a new one. A due one is not ended here: see `is_due`."""
+        present = await self._store.tip(lease.key)
+        if present is not None:
+            return present
+        return await self._store.open_session(lease, Opening(session=self.blank(lease.key, chat_type)))
+
+    def blank(self, key: SessionKey, chat_type: ChatType, *, model: str | None = None) -> Session:
+        """A session about to be opened under `key`, with its system prompt."""
+        now = self._clock.now()
+        return Session(
+            id=self._ids.new("s"),
+            key=key,
+            chat_type=chat_type,
+            parent_id=None,
+            started_at=now,
+            model=model or self._models.main.name,
+            system_prompt=self._prompts.build(
+                platform=key.platform, chat_type=chat_type, shared=key.user is None, compacted=False
+            ),
+            last_active_at=now,
+            expires_at=self._policy_of(key.platform, chat_type).deadline(now),
+        )
+
+    async def conversation(self, session: Session) -> Conversation:
+        """The session in memory, ready for a turn."""
+        seat = await self._engines.seat(session)
+        transcript = await self._store.transcript(session)
+        return Conversation(
+            session=session,
+            messages=list(transcript.messages),
+            engine=seat.engine,
+            spec=seat.spec,
+            counter=self._counter,
+            calibration=self._models.calibration,
+            overhead=self._overhead(session),
+            ledger=seat.ledger,
+        )
+
+    def policy(self, session: Session) -> ExpiryPolicy:
+        """The expiry policy in force for this session."""
+        return self._policy_of(session.key.platform, session.chat_type)
+
+    def is_due(self, session: Session) -> bool:
+        """Whether the session's policy, as it is now, has ended it."""
+        deadline = self.policy(session).deadline(session.last_active_at)
+        return deadline is not None and deadline <= self._clock.now() and session.message_count > 0
+
+    # -- continuing -------------------------------------------------------------------------
+
+    async def continue_(
+        self, lease: Lease, conversation: Conversation, transcript: Sequence[Message], compaction: Compaction
+    ) -> Compaction:
+        """Open the continuation that holds `transcript`, move `conversation` into it and tell the
+        engine. Raises SessionConflict, with nothing changed, if somebody else moved the key."""
+        parent = conversation.session
+        now = self._clock.now()
+        child = replace(
+            parent,
+            id=self._ids.new("s"),
+            parent_id=parent.id,
+            started_at=now,
+            epoch=1,
+            system_prompt=self._prompts.build(
+                platform=parent.key.platform,
+                chat_type=parent.chat_type,
+                shared=parent.key.user is None,
+                compacted=True,
+                todos=conversation.todos,
+            ),
+            usage=type(parent.usage)(),
+            cost_usd=0.0,
+            last_prompt_tokens=0,
+            reported_messages=0,
+            transcript_tokens=0,
+            message_count=0,
+            compaction_count=parent.compaction_count + 1,
+            engine_state=await conversation.engine.dump(),
+            todos=conversation.todos,
+            last_active_at=now,
+            announced=(),
+        )
+        compaction = replace(compaction, child_id=child.id)
+        child = await self._store.continue_session(
+            lease, parent.ref, Opening(session=child, transcript=transcript), len(conversation.messages), compaction
+        )
+        await self._engines.move(parent, child, "compression")
+        conversation.adopt(child, (await self._store.transcript(child)).messages)
+        conversation.overhead = self._overhead(child)
+        log.info(
+            "compacted", trigger=compaction.trigger, before=compaction.tokens_before, after=compaction.tokens_after
+        )
+        return compaction
+
+    # -- ending -----------------------------------------------------------------------------
+
+    async def end(
+        self, lease: Lease, session: Session, reason: EndReason, opening: Opening | None = None
+    ) -> Session | None:
+        """End `session` for good, open what `opening` says in the same step, and call the hook."""
+        opened = await self._store.end_session(lease, session.ref, reason, self._clock.now(), opening)
+        self._points("session.ended")
+        await self.call_hook(session, reason)
+        if opened is not None and reason == "reset":
+            await self._engines.move(session, opened, "reset")
+        self._engines.drop(session.id)
+        return opened
+
+    async def reset(self, lease: Lease, session: Session) -> Session:
+        """End `session` and start an empty one with the same model."""
+        fresh = self.blank(session.key, session.chat_type, model=session.model)
+        opened = await self.end(lease, session, "reset", Opening(session=fresh))
+        assert opened is not None
+        return opened
+
+    async def switch(
+        self,
+        lease: Lease,
+        present: Session | None,
+        origin: Session,
+        messages: Sequence[Message],
+        reason: EndReason,
+        *,
+        title: str | None = None,
+    ) -> Session:
+        """Go on from `origin` in a new session whose transcript refers to `messages` of it; the
+        present one ends. A session is never reopened."""
+        now = self._clock.now()
+        chat_type = origin.chat_type
+        opening = Opening(
+            session=replace(
+                self.blank(origin.key, chat_type, model=origin.model),
+                parent_id=origin.id,
+                system_prompt=origin.system_prompt,
+                title=title or origin.title,
+                compaction_count=origin.compaction_count,
+                engine_state=origin.engine_state,
+                todos=origin.todos,
+                started_at=now,
+            ),
+            transcript=messages,
+        )
+        if present is None:
+            return await self._store.open_session(lease, opening)
+        opened = await self.end(lease, present, reason, opening)
+        assert opened is not None
+        return opened
+
+    async def call_hook(self, session: Session, reason: EndReason | None) -> None:
+        """Call `on_session_end` (and `on_session_reset` after a reset) and strike out the debt."""
+        seat = await self._engines.seat(session)
+        transcript = await self._store.transcript(session)
+        await seat.engine.end(session.id, list(transcript.messages))
+        if reason == "reset":
+            await seat.engine.reset()
+        self._points("session.hook_called")
+        await self._store.hook_done(session.id)
+
+    async def pay_hooks(self, limit: int = 100) -> int:
+        """Call the hooks that an earlier process owed. Returns how many."""
+        owed = await self._store.pending_hooks(limit)
+        for session in owed:
+            await self.call_hook(session, session.end_reason)
+            self._engines.drop(session.id)
+        return len(owed)
+
+    def _overhead(self, session: Session) -> int:
+        prompt: Message = {"role": "system", "content": session.system_prompt}
+        return self._counter.message(prompt) + self._schema_tokens

@@ -1,0 +1,246 @@
+"""The outbox: everything people are shown goes through here, and only here.
+
+Every Outbound is a row before it is sent. A row is marked as being sent (durably, by whoever
+claimed it) before the platform is called, so that a crash leaves one of three facts behind: not
+begun (send it), begun (ambiguous: repeat it as often as the platform's limits allow), or sent.
+Within a chat the next row is claimed only when the one before it is in a final state.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+
+import structlog
+
+from gateway.adapter import Adapter
+from gateway.background import Background
+from gateway.clock import Clock, Ids
+from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
+from gateway.errors import AdapterError, Ambiguous, DeliveryRefused, RateLimited, StoreUnavailable
+from gateway.store.base import Sent, Store
+from gateway.store.insist import insist
+from gateway.telemetry.points import Points
+
+log = structlog.get_logger(__name__)
+
+_FIRST_RETRY = 1.0
+_LAST_RETRY = 60.0
+_NO_ADAPTER_RETRY = 3600.0
+_CLAIM_BATCH = 256
+
+
+class Outbox:
+    """Splits, delivers and retries; the sole caller of `Adapter.send`."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        adapters: Mapping[str, Adapter],
+        clock: Clock,
+        ids: Ids,
+        background: Background,
+        points: Points,
+    ) -> None:
+        self._store = store
+        self._adapters = adapters
+        self._clock = clock
+        self._ids = ids
+        self._background = background
+        self._points = points
+        self._wake = asyncio.Event()
+        self._in_flight = 0
+
+    @property
+    def in_flight(self) -> int:
+        """How many chats are being delivered to right now."""
+        return self._in_flight
+
+    def compose(
+        self,
+        key: SessionKey,
+        to: ChatAddress,
+        kind: OutboundKind,
+        text: str,
+        *,
+        session_id: str | None = None,
+        answers: str | None = None,
+        first_id: str | None = None,
+    ) -> list[Outbound]:
+        """The rows that show `text` in a chat: one for each part the platform's limits ask for.
+        `first_id` is the id of the first, where it was given out already."""
+        adapter = self._adapters.get(to.platform)
+        limit = adapter.limits.text_units if adapter else None
+        unit = adapter.limits.unit if adapter else "codepoints"
+        return [
+            Outbound(
+                id=first_id if first_id and number == 0 else self._ids.new("o"),
+                key=key,
+                to=to,
+                kind=kind,
+                text=part,
+                session_id=session_id,
+                answers=answers,
+                created_at=self._clock.now(),
+            )
+            for number, part in enumerate(split_text(text, limit, utf16=unit == "utf16"))
+        ]
+
+    def new_id(self) -> str:
+        """An id for a message that is shown in part before it is composed."""
+        return self._ids.new("o")
+
+    def deliver(self, claimed: Iterable[Outbound]) -> None:
+        """Send rows that a store step has just claimed for this worker, without waiting."""
+        for row in claimed:
+            self._in_flight += 1
+            self._background.start(self._drain_chat(row), name=f"outbox {row.to.platform} {row.id}")
+
+    async def emit(self, rows: list[Outbound]) -> None:
+        """Store and send messages that belong to no turn's end."""
+        self.deliver(await self._store.emit(rows))
+
+    def announce(self, row: Outbound) -> None:
+        """Show something once without storing it, best effort: for when the store is what fails."""
+        self._background.start(self._announce(row), name=f"announce {row.id}")
+
+    async def _announce(self, row: Outbound) -> None:
+        adapter = self._adapters.get(row.to.platform)
+        if adapter is None:
+            return
+        try:
+            await adapter.send(row)
+        except AdapterError as error:
+            log.warning("announcement_lost", outbound=row.id, error=str(error))
+
+    async def serve(self) -> None:
+        """Send what an earlier process left, and every retry when it is due, until cancelled."""
+        while True:
+            try:
+                claimed = await self._store.claim_outbound(self._clock.now(), _CLAIM_BATCH)
+                self.deliver(claimed)
+                due = None if claimed else await self._store.next_due()
+            except StoreUnavailable as error:
+                log.error("outbox_unreadable", error=str(error))
+                due = self._clock.now() + _FIRST_RETRY
+            await self._sleep_until(due)
+
+    async def _sleep_until(self, due: float | None) -> None:
+        self._wake.clear()
+        if due is None:
+            await self._wake.wait()
+            return
+        try:
+            async with self._clock.limit(max(0.01, due - self._clock.now())):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    async def _drain_chat(self, row: Outbound) -> None:
+        try:
+            following: Outbound | None = row
+            while following is not None:
+                following = (await self._attempt(following)).next
+        finally:
+            self._in_flight -= 1
+            self._wake.set()
+
+    async def _attempt(self, row: Outbound) -> Sent:
+        adapter = self._adapters.get(row.to.platform)
+        if (row.key.platform, row.key.chat) != (row.to.platform, row.to.chat):
+            # The last wall against mixing conversations up: never send across keys.
+            log.error("isolation_abort", outbound=row.id)
+            return await self._refuse(row, "the message's chat is not its conversation's chat", None)
+        if adapter is None:
+            return await self._retry(row, _NO_ADAPTER_RETRY, ambiguous=False)
+        allowed = adapter.limits.ambiguous_retries
+        if allowed is not None and row.ambiguous > allowed:
+            log.warning("delivery_unknown", outbound=row.id, attempts=row.attempts)
+            return await self._mark_sent(row, row.platform_message_id)
+        return await self._send(adapter, row)
+
+    async def _send(self, adapter: Adapter, row: Outbound) -> Sent:
+        self._points("outbox.before_send")
+        try:
+            platform_id = await adapter.send(row)
+        except RateLimited as error:
+            return await self._retry(row, error.retry_after, ambiguous=False)
+        except DeliveryRefused as error:
+            return await self._refuse(row, str(error), self._instead_of(row, str(error)))
+        except Ambiguous:
+            return await self._retry(row, self._backoff(row), ambiguous=True)
+        except AdapterError:
+            return await self._retry(row, self._backoff(row), ambiguous=False)
+        self._points("outbox.after_send")
+        sent = await self._mark_sent(row, platform_id)
+        self._points("outbox.marked")
+        return sent
+
+    # A person has seen (or will not see) the message; forgetting that would show it twice.
+
+    async def _mark_sent(self, row: Outbound, platform_id: str | None) -> Sent:
+        return await insist(lambda: self._store.mark_sent(row.id, platform_id), clock=self._clock, what="mark_sent")
+
+    async def _refuse(self, row: Outbound, reason: str, instead: Outbound | None) -> Sent:
+        log.warning("delivery_refused", outbound=row.id, reason=reason)
+        return await insist(
+            lambda: self._store.mark_refused(row.id, reason, instead), clock=self._clock, what="mark_refused"
+        )
+
+    async def _retry(self, row: Outbound, seconds: float, *, ambiguous: bool) -> Sent:
+        due = self._clock.now() + seconds
+        await insist(
+            lambda: self._store.mark_retry(row.id, due, ambiguous=ambiguous), clock=self._clock, what="mark_retry"
+        )
+        return Sent(next=None)
+
+    def _instead_of(self, row: Outbound, reason: str) -> Outbound | None:
+        if row.kind == "error":
+            return None
+        sentence = f"I could not show a message here because {row.to.platform} refused it: {reason}"
+        return self.compose(row.key, row.to, "error", sentence, session_id=row.session_id, answers=row.answers)[0]
+
+    @staticmethod
+    def _backoff(row: Outbound) -> float:
+        return float(min(_FIRST_RETRY * 2 ** min(row.attempts, 10), _LAST_RETRY))
+
+
+def split_text(text: str, limit: int | None, *, utf16: bool = False) -> list[str]:
+    """Parts of at most `limit` units whose concatenation is `text`; at least one part.
+
+    Cuts after the last line end, else the last space, of the second half of a part, else anywhere
+    between two characters. A unit is a code point, or a UTF-16 unit if `utf16`.
+    """
+    if limit is None:
+        return [text]
+    parts: list[str] = []
+    start = 0
+    while start < len(text):
+        end = _reach(text, start, limit, utf16)
+        if end < len(text):
+            end = _nice_cut(text, start, end)
+        parts.append(text[start:end])
+        start = end
+    return parts or [text]
+
+
+def _reach(text: str, start: int, limit: int, utf16: bool) -> int:
+    if not utf16:
+        return min(len(text), start + limit)
+    units, end = 0, start
+    while end < len(text):
+        units += 2 if text[end] > "\uffff" else 1
+        if units > limit:
+            break
+        end += 1
+    return max(end, start + 1)
+
+
+def _nice_cut(text: str, start: int, end: int) -> int:
+    middle = start + (end - start) // 2
+    for mark in ("\n", " "):
+        found = text.rfind(mark, middle, end)
+        if found >= 0:
+            return found + 1
+    return end

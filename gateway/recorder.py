@@ -1,0 +1,89 @@
+"""Stores what one item's turn does, as it does it: the loop's `TranscriptWriter`.
+
+Every method insists: while the disk is full the turn waits instead of losing what a model was paid
+for, and the person is told once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gateway.agent.conversation import Conversation
+from gateway.clock import Clock
+from gateway.domain.chat import Outbound
+from gateway.domain.message import Message
+from gateway.domain.session import Compaction
+from gateway.errors import StoreUnavailable
+from gateway.lifecycle import Lifecycle
+from gateway.store.base import InboxItem, ItemOutcome, Lease, StepRecord, Store, ToolIntent, TurnEnd
+from gateway.store.insist import insist
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRecorder:
+    """Writes for one item under one lease. Every method may raise SessionConflict: somebody else
+    runs the lane by now, and nothing was written."""
+
+    store: Store
+    lifecycle: Lifecycle
+    lease: Lease
+    item: InboxItem
+    clock: Clock
+    failed: Callable[[StoreUnavailable], None]
+
+    async def begin_tools(self, conversation: Conversation, intents: Sequence[ToolIntent]) -> None:
+        """Store the step so far and the intents, before any tool runs."""
+        record = await self._record(conversation)
+        conversation.stored(
+            await insist(
+                lambda: self.store.begin_tools(self.lease, conversation.session.ref, self.item, record, intents),
+                clock=self.clock,
+                what="begin_tools",
+                failed=self.failed,
+            )
+        )
+
+    async def record_step(self, conversation: Conversation) -> None:
+        """Store what the step added."""
+        record = await self._record(conversation)
+        conversation.stored(
+            await insist(
+                lambda: self.store.record_step(self.lease, conversation.session.ref, self.item, record),
+                clock=self.clock,
+                what="record_step",
+                failed=self.failed,
+            )
+        )
+
+    async def continue_(
+        self, conversation: Conversation, transcript: Sequence[Message], compaction: Compaction
+    ) -> None:
+        """Open the continuation and move the conversation into it."""
+        await insist(
+            lambda: self.lifecycle.continue_(self.lease, conversation, transcript, compaction),
+            clock=self.clock,
+            what="continue_session",
+            failed=self.failed,
+        )
+
+    async def finish(
+        self, conversation: Conversation | None, outcome: ItemOutcome, outbound: Sequence[Outbound]
+    ) -> TurnEnd:
+        """End the item with everything not stored yet and what the person is to be shown."""
+        ref = conversation.session.ref if conversation else None
+        record = await self._record(conversation) if conversation else None
+        end = await insist(
+            lambda: self.store.finish_turn(self.lease, ref, self.item, record, outcome, outbound),
+            clock=self.clock,
+            what="finish_turn",
+            failed=self.failed,
+        )
+        if conversation is not None:
+            conversation.stored(end.messages)
+        return end
+
+    async def _record(self, conversation: Conversation) -> StepRecord:
+        now = self.clock.now()
+        expires_at = self.lifecycle.policy(conversation.session).deadline(now)
+        return conversation.record(now, expires_at, await conversation.engine.dump())

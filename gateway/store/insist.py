@@ -1,0 +1,47 @@
+"""Writing what must not be forgotten: try again until the store takes it.
+
+Used where giving up would break a promise already made to a person (a reply was shown, a model
+was paid): a full disk then delays the chat instead of losing or repeating something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import structlog
+
+from gateway.clock import Clock
+from gateway.errors import StoreUnavailable
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+_FIRST_WAIT = 0.5
+_LAST_WAIT = 30.0
+
+
+async def insist(
+    step: Callable[[], Awaitable[T]],
+    *,
+    clock: Clock,
+    what: str,
+    failed: Callable[[StoreUnavailable], None] | None = None,
+) -> T:
+    """The result of `step()`, repeated while it raises StoreUnavailable.
+
+    `failed` is called once, at the first failure, so that somebody can be told.
+    """
+    wait = _FIRST_WAIT
+    told = False
+    while True:
+        try:
+            return await step()
+        except StoreUnavailable as error:
+            log.error("store_unavailable", what=what, error=str(error), retry_in=wait)
+            if failed is not None and not told:
+                told = True
+                failed(error)
+            await clock.sleep(wait)
+            wait = min(2 * wait, _LAST_WAIT)

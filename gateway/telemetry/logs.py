@@ -1,0 +1,48 @@
+"""Structured logs on stderr or in a file, with secrets taken out of every line."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, MutableMapping
+from pathlib import Path
+from typing import Any, Literal, TextIO
+
+import structlog
+
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+def configure_logs(
+    *,
+    level: Literal["debug", "info", "warning", "error"],
+    form: Literal["console", "json"],
+    redact: Callable[[str], str],
+    file: Path | None = None,
+) -> None:
+    """Set up structlog for the process: to `file` if given, else to stderr."""
+    stream: TextIO = file.open("a", encoding="utf-8", buffering=1) if file else sys.stderr
+
+    def redacted(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        return {key: redact(value) if isinstance(value, str) else value for key, value in event.items()}
+
+    renderer: Any = structlog.processors.JSONRenderer()
+    if form == "console":
+        colors = file is None and stream.isatty()
+        renderer = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback)
+    chain: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso"),
+        structlog.processors.format_exc_info,
+        redacted,
+        renderer,
+    ]
+    structlog.configure(
+        processors=chain,
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        logger_factory=structlog.PrintLoggerFactory(stream),
+        cache_logger_on_first_use=False,
+    )
+    # Libraries that log through the standard library (APScheduler) only speak up when it matters.
+    logging.basicConfig(level=max(_LEVELS[level], logging.WARNING), stream=stream, format="%(name)s: %(message)s")

@@ -1,0 +1,398 @@
+"""One message, from receipt to reply.
+
+Read it top to bottom: `receive` (an adapter hands over what it read), `run` (the lane's turn has
+come), then what an item can be: a message, a command, or the gateway's own request to end a session.
+An item always ends in `finish`, which stores the outcome and the reply in one step; nothing before
+that can lose the item, because a crash only makes the lane run it again from its last stored step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import structlog
+
+from gateway.access import Access
+from gateway.adapter import Accepted, Adapter
+from gateway.agent.conversation import Conversation
+from gateway.agent.factory import AgentFactory
+from gateway.agent.loop import close_open_calls
+from gateway.attempt import Attempt, Shown
+from gateway.background import Background
+from gateway.clock import Clock
+from gateway.commands.base import Answer, CommandRegistry, Scene, Services
+from gateway.domain.chat import Inbound, Outbound, OutboundKind, Sharing, session_key
+from gateway.domain.command import CommandCall, parse_command
+from gateway.domain.message import user
+from gateway.domain.session import Session
+from gateway.errors import GatewayError, SessionConflict, StoreUnavailable
+from gateway.hygiene import Hygiene
+from gateway.lifecycle import Lifecycle
+from gateway.outbox import Outbox
+from gateway.recorder import TurnRecorder
+from gateway.signals import RunningTurn, SignalBoard
+from gateway.store.base import Arrival, Found, InboxItem, ItemOutcome, Lease, Receipt, Store
+from gateway.telemetry.points import Points
+from gateway.watch import Watch
+
+log = structlog.get_logger(__name__)
+
+BusyMode = Literal["queue", "steer", "interrupt"]
+
+MOST_ATTEMPTS = 5
+_NOTICE_EVERY = 30.0  # seconds between two "still busy" notices of one key
+
+EMPTY = "That message was empty; write something and I will answer."
+FULL = "Too many messages are waiting here already, so I did not take this one; send it again in a moment."
+BUSY = "I am still working on your earlier message; this one comes right after it."
+PASSED_ON = "I passed that on to what I am doing right now."
+DEAD = (
+    "I could not answer a message of yours: the gateway stopped during each of {attempts} attempts. It is kept, "
+    "but I will not try it again; please put it differently."
+)
+BROKEN = "Something went wrong on my side while answering; it is logged. Please send your message again."
+PUT_AWAY = (
+    "This conversation was put away after a long silence. Your next message starts fresh; /resume goes back to it."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRules:
+    """The configured behaviour of turns; times in seconds."""
+
+    groups: Sharing = "per_user"
+    threads: Sharing = "shared"
+    busy_mode: BusyMode = "queue"
+    deadline: float = 1_800.0
+    inactivity: float = 600.0
+    lane_cap: int = 100
+
+
+@dataclass(slots=True, kw_only=True)
+class Turns:
+    """The story's cast. Only `_noticed` changes: when a key was last told that the bot is busy."""
+
+    store: Store
+    lifecycle: Lifecycle
+    outbox: Outbox
+    agents: AgentFactory
+    hygiene: Hygiene
+    commands: CommandRegistry
+    services: Services
+    access: Access
+    board: SignalBoard
+    background: Background
+    clock: Clock
+    points: Points
+    rules: TurnRules
+    adapters: dict[str, Adapter]
+    _noticed: dict[str, float] = field(default_factory=dict)
+
+    # -- 1. receipt -------------------------------------------------------------------------
+
+    async def receive(self, adapter: Adapter, batch: Sequence[Inbound]) -> list[Accepted]:
+        """Store what an adapter read; only then may the platform be told. Strangers are not stored
+        and learn nothing. Raises StoreUnavailable: then nothing of the batch was taken."""
+        self.points("accept.before")
+        known = [inbound for inbound in batch if self.access.allows(inbound.source)]
+        arrivals = [self._arrival(inbound) for inbound in known]
+        receipts = await self.store.accept(arrivals, cap=self.rules.lane_cap)
+        self.points("accept.after")
+        status = {inbound.event_id: Accepted(event_id=inbound.event_id, status="refused") for inbound in batch}
+        for arrival, receipt in zip(arrivals, receipts, strict=True):
+            status[receipt.event_id] = await self._received(adapter, arrival, receipt)
+        return list(status.values())
+
+    def _arrival(self, inbound: Inbound) -> Arrival:
+        call = parse_command(inbound.text) if inbound.kind == "message" else None
+        command = self.commands.get(call.name) if call else None
+        if call and command and command.name == "steer" and call.argument:
+            # Text for the running turn waits in the lane: if none takes it, it is a turn of its own.
+            inbound = replace(inbound, kind="steer", text=call.argument)
+        return Arrival(
+            inbound=inbound,
+            key=session_key(inbound.source, groups=self.rules.groups, threads=self.rules.threads),
+            at=self.clock.now(),
+            bypass=command is not None and command.bypass,
+        )
+
+    async def _received(self, adapter: Adapter, arrival: Arrival, receipt: Receipt) -> Accepted:
+        event_id = receipt.event_id
+        if receipt.status == "full":
+            if adapter.limits.pauses_when_full:
+                return Accepted(event_id=event_id, status="full")
+            notice = self._compose(arrival, "notice", FULL)[0]
+            self.outbox.deliver(await self.store.refuse(arrival, notice))
+            return Accepted(event_id=event_id, status="refused")
+        if receipt.item is not None:
+            self.run_bypassed(receipt.item)
+        elif receipt.status == "new" and receipt.waiting:
+            await self._while_busy(arrival)
+        return Accepted(event_id=event_id, status=receipt.status)
+
+    async def _while_busy(self, arrival: Arrival) -> None:
+        """A message came while a turn runs: act by the busy mode, and say so at most now and then."""
+        inbound = arrival.inbound
+        if inbound.kind == "message" and parse_command(inbound.text):
+            return
+        mode: BusyMode = "steer" if inbound.kind == "steer" else self.rules.busy_mode
+        if mode == "interrupt":
+            await self.store.signal(arrival.key, "interrupt", self.clock.now())
+            return
+        now, key = self.clock.monotonic(), str(arrival.key)
+        if now - self._noticed.get(key, -_NOTICE_EVERY) < _NOTICE_EVERY:
+            return
+        if len(self._noticed) > 10_000:
+            self._noticed = {k: at for k, at in self._noticed.items() if now - at < _NOTICE_EVERY}
+        self._noticed[key] = now
+        await self.outbox.emit(self._compose(arrival, "notice", PASSED_ON if mode == "steer" else BUSY))
+
+    # -- 2. commands that do not wait -------------------------------------------------------
+
+    def run_bypassed(self, item: InboxItem) -> None:
+        """Answer a command that must reach a running turn, at once and beside the lane."""
+        self.background.start(self._bypass(item), name=f"command {item.key} {item.id}")
+
+    async def _bypass(self, item: InboxItem) -> None:
+        call = parse_command(item.inbound.text)
+        assert call is not None, "only commands bypass the lane"
+        answer = await self._answer(call, item, None)
+        rows = self._compose(item, answer.kind, answer.text)
+        self.outbox.deliver(await self.store.finish_bypassed(item, rows))
+
+    # -- 3. the lane has come to an item ----------------------------------------------------
+
+    async def run(self, lease: Lease, item: InboxItem) -> InboxItem | None:
+        """Bring one item to its end. Returns the lane's next item, already claimed."""
+        self.points("turn.claimed")
+        recorder = TurnRecorder(
+            store=self.store,
+            lifecycle=self.lifecycle,
+            lease=lease,
+            item=item,
+            clock=self.clock,
+            failed=lambda error: self._cannot_store(item, error),
+        )
+        try:
+            if item.attempts > MOST_ATTEMPTS:
+                return await self._bury(recorder, item)
+            if item.inbound.kind == "expiry":
+                return await self._expire(recorder, item)
+            call = parse_command(item.inbound.text) if item.inbound.kind == "message" else None
+            if call is not None:
+                return await self._command(recorder, item, call)
+            return await self._converse(recorder, item, item.inbound.text)
+        except SessionConflict:
+            raise
+        except Exception as error:
+            # Whatever broke, the item ends and the person is told; the next message works.
+            return await self._finish(recorder, item, None, "failed", [("error", sentence_for(error))])
+
+    # -- 4. a message -----------------------------------------------------------------------
+
+    async def _converse(self, recorder: TurnRecorder, item: InboxItem, text: str) -> InboxItem | None:
+        journal = await self.store.journal(item)
+        resumed = journal is not None and journal.steps > 0
+        session = await self._present(recorder.lease, item, may_expire=not resumed)
+        self.points("turn.session_opened")
+        conversation = await self.lifecycle.conversation(session)
+        if not resumed:
+            refusal = self._too_much(conversation, text)
+            if refusal:
+                return await self._finish(recorder, item, None, "refused", [("error", refusal)])
+            conversation.add(user(spoken(item, text)), self.clock.now())
+        interrupted = {intent.call_id for intent in journal.intents} if journal else set()
+        return await self._turn(recorder, item, conversation, interrupted)
+
+    async def _present(self, lease: Lease, item: InboxItem, *, may_expire: bool) -> Session:
+        """The key's session; one whose time is over ends here, by the same path as in the sweep."""
+        present = await self.store.tip(item.key)
+        if present is not None and may_expire and self.lifecycle.is_due(present):
+            await self.lifecycle.end(lease, present, "expired")
+            if self.lifecycle.policy(present).notify:
+                await self.outbox.emit(self._compose(item, "notice", PUT_AWAY))
+        return await self.lifecycle.open(lease, item.inbound.source.chat_type)
+
+    def _too_much(self, conversation: Conversation, text: str) -> str | None:
+        """Why a message cannot be answered at all, or None."""
+        if not text.strip():
+            return EMPTY
+        spec = conversation.spec
+        room = spec.context_length - spec.reserved_output - conversation.overhead
+        if len(text) <= room // 4:  # no text has more than 4 tokens a character: no need to count
+            return None
+        tokens = conversation.calibration.correct(spec.name, conversation.counter.text(text))
+        if tokens <= room:
+            return None
+        return (
+            f"That message is too long for the model: about {tokens:,} tokens, and {max(room, 0):,} fit. "
+            "Send it in parts, or only the part that matters."
+        )
+
+    async def _turn(
+        self, recorder: TurnRecorder, item: InboxItem, conversation: Conversation, interrupted: set[str]
+    ) -> InboxItem | None:
+        attempt = self._attempt(recorder, item)
+        shown: Shown
+        outcome: ItemOutcome = "answered"
+        try:
+            shown = [("reply", await attempt.converse(conversation, interrupted))]
+        except TimeoutError:
+            outcome, shown = attempt.cut_short()
+            attempt.agent.interrupt(conversation)
+        except SessionConflict:
+            raise
+        except Exception as error:
+            outcome, shown = "failed", [("error", sentence_for(error))]
+            attempt.agent.interrupt(conversation)
+        attempt.watch.phase("finishing")
+        return await self._finish(recorder, item, conversation, outcome, shown, reply_id=attempt.watch.reply_id)
+
+    def _attempt(self, recorder: TurnRecorder, item: InboxItem) -> Attempt:
+        now = self.clock.monotonic()
+        watch = Watch(
+            item=item,
+            turn=RunningTurn(key=item.key, started_at=now, end=lambda _: None),
+            adapter=self.adapters.get(item.inbound.source.platform),
+            store=self.store,
+            outbox=self.outbox,
+            clock=self.clock,
+            takes_messages=self.rules.busy_mode == "steer",
+            speaks=lambda other: spoken(other, other.inbound.text),
+            reply_id=self.outbox.new_id(),
+            inactivity=self.rules.inactivity,
+            alive_at=now,
+        )
+
+        async def recall(words: str, limit: int) -> Sequence[Found]:
+            return await self.store.search(words, item.key, limit)
+
+        return Attempt(
+            agent=self.agents.build(writer=recorder, observer=watch, recall=recall),
+            watch=watch,
+            hygiene=self.hygiene,
+            board=self.board,
+            store=self.store,
+            clock=self.clock,
+            deadline=self.rules.deadline,
+            inactivity=self.rules.inactivity,
+        )
+
+    # -- 5. a command -----------------------------------------------------------------------
+
+    async def _command(self, recorder: TurnRecorder, item: InboxItem, call: CommandCall) -> InboxItem | None:
+        answer = await self._answer(call, item, recorder)
+        if answer.then is not None:
+            return await self._converse(recorder, item, answer.then)
+        return await self._finish(recorder, item, None, "answered", [(answer.kind, answer.text)])
+
+    async def _answer(self, call: CommandCall, item: InboxItem, recorder: TurnRecorder | None) -> Answer:
+        command = self.commands.get(call.name)
+        if command is None:
+            return Answer(kind="error", text=self.commands.unknown(call.name))
+        scene = Scene(
+            services=self.services,
+            registry=self.commands,
+            item=item,
+            lease=recorder.lease if recorder else None,
+            argument=call.argument,
+            compress=None if recorder is None else self._attempt(recorder, item).compress,
+        )
+        try:
+            return await command.run(scene)
+        except SessionConflict:
+            raise
+        except Exception as error:
+            return Answer(kind="error", text=sentence_for(error))
+
+    # -- 6. the end of a quiet session ------------------------------------------------------
+
+    async def _expire(self, recorder: TurnRecorder, item: InboxItem) -> InboxItem | None:
+        """End the session named by the sweep, if it is still open and still due."""
+        session = await self.store.session(item.inbound.text)
+        shown: Shown = []
+        ended_before_crash = item.attempts > 1 and session.end_reason == "expired"
+        if session.ended_at is None and self.lifecycle.is_due(session):
+            await self.lifecycle.end(recorder.lease, session, "expired")
+            ended_before_crash = True
+        elif session.ended_at is None:
+            due = self.lifecycle.policy(session).deadline(session.last_active_at) if session.message_count else None
+            await self.store.update_session(recorder.lease, session.ref, expires_at=due)
+        if ended_before_crash and self.lifecycle.policy(session).notify:
+            shown.append(("notice", PUT_AWAY))
+        return await self._finish(recorder, item, None, "answered", shown)
+
+    # -- 7. the end of an item --------------------------------------------------------------
+
+    async def _bury(self, recorder: TurnRecorder, item: InboxItem) -> InboxItem | None:
+        """A message that keeps killing the process ends as a dead letter, visibly."""
+        log.error("dead_letter", key=str(item.key), item=item.id, attempts=item.attempts)
+        conversation = None
+        if await self.store.journal(item) is not None:
+            session = await self.lifecycle.open(recorder.lease, item.inbound.source.chat_type)
+            conversation = await self.lifecycle.conversation(session)
+            close_open_calls(conversation, self.clock.now())
+        text = DEAD.format(attempts=item.attempts - 1)
+        return await self._finish(recorder, item, conversation, "dead", [("error", text)])
+
+    async def _finish(
+        self,
+        recorder: TurnRecorder,
+        item: InboxItem,
+        conversation: Conversation | None,
+        outcome: ItemOutcome,
+        shown: Shown,
+        *,
+        reply_id: str | None = None,
+    ) -> InboxItem | None:
+        session_id = conversation.session.id if conversation else None
+        rows: list[Outbound] = []
+        for kind, text in shown:
+            first_id = reply_id if kind == "reply" else None
+            rows += self._compose(item, kind, text, session_id=session_id, first_id=first_id)
+        end = await recorder.finish(conversation, outcome, rows)
+        self.points("turn.finished")
+        self.outbox.deliver(end.outbound)
+        return end.next
+
+    def _compose(
+        self,
+        about: InboxItem | Arrival,
+        kind: OutboundKind,
+        text: str,
+        *,
+        session_id: str | None = None,
+        first_id: str | None = None,
+    ) -> list[Outbound]:
+        inbound = about.inbound
+        return self.outbox.compose(
+            about.key,
+            inbound.source.address,
+            kind,
+            text,
+            session_id=session_id,
+            answers=inbound.event_id if inbound.kind != "expiry" else None,
+            first_id=first_id,
+        )
+
+    def _cannot_store(self, item: InboxItem, error: StoreUnavailable) -> None:
+        """The turn waits for the store; say so directly, since nothing can be stored first."""
+        text = f"I cannot store my work right now ({error}); I keep it and try again until it works."
+        self.outbox.announce(self._compose(item, "error", text)[0])
+
+
+def spoken(item: InboxItem, text: str) -> str:
+    """What a person said, as the model reads it: with their name where several share a session."""
+    source = item.inbound.source
+    shared = item.key.user is None and source.chat_type != "direct"
+    return f"[{source.user_name or source.user}] {text}" if shared else text
+
+
+def sentence_for(error: Exception) -> str:
+    """What a person is told about an error: Legato's own errors are sentences, others are bugs."""
+    if isinstance(error, GatewayError):
+        return str(error)
+    log.error("turn_broke", exc_info=error)
+    return BROKEN

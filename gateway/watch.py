@@ -1,0 +1,113 @@
+"""Watching a turn: what `/status` sees, what the person is shown meanwhile, what reaches the turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from gateway.adapter import Adapter, CanStream
+from gateway.agent.conversation import Conversation
+from gateway.clock import Clock, Deadline
+from gateway.context.engine import Outcome
+from gateway.domain.command import parse_command
+from gateway.domain.message import user
+from gateway.domain.session import Compaction
+from gateway.outbox import Outbox
+from gateway.signals import Phase, RunningTurn
+from gateway.store.base import InboxItem, Store
+
+_STEERED_AT_ONCE = 50
+
+CONDENSING = "Condensing the earlier conversation so that there is room to go on; nothing that was said is lost."
+FALLBACK = (
+    "The earlier conversation was condensed without the help of a model, so details may be missing from my view; "
+    "every original can still be found with /recall."
+)
+GROWING_OLD = (
+    "This conversation has been condensed {count} times, so my memory of its early parts may be less exact. "
+    "/new starts fresh; /recall finds anything that was said."
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Watch:
+    """The agent's `Observer` for one turn. `speaks` turns an inbox item into a message's text."""
+
+    item: InboxItem
+    turn: RunningTurn
+    adapter: Adapter | None
+    store: Store
+    outbox: Outbox
+    clock: Clock
+    takes_messages: bool  # busy_mode steer: plain messages, too, reach the running turn
+    speaks: Callable[[InboxItem], str]
+    reply_id: str
+    inactivity: float  # seconds
+    idle: Deadline | None = None
+    alive_at: float = 0.0
+    _taken: set[str] = field(default_factory=set)
+
+    def phase(self, phase: Phase, step: int = 0, tools: Sequence[str] = ()) -> None:
+        """What the turn is doing now."""
+        self.turn.phase = phase
+        self.turn.step = step or self.turn.step
+        self.turn.tools = tuple(tools)
+        self.alive()
+
+    def alive(self) -> None:
+        """Something happened: inactivity counts from here."""
+        self.alive_at = self.clock.monotonic()
+        if self.idle is not None:
+            self.idle.extend(self.inactivity)
+
+    async def text(self, so_far: str) -> None:
+        """Show the reply as it grows, where the platform can."""
+        self.alive()
+        if isinstance(self.adapter, CanStream):
+            await self.adapter.show_partial(self.item.inbound.source.address, self.reply_id, so_far)
+
+    async def compacting(self, trigger: str) -> None:
+        """The person is told why they wait."""
+        await self.tell(CONDENSING)
+
+    async def compacted(self, compaction: Compaction, outcome: Outcome, count: int) -> None:
+        """The person is told when the result is less than they may expect."""
+        if outcome.fallback:
+            await self.tell(FALLBACK)
+        if outcome.failed_model:
+            await self.tell(
+                f"The auxiliary model {outcome.failed_model} could not be used; the main model wrote the summary.",
+            )
+        if count >= 2:
+            await self.tell(GROWING_OLD.format(count=count))
+
+    async def not_compacted(self, trigger: str, outcome: Outcome) -> None:
+        """The turn goes on with the transcript as it is."""
+        reason = outcome.error or "there was nothing left that could be condensed"
+        await self.tell(
+            f"The earlier conversation could not be condensed: {reason.rstrip('.')}. "
+            "/compress tries again, /new starts fresh.",
+        )
+
+    async def steer(self, conversation: Conversation) -> None:
+        """Add what waits in the lane for this turn, up to the first thing that must have its own."""
+        for item in await self.store.waiting(self.item.key, _STEERED_AT_ONCE):
+            if item.id in self._taken:
+                continue
+            if not self._meant_for_this_turn(item):
+                return
+            self._taken.add(item.id)
+            conversation.add(user(self.speaks(item)), self.clock.now())
+            conversation.absorbed.append(item.id)
+
+    def _meant_for_this_turn(self, item: InboxItem) -> bool:
+        if item.inbound.kind == "steer":
+            return True
+        plain = item.inbound.kind == "message" and parse_command(item.inbound.text) is None
+        return plain and self.takes_messages and bool(item.inbound.text.strip())
+
+    async def tell(self, text: str) -> None:
+        """Show a notice while the turn runs."""
+        source = self.item.inbound.source
+        rows = self.outbox.compose(self.item.key, source.address, "notice", text, answers=self.item.inbound.event_id)
+        await self.outbox.emit(rows)
