@@ -1,0 +1,130 @@
+"""The numbers of SPEC 5."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.context.policy import (
+    Budgets,
+    CompressionSettings,
+    Correction,
+    budgets,
+    fitted,
+    pressure_tier,
+    reserved_output,
+    summary_budget,
+)
+
+PLAIN = CompressionSettings()
+
+
+def test_a_large_window_has_the_plain_figures() -> None:
+    assert budgets(200_000, PLAIN, reserved_output(200_000, None)) == Budgets(
+        threshold_tokens=100_000,
+        tail_tokens=20_000,
+        head_tokens=4_000,
+        max_summary_tokens=10_000,
+        fallback_chars=8_000,
+    )
+
+
+def test_the_summary_is_capped_on_a_huge_window() -> None:
+    assert budgets(1_000_000, PLAIN, 8_192).max_summary_tokens == 12_000
+
+
+@pytest.mark.parametrize(
+    ("window", "output", "threshold"),
+    [
+        (128_000, None, 64_000),
+        (100_000, None, 64_000),
+        (64_000, None, 48_960),
+        (8_000, None, 6_120),
+        (64_000, 32_000, 27_200),
+    ],
+)
+def test_the_floor_never_disables_compaction(window: int, output: int | None, threshold: int) -> None:
+    assert budgets(window, PLAIN, reserved_output(window, output)).threshold_tokens == threshold
+
+
+@given(st.integers(500, 2_000_000), st.sampled_from([0, 64_000]), st.floats(0.05, 0.95), st.floats(0.01, 2.0))
+def test_shares_of_the_threshold_win(window: int, floor: int, threshold: float, ratio: float) -> None:
+    settings = CompressionSettings(threshold=threshold, min_threshold_tokens=floor, target_ratio=ratio)
+    plan = budgets(window, settings, reserved_output(window, None))
+    assert 0 < plan.threshold_tokens <= 0.85 * window
+    assert plan.head_tokens <= 0.10 * plan.threshold_tokens
+    assert plan.max_summary_tokens <= 0.20 * plan.threshold_tokens
+    assert 0.09 * plan.threshold_tokens - 1 <= plan.tail_tokens <= 0.80 * plan.threshold_tokens
+    assert plan.fallback_chars <= min(8_000, 4 * plan.max_summary_tokens)
+
+
+@pytest.mark.parametrize(
+    ("middle", "tokens"),
+    [(0, 2_000), (9_999, 2_000), (12_000, 2_000), (20_000, 3_000), (30_000, 4_500), (60_000, 6_000), (150_000, 10_000)],
+)
+def test_summary_budget(middle: int, tokens: int) -> None:
+    assert summary_budget(middle, 12_000) == tokens
+
+
+@given(st.integers(0, 1_000_000), st.integers(0, 50_000), st.integers(1, 12_000))
+def test_the_summary_budget_never_falls(middle: int, more: int, most: int) -> None:
+    assert summary_budget(middle, most) <= summary_budget(middle + more, most) <= most
+
+
+def test_overhead_narrows_the_parts_but_leaves_something() -> None:
+    plain = budgets(8_000, CompressionSettings(min_threshold_tokens=0), 800)
+    assert fitted(plain, 1_000) == plain
+    narrow = fitted(plain, 3_000)
+    assert narrow.head_tokens + narrow.max_summary_tokens + narrow.tail_tokens * 1.5 <= 1_000
+    assert fitted(plain, 1_000_000).tail_tokens == plain.tail_tokens // 10
+
+
+@pytest.mark.parametrize(
+    ("tokens", "tier"),
+    [
+        (0, "calm"),
+        (64, "calm"),
+        (65, "log"),
+        (75, "tell"),
+        (84, "tell"),
+        (85, "hygiene"),
+        (95, "emergency"),
+        (200, "emergency"),
+    ],
+)
+def test_pressure(tokens: int, tier: str) -> None:
+    assert pressure_tier(tokens, 100) == tier
+
+
+def test_pressure_of_an_unknown_window_is_calm() -> None:
+    assert pressure_tier(10, 0) == "calm"
+
+
+def test_the_ratio_follows_what_is_reported() -> None:
+    correction = Correction()
+    for _ in range(30):
+        correction = correction.observed(1_000, 1_300)
+    assert correction.apply(1_000) == 1_300
+    assert correction.invert(1_300) == 1_000
+    for _ in range(60):
+        correction = correction.observed(1_000, 1_000)
+    assert correction.ratio == pytest.approx(1.0, abs=0.01)
+
+
+def test_small_prompts_and_absurd_reports_do_not_mislead() -> None:
+    assert Correction().observed(50, 500) == Correction()
+    assert Correction().observed(1_000, 0) == Correction()
+    assert Correction().observed(1_000, 1_000_000).ratio == 4.0
+
+
+@pytest.mark.parametrize(
+    "state", [None, 3, {}, {"ratio": "x", "samples": 1}, {"ratio": 99.0, "samples": 2}, {"ratio": 1.2}]
+)
+def test_a_malformed_ratio_starts_afresh(state: object) -> None:
+    assert Correction.load(state) == Correction()
+
+
+def test_a_ratio_survives_a_restart() -> None:
+    learned = Correction().observed(1_000, 1_200)
+    assert Correction.load(learned.dump()) == learned
