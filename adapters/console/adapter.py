@@ -80,8 +80,9 @@ class _LineConsole(ABC):
     async def _take(self, lines: Sequence[Line], accept: Accept) -> None:
         for start in range(0, len(lines), BATCH):
             batch = await self._requests(lines[start : start + BATCH])
-            if batch and await self._intake.offer(batch, accept):
-                raise Interrupted
+            await self._intake.offer(batch, accept)
+            if self._writer.gone:
+                raise Interrupted  # nobody would see an answer to what is left
 
     async def _requests(self, lines: Sequence[Line]) -> list[Inbound]:
         batch = []

@@ -33,16 +33,18 @@ class Intake:
         self._abandoned = False
 
     async def offer(self, batch: Sequence[Inbound], accept: Accept) -> Sequence[Inbound]:
-        """Return when the whole batch was taken; after `abandon`, what was not is returned."""
+        """Return once the whole batch was taken; after `abandon`, what one more attempt left over."""
         pause = FIRST_PAUSE
-        while batch and not self._abandoned:
+        while batch:
+            last = self._abandoned
             left = await self._try(batch, accept)
+            if not left or last:
+                return left
             if len(left) < len(batch):
                 pause = FIRST_PAUSE
             batch = left
-            if batch:
-                await self._wait(batch, pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
+            await self._wait(batch, pause)
+            pause = min(2 * pause, LONGEST_PAUSE)
         return batch
 
     def sent(self, chat: str) -> None:
@@ -51,7 +53,7 @@ class Intake:
             self._moved.set()
 
     def abandon(self) -> None:
-        """Stop offering: nobody would see an answer."""
+        """Wait no longer: every batch, the present one too, has one more attempt."""
         self._abandoned = True
         self._moved.set()
 

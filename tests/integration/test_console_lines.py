@@ -400,7 +400,7 @@ class TestWriting:
     async def test_when_the_reader_leaves_a_paused_run_ends_too(
         self, console: JsonConsole, stdin: Pipe, stdout: Pipe, clock: ManualClock
     ) -> None:
-        gateway = Gateway(refuse)
+        gateway = Gateway(refuse, refuse)
         await stdin.say(lines({"text": "hi"}))
         async with asyncio.TaskGroup() as group:
             group.create_task(console.run(gateway))
@@ -453,7 +453,7 @@ class TestWriting:
         with pytest.raises(Disconnected):
             await console.send(outbound("hi"))
 
-    async def test_closing_ends_a_send_that_nobody_reads(self, console: JsonConsole) -> None:
+    async def test_closing_ends_a_send_that_nobody_reads(self, console: JsonConsole, stdout: Pipe) -> None:
         send = asyncio.create_task(console.send(outbound("x" * 1_000_000)))
         await stdout.has_data()
         await console.aclose()

@@ -1,0 +1,329 @@
+"""The console for people: a prompt that stays at the bottom while answers arrive above it.
+
+Completed lines go to the terminal's own scrollback, once; the line being written, and whether an
+answer is being made, show just above the prompt, where they can be redrawn. Nothing that arrives
+disturbs what is being typed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application.current import set_app
+from prompt_toolkit.application.run_in_terminal import run_in_terminal
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.history import History, InMemoryHistory
+from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.output import Output
+from prompt_toolkit.patch_stdout import patch_stdout
+from prompt_toolkit.renderer import print_formatted_text
+from prompt_toolkit.styles import Style
+from prompt_toolkit.utils import get_cwidth, is_dumb_terminal
+
+from adapters.console import codec, screen
+from adapters.console.codec import Request
+from adapters.console.history import QuietHistory
+from adapters.console.intake import Intake
+from adapters.console.screen import Fragment, ReplyFlow
+from gateway.adapter import Accept, Limits
+from gateway.clock import Clock, Ids
+from gateway.domain.chat import ChatAddress, Inbound, Outbound
+from gateway.errors import Disconnected
+
+BATCH: Final = 64
+NAME: Final = "Legato"
+LEAVE: Final = ("/quit", "/exit")
+LIVE_ROWS: Final = 5  # most screen rows of the line being written: the prompt must keep its place
+REFRESH: Final = 1.0  # seconds between looks at the toolbar
+REMEMBERED: Final = 64  # ids of replies shown in full, against a partial that comes late
+
+_PROMPT: Final = ("class:prompt", "› ")
+_STYLE: Final = Style.from_dict(
+    {
+        "prompt": "ansicyan bold",
+        "name": "ansicyan bold",
+        "heading": "bold",
+        "strong": "bold",
+        "code": "ansigreen",
+        "aside": "ansibrightblack",
+        "error": "ansired",
+        "bottom-toolbar": "noreverse ansibrightblack",
+    }
+)
+
+
+class CommandCompleter(Completer):
+    """Completes the slash command that a message begins with."""
+
+    def __init__(self, commands: Sequence[tuple[str, str]]) -> None:
+        own = [(LEAVE[0], "leave; what is running is finished first")]
+        self._commands = sorted((f"/{name.lstrip('/')}", text) for name, text in [*commands, *own])
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        """The commands that go on as the text before the cursor does."""
+        typed = document.text_before_cursor
+        if typed.startswith("/") and not any(character.isspace() for character in typed):
+            for name, text in self._commands:
+                if name.startswith(typed.lower()):
+                    yield Completion(name, start_position=-len(typed), display_meta=text)
+
+
+class InteractiveConsole:
+    """`legato chat` in a terminal: one direct chat, "main", with the person at the keyboard.
+
+    `model` is named in the banner; `commands` are (name, help) pairs to complete; `toolbar` gives
+    the line at the bottom, asked about once a second; `history` is the file of what was typed (None:
+    kept in memory). `input` and `output` are the terminal unless a test hands in others.
+    """
+
+    name = codec.PLATFORM
+    limits = Limits(text_units=None, ambiguous_retries=1, pauses_when_full=False, trusted=True)
+
+    def __init__(
+        self,
+        *,
+        ids: Ids,
+        clock: Clock,
+        model: str,
+        commands: Sequence[tuple[str, str]] = (),
+        toolbar: Callable[[], str] | None = None,
+        history: Path | None = None,
+        input: Input | None = None,
+        output: Output | None = None,
+    ) -> None:
+        self._ids = ids
+        self._clock = clock
+        self._model = model
+        self._toolbar = toolbar
+        self._intake = Intake(clock=clock, complain=self._complain)
+        self._submitted: asyncio.Queue[Inbound | None] = asyncio.Queue()
+        self._open: dict[str, None] = {}  # event ids not answered yet, oldest first
+        self._stop_id: str | None = None  # the latest /stop that Ctrl-C sent
+        self._working = False
+        self._live = ""  # the line being written
+        self._flows: dict[str, ReplyFlow] = {}
+        self._shown: deque[str] = deque(maxlen=REMEMBERED)
+        self._latest: str | None = None  # the reply whose lines came last
+        self._dumb = output is None and is_dumb_terminal()  # nothing can be redrawn: whole answers only
+        self._prompting = False
+        self._session = self._make_session(commands, history, input, output)
+
+    def _make_session(
+        self, commands: Sequence[tuple[str, str]], path: Path | None, input: Input | None, output: Output | None
+    ) -> PromptSession[str]:
+        history: History = InMemoryHistory() if path is None else QuietHistory(path)
+        return PromptSession(
+            self._prompt,
+            multiline=True,  # Enter sends all the same: see _keys
+            prompt_continuation="  ",
+            completer=CommandCompleter(commands),
+            complete_while_typing=True,
+            reserve_space_for_menu=6,
+            history=history,
+            key_bindings=self._keys(),
+            bottom_toolbar=None if self._toolbar is None else self._bottom,
+            refresh_interval=0 if self._toolbar is None else REFRESH,
+            style=_STYLE,
+            input=input,
+            output=output,
+        )
+
+    # -- the port
+
+    async def run(self, accept: Accept) -> None:
+        """Talk until the person leaves (Ctrl-D, /quit), the terminal closes or the task is cancelled."""
+        with patch_stdout():  # whatever else prints, prints above the prompt
+            await self._print(self._banner())
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._converse())
+                await self._hand_over(accept)
+
+    async def send(self, outbound: Outbound) -> str:
+        """Show a message, or what of it did not stream. Raises Disconnected if the terminal is gone."""
+        self._note_answer(outbound)
+        place = self._place(outbound.to)
+        if outbound.kind == "reply":
+            flow = self._flows.pop(outbound.id, None) or ReplyFlow()
+            self._live = ""
+            self._shown.append(outbound.id)
+            again = flow.begun
+            rest = self._headed(outbound.id, flow.finish(outbound.text), again=again, place=place)
+            fragments = [*rest, ("", "\n")]
+        else:
+            fragments = screen.whole(outbound.kind, outbound.text, place=place)
+        self._latest = outbound.id
+        await self._print(fragments)
+        self._intake.sent(outbound.to.chat)
+        return outbound.id
+
+    async def show_partial(self, to: ChatAddress, outbound_id: str, text: str) -> None:
+        """Print the lines that `text` completes; show the one being written above the prompt."""
+        if self._dumb or outbound_id in self._shown:
+            return
+        flow = self._flows.setdefault(outbound_id, ReplyFlow())
+        again = flow.begun
+        lines = self._headed(outbound_id, flow.advance(text), again=again, place=self._place(to))
+        self._live = flow.unfinished(text)
+        if lines:
+            with suppress(Disconnected):
+                await self._print(lines)
+        else:
+            self._session.app.invalidate()
+
+    async def typing(self, to: ChatAddress, active: bool) -> None:
+        """Say above the prompt that an answer is being made."""
+        self._working = active
+        if not active:
+            self._open.clear()  # what still waits in the lane says so again when its turn comes
+        self._session.app.invalidate()
+
+    async def aclose(self) -> None:
+        """Leave the prompt if it is still there. Idempotent."""
+        self._intake.abandon()
+        if self._session.app.is_running and not self._session.app.is_done:
+            self._session.app.exit(exception=EOFError())
+
+    # -- what the person does
+
+    async def _converse(self) -> None:
+        """Prompt until the person leaves; what they say is handed over beside, so that typing never waits."""
+        try:
+            while True:
+                self._prompting = True
+                text = await self._session.prompt_async(handle_sigint=False, set_exception_handler=False)
+                self._prompting = False
+                if text.strip().lower() in LEAVE:
+                    return
+                self._submit(text)
+        except (EOFError, OSError):
+            return  # Ctrl-D, or the terminal went away
+        finally:
+            self._prompting = False
+            self._submitted.put_nowait(None)
+            self._intake.abandon()  # who leaves does not wait for a store that is down
+
+    def _submit(self, text: str) -> str:
+        event_id = self._ids.new("line")
+        request = Request(text=codec.storable(text.rstrip("\n")))  # a paste often ends with a line end
+        self._open[event_id] = None
+        self._submitted.put_nowait(codec.inbound(request, event_id=event_id, sent_at=self._clock.now()))
+        return event_id
+
+    async def _hand_over(self, accept: Accept) -> None:
+        """Bring what was said to the gateway, in order; returns once the person has left."""
+        leaving = False
+        while not leaving:
+            batch: list[Inbound] = []
+            said = await self._submitted.get()
+            while said is not None and len(batch) < BATCH - 1 and not self._submitted.empty():
+                batch.append(said)
+                said = self._submitted.get_nowait()
+            leaving = said is None
+            if said is not None:
+                batch.append(said)
+            if batch and (lost := await self._intake.offer(batch, accept)):
+                await self._complain(f"Not sent: {len(lost)} of your messages could not be stored.")
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+
+        @keys.add("enter")
+        def send(event: KeyPressEvent) -> None:
+            if event.current_buffer.text.strip():
+                event.current_buffer.validate_and_handle()
+            else:
+                event.current_buffer.reset()
+
+        @keys.add("escape", "enter")
+        def new_line(event: KeyPressEvent) -> None:
+            event.current_buffer.insert_text("\n")
+
+        @keys.add("c-c")
+        def stop(event: KeyPressEvent) -> None:
+            if self._working or self._open:
+                self._stop_id = self._submit("/stop")
+            elif event.current_buffer.text:
+                event.current_buffer.reset()
+            else:
+                hint = "· Nothing is running. Ctrl-D or /quit leaves.\n"
+                event.app.create_background_task(self._print([("class:aside", hint)]))
+
+        return keys
+
+    # -- what the person sees
+
+    def _note_answer(self, outbound: Outbound) -> None:
+        """Keep count of what is not answered yet; a reply also answers all that came before."""
+        answers = outbound.answers
+        if answers is None or outbound.kind == "notice":
+            return
+        if answers == self._stop_id:
+            self._open.clear()
+        elif outbound.kind == "reply" and answers in self._open:
+            while next(iter(self._open)) != answers:
+                del self._open[next(iter(self._open))]
+        self._open.pop(answers, None)
+
+    def _headed(self, outbound_id: str, lines: list[Fragment], *, again: bool, place: str | None) -> list[Fragment]:
+        """A reply's next lines, under a heading if they are its first or follow something else."""
+        if not lines or self._latest == outbound_id:
+            return lines
+        self._latest = outbound_id
+        return [*screen.heading(NAME, again=again, place=place), *lines]
+
+    def _place(self, to: ChatAddress) -> str | None:
+        """How to name where a message belongs, if that is not the chat at hand."""
+        if (to.chat, to.thread) == (codec.DEFAULT_CHAT, None):
+            return None
+        return to.chat if to.thread is None else f"{to.chat}/{to.thread}"
+
+    def _prompt(self) -> FormattedText:
+        fragments: list[Fragment] = []
+        if not self._dumb and not self._session.app.is_done:  # what is left in the scrollback is only what was said
+            if self._live:
+                columns = self._session.output.get_size().columns
+                rows = screen.fold(self._live, columns=columns, rows=LIVE_ROWS, cells=get_cwidth)
+                fragments += [fragment for row in rows for fragment in (*screen.inline(row), ("", "\n"))]
+            elif self._working or self._open:
+                fragments.append(("class:aside", "· thinking… (Ctrl-C stops)\n"))
+        return FormattedText([*fragments, _PROMPT])
+
+    def _bottom(self) -> FormattedText:
+        text = codec.printable(self._toolbar()) if self._toolbar is not None else ""
+        return FormattedText([("", text.replace("\n", " "))])
+
+    def _banner(self) -> list[Fragment]:
+        return [
+            ("class:name", NAME),
+            ("", f" · chatting with {codec.printable(self._model)}.\n"),
+            ("class:aside", "/help lists the commands · Alt-Enter begins a new line · Ctrl-D leaves\n\n"),
+        ]
+
+    async def _complain(self, text: str) -> None:
+        with suppress(Disconnected):
+            await self._print(screen.whole("error", text))
+
+    async def _print(self, fragments: Sequence[Fragment]) -> None:
+        """Print above the prompt, or where the cursor is when there is none. Raises Disconnected."""
+        output = self._session.output
+        if self._dumb and self._prompting:  # the prompt cannot move: end its line, and give it again below
+            fragments = [("", "\n"), *fragments, _PROMPT]
+
+        def write() -> None:
+            print_formatted_text(output, FormattedText(fragments), _STYLE)
+
+        try:
+            with set_app(self._session.app):
+                # Cancelled half-way, prompt_toolkit would make every later print wait for this one.
+                await asyncio.shield(run_in_terminal(write))
+        except OSError as error:
+            raise Disconnected(f"The terminal cannot be written ({error.strerror}).") from error

@@ -1,0 +1,136 @@
+"""What the interactive console prints, as pure functions: text in, styled fragments out.
+
+A reply streams line by line: a line goes to the scrollback once, when it is complete, and is never
+touched again; the unfinished one is the caller's to show where it can be redrawn. The text stays
+as the model wrote it, Markdown marks included, so that what is copied is what was said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from adapters.console.codec import printable
+from gateway.domain.chat import OutboundKind
+
+Fragment = tuple[str, str]  # a style's name, a text
+
+REWRITTEN: Final = "· (the answer changed; it goes on from here as it is now)\n"
+_MARKS: Final = {"notice": "· ", "error": "! "}
+_HEADING: Final = re.compile(r" {0,3}#{1,6}\s")
+_FENCE: Final = re.compile(r"\s*(```|~~~)")
+_INLINE: Final = re.compile(r"(?P<code>`[^`\n]+`)|(?P<strong>\*\*(?=\S)[^*\n]+\*\*)")
+
+
+class ReplyFlow:
+    """One reply on its way to the screen: which of its lines are printed and which come next."""
+
+    def __init__(self) -> None:
+        self._printed = ""  # what of the text is in the scrollback: whole lines
+        self._fenced = False  # whether the next line is inside a code block
+
+    @property
+    def begun(self) -> bool:
+        """Whether some of it is printed."""
+        return bool(self._printed)
+
+    def advance(self, text: str) -> list[Fragment]:
+        """What to print now that the reply is `text` so far: the lines newly complete."""
+        if self._printed.startswith(text):
+            return []  # nothing new, or a new attempt that has not come as far yet
+        return self._print(text, text.rfind("\n") + 1)
+
+    def finish(self, text: str) -> list[Fragment]:
+        """What is left to print when the reply is `text` for good; it ends with a line end."""
+        text = text.rstrip()
+        if self._printed.rstrip() == text and self._printed:
+            return []
+        return self._print(text + "\n", len(text) + 1)
+
+    def unfinished(self, text: str) -> str:
+        """The line of `text` that `advance` does not print yet."""
+        return printable(text[text.rfind("\n") + 1 :])
+
+    def _print(self, text: str, end: int) -> list[Fragment]:
+        fragments: list[Fragment] = []
+        start = len(self._printed)
+        if not text.startswith(self._printed):
+            if end == 0:
+                return []
+            start = _common_lines(self._printed, text)
+            fragments.append(("class:aside", REWRITTEN))
+            self._fenced = sum(1 for line in text[:start].splitlines() if _FENCE.match(line)) % 2 == 1
+        for line in printable(text[start:end]).splitlines(keepends=True):
+            fragments += self._styled(line)
+        self._printed = text[:end]
+        return fragments
+
+    def _styled(self, line: str) -> list[Fragment]:
+        if _FENCE.match(line):
+            self._fenced = not self._fenced
+            return [("class:code", line)]
+        if self._fenced:
+            return [("class:code", line)]
+        if _HEADING.match(line):
+            return [("class:heading", line)]
+        return inline(line)
+
+
+def _common_lines(one: str, other: str) -> int:
+    """How many characters the whole lines have that both texts begin with."""
+    length = 0
+    while (end := one.find("\n", length) + 1) and other.startswith(one[length:end], length):
+        length = end
+    return length
+
+
+def inline(line: str) -> list[Fragment]:
+    """A line with its `code` and **strong** parts styled."""
+    fragments: list[Fragment] = []
+    end = 0
+    for match in _INLINE.finditer(line):
+        fragments += [("", line[end : match.start()]), (f"class:{match.lastgroup}", match[0])]
+        end = match.end()
+    fragments.append(("", line[end:]))
+    return [fragment for fragment in fragments if fragment[1]]
+
+
+def heading(name: str, *, again: bool, place: str | None) -> list[Fragment]:
+    """The line above a reply: who speaks, whether they go on, and where if not in this chat."""
+    fragments = [("class:name", name)]
+    if again:
+        fragments.append(("class:aside", " goes on"))
+    if place is not None:
+        fragments.append(("class:aside", f" in {printable(place)}"))
+    return [*fragments, ("", "\n")]
+
+
+def whole(kind: OutboundKind, text: str, *, place: str | None = None) -> list[Fragment]:
+    """A command's answer, a notice or an error; the latter two are one block, marked and indented."""
+    where = f"[{printable(place)}] " if place is not None else ""
+    if kind in _MARKS:
+        mark = _MARKS[kind]
+        indented = printable(text.strip()).replace("\n", "\n" + " " * len(mark))
+        if kind == "error":
+            return [("class:error", f"{mark}{where}{indented}\n"), ("", "\n")]
+        return [("class:aside", f"{mark}{where}{indented}\n")]
+    flow = ReplyFlow()
+    return [("class:aside", where), *flow.finish(text), ("", "\n")]
+
+
+def fold(text: str, *, columns: int, rows: int, cells: Callable[[str], int]) -> list[str]:
+    """The last `rows` rows of `text` on a screen of `columns`; `cells` is a character's width.
+
+    Cut between characters, as a terminal wraps, so that nothing moves when the line is printed.
+    """
+    lines: list[str] = []
+    line, used = "", 0
+    for character in text.expandtabs(8)[-(rows + 1) * columns :]:
+        width = cells(character)
+        if used + width > columns:
+            lines.append(line)
+            line, used = "", 0
+        line += character
+        used += width
+    return [*lines, line][-rows:]

@@ -1,0 +1,397 @@
+"""The interactive mode, driven by keys, watched through what a terminal would be sent."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
+from prompt_toolkit.input import PipeInput, create_pipe_input
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+from adapters.console.interactive import CommandCompleter, InteractiveConsole
+from gateway.adapter import Accepted, Adapter, CanStream, CanType
+from gateway.domain.chat import ChatAddress, Inbound, Outbound, OutboundKind, SessionKey
+from gateway.errors import StoreUnavailable
+from tests.fakes import ManualClock, SequentialIds
+
+MAIN = ChatAddress(platform="console", chat="main")
+ENTER, ALT_ENTER, CTRL_C, CTRL_D = "\r", "\x1b\r", "\x03", "\x04"
+
+
+def outbound(
+    text: str, kind: OutboundKind = "reply", *, id_: str = "o_1", answers: str | None = None, chat: str = "main"
+) -> Outbound:
+    return Outbound(
+        id=id_,
+        key=SessionKey(platform="console", chat=chat),
+        to=ChatAddress(platform="console", chat=chat),
+        kind=kind,
+        text=text,
+        answers=answers,
+    )
+
+
+class Paper(io.StringIO):
+    """Keeps what is written and says that something was."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = asyncio.Event()
+
+    def write(self, text: str, /) -> int:
+        self.written.set()
+        return super().write(text)
+
+
+class Screen:
+    """A terminal of 60 columns that keeps all it was sent; `answers`: it can be asked for its cursor."""
+
+    def __init__(self, *, answers: bool = False) -> None:
+        self.file = Paper()
+        size = Size(rows=24, columns=60)
+        self.output = Vt100_Output(self.file, lambda: size, term="xterm", enable_cpr=answers)
+
+    @property
+    def text(self) -> str:
+        """Everything ever written, without colours and cursor movements."""
+        return re.sub(r"\x1b(\[[0-?]*[ -/]*[@-~]|[=>])|\r", "", self.file.getvalue())
+
+
+class Person:
+    """Runs the console, types, and sees what the gateway was handed."""
+
+    def __init__(self, console: InteractiveConsole, keys: PipeInput, screen: Screen) -> None:
+        self.console = console
+        self.keys = keys
+        self.screen = screen
+        self.said: asyncio.Queue[Inbound] = asyncio.Queue()
+        self.down = False
+        self._run: asyncio.Task[None] | None = None
+
+    async def accept(self, batch: Sequence[Inbound]) -> Sequence[Accepted]:
+        if self.down:
+            raise StoreUnavailable("the disk is full")
+        for inbound in batch:
+            self.said.put_nowait(inbound)
+        return [Accepted(event_id=inbound.event_id, status="new") for inbound in batch]
+
+    def start(self) -> None:
+        self._run = asyncio.create_task(self.console.run(self.accept))
+
+    async def says(self, keys: str) -> Inbound:
+        self.keys.send_text(keys)
+        return await self.said.get()
+
+    async def left(self) -> None:
+        assert self._run is not None
+        await self._run
+
+    def cancel(self) -> None:
+        assert self._run is not None
+        self._run.cancel()
+
+    async def sees(self, text: str) -> None:
+        while text not in self.screen.text:
+            self.screen.file.written.clear()
+            await self.screen.file.written.wait()
+
+
+@pytest.fixture
+def screen() -> Screen:
+    return Screen()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def keys() -> Iterator[PipeInput]:
+    with create_pipe_input() as keys:
+        yield keys
+
+
+@pytest.fixture
+async def person(keys: PipeInput, screen: Screen, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Person]:
+    console = InteractiveConsole(
+        ids=SequentialIds(),
+        clock=clock,
+        model="test-model",
+        commands=[("help", "what it can do"), ("status", "how it goes")],
+        toolbar=lambda: "12% full",
+        history=tmp_path / "deep" / "history",
+        input=keys,
+        output=screen.output,
+    )
+    person = Person(console, keys, screen)
+    person.start()
+    yield person
+    keys.send_text(CTRL_C + CTRL_D)
+    await console.aclose()
+    person.cancel()
+    await asyncio.gather(person._run, return_exceptions=True)  # type: ignore[arg-type]
+
+
+class TestTalking:
+    async def test_a_line_is_a_message_of_a_direct_chat(self, person: Person) -> None:
+        said = await person.says("grüß dich" + ENTER)
+        assert (said.text, said.source.chat, said.source.chat_type) == ("grüß dich", "main", "direct")
+        assert (said.event_id, said.sent_at) == ("line_000001", 1_700_000_000.0)
+
+    async def test_the_banner_names_the_model_and_the_way_out(self, person: Person) -> None:
+        await person.sees("chatting with test-model")
+        await person.sees("/help lists the commands")
+
+    async def test_alt_enter_begins_a_line(self, person: Person) -> None:
+        assert (await person.says(f"one{ALT_ENTER}two{ENTER}")).text == "one\ntwo"
+
+    async def test_a_paste_is_one_message(self, person: Person) -> None:
+        said = await person.says(f"\x1b[200~one\ntwo\r\nthree\n\x1b[201~{ENTER}")
+        assert said.text == "one\ntwo\nthree"
+
+    async def test_blank_input_is_not_a_message(self, person: Person) -> None:
+        assert (await person.says(f"{ENTER}  {ENTER}hi{ENTER}")).text == "hi"
+
+    @pytest.mark.parametrize("leave", ["/quit" + ENTER, " /EXIT" + ENTER, CTRL_D])
+    async def test_leaving_ends_the_run(self, person: Person, leave: str) -> None:
+        await person.says("hi" + ENTER)
+        person.keys.send_text(leave)
+        await person.left()
+        assert person.said.empty()
+
+    async def test_what_was_typed_before_leaving_is_handed_over(self, person: Person) -> None:
+        person.keys.send_text(f"one{ENTER}")
+        person.keys.send_text(f"two{ENTER}{CTRL_D}")
+        await person.left()
+        assert [person.said.get_nowait().text for _ in range(2)] == ["one", "two"]
+
+    async def test_closing_ends_the_run(self, person: Person) -> None:
+        await person.sees("› ")
+        await person.console.aclose()
+        await person.left()
+
+    async def test_cancelling_ends_the_run(self, person: Person) -> None:
+        await person.sees("› ")
+        person.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await person.left()
+
+    async def test_the_history_is_kept_for_its_owner_only(self, person: Person, tmp_path: Path) -> None:
+        await person.says("remember me" + ENTER)
+        path = tmp_path / "deep" / "history"
+        assert "remember me" in path.read_text()
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert (await person.says("\x1b[A" + ENTER)).text == "remember me"
+
+    async def test_an_outage_of_the_store_is_told_and_nothing_is_lost(self, person: Person, clock: ManualClock) -> None:
+        person.down = True
+        person.keys.send_text("hi" + ENTER)
+        await clock.until_pending()
+        assert person.screen.text.count("! Messages cannot be stored just now (the disk is full)") == 1
+        person.down = False
+        await clock.advance(1)
+        assert (await person.said.get()).text == "hi"
+
+    async def test_who_leaves_during_an_outage_is_told_what_was_not_sent(
+        self, person: Person, clock: ManualClock
+    ) -> None:
+        person.down = True
+        person.keys.send_text("hi" + ENTER)
+        await clock.until_pending()
+        person.keys.send_text(CTRL_D)
+        await person.left()
+        assert "! Not sent: 1 of your messages could not be stored." in person.screen.text
+
+
+class TestCtrlC:
+    async def test_it_stops_a_turn_and_keeps_what_is_being_typed(self, person: Person) -> None:
+        await person.says("hi" + ENTER)
+        assert (await person.says("half" + CTRL_C)).text == "/stop"
+        assert (await person.says(" done" + ENTER)).text == "half done"
+
+    async def test_it_stops_what_the_gateway_says_is_running(self, person: Person) -> None:
+        await person.sees("› ")
+        await person.console.typing(MAIN, True)
+        assert (await person.says(CTRL_C)).text == "/stop"
+
+    async def test_without_a_turn_it_clears_the_line_and_then_says_how_to_leave(self, person: Person) -> None:
+        said = await person.says("hi" + ENTER)
+        await person.console.send(outbound("hello", answers=said.event_id))
+        person.keys.send_text("half" + CTRL_C + CTRL_C)
+        await person.sees("Nothing is running. Ctrl-D or /quit leaves.")
+        assert (await person.says("whole" + ENTER)).text == "whole"
+
+    async def test_a_reply_answers_all_that_came_before_it(self, person: Person) -> None:
+        await person.says("one" + ENTER)
+        said = await person.says("two" + ENTER)
+        await person.console.send(outbound("both", answers=said.event_id))
+        person.keys.send_text(CTRL_C)
+        await person.sees("Nothing is running.")
+
+    async def test_a_notice_and_a_command_do_not_end_the_turn(self, person: Person) -> None:
+        first = await person.says("one" + ENTER)
+        status = await person.says("/status" + ENTER)
+        await person.console.send(outbound("slow today", "notice", answers=first.event_id))
+        await person.console.send(outbound("busy", "command", answers=status.event_id))
+        assert (await person.says(CTRL_C)).text == "/stop"
+
+    async def test_the_answer_to_its_stop_settles_everything(self, person: Person) -> None:
+        await person.says("one" + ENTER)
+        stop = await person.says(CTRL_C)
+        await person.console.send(outbound("Stopped.", "command", answers=stop.event_id))
+        person.keys.send_text(CTRL_C)
+        await person.sees("Nothing is running.")
+
+
+class TestShowing:
+    async def test_a_streamed_reply_is_printed_once(self, person: Person) -> None:
+        await person.sees("› ")
+        for end in range(1, 22):
+            await person.console.show_partial(MAIN, "o_1", "alpha\nbravo\ncharlie!!"[:end])
+        await person.sees("charlie!")  # the line being written, above the prompt
+        assert await person.console.send(outbound("alpha\nbravo\ncharlie!!")) == "o_1"
+        assert person.screen.text.count("Legato\nalpha\n") == 1
+        assert person.screen.text.count("alpha\n") == 1
+        assert person.screen.text.count("bravo\n") == 1
+        assert "charlie!!\n\n" in person.screen.text
+
+    async def test_a_partial_that_comes_late_is_ignored(self, person: Person) -> None:
+        await person.sees("› ")
+        await person.console.send(outbound("alpha\nbravo"))
+        await person.console.show_partial(MAIN, "o_1", "alpha\nbra")
+        assert person.screen.text.count("alpha") == 1
+
+    async def test_a_reply_that_was_interrupted_says_that_it_goes_on(self, person: Person) -> None:
+        await person.sees("› ")
+        await person.console.show_partial(MAIN, "o_1", "alpha\nbra")
+        await person.console.send(outbound("75% full", "notice", id_="n_1"))
+        await person.console.send(outbound("alpha\nbravo"))
+        text = person.screen.text
+        assert text.index("alpha\n") < text.index("· 75% full\n") < text.index("Legato goes on\nbravo\n")
+
+    async def test_what_is_typed_survives_what_arrives(self, person: Person) -> None:
+        person.keys.send_text("half")
+        await person.sees("half")
+        await person.console.send(outbound("hello"))
+        assert (await person.says(" whole" + ENTER)).text == "half whole"
+
+    async def test_thinking_shows_until_the_reply_comes(self, person: Person) -> None:
+        said = await person.says("hi" + ENTER)
+        await person.sees("thinking… (Ctrl-C stops)")
+        await person.console.send(outbound("hello", answers=said.event_id))
+        await person.console.typing(MAIN, False)
+        before = len(person.screen.text)
+        await person.says("ok" + ENTER)
+        await person.console.typing(MAIN, False)
+        assert "hello" in person.screen.text[:before]
+
+    async def test_escapes_of_a_model_do_not_reach_the_terminal(self, person: Person) -> None:
+        await person.sees("› ")
+        await person.console.send(outbound("a\x1b]0;owned\x07b\x1b[2Jc\x9b1m\ud800"))
+        await person.console.send(outbound("x\x1b]52;c;QQ==\x07", "error", id_="e_1"))
+        sent = person.screen.file.getvalue()
+        assert "a␛]0;owned␇bc\ufffd1m\ufffd" in sent
+        assert "\x1b]" not in sent
+        assert "\x07" not in sent
+        assert "\x1b[2J" not in sent
+
+    async def test_a_message_of_another_chat_is_shown_with_its_place(self, person: Person) -> None:
+        await person.sees("› ")
+        await person.console.send(outbound("left over", chat="ops"))
+        assert "Legato in ops\nleft over\n" in person.screen.text
+
+    async def test_what_comes_after_leaving_is_shown_too(self, person: Person) -> None:
+        await person.says("hi" + ENTER)
+        person.keys.send_text(CTRL_D)
+        await person.left()
+        await person.console.send(outbound("late answer"))
+        assert "Legato\nlate answer\n" in person.screen.text
+
+    async def test_sends_that_are_cancelled_do_not_stop_later_ones(self, person: Person) -> None:
+        await person.sees("› ")
+        sends = [asyncio.create_task(person.console.send(outbound(str(n), id_=f"o_{n}"))) for n in range(3)]
+        await asyncio.sleep(0)
+        for send in sends:
+            send.cancel()
+        await person.console.send(outbound("last", id_="o_9"))
+        assert "last\n" in person.screen.text
+
+
+async def test_a_terminal_that_goes_away_ends_the_run(clock: ManualClock) -> None:
+    with create_pipe_input() as keys:
+        console = InteractiveConsole(ids=SequentialIds(), clock=clock, model="m", input=keys, output=Screen().output)
+        person = Person(console, keys, Screen())
+        person.start()
+        await asyncio.sleep(0)
+        keys.close()
+        await person.left()
+        await console.aclose()
+
+
+async def test_the_toolbar_is_at_the_bottom(clock: ManualClock) -> None:
+    screen = Screen(answers=True)
+    with create_pipe_input() as keys:
+        console = InteractiveConsole(
+            ids=SequentialIds(),
+            clock=clock,
+            model="m",
+            toolbar=lambda: "12%\x1b[1m full\nof it",
+            input=keys,
+            output=screen.output,
+        )
+        person = Person(console, keys, screen)
+        person.start()
+        await person.sees("› ")
+        keys.send_text("\x1b[3;1R")  # the terminal: the cursor is in row 3
+        await person.sees("12% full of it")
+        keys.send_text(CTRL_D)
+        await person.left()
+
+
+async def test_an_unusable_history_file_does_not_matter(clock: ManualClock, screen: Screen) -> None:
+    with create_pipe_input() as keys:
+        console = InteractiveConsole(
+            ids=SequentialIds(),
+            clock=clock,
+            model="m",
+            history=Path(os.devnull) / "x",
+            input=keys,
+            output=screen.output,
+        )
+        person = Person(console, keys, screen)
+        person.start()
+        assert (await person.says("hi" + ENTER)).text == "hi"
+        keys.send_text(CTRL_D)
+        await person.left()
+
+
+def test_commands_complete_at_the_start_of_a_message_only() -> None:
+    completer = CommandCompleter([("status", "how it goes"), ("/stop", "end the turn")])
+
+    def complete(text: str) -> list[str]:
+        return [found.text for found in completer.get_completions(Document(text), CompleteEvent())]
+
+    assert complete("/") == ["/quit", "/status", "/stop"]
+    assert complete("/ST") == ["/status", "/stop"]
+    assert complete("/stop now") == []
+    assert complete("see /st") == []
+    assert complete("") == []
+
+
+def test_it_is_an_adapter_that_streams_and_types(clock: ManualClock) -> None:
+    with create_pipe_input() as keys:
+        adapter: Adapter = InteractiveConsole(
+            ids=SequentialIds(), clock=clock, model="m", input=keys, output=Screen().output
+        )
+    assert isinstance(adapter, CanStream)
+    assert isinstance(adapter, CanType)
+    assert adapter.name == "console"
