@@ -9,6 +9,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import time
+from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 from zoneinfo import ZoneInfo
@@ -190,6 +191,14 @@ def command_registry() -> CommandRegistry:
     """All commands of this version."""
     families = (help_family, sessions, turn, compress, status)
     return CommandRegistry(command for family in families for command in family.COMMANDS)
+
+
+def adapter_class(where: str) -> Callable[..., Adapter]:
+    """The adapter class at `module:name`. Loaded by name, and only when it is used: a platform's
+    library costs nothing to those who do not talk on it."""
+    module, _, name = where.partition(":")
+    found: Callable[..., Adapter] = getattr(import_module(module), name)
+    return found
 
 
 def sqlite_store(

@@ -221,22 +221,21 @@ def _make_home(path: Path) -> None:
 
 
 def _console(settings: Config, json_lines: bool, interactive: bool, running: list[Gateway]) -> Adapter:
-    from adapters.console import JsonConsole, PipeConsole
+    from gateway.bootstrap import adapter_class, command_registry, home
     from gateway.clock import SystemClock, SystemIds
 
     clock, ids = SystemClock(), SystemIds()
     if json_lines:
-        return JsonConsole(sys.stdin, sys.stdout, ids=ids, clock=clock)
+        return adapter_class("adapters.console:JsonConsole")(sys.stdin, sys.stdout, ids=ids, clock=clock)
     if not interactive:
-        return PipeConsole(sys.stdin, sys.stdout, ids=ids, clock=clock, stderr=sys.stderr)
-    from adapters.console.interactive import InteractiveConsole
-    from gateway.bootstrap import command_registry, home
+        pipe = adapter_class("adapters.console:PipeConsole")
+        return pipe(sys.stdin, sys.stdout, ids=ids, clock=clock, stderr=sys.stderr)
 
     def toolbar() -> str:
         turns = running[0].board.count() if running else 0
         return f" {_model_name(settings)}  ·  {'working' if turns else 'ready'}  ·  /help  ·  Ctrl-D leaves"
 
-    return InteractiveConsole(
+    return adapter_class("adapters.console.interactive:InteractiveConsole")(
         ids=ids,
         clock=clock,
         model=_model_name(settings),
