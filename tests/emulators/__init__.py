@@ -1,0 +1,1 @@
+"""Loopback servers that speak the wire protocols of the world outside, limits and failures included."""
