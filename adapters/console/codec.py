@@ -2,7 +2,9 @@
 
 JSON lines, one object per line and UTF-8 always:
     in   {"text": "hi"}, optionally with "chat", "user", "thread", "id" (strings; null means absent)
-    out  {"kind", "id", "chat", "text", "session", "answers"}, and "thread" where there is one
+    out  {"kind", "id", "chat", "text", "session", "answers"}, and "thread" where there is one;
+         a line that was not taken is answered by kind "error", id "line-<number>", and the "chat" and
+         "answers" that it named, or null
 Pipes: one line of plain text is one message; an answer is its text followed by an empty line.
 
 Nothing a person or a model writes can break either: text is escaped (JSON) or stripped of control

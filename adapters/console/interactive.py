@@ -44,6 +44,7 @@ NAME: Final = "Legato"
 LEAVE: Final = ("/quit", "/exit")
 LIVE_ROWS: Final = 5  # most screen rows of the line being written: the prompt must keep its place
 REFRESH: Final = 1.0  # seconds between looks at the toolbar
+REDRAW: Final = 0.03  # seconds, at least, between redraws while text streams
 REMEMBERED: Final = 64  # ids of replies shown in full, against a partial that comes late
 
 _PROMPT: Final = ("class:prompt", "› ")
@@ -121,7 +122,7 @@ class InteractiveConsole:
         self, commands: Sequence[tuple[str, str]], path: Path | None, input: Input | None, output: Output | None
     ) -> PromptSession[str]:
         history: History = InMemoryHistory() if path is None else QuietHistory(path)
-        return PromptSession(
+        session: PromptSession[str] = PromptSession(
             self._prompt,
             multiline=True,  # Enter sends all the same: see _keys
             prompt_continuation="  ",
@@ -136,6 +137,8 @@ class InteractiveConsole:
             input=input,
             output=output,
         )
+        session.app.min_redraw_interval = REDRAW
+        return session
 
     # -- the port
 
@@ -183,6 +186,7 @@ class InteractiveConsole:
         """Say above the prompt that an answer is being made."""
         self._working = active
         if not active:
+            self._live = ""
             self._open.clear()  # what still waits in the lane says so again when its turn comes
         self._session.app.invalidate()
 

@@ -3,7 +3,8 @@
 Each side has one thread that waits with `select` for its descriptor *or* a wake-up, so that it
 works alike for pipes, files, terminals and /dev/null, and ends promptly when told to. asyncio's own
 pipe transports would make the descriptor non-blocking, for every process that shares it, and
-refuse regular files. The descriptors stay their owner's: nothing here closes them.
+refuse regular files. POSIX only: elsewhere `select` knows nothing but sockets. The descriptors stay
+their owner's: nothing here closes them.
 """
 
 from __future__ import annotations

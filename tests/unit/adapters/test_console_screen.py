@@ -114,5 +114,10 @@ class TestFolding:
 
     def test_a_line_of_megabytes_costs_no_more_than_its_end(self) -> None:
         seen: list[str] = []
-        fold("x" * 1_000_000, columns=80, rows=5, cells=lambda character: len(seen.append(character) or "x"))
+
+        def cells(character: str) -> int:
+            seen.append(character)
+            return 1
+
+        assert fold("x" * 1_000_000, columns=80, rows=5, cells=cells) == ["x" * 80] * 5
         assert len(seen) <= 6 * 80
