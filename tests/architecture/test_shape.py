@@ -141,9 +141,9 @@ def test_the_check_for_broad_catches_sees_them():
 
 def test_nothing_is_left_for_later():
     marks = [
-        "TO" + "DO",
+        "# TO" + "DO",
         "FIX" + "ME",
-        "XX" + "X",
+        "# XX" + "X",
         "NotImplemented" + "Error",
         "pytest.mark.sk" + "ip",
         "pytest.sk" + "ip",
