@@ -26,7 +26,8 @@ WRITE_SIZE: Final = 4096
 class HasFileno(Protocol):
     """An open file; only its descriptor is used, so its own buffers must be empty."""
 
-    def fileno(self) -> int: ...
+    def fileno(self) -> int:
+        """The descriptor."""
 
 
 FileDescriptorLike = int | HasFileno
