@@ -69,7 +69,7 @@ class Gateway:
 
     async def _serve(self, scheduler: AsyncIOScheduler) -> None:
         self.store.on_signal(self.board.deliver)
-        await recover(self.store, self.lifecycle, self.turns, self.worker)
+        await recover(self.store, self.lifecycle, self.turns, self.background, self.worker)
         self.background.start(self.outbox.serve(), name="outbox")
         self.background.start(self.lanes.serve(), name="lanes")
         await self.expiry.sweep()

@@ -8,11 +8,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+_LAST_CHANCE = 5.0  # seconds
+
+
+async def unbroken(work: Coroutine[Any, Any, T]) -> T:
+    """Run `work` to its end even if the caller is cancelled meanwhile; the cancellation follows then.
+
+    For a write and what must be noted in memory once it is durable: half of it would leave a turn
+    that contradicts the store. Work that does not end within 5 s of the cancellation is given up.
+    """
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task], timeout=_LAST_CHANCE)
+        task.cancel()
+        raise
 
 
 class Background:

@@ -135,6 +135,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             clock=clock,
             points=points,
             max_steps=config.turns.max_steps,
+            automatic=config.compression.enabled,
         ),
         hygiene=Hygiene(rules, clock),
         commands=command_registry(),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import structlog
 
@@ -90,7 +91,8 @@ class Lanes:
             # Somebody else owns the lane by now: whatever this worker held is void.
             log.warning("lane_lost", key=str(lease.key))
         except asyncio.CancelledError:
-            await self._store.release(lease)
+            with suppress(SessionConflict):  # the item may have ended, and the lane with it
+                await self._store.release(lease)
             raise
         finally:
             del self._running[name]

@@ -22,6 +22,7 @@ from gateway.domain.chat import ChatType, SessionKey
 from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction, EndReason, Session
+from gateway.domain.usage import CanonicalUsage
 from gateway.store.base import Lease, Opening, Store
 from gateway.telemetry.points import Points
 from gateway.tokens import TokenCounter
@@ -131,7 +132,7 @@ class Lifecycle:
                 compacted=True,
                 todos=conversation.todos,
             ),
-            usage=type(parent.usage)(),
+            usage=CanonicalUsage(),
             cost_usd=0.0,
             last_prompt_tokens=0,
             reported_messages=0,
@@ -219,13 +220,11 @@ class Lifecycle:
         self._points("session.hook_called")
         await self._store.hook_done(session.id)
 
-    async def pay_hooks(self, limit: int = 100) -> int:
-        """Call the hooks that an earlier process owed. Returns how many."""
-        owed = await self._store.pending_hooks(limit)
+    async def pay_hooks(self, owed: Sequence[Session]) -> None:
+        """Call the hooks that an earlier process owed."""
         for session in owed:
             await self.call_hook(session, session.end_reason)
             self._engines.drop(session.id)
-        return len(owed)
 
     def _overhead(self, session: Session) -> int:
         prompt: Message = {"role": "system", "content": session.system_prompt}

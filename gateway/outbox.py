@@ -138,11 +138,17 @@ class Outbox:
             return
 
     async def _drain_chat(self, row: Outbound) -> None:
+        following: Outbound | None = row
         try:
-            following: Outbound | None = row
             while following is not None:
                 following = (await self._attempt(following)).next
+        except asyncio.CancelledError:
+            following = None  # the next start finds the row as it is: begun, outcome unknown
+            raise
         finally:
+            if following is not None:
+                # A bug in an adapter: it may have sent, and the chat must not hang for ever.
+                await self._retry(following, self._backoff(following), ambiguous=True)
             self._in_flight -= 1
             self._wake.set()
 

@@ -1,7 +1,8 @@
 """Stores what one item's turn does, as it does it: the loop's `TranscriptWriter`.
 
 Every method insists: while the disk is full the turn waits instead of losing what a model was paid
-for, and the person is told once.
+for, and the person is told once. None is broken off by a /stop: what is durable and what the turn
+knows of it stay the same.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gateway.agent.conversation import Conversation
+from gateway.background import unbroken
 from gateway.clock import Clock
 from gateway.domain.chat import Outbound
 from gateway.domain.message import Message
@@ -34,6 +36,9 @@ class TurnRecorder:
 
     async def begin_tools(self, conversation: Conversation, intents: Sequence[ToolIntent]) -> None:
         """Store the step so far and the intents, before any tool runs."""
+        await unbroken(self._begin_tools(conversation, intents))
+
+    async def _begin_tools(self, conversation: Conversation, intents: Sequence[ToolIntent]) -> None:
         record = await self._record(conversation)
         conversation.stored(
             await insist(
@@ -46,6 +51,9 @@ class TurnRecorder:
 
     async def record_step(self, conversation: Conversation) -> None:
         """Store what the step added."""
+        await unbroken(self._record_step(conversation))
+
+    async def _record_step(self, conversation: Conversation) -> None:
         record = await self._record(conversation)
         conversation.stored(
             await insist(
@@ -60,17 +68,24 @@ class TurnRecorder:
         self, conversation: Conversation, transcript: Sequence[Message], compaction: Compaction
     ) -> None:
         """Open the continuation and move the conversation into it."""
-        await insist(
-            lambda: self.lifecycle.continue_(self.lease, conversation, transcript, compaction),
-            clock=self.clock,
-            what="continue_session",
-            failed=self.failed,
+        await unbroken(
+            insist(
+                lambda: self.lifecycle.continue_(self.lease, conversation, transcript, compaction),
+                clock=self.clock,
+                what="continue_session",
+                failed=self.failed,
+            )
         )
 
     async def finish(
         self, conversation: Conversation | None, outcome: ItemOutcome, outbound: Sequence[Outbound]
     ) -> TurnEnd:
         """End the item with everything not stored yet and what the person is to be shown."""
+        return await unbroken(self._finish(conversation, outcome, outbound))
+
+    async def _finish(
+        self, conversation: Conversation | None, outcome: ItemOutcome, outbound: Sequence[Outbound]
+    ) -> TurnEnd:
         ref = conversation.session.ref if conversation else None
         record = await self._record(conversation) if conversation else None
         end = await insist(

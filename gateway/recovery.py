@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import structlog
 
+from gateway.background import Background
 from gateway.lifecycle import Lifecycle
 from gateway.store.base import Store
 from gateway.turns import Turns
 
 log = structlog.get_logger(__name__)
 
+_MOST_HOOKS = 10_000  # the rest is found by the next start
 
-async def recover(store: Store, lifecycle: Lifecycle, turns: Turns, worker: str) -> None:
+
+async def recover(store: Store, lifecycle: Lifecycle, turns: Turns, background: Background, worker: str) -> None:
     """Finish what an earlier process began; before the lanes start, so that a `/stop` that was
-    accepted still reaches the turn it was meant for."""
+    accepted still reaches the turn it was meant for, and no hook is owed but the earlier process's."""
     for item in await store.claim_bypassed(worker):
         turns.run_bypassed(item)
-    while paid := await lifecycle.pay_hooks():
-        log.info("hooks_called", count=paid)
+    owed = await store.pending_hooks(_MOST_HOOKS)
+    if owed:
+        log.info("hooks_owed", count=len(owed))
+        # A hook may be slow; nobody has to wait for the hooks of yesterday.
+        background.start(lifecycle.pay_hooks(owed), name="owed hooks")

@@ -98,7 +98,7 @@ class Turns:
         self.points("accept.before")
         known = [inbound for inbound in batch if self.access.allows(inbound.source)]
         arrivals = [self._arrival(inbound) for inbound in known]
-        receipts = await self.store.accept(arrivals, cap=self.rules.lane_cap)
+        receipts = await self.store.accept(arrivals, cap=self.rules.lane_cap) if arrivals else []
         self.points("accept.after")
         status = {inbound.event_id: Accepted(event_id=inbound.event_id, status="refused") for inbound in batch}
         for arrival, receipt in zip(arrivals, receipts, strict=True):
@@ -194,7 +194,7 @@ class Turns:
 
     async def _converse(self, recorder: TurnRecorder, item: InboxItem, text: str) -> InboxItem | None:
         journal = await self.store.journal(item)
-        resumed = journal is not None and journal.steps > 0
+        resumed = journal is not None and (journal.steps > 0 or bool(journal.intents))
         session = await self._present(recorder.lease, item, may_expire=not resumed)
         self.points("turn.session_opened")
         conversation = await self.lifecycle.conversation(session)

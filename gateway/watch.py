@@ -27,6 +27,11 @@ GROWING_OLD = (
     "This conversation has been condensed {count} times, so my memory of its early parts may be less exact. "
     "/new starts fresh; /recall finds anything that was said."
 )
+BLOCKED = (
+    "Condensing this conversation no longer makes it shorter, so I stopped trying by myself. "
+    "/new starts fresh, /compress <topic> keeps one topic and condenses the rest."
+)
+_BLOCKED_MARK = "compaction-blocked"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -81,9 +86,17 @@ class Watch:
         if count >= 2:
             await self.tell(GROWING_OLD.format(count=count))
 
+    async def blocked(self, conversation: Conversation) -> None:
+        """Automatic compaction does not help any more: the person is told once."""
+        if _BLOCKED_MARK not in conversation.announced:
+            conversation.announced = (*conversation.announced, _BLOCKED_MARK)
+            await self.tell(BLOCKED)
+
     async def not_compacted(self, trigger: str, outcome: Outcome) -> None:
-        """The turn goes on with the transcript as it is."""
-        reason = outcome.error or "there was nothing left that could be condensed"
+        """The turn goes on with the transcript as it is; only what a person can mend is told."""
+        if not outcome.aborted:
+            return
+        reason = outcome.error or "the summariser could not be used"
         await self.tell(
             f"The earlier conversation could not be condensed: {reason.rstrip('.')}. "
             "/compress tries again, /new starts fresh.",

@@ -22,6 +22,7 @@ class AgentFactory:
     clock: Clock
     points: Points
     max_steps: int
+    automatic: bool = True
 
     def compactor(self, writer: TranscriptWriter) -> Compactor:
         """A compactor whose continuations go through `writer`."""
@@ -39,4 +40,5 @@ class AgentFactory:
             clock=self.clock,
             points=self.points,
             max_steps=self.max_steps,
+            automatic=self.automatic,
         )

@@ -28,6 +28,7 @@ from gateway.tools.base import ToolContext
 from gateway.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime
 
 _MOST_PASSES = 3  # automatic compactions before calls in one turn (SPEC 8)
+_EMERGENCY = 0.95  # of the window: compact whatever holds automatic passes back (SPEC 5)
 _EMPTY_RETRIES = 1  # an empty answer is asked for once more
 OUT_OF_STEPS = "You have used all tool calls of this turn. Answer now with what you know."
 NO_WORDS_LEFT = "I used all the steps I have for one message without finishing. Ask me to go on and I will."
@@ -46,6 +47,7 @@ class Agent:
     clock: Clock
     points: Points
     max_steps: int
+    automatic: bool = True  # compression.enabled
     partial_text: str = ""
     _passes: int = 0
     _overflows: int = 0
@@ -79,17 +81,27 @@ class Agent:
     # -- fitting the window -----------------------------------------------------------------
 
     async def _fit(self, conversation: Conversation) -> None:
-        while self._passes < _MOST_PASSES and await self._too_full(conversation):
+        while self._passes < _MOST_PASSES:
+            trigger = await self._trigger(conversation)
+            if trigger is None:
+                return
             self._passes += 1
-            trigger: Trigger = "threshold" if conversation.reported_tokens else "preflight"
             if not await self._compact(conversation, trigger):
                 return
 
-    async def _too_full(self, conversation: Conversation) -> bool:
-        if await conversation.engine.wants(conversation.prompt_tokens()):
-            return True
+    async def _trigger(self, conversation: Conversation) -> Trigger | None:
+        """Why to compact before the next call, or None."""
+        tokens, engine = conversation.prompt_tokens(), conversation.engine
         first = not conversation.reported_tokens
-        return first and await conversation.engine.wants_preflight(conversation.all())
+        if not self.automatic:
+            return None
+        if await engine.wants(tokens):
+            return "preflight" if first else "threshold"
+        if tokens >= _EMERGENCY * conversation.spec.context_length:
+            return "emergency"
+        if engine.automatic_blocked and tokens >= engine.engine.threshold_tokens:
+            await self.observer.blocked(conversation)
+        return "preflight" if first and await engine.wants_preflight(conversation.all()) else None
 
     async def _compact(self, conversation: Conversation, trigger: Trigger, *, force: bool = False) -> bool:
         self.observer.phase("compacting")
@@ -171,7 +183,11 @@ class Agent:
         if todo.limit is not None:
             conversation.spec = self.models.remember_limit(spec, todo.limit)
             await adopt(conversation.engine, conversation.spec)
-        if todo.action == "give_up" or not await self._compact(conversation, "overflow", force=True):
+        if (
+            todo.action == "give_up"
+            or not self.automatic
+            or not await self._compact(conversation, "overflow", force=True)
+        ):
             raise UserError(NO_WAY_OUT) from error
         return max_tokens
 

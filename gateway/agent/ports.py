@@ -47,6 +47,9 @@ class Observer(Protocol):
     async def compacted(self, compaction: Compaction, outcome: Outcome, count: int) -> None:
         """A compaction was published; `count` is how many the lineage has had."""
 
+    async def blocked(self, conversation: Conversation) -> None:
+        """A compaction would be due, but the engine holds automatic ones back."""
+
     async def not_compacted(self, trigger: str, outcome: Outcome) -> None:
         """A compaction was tried and left everything as it was."""
 

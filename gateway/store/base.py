@@ -332,7 +332,8 @@ class Store(ABC):
     @abstractmethod
     async def update_session(self, lease: Lease, ref: SessionRef, **changes: Any) -> Session:
         """Change `title`, `model`, `system_prompt`, `engine_state`, `announced` or `expires_at`;
-        bumps the epoch when `model` or `system_prompt` change. Returns the session as it now is."""
+        bumps the epoch when `model` or `system_prompt` change, and forgets the last report with
+        another `model`. Returns the session as it now is."""
 
     @abstractmethod
     async def pending_hooks(self, limit: int) -> list[Session]:

@@ -165,13 +165,16 @@ def update(connection: apsw.Connection, ref: SessionRef, key: SessionKey, change
             columns[name] = optional(value)
     if any(name in changes and changes[name] != getattr(before, name) for name in ("model", "system_prompt")):
         columns["epoch"] = before.epoch + 1
+    if changes.get("model", before.model) != before.model:
+        # What the old model reported says nothing about the new one's tokenizer.
+        columns |= {"last_prompt_tokens": 0, "reported_messages": 0}
     if "system_prompt" in changes:
         change(
             connection,
             "UPDATE prompts SET system_prompt = ? WHERE session_id = ?",
             (storable(changes["system_prompt"]), ref.id),
         )
-    for name, value in columns.items():  # names come from CHANGEABLE, never from outside
+    for name, value in columns.items():  # names come from here and CHANGEABLE, never from outside
         change(connection, f"UPDATE sessions SET {name} = ? WHERE id = ?", (value, ref.id))
     return by_id(connection, ref.id)
 
