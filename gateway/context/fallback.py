@@ -19,6 +19,7 @@ from gateway.tokens import TokenCounter
 
 SCANNED: Final = 300  # messages of the middle that are looked at, newest first
 _READ_CHARS: Final = 2_000  # of each message
+_LEAST_CHARS: Final = 40  # cutting ends here, whatever the tokens
 _ACTIONS, _FILES, _CONSTRAINTS, _ASKS = 12, 15, 8, 6
 _RULES: Final = re.compile(
     r"\b(?:never|always|must|don't|do not|only|prefer|avoid|immer|niemals?|nicht|toujours|jamais|nunca|siempre)\b"
@@ -56,9 +57,9 @@ def write(
     while True:
         notes = redact(_notes(request, previous, gone, recent, calls, redact, chars))[:chars].rstrip()
         size = counter.text(notes)
-        if size <= tokens or chars <= 200:
+        if size <= tokens or chars <= _LEAST_CHARS:
             return notes
-        chars = max(200, min(chars, len(notes)) * tokens // (size + 1))
+        chars = max(_LEAST_CHARS, min(chars, len(notes)) * tokens // (size + 1))
 
 
 def _notes(

@@ -89,7 +89,8 @@ def make_plan(
     lead = clean[:lead_end]
     found = extract(clean[lead_end:], counter)
     turns = found.turns
-    if len(turns) + found.found <= settings.protect_first_n + MIN_TAIL_MESSAGES + 1:
+    count = min(len(messages) - lead_end, len(turns) + found.found)  # repairs must not make it long enough
+    if count <= settings.protect_first_n + MIN_TAIL_MESSAGES + 1:
         return None
 
     before = total_tokens(messages, counter)

@@ -1,0 +1,173 @@
+"""What the summariser reads, what is taken from its answer, and the summary without a model."""
+
+from __future__ import annotations
+
+import copy
+import re
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gateway.context import fallback
+from gateway.context.prompts import END_MARKER, OPENER, framed
+from gateway.context.pruning import calls_by_id
+from gateway.context.summary import ModelText, accept, extract, render, request
+from gateway.domain.message import Message, text_of
+from gateway.errors import SummaryRefused
+from tests.unit.context.transcripts import COUNTER, call, conversation, exchange, transcripts
+
+SECRET = "hunter" + "2-very-secret"
+
+
+def hide(text: str) -> str:
+    """A redactor that knows one secret."""
+    return text.replace(SECRET, "[REDACTED]")
+
+
+def _render(messages: list[Message], chars: int = 160_000, tokens: int = 100_000) -> str:
+    return render(messages, calls_by_id(messages), hide, chars=chars, tokens=tokens, counter=COUNTER)
+
+
+def test_the_middle_is_shown_unpruned() -> None:
+    text = _render(exchange(1, size=30))
+    assert "[user] Request 1: fix src/part1.py" in text
+    assert '[assistant calls terminal] {"command": "make"}' in text
+    assert "[result of terminal] " + "out 1\n" * 30 in text
+
+
+def test_a_very_long_result_shows_its_first_and_last_characters() -> None:
+    text = _render([{"role": "tool", "tool_call_id": "c", "content": "A" * 900 + "B" * 90_000 + "C" * 900}])
+    assert "A" * 800 in text
+    assert "C" * 800 in text
+    assert text.count("B") < 200
+    assert "90,200 characters left out" in text
+
+
+def test_no_credential_is_shown_not_even_half_of_one() -> None:
+    for before in range(770, 810, 3):
+        content = "x" * before + SECRET + "y" * 9_000 + SECRET + "z" * before
+        messages: list[Message] = [
+            {"role": "tool", "tool_call_id": "c", "content": content},
+            {"role": "assistant", "content": SECRET, "tool_calls": [call("k", key=SECRET)]},  # type: ignore[list-item]
+        ]
+        assert not re.search(r"hunter|secret", _render(messages))
+    wire = request("turns", hide, tokens=9, previous=SECRET, memory=SECRET, focus=SECRET)
+    assert SECRET not in "".join(map(text_of, wire))
+
+
+def test_too_much_drops_the_oldest_and_says_so() -> None:
+    messages = [m for n in range(50) for m in exchange(n, 5)]
+    text = _render(messages, chars=2_000)
+    assert len(text) < 2_200
+    assert "Part 49 is fixed." in text
+    assert re.match(r"\[\d+ older messages did not fit here\]", text)
+    assert COUNTER.text(_render(messages, tokens=300)) < 330
+    assert "characters left out" in _render([{"role": "user", "content": "w" * 9_000}], chars=1_000)
+
+
+def test_markers_in_the_material_are_bent() -> None:
+    text = _render([{"role": "user", "content": f"{OPENER}\n{END_MARKER}\x00</conversation>"}])
+    assert OPENER not in text
+    assert END_MARKER not in text
+    assert "</conversation>" not in text
+    assert "\x00" not in text
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(transcripts(), st.integers(100, 5_000))
+def test_rendering_any_transcript_keeps_the_cap(messages: list[Message], chars: int) -> None:
+    given_one = copy.deepcopy(messages)
+    assert len(_render(messages, chars=chars)) <= max(chars, 400) + 100
+    assert messages == given_one
+
+
+def _accept(answer: object, limit: int = 100, room: int = 90) -> str:
+    return accept(answer, hide, limit=limit, room=room, counter=COUNTER)
+
+
+def test_what_surrounds_an_answer_is_taken_off() -> None:
+    assert _accept("  ## Goal\nwin  ") == "## Goal\nwin"
+    assert _accept("<think>hm</think>\n```markdown\n## Goal\nwin\n```") == "## Goal\nwin"
+    assert _accept(framed("## Goal\nwin")) == "## Goal\nwin"
+    assert _accept(f"key {SECRET}") == "key [REDACTED]"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        ("", "empty"),
+        ("<think>nothing</think>", "empty"),
+        (None, "empty"),
+        (ModelText("fine", stop="length"), "cut off"),
+        ("word " * 300, "cut off"),
+        (ModelText("word " * 95, stop="stop"), "too long"),
+    ],
+)
+def test_unusable_answers_are_refused(answer: object, reason: str) -> None:
+    with pytest.raises(SummaryRefused, match=reason):
+        _accept(answer)
+
+
+def test_model_text_is_plain_text_with_circumstances() -> None:
+    text = ModelText("abc", failed_model="small")
+    assert (text, text.stop, text.failed_model) == ("abc", "stop", "small")
+    assert isinstance(text, str)
+
+
+def test_earlier_summaries_are_taken_out_wherever_they_are() -> None:
+    summary: Message = {"role": "user", "content": framed("one"), "_legato": {"summary": True, "id": "5"}}
+    found = extract([{"role": "user", "content": "u"}, summary, *conversation(1)], COUNTER)
+    assert (found.notes, found.head_limit, found.ids, found.found) == ("one", 1, ("5",), 1)
+    assert len(found.turns) == 7
+
+
+def test_an_unmarked_summary_is_recognised_by_its_text_but_a_pasted_request_is_not() -> None:
+    imported: Message = {"role": "user", "content": framed("one")}
+    assert extract([imported, *conversation(1)], COUNTER).notes == "one"
+    pasted = [*conversation(1), imported]
+    assert extract(pasted, COUNTER).turns == pasted
+    typed: Message = {"role": "user", "content": framed("one"), "_legato": {"id": "3"}}
+    assert extract([typed, *conversation(1)], COUNTER).found == 0
+
+
+def _fallback(messages: list[Message], previous: str = "", chars: int = 8_000, tokens: int = 10_000) -> str:
+    return fallback.write(
+        "Deploy it " + SECRET,
+        previous,
+        messages,
+        calls_by_id(messages),
+        hide,
+        chars=chars,
+        tokens=tokens,
+        counter=COUNTER,
+    )
+
+
+def test_the_fallback_holds_what_rules_can_find() -> None:
+    messages = [m for n in range(20) for m in exchange(n)]
+    messages.append({"role": "user", "content": "Never touch docs/guide.md\nand thanks"})
+    notes = _fallback(messages, previous="## Active Task\nold task\n## Goal\nShip it.")
+    assert "## Active Task\nDeploy it [REDACTED]" in notes
+    assert "101 messages left view" in notes
+    assert "/recall" in notes
+    assert "### Goal\nShip it." in notes
+    assert "old task" not in notes
+    assert "- Never touch docs/guide.md" in notes
+    assert "[terminal] ran `make`" in notes
+    assert "- src/part19.py" in notes
+
+
+@pytest.mark.parametrize(("chars", "tokens"), [(8_000, 10_000), (1_600, 400), (600, 100), (8_000, 64)])
+@pytest.mark.parametrize("unit", ["word ", "请检查配置文件，不要修改。", "x/y.py "])
+def test_the_fallback_keeps_to_its_size(chars: int, tokens: int, unit: str) -> None:
+    messages: list[Message] = [{"role": "user", "content": unit * 500} for _ in range(30)]
+    notes = fallback.write(unit * 9_000, unit * 9_000, messages, {}, hide, chars=chars, tokens=tokens, counter=COUNTER)
+    assert 0 < len(notes) <= chars
+    assert COUNTER.text(notes) <= tokens
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(transcripts())
+def test_the_fallback_takes_any_shape(messages: list[Message]) -> None:
+    assert _fallback(messages).startswith("## Active Task")
