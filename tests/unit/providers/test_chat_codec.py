@@ -1,0 +1,144 @@
+"""What is sent: valid for the strictest server, whatever stands in the transcript."""
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.providers.chat_codec import Habits, encode_message, encode_request, endpoint, learn, text_parts
+from tests.emulators.llm_rules import violations
+
+SPEC = ModelSpec(provider="openai", name="some-model", base_url="http://127.0.0.1/v1")
+OPENAI = ModelSpec(provider="openai", name="gpt-5")
+TOOL = {"type": "function", "function": {"name": "t", "description": "d", "parameters": {"type": "object"}}}
+
+
+def call(call_id: str = "c1", name: str = "t", arguments: Any = "{}") -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+@pytest.mark.parametrize(
+    ("base", "expected"),
+    [
+        (None, "https://api.openai.com/v1/chat/completions"),
+        ("http://127.0.0.1:11434/v1/", "http://127.0.0.1:11434/v1/chat/completions"),
+        ("http://127.0.0.1/x/chat/completions", "http://127.0.0.1/x/chat/completions"),
+    ],
+)
+def test_endpoint(base: str | None, expected: str) -> None:
+    assert endpoint(ModelSpec(provider="openai", name="m", base_url=base)) == expected
+
+
+def test_a_request_with_everything() -> None:
+    messages: Any = [{"role": "system", "content": "S"}, {"role": "user", "content": "U", "_legato": {"id": "m1"}}]
+    body = encode_request(SPEC, ModelRequest(messages=messages, tools=[TOOL], max_tokens=9, tool_choice="none"))
+    assert body == {
+        "model": "some-model",
+        "messages": [{"role": "system", "content": "S"}, {"role": "user", "content": "U"}],
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "tools": [TOOL],
+        "tool_choice": "none",
+        "max_tokens": 9,
+    }
+
+
+def test_nothing_that_was_not_asked_for_is_sent() -> None:
+    body = encode_request(SPEC, ModelRequest(messages=[{"role": "user", "content": "U"}], tool_choice="none"))
+    assert body.keys() == {"model", "messages", "stream", "stream_options"}
+
+
+def test_openai_itself_gets_the_newer_name_of_the_output_cap() -> None:
+    request = ModelRequest(messages=[{"role": "user", "content": "U"}], max_tokens=9)
+    assert encode_request(OPENAI, request)["max_completion_tokens"] == 9
+    assert encode_request(OPENAI, request, Habits(cap_name="max_tokens"))["max_tokens"] == 9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sent"),
+    [
+        ('{"a": 1}', '{"a": 1}'),
+        ("", "{}"),
+        (None, "{}"),
+        ({"a": 1}, '{"a": 1}'),
+        ('{"a": ', '{"unreadable_arguments": "{\\"a\\": "}'),
+        ("[1]", '{"unreadable_arguments": "[1]"}'),
+    ],
+)
+def test_arguments_are_always_an_object(arguments: Any, sent: str) -> None:
+    encoded = encode_message({"role": "assistant", "content": None, "tool_calls": [call(arguments=arguments)]})
+    assert encoded["tool_calls"][0]["function"]["arguments"] == sent
+
+
+def test_long_ids_are_shortened_alike_on_both_sides() -> None:
+    long = "call_" + "x" * 80
+    asked = encode_message({"role": "assistant", "tool_calls": [call(long)]})
+    answered = encode_message({"role": "tool", "tool_call_id": long, "content": "r"})
+    assert asked["tool_calls"][0]["id"] == answered["tool_call_id"]
+    assert len(answered["tool_call_id"]) <= 40
+
+
+def test_reasoning_goes_back_only_where_it_is_wanted() -> None:
+    said: Any = {"role": "assistant", "content": "x", "reasoning_content": "because"}
+    request = ModelRequest(messages=[{"role": "user", "content": "U"}, said])
+    assert "reasoning_content" not in encode_request(SPEC, request)["messages"][1]
+    deepseek = ModelSpec(provider="openai", name="deepseek-chat")
+    assert encode_request(deepseek, request)["messages"][1]["reasoning_content"] == "because"
+
+
+def test_a_name_the_api_refuses_is_left_out() -> None:
+    assert "name" not in encode_message({"role": "user", "content": "x", "name": "Anna Müller"})
+    assert encode_message({"role": "user", "content": "x", "name": "Anna"})["name"] == "Anna"
+
+
+def test_habits_are_learned_once_each() -> None:
+    body = {"stream_options": {}, "max_tokens": 5}
+    assert learn(Habits(), body, "unknown field stream_options") == Habits(usage_option=False)
+    swapped = learn(Habits(), body, "'max_tokens' is not supported, use 'max_completion_tokens' instead")
+    assert swapped == Habits(cap_name="max_completion_tokens")
+    assert learn(swapped, {"max_completion_tokens": 5}, "max_completion_tokens unsupported, use max_tokens") is None
+    assert learn(Habits(), body, "max_tokens is too large: 9") is None
+    assert learn(Habits(), body, "invalid model") is None
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("text", ("text", "")),
+        (None, ("", "")),
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], ("ab", "")),
+        ([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}, {"text": "a"}], ("a", "hm")),
+        ([1, None], ("", "")),
+        (7, ("", "")),
+    ],
+)
+def test_text_parts(content: Any, expected: tuple[str, str]) -> None:
+    assert text_parts(content) == expected
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=12)
+USER = st.builds(lambda text, name: {"role": "user", "content": text, "name": name, "_legato": {"id": "m"}}, TEXT, TEXT)
+
+
+@st.composite
+def exchange(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """An assistant message and, if it calls tools, their results: ids and arguments as models write them."""
+    ids = draw(st.lists(st.text("ab-_", min_size=1, max_size=60), max_size=3, unique=True))
+    said: dict[str, Any] = {"role": "assistant", "content": draw(TEXT), "reasoning_content": "r", "_legato": {}}
+    if ids:
+        said["tool_calls"] = [call(call_id, arguments=draw(st.sampled_from(["{}", "", "{", "[]"]))) for call_id in ids]
+    return [said, *({"role": "tool", "tool_call_id": call_id, "content": draw(TEXT), "name": "t"} for call_id in ids)]
+
+
+@given(first=USER, rest=st.lists(exchange(), max_size=4))
+@settings(max_examples=80, deadline=None)
+def test_every_sound_transcript_makes_a_valid_request(first: Any, rest: list[list[Any]]) -> None:
+    messages = [{"role": "system", "content": "S", "_legato": {}}, first, *(m for part in rest for m in part)]
+    before = deepcopy(messages)
+    body = encode_request(SPEC, ModelRequest(messages=messages, tools=[TOOL], max_tokens=5))
+    assert list(violations(json.loads(json.dumps(body)))) == []
+    assert messages == before

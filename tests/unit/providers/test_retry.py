@@ -1,0 +1,132 @@
+"""When a call is made again, when it is not, and how long that takes: on virtual time."""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator
+
+import pytest
+
+from gateway.errors import (
+    ContextOverflow,
+    ProviderError,
+    ProviderRateLimited,
+    ProviderRejected,
+    ProviderUnavailable,
+    QuotaExceeded,
+)
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, TextDelta
+from gateway.providers.retry import FIRST_DELAY, LONGEST_DELAY, Retrying
+from tests.fakes import ManualClock
+
+SPEC = ModelSpec(provider="fake", name="fake")
+REQUEST = ModelRequest(messages=[])
+
+
+class Flaky:
+    """Fails as it is told, then answers. `began_at` holds the time of each attempt."""
+
+    name = "flaky"
+
+    def __init__(self, clock: ManualClock, *failures: ProviderError, after: int = 0) -> None:
+        self._clock = clock
+        self._failures = list(failures)
+        self._after = after
+        self.began_at: list[float] = []
+        self.closed = False
+
+    async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        self.began_at.append(self._clock.monotonic())
+        for _ in range(self._after):
+            yield TextDelta(text="x")
+        if self._failures:
+            raise self._failures.pop(0)
+        yield Completed(text="done")
+
+    async def aclose(self) -> None:
+        self.closed = True
+
+
+async def run(clock: ManualClock, provider: Retrying) -> list[ModelEvent]:
+    async def collect() -> list[ModelEvent]:
+        return [event async for event in provider.stream(SPEC, REQUEST)]
+
+    task = asyncio.create_task(collect())
+    for _ in range(300):
+        await clock.advance(1)
+        if task.done():
+            break
+    return await task
+
+
+def retrying(clock: ManualClock, flaky: Flaky, seed: int = 1, **more: float) -> Retrying:
+    return Retrying(flaky, clock=clock, rng=random.Random(seed), **more)  # type: ignore[arg-type]
+
+
+async def test_what_may_work_later_is_tried_again() -> None:
+    clock = ManualClock()
+    flaky = Flaky(clock, ProviderUnavailable("a"), ProviderRateLimited("b"))
+    assert await run(clock, retrying(clock, flaky)) == [Completed(text="done")]
+    assert len(flaky.began_at) == 3
+
+
+@pytest.mark.parametrize("error", [ProviderRejected("x"), QuotaExceeded("x"), ContextOverflow("x")])
+async def test_what_cannot_work_is_not(error: ProviderError) -> None:
+    clock = ManualClock()
+    flaky = Flaky(clock, error)
+    with pytest.raises(type(error)):
+        await run(clock, retrying(clock, flaky))
+    assert len(flaky.began_at) == 1
+
+
+async def test_nothing_is_said_twice() -> None:
+    clock = ManualClock()
+    flaky = Flaky(clock, ProviderUnavailable("x"), after=1)
+    with pytest.raises(ProviderUnavailable):
+        await run(clock, retrying(clock, flaky))
+    assert len(flaky.began_at) == 1
+
+
+async def test_attempts_are_counted() -> None:
+    clock = ManualClock()
+    flaky = Flaky(clock, *[ProviderUnavailable("x")] * 9)
+    with pytest.raises(ProviderUnavailable):
+        await run(clock, retrying(clock, flaky, attempts=4))
+    assert len(flaky.began_at) == 4
+
+
+async def test_a_stated_wait_is_kept_to() -> None:
+    clock = ManualClock()
+    flaky = Flaky(clock, ProviderRateLimited("x", retry_after=42))
+    await run(clock, retrying(clock, flaky))
+    first, second = flaky.began_at
+    assert 42 <= second - first <= 43 + 1
+
+
+@pytest.mark.parametrize("wait", [121, 100_000_000])
+async def test_a_wait_beyond_the_deadline_is_not_begun(wait: float) -> None:
+    clock = ManualClock()
+    flaky = Flaky(clock, ProviderRateLimited("x", retry_after=wait))
+    with pytest.raises(ProviderRateLimited):
+        await run(clock, retrying(clock, flaky))
+    assert len(flaky.began_at) == 1
+    assert clock.monotonic() <= 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_pauses_grow_and_are_jittered_up_to_a_ceiling(seed: int) -> None:
+    clock = ManualClock()
+    flaky = Flaky(clock, *[ProviderUnavailable("x")] * 7)
+    await run(clock, retrying(clock, flaky, seed, attempts=8, deadline=1_000))
+    pauses = [later - sooner for sooner, later in zip(flaky.began_at, flaky.began_at[1:], strict=False)]
+    for number, pause in enumerate(pauses):
+        assert pause <= min(LONGEST_DELAY, FIRST_DELAY * 2**number) + 1  # the test's clock ticks in seconds
+    assert len(set(pauses)) > 1
+
+
+async def test_it_passes_for_what_it_wraps() -> None:
+    clock = ManualClock()
+    flaky = Flaky(clock)
+    wrapped = retrying(clock, flaky)
+    assert wrapped.name == "flaky"
+    await wrapped.aclose()
+    assert flaky.closed
