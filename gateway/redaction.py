@@ -121,6 +121,15 @@ KINDS: Final[tuple[Kind, ...]] = (
     _kind("password in a url", "://", r"(?<=://)[^\s/:@\"'<>]*+:([^\s/\"'<>]+)@"),
 )
 
+# A private key whose beginning was cut off, read backwards from its last line: that line is of any
+# length, the ones before it are long.
+_KEY_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+_LONGEST_KEY: Final = 16_384  # characters; RSA with 16,384 bits takes about 13,000
+_BREAK = r"(?:\s|[nr]\\)"
+_BODY = rf"(?:(?!{_BREAK})[A-Za-z0-9+/=])"
+_BREAKS = re.compile(r"\A(?:\s|\\[nr])++")
+_REVERSED_KEY = re.compile(rf"{_BREAK}*+(?:{_BODY}++{_BREAK}++)?+(?:{_BODY}{{16,}}+{_BREAK}*+)*+")
+
 _NAME = (
     r"(?P<strong>pass(?:word|wd|phrase|code)|pwd|secret|credential)"
     r"|(?P<weak>(?:api|access|private|signing|encryption|auth|master|client)[_-]?key|apikey|token"
@@ -178,6 +187,8 @@ class Redactor:
         for kind in KINDS:
             if any(hint in lowered for hint in kind.hints):
                 text = kind.pattern.sub(_replace_group, text)
+        if "-----end" in lowered:
+            text = _without_cut_keys(text)
         if any(hint in lowered for hint in _ASSIGNMENT_HINTS):
             text = _ASSIGNMENT.sub(_replace_value, text)
         return text
@@ -185,6 +196,19 @@ class Redactor:
 
 def _url_quoted(secret: str) -> str:
     return quote(secret.encode("utf-8", "replace"), safe="")
+
+
+def _without_cut_keys(text: str) -> str:
+    """Redact what stands before the end of a private key whose beginning is missing."""
+    pieces: list[str] = []
+    done = 0
+    for end in _KEY_END.finditer(text):
+        before = text[max(done, end.start() - _LONGEST_KEY) : end.start()]
+        found = _REVERSED_KEY.match(before[::-1])
+        key = _BREAKS.sub("", before[len(before) - found.end() :]) if found is not None else ""
+        pieces += [text[done : end.start() - len(key)], MARK if key else "", end[0]]
+        done = end.end()
+    return "".join([*pieces, text[done:]])
 
 
 def _replace_group(match: re.Match[str]) -> str:

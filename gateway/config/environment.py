@@ -22,7 +22,7 @@ PREFIX: Final = "LEGATO__"
 
 _REFERENCE = re.compile(r"\$?\$\{([^}]*)\}")
 _ONLY_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
-_LITERAL_PASSWORD = re.compile(r"://[^/@\s]*:(?!\$\{)[^/@\s]+@")
+_LITERAL_PASSWORD = re.compile(r"://[^/:@\s]*:(?!\$\{)[^/@\s]+@")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 

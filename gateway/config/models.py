@@ -87,6 +87,8 @@ def _redis_url(value: str) -> str:
     return value
 
 
+PASSWORD_IN_URL = re.compile(r"://[^/:@\s]*:([^/@\s]+)@")
+
 Flag = Annotated[bool, Field(strict=True)]
 Text = Annotated[str, Field(strict=True), AfterValidator(_filled)]
 Secret = Annotated[SecretStr, Field(strict=True), AfterValidator(_filled_secret)]
@@ -355,9 +357,8 @@ def _secrets_of(value: Any) -> Iterator[str]:
     elif isinstance(value, tuple):
         for item in value:
             yield from _secrets_of(item)
-    elif isinstance(value, str) and "://" in value and "@" in value:
-        password = urlsplit(value).password if value.count("://") == 1 else None
-        if password:
+    elif isinstance(value, str):
+        for password in PASSWORD_IN_URL.findall(value):
             yield password
             if unquote(password) != password:
                 yield unquote(password)

@@ -86,6 +86,13 @@ def test_a_variable_that_is_missing_is_named_where_it_is_needed(problems, load):
     assert unused.secrets() == ()
 
 
+def test_passwords_in_addresses_are_secrets_and_odd_texts_do_no_harm(load):
+    config = load(
+        "prompt: {persona: '${P}', context_files: ['${Q}']}", P="see http://[x:y@z and http://", Q="ftp://me:pw%20d@h"
+    )
+    assert config.secrets() == ("y", "pw%20d", "pw d")
+
+
 def test_an_empty_secret_is_no_secret(problems):
     assert problems('model: {provider: openai, name: m, api_key: "${KEY}"}', KEY=" ") == [
         "config.yaml:1: model.api_key must not be empty"

@@ -177,6 +177,15 @@ def test_a_private_key_whose_end_is_missing_loses_what_is_there():
     assert "Then prose follows." in redact(half + "\n\nThen prose follows.")
 
 
+@pytest.mark.parametrize("escaped", [False, True])
+def test_a_private_key_whose_beginning_is_missing_loses_what_is_there(escaped):
+    block = json.dumps(pem())[1:-1] if escaped else pem()
+    end = block[block.index(f"{'-' * 5}END") :]
+    assert redact(block[60:]) == MARK + end
+    assert redact("some words before\n" + block[-120:] + " after") == f"some words before\n{MARK}{end} after"
+    assert redact("words only\n" + end) == "words only\n" + end
+
+
 @pytest.mark.parametrize("text", HARMLESS)
 def test_what_only_looks_odd_stays(text):
     assert redact(text) == text
@@ -286,6 +295,7 @@ def hostile_units():
         "M",
         "M" * 24 + ".",
     )
+    yield from ("-----END PRIVATE KEY-----", "A" * 20 + " -----END PRIVATE KEY-----", "A\\n")
     yield from ("bearer ", "authorization: ", "authorization: basic ", "aws secret key", "a", " ", "=", "\u0130", "-")
 
 
@@ -295,6 +305,7 @@ def test_a_hostile_text_is_only_read_once(unit):
     redact(unit * (size // len(unit)))
     redact(unit + "a" * size)
     redact(unit + "-" * size + unit)
+    redact("A" * 30 + unit * (size // len(unit)) + "-----END PRIVATE KEY-----")
 
 
 def test_a_megabyte_of_everything():
