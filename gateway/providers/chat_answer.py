@@ -19,6 +19,7 @@ from gateway.domain.usage import CanonicalUsage
 from gateway.errors import ProviderUnavailable
 from gateway.providers.base import Completed, ModelEvent, ReasoningDelta, StopReason, TextDelta
 from gateway.providers.chat_codec import is_object, text_parts
+from gateway.providers.thinking import Thinking
 from gateway.providers.usage import normalize_usage
 
 _STOPS: Final[Mapping[str, StopReason]] = {
@@ -59,6 +60,7 @@ class ChatAnswer:
         self._new_id = new_id
         self._text: list[str] = []
         self._reasoning: list[str] = []
+        self._thinking = Thinking()
         self._calls: list[_Call] = []
         self._open: dict[int, _Call] = {}  # by the index the server uses for it
         self._finish: str | None = None
@@ -97,7 +99,9 @@ class ChatAnswer:
         delta = choice.get("delta") or choice.get("message") or {}
         if not isinstance(delta, Mapping):
             delta = {}
-        text, thoughts = text_parts(delta.get("content"))
+        content, thoughts = text_parts(delta.get("content"))
+        text, inside = self._thinking.feed(content) if content else ("", "")
+        thoughts += inside
         for name in ("reasoning_content", "reasoning"):  # some servers send both, saying the same
             if not thoughts and isinstance(delta.get(name), str):
                 thoughts = delta[name]
@@ -108,6 +112,8 @@ class ChatAnswer:
         self._read_calls(delta)
         if isinstance(choice.get("finish_reason"), str) and choice["finish_reason"]:
             self._finish = choice["finish_reason"].lower()
+            late, inside = self._thinking.flush()
+            text, thoughts = text + late, thoughts + inside
         events: list[ModelEvent] = []
         if thoughts:
             self._reasoning.append(thoughts)
@@ -161,7 +167,9 @@ class ChatAnswer:
 
     def finish(self) -> Completed:
         """The whole answer. Raises ProviderUnavailable (malformed) if it is cut off or empty."""
-        text = "".join(self._text)
+        late, inside = self._thinking.flush()
+        text = "".join(self._text) + late
+        reasoning = "".join(self._reasoning) + inside
         calls = [call for call in self._calls if call.name]
         stop = self._stop(calls)
         if self._finish == "error" or (self._finish is None and not self._is_whole(text, calls)):
@@ -173,7 +181,7 @@ class ChatAnswer:
         return Completed(
             text=text,
             tool_calls=self._named(calls),
-            reasoning="".join(self._reasoning),
+            reasoning=reasoning,
             stop=stop,
             usage=self._usage,
         )

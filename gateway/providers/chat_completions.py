@@ -16,7 +16,7 @@ import httpx
 from httpx_sse import EventSource
 
 from gateway.clock import Ids, SystemIds
-from gateway.errors import ProviderError, ProviderUnavailable
+from gateway.errors import ProviderError, ProviderRejected, ProviderUnavailable
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
 from gateway.providers.chat_answer import ChatAnswer
 from gateway.providers.chat_codec import Habits, encode_request, endpoint, learn
@@ -82,7 +82,7 @@ class ChatCompletions:
         yield answer.finish()
 
     async def _events(self, response: httpx.Response, answer: ChatAnswer) -> AsyncGenerator[ModelEvent, None]:
-        if response.status_code != 200:
+        if not response.is_success:
             raise self._refused(response, await _read(response, _ERROR_BODY))
         kind = response.headers.get("content-type", "").lower()
         if "text/event-stream" not in kind:
@@ -152,8 +152,11 @@ class _Refused(Exception):
 
 def _headers(spec: ModelSpec) -> dict[str, str]:
     headers = {"Content-Type": "application/json", "Accept": "text/event-stream", "Cache-Control": "no-store"}
-    if spec.api_key:
-        headers["Authorization"] = f"Bearer {spec.api_key}"
+    key = (spec.api_key or "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise ProviderRejected("The API key holds characters that no key has. Check model.api_key.")
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
     return headers
 
 

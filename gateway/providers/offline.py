@@ -76,7 +76,7 @@ class Offline:
 
     def _reply(self, request: ModelRequest) -> Answer:
         if is_summary_request(request.messages):
-            return Answer(text=checkpoint(request.messages, max_tokens=request.max_tokens))
+            return Answer(text=checkpoint(request.messages, max_tokens=request.max_tokens, count=self._count))
         tools = request.tools if request.tool_choice == "auto" else ()
         return answer(request.messages, tools)
 

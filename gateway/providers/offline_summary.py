@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -46,8 +46,11 @@ class Turn:
     tool: str = ""
 
 
-def checkpoint(messages: Sequence[Mapping[str, Any]], *, max_tokens: int | None) -> str:
-    """A summary of what the request holds, within the size it asks for and under `max_tokens`."""
+def checkpoint(
+    messages: Sequence[Mapping[str, Any]], *, max_tokens: int | None, count: Callable[[str], int] | None = None
+) -> str:
+    """A summary of what the request holds, within the size it asks for and under `max_tokens`.
+    `count` gives the tokens of a text; without it they are guessed from its characters."""
     prompt = "\n\n".join(text_of(message) for message in messages)
     turns = _turns(_between(prompt, "conversation") or text_of(messages[-1]))
     previous = _sections(_between(prompt, "previous-notes"))
@@ -56,8 +59,15 @@ def checkpoint(messages: Sequence[Mapping[str, Any]], *, max_tokens: int | None)
     memory = _between(prompt, "memory-notes")
     if memory:
         found["Critical Context"] = [*found.get("Critical Context", []), *_lines(memory)]
-    budget = _budget(prompt, max_tokens) * _CHARS_PER_TOKEN
-    return _written(list(dict.fromkeys(asked)) or list(_SECTIONS), found, previous, budget)
+    names = list(dict.fromkeys(asked)) or list(_SECTIONS)
+    budget = _budget(prompt, max_tokens)
+    chars = budget * _CHARS_PER_TOKEN
+    text = _written(names, found, previous, chars)
+    while count is not None and (size := count(text)) > budget and chars > 100:
+        # Chinese has as many tokens as characters: scale by what this text really has.
+        chars = min(chars, len(text)) * budget * 9 // (size * 10)
+        text = _written(names, found, previous, chars)
+    return text
 
 
 def _between(text: str, tag: str) -> str:

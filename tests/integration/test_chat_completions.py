@@ -147,6 +147,17 @@ async def test_a_wrong_key(server: LlmServer, provider: ChatCompletions) -> None
         await complete(provider, spec_of(server, api_key="wrong"), asking())
 
 
+@pytest.mark.parametrize("key", ["two\nlines", "schlüssel", "a\x00b"])
+async def test_a_key_that_cannot_be_sent(server: LlmServer, provider: ChatCompletions, key: str) -> None:
+    with pytest.raises(ProviderRejected, match=r"api_key"):
+        await complete(provider, spec_of(server, api_key=key), asking())
+    assert server.calls == 0
+
+
+async def test_white_space_around_a_key_is_forgiven(server: LlmServer, provider: ChatCompletions) -> None:
+    assert (await complete(provider, spec_of(server, api_key=" k-test\n"), asking())).text == "echo: hello there"
+
+
 FAULTS: list[tuple[Answer, type[ProviderError]]] = [
     (rate_limited(3), ProviderRateLimited),
     (server_error(), ProviderUnavailable),

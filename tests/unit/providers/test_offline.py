@@ -216,6 +216,17 @@ async def test_a_summary_keeps_to_its_size() -> None:
     assert "Request number 399" in completed.text
 
 
+async def test_a_summary_of_chinese_keeps_to_its_size_too() -> None:
+    turns = "\n".join(f"[user] 请把第{n}个文件改好，然后告诉我结果是什么。\n[assistant] 好的。" for n in range(300))
+    task = f"<conversation>\n{turns}\n</conversation>\nWrite at most 300 tokens."
+    model = Offline(len)  # a token for every character
+    request = ModelRequest(messages=[{"role": "system", "content": MATERIAL}, user(task)], max_tokens=300)
+    *_, completed = [event async for event in model.stream(SPEC, request)]
+    assert isinstance(completed, Completed)
+    assert completed.stop == "stop"
+    assert "第299个文件" in completed.text
+
+
 def test_the_same_transcript_gets_the_same_answer() -> None:
     assert reply("hm", "what?") == reply("hm", "what?")
 
