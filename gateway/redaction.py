@@ -122,13 +122,13 @@ KINDS: Final[tuple[Kind, ...]] = (
 )
 
 # A private key whose beginning was cut off, read backwards from its last line: that line is of any
-# length, the ones before it are long.
+# length if the one before it is long.
 _KEY_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _LONGEST_KEY: Final = 16_384  # characters; RSA with 16,384 bits takes about 13,000
 _BREAK = r"(?:\s|[nr]\\)"
 _BODY = rf"(?:(?!{_BREAK})[A-Za-z0-9+/=])"
 _BREAKS = re.compile(r"\A(?:\s|\\[nr])++")
-_REVERSED_KEY = re.compile(rf"{_BREAK}*+(?:{_BODY}++{_BREAK}++)?+(?:{_BODY}{{16,}}+{_BREAK}*+)*+")
+_REVERSED_KEY = re.compile(rf"{_BREAK}*+(?:{_BODY}++{_BREAK}++(?={_BODY}{{16}}))?+(?:{_BODY}{{16,}}+{_BREAK}*+)*+")
 
 _NAME = (
     r"(?P<strong>pass(?:word|wd|phrase|code)|pwd|secret|credential)"
