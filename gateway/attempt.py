@@ -83,6 +83,7 @@ class Attempt:
             self.watch.idle = idle
             self.watch.turn.end = lambda _: stop.extend(0)
             with self.board.running(self.watch.turn):
+                await self.watch.typing(True)
                 for kind in await self.store.signals(self.watch.item):
                     self.board.deliver(self.watch.item.key, kind)
                 try:
@@ -91,6 +92,7 @@ class Attempt:
                     # From here on a limit that is moved would be one that is gone.
                     self.watch.idle = None
                     self.watch.turn.end = lambda _: None
+                    await self.watch.typing(False)
 
     async def _clean(self, conversation: Conversation) -> None:
         self.watch.phase("compacting")

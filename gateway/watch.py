@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from gateway.adapter import Adapter, CanStream
+from gateway.adapter import Adapter, CanStream, CanType
 from gateway.agent.conversation import Conversation
 from gateway.clock import Clock, Deadline
 from gateway.context.engine import Outcome
@@ -64,6 +64,11 @@ class Watch:
         self.alive_at = self.clock.monotonic()
         if self.idle is not None:
             self.idle.extend(self.inactivity)
+
+    async def typing(self, active: bool) -> None:
+        """Show that an answer is being made, where the platform can."""
+        if isinstance(self.adapter, CanType):
+            await self.adapter.typing(self.item.inbound.source.address, active)
 
     async def text(self, so_far: str) -> None:
         """Show the reply as it grows, where the platform can."""
