@@ -74,6 +74,30 @@ def encode_request(spec: ModelSpec, request: ModelRequest, habits: Habits | None
     return body
 
 
+# What servers call a model's window in their list of models; what they run with comes before what
+# the model was trained for.
+_WINDOW_KEYS: Final = (
+    "max_model_len",
+    "loaded_context_length",
+    "context_length",
+    "context_window",
+    "max_context_length",
+)
+
+
+def window_in(models: Any, name: str) -> int | None:
+    """The window in tokens that a server's list of models states for one of them, or None."""
+    entries = models.get("data") if isinstance(models, Mapping) else None
+    for entry in entries if isinstance(entries, list) else ():
+        if not isinstance(entry, Mapping) or entry.get("id") != name:
+            continue
+        for key in _WINDOW_KEYS:
+            window = entry.get(key)
+            if isinstance(window, int) and not isinstance(window, bool) and window > 0:
+                return window
+    return None
+
+
 def _cap_name(spec: ModelSpec) -> str:
     """OpenAI's reasoning models refuse `max_tokens`, and all of OpenAI's take the newer name; most
     compatible servers only know the older one. `learn` swaps them if a server objects."""

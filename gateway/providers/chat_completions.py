@@ -19,7 +19,7 @@ from gateway.clock import Ids, SystemIds
 from gateway.errors import ProviderError, ProviderRejected, ProviderUnavailable
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
 from gateway.providers.chat_answer import ChatAnswer
-from gateway.providers.chat_codec import Habits, encode_request, endpoint, learn
+from gateway.providers.chat_codec import Habits, encode_request, endpoint, learn, window_in
 from gateway.providers.errors import classify
 from gateway.providers.http import FOREIGN_ERRORS, json_bytes, transport_error
 
@@ -62,6 +62,25 @@ class ChatCompletions:
                 if learned is None:
                     raise refused.error from None
                 self._habits[model] = habits = learned
+
+    async def reported_window(self, spec: ModelSpec) -> int | None:
+        """The model's window in tokens as its server states it in `/models`, or None: many say
+        nothing. Raises ProviderError if the server cannot be asked, so that a wrong address or key
+        is found before the first message is."""
+        address = endpoint(spec).removesuffix("/chat/completions") + "/models"
+        try:
+            async with self._client.stream("GET", address, headers=_headers(spec)) as response:
+                text = await _read(response, _WHOLE_BODY)
+        except FOREIGN_ERRORS as error:
+            raise transport_error(error, self._redact) from error
+        if response.status_code in (404, 405):  # a server without such a list
+            return None
+        if not response.is_success:
+            raise self._classified(response, text)
+        try:
+            return window_in(json.loads(text), spec.name)
+        except (ValueError, RecursionError):
+            return None
 
     async def _call(self, spec: ModelSpec, body: Mapping[str, Any]) -> AsyncGenerator[ModelEvent, None]:
         """One HTTP call. Raises _Refused before the first event, or ProviderError."""

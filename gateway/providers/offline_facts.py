@@ -36,7 +36,7 @@ def recall_fact(thing: str, messages: Sequence[Mapping[str, Any]]) -> str | None
             continue
         text = text_of(message)
         for match in reversed(list(_FACT.finditer(text))):
-            asked = _QUESTION.search(text[: match.start()])
+            asked = _QUESTION.search(text[max(0, match.start() - 12) : match.start()])
             if match["thing"].lower() == wanted and not asked:
                 return match["value"].strip(" ,;…“”\"'")
     return None

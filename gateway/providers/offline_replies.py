@@ -75,6 +75,7 @@ _HINTS: Final = (
     "/context shows how full my window is.",
     "For real answers, set `model` in config.yaml; everything else stays as it is.",
 )
+_LISTENED: Final = 2_000  # characters of a request in which a rule is looked for
 _QUOTED: Final = 160  # characters of the request that a reply quotes
 _NO_TOOL: Final = "I would need a tool for that, and none is offered to me here."
 
@@ -89,7 +90,7 @@ def answer(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, A
     if any(message.get("role") == "tool" for message in step):
         return _after_tools(step, scene)
     for pattern, rule in _RULES:
-        match = pattern.search(request)
+        match = pattern.search(request[:_LISTENED])
         if match is None:
             continue
         reply = rule if isinstance(rule, Answer) else rule(_heard(scene, match))
@@ -241,7 +242,8 @@ def _write_words(scene: Heard) -> Answer | None:
 
 
 def _repeat(scene: Heard) -> Answer | None:
-    return Answer(text=scene.match["what"].strip().strip("“”\"'")) if scene.match["what"].strip() else None
+    what = scene.request[scene.match.start("what") :].strip().strip("“”\"'")
+    return Answer(text=what) if what else None
 
 
 def _sum(scene: Heard) -> Answer | None:

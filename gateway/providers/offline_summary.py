@@ -19,13 +19,14 @@ _SECTIONS: Final = (
     "Active Task", "Goal", "Constraints & Preferences", "Completed Actions", "Active State", "In Progress", "Blocked",
     "Key Decisions", "Resolved Questions", "Pending User Asks", "Relevant Files", "Remaining Work", "Critical Context",
 )  # fmt: skip
-_HEADING: Final = re.compile(r"^##\s+(.+?)\s*$", re.MULTILINE)
+_HEADING: Final = re.compile(r"^## +(\S[^\n]{0,80}?) *$", re.MULTILINE)
 _BLOCK: Final = re.compile(
     r"^\[(?:(?P<result>result of) (?P<of>[^\]\n]+)|(?P<role>user|assistant)(?P<more>[^\]\n]*))\] ?", re.MULTILINE
 )
 _BUDGET: Final = re.compile(r"at most ([\d,]+) tokens")
-_FILE: Final = re.compile(
-    r"(?<![\w/])(?:[~.]?/)?(?:[\w.-]+/)*[\w-]+\.[A-Za-z]\w{0,5}\b(?!\.\w)|(?<!\w)/(?:[\w.-]+/)+[\w.-]*"
+_FILE: Final = re.compile(  # every repeat is bounded: the material may be one endless word
+    r"(?<![\w/])(?:[~.]?/)?(?:[\w.-]{1,60}/){0,12}[\w-]{1,80}\.[A-Za-z]\w{0,5}\b(?!\.\w)"
+    r"|(?<!\w)/(?:[\w.-]{1,60}/){1,12}[\w.-]{0,80}"
 )
 _RULE: Final = re.compile(r"\b(?:always|never|must(?: not)?|do not|don't|prefer|please use|only use|remember)\b", re.I)
 _FACT: Final = re.compile(r"\b(?:my|our) [\w' -]{1,40} (?:is|are) |\bI(?: am|'m) called |\bremember\b", re.I)

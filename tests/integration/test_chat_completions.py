@@ -158,6 +158,16 @@ async def test_white_space_around_a_key_is_forgiven(server: LlmServer, provider:
     assert (await complete(provider, spec_of(server, api_key=" k-test\n"), asking())).text == "echo: hello there"
 
 
+async def test_the_window_that_the_server_states(server: LlmServer, provider: ChatCompletions) -> None:
+    assert await provider.reported_window(spec_of(server)) == 200
+    unlisted = ModelSpec(provider="openai", name="other", base_url=server.url, api_key="k-test")
+    assert await provider.reported_window(unlisted) is None
+    with pytest.raises(ProviderUnavailable):
+        await provider.reported_window(ModelSpec(provider="openai", name="m", base_url="http://127.0.0.1:9/v1"))
+    async with Peculiar() as spec:
+        assert await provider.reported_window(spec) is None
+
+
 FAULTS: list[tuple[Answer, type[ProviderError]]] = [
     (rate_limited(3), ProviderRateLimited),
     (server_error(), ProviderUnavailable),

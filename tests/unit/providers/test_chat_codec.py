@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.providers.base import ModelRequest, ModelSpec
-from gateway.providers.chat_codec import Habits, encode_message, encode_request, endpoint, learn, text_parts
+from gateway.providers.chat_codec import (
+    Habits,
+    encode_message,
+    encode_request,
+    endpoint,
+    learn,
+    text_parts,
+    window_in,
+)
 from tests.emulators.llm_rules import violations
 
 SPEC = ModelSpec(provider="openai", name="some-model", base_url="http://127.0.0.1/v1")
@@ -118,6 +126,21 @@ def test_habits_are_learned_once_each() -> None:
 )
 def test_text_parts(content: Any, expected: tuple[str, str]) -> None:
     assert text_parts(content) == expected
+
+
+@pytest.mark.parametrize(
+    ("models", "window"),
+    [
+        ({"data": [{"id": "x", "context_length": 1}, {"id": "m", "max_model_len": 4096, "context_length": 9}]}, 4096),
+        ({"data": [{"id": "m", "context_window": 131_072}]}, 131_072),
+        ({"data": [{"id": "m", "context_length": True}]}, None),
+        ({"data": [{"id": "m"}, None, 7]}, None),
+        ({"data": {}}, None),
+        ([], None),
+    ],
+)
+def test_the_window_in_a_list_of_models(models: Any, window: int | None) -> None:
+    assert window_in(models, "m") == window
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1, max_size=12)
