@@ -9,13 +9,14 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from typer.testing import CliRunner
+
 from gateway.cli import app
 from gateway.domain.message import text_of
 from gateway.providers.offline import is_summary_request
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Answer, Reply, last_user_text, summarising
 from tests.fakes_program import KEY, chatting, environment, legato, write_config
-from typer.testing import CliRunner
 
 TURNS = 500
 WINDOW = 8_000
