@@ -69,6 +69,7 @@ class Gateway:
 
     async def _serve(self, scheduler: AsyncIOScheduler) -> None:
         self.store.on_signal(self.board.deliver)
+        await self.turns.services.models.learn_window(self.clock)
         await recover(self.store, self.lifecycle, self.turns, self.background, self.worker)
         self.background.start(self.outbox.serve(), name="outbox")
         self.background.start(self.lanes.serve(), name="lanes")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import time
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 from zoneinfo import ZoneInfo
 
 from gateway import __version__
@@ -44,7 +44,7 @@ from gateway.lanes import Lanes
 from gateway.lifecycle import Lifecycle
 from gateway.outbox import Outbox
 from gateway.providers.base import ModelSpec, Provider
-from gateway.providers.offline import Offline
+from gateway.providers.offline import Offline, OfflinePrices
 from gateway.providers.retry import Retrying
 from gateway.redaction import Redactor
 from gateway.signals import SignalBoard
@@ -59,6 +59,9 @@ from gateway.tools.registry import ToolRegistry
 from gateway.tools.runtime import ToolRuntime
 from gateway.tools.todo import TodoTool
 from gateway.turns import TurnRules, Turns
+
+if TYPE_CHECKING:
+    from gateway.providers.chat_completions import ChatCompletions
 
 DEFAULT_WINDOW = 128_000  # tokens, for a model that neither the configuration nor the table knows
 _OFFLINE_WINDOW = 32_000  # the offline model has no window of its own; this lets compaction be tried
@@ -76,20 +79,11 @@ class Parts:
     engine: Callable[[], ContextEngine] | None = None
     tools: Sequence[Tool] = ()
     store: Store | None = None
+    pace: float = 0.0  # seconds between two words of the offline model
 
 
 class _Table(Windows, Prices, Protocol):
     """Both things the price table knows."""
-
-
-class _NoTable:
-    """Windows and prices when only the offline model is used: it is free."""
-
-    def context_window(self, model: str) -> int | None:
-        return None
-
-    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
-        return 0.0 if provider == "offline" else None
 
 
 def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -> Gateway:
@@ -256,14 +250,23 @@ def _models(
     compression = config.auxiliary_model("compression")
     entries = [entry for entry in (config.model, compression) if entry is not None]
     real = any(entry.provider != "offline" for entry in entries)
-    table = _price_table(entries) if real else _NoTable()
-    providers: dict[str, Provider] = {"offline": Offline(count=counter.text)}
+    table = _price_table(entries) if real else OfflinePrices()
+
+    async def pause() -> None:
+        if parts.pace:
+            await clock.sleep(parts.pace)
+
+    providers: dict[str, Provider] = {"offline": Offline(counter.text, pause=pause)}
+    ask_window: Callable[[ModelSpec], Awaitable[int | None]] | None = None
     closers: list[Callable[[], Awaitable[None]]] = []
     if parts.providers is not None:
         providers.update(parts.providers)
     elif real:
-        providers["openai"] = _openai(redact, clock, parts.rng or random.Random())
-        closers.append(providers["openai"].aclose)
+        openai = _openai(redact)
+        providers["openai"] = Retrying(openai, clock=clock, rng=parts.rng or random.Random())
+        closers.append(openai.aclose)
+        if config.model.provider == "openai":
+            ask_window = openai.reported_window
     auxiliary: dict[Purpose, ModelSpec] = {"compression": model_spec(compression, table)} if compression else {}
     models = Models(
         main=model_spec(config.model, table),
@@ -272,16 +275,17 @@ def _models(
         prices=table,
         auxiliary=auxiliary,
         window_is_configured=config.model.context_length is not None,
+        ask_window=ask_window,
     )
     return models, closers
 
 
-def _openai(redact: Redactor, clock: Clock, rng: random.Random) -> Provider:
+def _openai(redact: Redactor) -> ChatCompletions:
     # The HTTP stack takes 40 MB and 0.3 s: only who calls a real model pays for it.
     from gateway.providers.chat_completions import ChatCompletions
     from gateway.providers.http import http_client
 
-    return Retrying(ChatCompletions(http_client(), redact), clock=clock, rng=rng)
+    return ChatCompletions(http_client(), redact)
 
 
 def _price_table(entries: Sequence[Model]) -> _Table:

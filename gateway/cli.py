@@ -39,6 +39,8 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, one value.
 
 T = TypeVar("T")
 
+_PACE = 0.02  # seconds between two words of the offline model, for who watches it write
+
 
 @app.callback(invoke_without_command=True)
 def root(
@@ -191,7 +193,7 @@ def _print(rows: T, as_json: bool, text: Callable[[T], str]) -> None:
 
 
 async def _chat(settings: Config, json_lines: bool) -> int:
-    from gateway.bootstrap import build, home
+    from gateway.bootstrap import Parts, build, home
     from gateway.redaction import Redactor
     from gateway.telemetry.logs import configure_logs
 
@@ -204,7 +206,7 @@ async def _chat(settings: Config, json_lines: bool) -> int:
     )
     running: list[Gateway] = []
     adapter = _console(settings, json_lines, interactive, running)
-    gateway = build(settings, [adapter])
+    gateway = build(settings, [adapter], Parts(pace=_PACE if interactive else 0.0))
     running.append(gateway)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, gateway.stop)
@@ -256,6 +258,7 @@ async def _check(settings: Config) -> int:
     from gateway.check import findings
 
     gateway = build(settings, [])
+    await gateway.turns.services.models.learn_window(gateway.clock)
     worst = 0
     async for finding in findings(
         gateway.store,

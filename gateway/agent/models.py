@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
+import structlog
+
+from gateway.clock import Clock
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
-from gateway.errors import ConfigError
+from gateway.errors import ConfigError, ProviderError
 from gateway.providers.base import ModelSpec, Provider
 
+log = structlog.get_logger(__name__)
+
+_ASK_SECONDS = 3.0
 _SMALLEST_SAMPLE = 500  # tokens: below, a ratio says more about overhead than about the tokenizer
 _WEIGHT = 0.3  # of the newest observation in the running ratio
 _RATIO_RANGE = (0.5, 4.0)
@@ -66,8 +72,24 @@ class Models:
     prices: Prices
     auxiliary: Mapping[Purpose, ModelSpec] = field(default_factory=dict)
     window_is_configured: bool = False
+    ask_window: Callable[[ModelSpec], Awaitable[int | None]] | None = None
     calibration: Calibration = field(default_factory=Calibration)
     _stated: dict[str, int] = field(default_factory=dict)
+
+    async def learn_window(self, clock: Clock) -> None:
+        """Ask the provider how long the main model's window is, unless the configuration says so
+        (SPEC 9: configuration, provider's report, table). A provider that is silent keeps nobody
+        waiting for longer than 3 s."""
+        if self.window_is_configured or self.ask_window is None:
+            return
+        try:
+            async with clock.limit(_ASK_SECONDS):
+                window = await self.ask_window(self.main)
+        except (ProviderError, TimeoutError) as error:
+            log.info("window_not_reported", model=self.main.name, error=str(error))
+            return
+        if window:
+            self.main = replace(self.main, context_length=window)
 
     def spec(self, name: str) -> ModelSpec:
         """The model of this name at the main provider, with its window."""
