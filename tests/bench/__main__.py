@@ -1,0 +1,32 @@
+"""Run the benches named on the command line, or all of them."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import importlib
+
+import structlog
+
+from tests.bench.table import render
+
+BENCHES = ("throughput", "loopback", "commits")
+
+
+def main() -> None:
+    """Print one table a bench."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench", description="Measure, and print the figures.")
+    parser.add_argument("names", nargs="*", metavar="name", help=f"any of: {', '.join(BENCHES)}")
+    names = parser.parse_args().names or BENCHES
+    unknown = [name for name in names if name not in BENCHES]
+    if unknown:
+        parser.error(f"there is no bench {', '.join(unknown)}; there are: {', '.join(BENCHES)}")
+    # As in production: the default level is "warning".
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(30))
+    for name in names:
+        bench = importlib.import_module(f"tests.bench.{name}")
+        print(render(bench.TITLE, asyncio.run(bench.measure())), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""A gateway to measure: built by `bootstrap.build`, with chats that answer at once.
+
+`Chats` is the platform: each chat says its next thing the moment it was handed the reply to the
+last one. `Instant` is a model that takes no time. The store is a real SQLite file, synced on every
+commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from gateway.adapter import Accept, Limits
+from gateway.app import Gateway
+from gateway.background import Background
+from gateway.bootstrap import Parts, build
+from gateway.clock import SystemClock
+from gateway.config import Config
+from gateway.config.models import Hygiene, Model, Store
+from gateway.domain.chat import Inbound, Outbound, Source
+from gateway.domain.message import ToolCall
+from gateway.domain.usage import CanonicalUsage
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Provider, TextDelta
+from gateway.store.sqlite.store import SqliteStore
+from gateway.tools.base import Tool, ToolContext
+
+REPLY = "Certainly: here is an answer of a quite usual length, in one or two sentences."
+WINDOW = 10_000_000  # tokens: nothing here is meant to be compacted unless a bench asks for it
+
+
+def said(number: int) -> str:
+    """What a person says; never the same twice."""
+    return f"Message number {number}: could you tell me a little more about that, please?"
+
+
+class Chats:
+    """An adapter whose chats each say `messages` things, one after the other's reply."""
+
+    name = "bench"
+    limits = Limits(trusted=True)
+
+    def __init__(self) -> None:
+        self._accept: asyncio.Future[Accept] = asyncio.get_running_loop().create_future()
+        self._waiting: dict[str, asyncio.Future[float]] = {}
+        self._said = 0
+
+    async def run(self, accept: Accept) -> None:
+        """Lend `accept` to `talk` until cancelled."""
+        self._accept.set_result(accept)
+        await asyncio.Event().wait()
+
+    async def send(self, outbound: Outbound) -> str:
+        """A reply is handed over: its chat may go on."""
+        waiting = self._waiting.get(outbound.to.chat)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(time.perf_counter())
+        return "1"
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    async def say(self, chat: str, text: str) -> float:
+        """Seconds from handing a message to `accept` until its reply is handed over."""
+        accept = await asyncio.shield(self._accept)
+        self._said += 1
+        source = Source(platform=self.name, chat=chat, chat_type="direct", user=chat)
+        handed = self._waiting[chat] = asyncio.get_running_loop().create_future()
+        start = time.perf_counter()
+        await accept([Inbound(event_id=f"{chat}-{self._said}-{start}", source=source, text=text)])
+        return await handed - start
+
+    async def talk(self, chat: str, messages: int) -> list[float]:
+        """The seconds of each of `messages` exchanges."""
+        return [await self.say(chat, said(number)) for number in range(messages)]
+
+    async def talk_all(self, chats: Sequence[str], messages: int) -> list[float]:
+        """The same for many chats at once."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(self.talk(chat, messages)) for chat in chats]
+        return [seconds for task in tasks for seconds in task.result()]
+
+
+class Instant:
+    """A `Provider` that answers at once. `calls` are tool calls it makes before the text of each turn;
+    `sent` adds up the seconds that `weigh`, if given, takes to look at each request."""
+
+    name = "offline"
+
+    def __init__(
+        self, calls: Sequence[tuple[str, str]] = (), *, weigh: Callable[[ModelSpec, ModelRequest], Any] | None = None
+    ) -> None:
+        self._calls = calls
+        self._weigh = weigh
+        self._number = 0
+        self.sent = 0.0
+
+    async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Two deltas and the end; usage as a real provider reports it, though not truly counted."""
+        if self._weigh is not None:
+            start = time.process_time()
+            self._weigh(spec, request)
+            self.sent += time.process_time() - start
+        usage = CanonicalUsage(input_tokens=600 + 40 * len(request.messages), output_tokens=20)
+        if self._calls and request.messages[-1]["role"] == "user":
+            yield Completed(text="", tool_calls=tuple(map(self._call, self._calls)), stop="tool_calls", usage=usage)
+            return
+        yield TextDelta(text=REPLY[:40])
+        yield TextDelta(text=REPLY[40:])
+        yield Completed(text=REPLY, usage=usage)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    def _call(self, call: tuple[str, str]) -> ToolCall:
+        self._number += 1
+        name, arguments = call
+        return {"id": f"call_{self._number}", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+class Stamp:
+    """A tool whose effect must not be repeated."""
+
+    name = "stamp"
+    description = "Stamps a paper."
+    parameters: Mapping[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
+    read_only = False
+    idempotent = False
+    timeout = 5.0
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """Always works."""
+        return "stamped"
+
+
+def settings(path: Path, model: Model | None = None, hygiene: Hygiene | None = None) -> Config:
+    """The defaults of an empty configuration, with a window that is never full."""
+    return Config(
+        model=model or Model(context_length=WINDOW),
+        hygiene=hygiene or Hygiene(),
+        store=Store(url=f"sqlite:///{path}"),
+    )
+
+
+@asynccontextmanager
+async def running(
+    config: Config, *, provider: Provider | None = None, tools: Sequence[Tool] = ()
+) -> AsyncIterator[tuple[Gateway, Chats, SqliteStore]]:
+    """A running gateway, its platform and its store. `provider` None: the configured one."""
+    chats = Chats()
+    path = config.store.sqlite_path
+    assert path is not None
+    store = SqliteStore(path, clock=SystemClock(), concurrency=config.turns.concurrent)
+    providers = None if provider is None else {"offline": provider}
+    gateway = build(config, [chats], Parts(store=store, providers=providers, tools=tools))
+    owner = Background()
+    task = owner.start(_run(gateway), name="gateway")
+    try:
+        yield gateway, chats, store
+    finally:
+        gateway.stop()
+        await task
+
+
+async def _run(gateway: Gateway) -> None:
+    await gateway.run()
+
+
+async def quiet(gateway: Gateway) -> None:
+    """Return when every reply is marked as handed over."""
+    while gateway.outbox.in_flight or gateway.lanes.active:
+        await asyncio.sleep(0.001)
