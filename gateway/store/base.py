@@ -18,170 +18,55 @@ Foreign failures (disk full, connection lost) become StoreUnavailable.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey
+from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.message import Message
-from gateway.domain.session import Compaction, EndReason, Session, SessionRef, Todo
-from gateway.domain.usage import CanonicalUsage, LedgerEntry, UsageTotal
+from gateway.domain.session import Compaction, EndReason, Session, SessionRef
+from gateway.domain.usage import UsageTotal
+from gateway.store.records import (
+    Acceptance,
+    Arrival,
+    Claim,
+    Found,
+    InboxItem,
+    ItemOutcome,
+    Lease,
+    Opening,
+    Patch,
+    Receipt,
+    Sent,
+    SignalKind,
+    StepRecord,
+    StoreStatus,
+    ToolIntent,
+    Transcript,
+    TurnEnd,
+    TurnJournal,
+)
 
-Acceptance = Literal["new", "duplicate", "full"]
-ItemOutcome = Literal["answered", "stopped", "failed", "dead", "absorbed", "refused"]
-SignalKind = Literal["stop", "interrupt"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
-    """The right to run one key's lane; `fence` rises with every claim of it."""
-
-    key: SessionKey
-    worker: str
-    fence: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Arrival:
-    """An Inbound on its way into the store. A `bypass` one does not wait in its lane."""
-
-    inbound: Inbound
-    key: SessionKey
-    at: float
-    bypass: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InboxItem:
-    """An accepted Inbound. `id` is its place in the order of acceptance within its key."""
-
-    id: str
-    key: SessionKey
-    inbound: Inbound
-    accepted_at: float
-    attempts: int  # times it was claimed, this one included
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """A lane this worker now runs, and the item at its head."""
-
-    lease: Lease
-    item: InboxItem
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """What became of one Arrival. `item` is set for a new bypass one, which the caller runs."""
-
-    event_id: str
-    status: Acceptance
-    waiting: int = 0  # items of its lane ahead of it
-    item: InboxItem | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolIntent:
-    """A tool call about to run whose effects must not be repeated blindly."""
-
-    call_id: str
-    tool: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnJournal:
-    """How far an earlier attempt at an item got, for the one that resumes it.
-
-    The transcript already holds the messages of `steps` recorded steps, the person's own first.
-    `intents` are tool calls that had begun when the process died: their outcome is unknown.
-    `reply` is the outbox row opened for streaming, if any.
-    """
-
-    session_id: str
-    steps: int = 0
-    intents: tuple[ToolIntent, ...] = ()
-    reply: Outbound | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patch:
-    """What an append may change on the session row; None leaves a field as it is."""
-
-    at: float
-    usage: CanonicalUsage | None = None  # added
-    cost_usd: float = 0.0  # added
-    last_prompt_tokens: int | None = None
-    reported_messages: int | None = None
-    engine_state: Mapping[str, Any] | None = None
-    todos: tuple[Todo, ...] | None = None
-    expires_at: float | None = None
-    announced: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepRecord:
-    """What a step (or a turn's end) adds: messages in order, calls made, changes of the session.
-
-    `absorbed` are ids of queued items whose text is among the messages: they end with this turn.
-    """
-
-    messages: Sequence[Message]
-    patch: Patch
-    ledger: Sequence[LedgerEntry] = ()
-    absorbed: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnEnd:
-    """What `finish_turn` returns. `next` is the lane's next item, already claimed under the same
-    lease; None means the lane was released. `outbound` are the rows this worker must now send."""
-
-    messages: tuple[Message, ...]
-    next: InboxItem | None
-    outbound: tuple[Outbound, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sent:
-    """What `mark_*` returns: the chat's next row, already claimed for sending, if there is one."""
-
-    next: Outbound | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
-    """A session to be opened. `transcript` holds stored messages (with a host `id`: shared by
-    reference) and new ones (without: stored)."""
-
-    session: Session
-    transcript: Sequence[Message] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """One message that a search found."""
-
-    session_id: str
-    message: Message
-    at: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreStatus:
-    """Figures for `/status` and `legato check`."""
-
-    waiting: int  # accepted, not yet ended
-    unsent: int  # outbound rows not yet in a final state
-    dead: int
-    sessions: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transcript:
-    """A session's ordered messages, each with its host note (`id`, `tokens`, …)."""
-
-    session_id: str
-    messages: tuple[Message, ...] = field(default=())
+__all__ = [
+    "Acceptance",
+    "Arrival",
+    "Claim",
+    "Found",
+    "InboxItem",
+    "ItemOutcome",
+    "Lease",
+    "Opening",
+    "Patch",
+    "Receipt",
+    "Sent",
+    "SignalKind",
+    "StepRecord",
+    "Store",
+    "StoreStatus",
+    "ToolIntent",
+    "Transcript",
+    "TurnEnd",
+    "TurnJournal",
+]
 
 
 class Store(ABC):
