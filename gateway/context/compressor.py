@@ -165,9 +165,10 @@ class Compressor(ContextEngine):
         }
 
     def dump_state(self) -> dict[str, Any]:
-        """Counters, strikes, cooldown and learned ratios."""
+        """Counters, strikes, cooldown and learned ratios; the model, so that a switch is noticed."""
         return {
             "version": 1,
+            "model": self._model,
             "last_prompt_tokens": self.last_prompt_tokens,
             "last_completion_tokens": self.last_completion_tokens,
             "last_total_tokens": self.last_total_tokens,
@@ -181,6 +182,8 @@ class Compressor(ContextEngine):
         """Take up a dumped state; what is missing or malformed starts afresh."""
         for name in ("last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "compression_count"):
             setattr(self, name, _positive(state.get(name)) or 0)
+        model = state.get("model")
+        self._model = model if isinstance(model, str) else ""
         self._strikes = Strikes.load(state.get("strikes"))
         self._cooldown = Cooldown.load(state.get("cooldown"))
         stored = state.get("corrections")
@@ -209,14 +212,14 @@ class Compressor(ContextEngine):
             pruned = self._pruned(plan)
             if pruned is None:
                 return self._unchanged(messages, NO_GAIN, force=force)
-            return self._finish(messages, plan, pruned, None, force=force, lenient=force or emergency)
+            return self._finish(messages, plan, pruned, None, force=force)
         try:
             written = await self._write(plan, focus_topic or "", memory_context, force=force, emergency=emergency)
         except CompressionFailed as error:
             self.last_outcome = Outcome(error=str(error), aborted=True)
             return list(messages)
         result = carry_out(plan, written.notes, fallback=written.fallback, counter=self._counter)
-        return self._finish(messages, plan, result, written, force=force, lenient=force or emergency)
+        return self._finish(messages, plan, result, written, force=force)
 
     def _plan(self, messages: Sequence[Message], current_tokens: int | None, *, force: bool) -> Plan | None:
         return make_plan(
@@ -251,13 +254,12 @@ class Compressor(ContextEngine):
         written: _Written | None,
         *,
         force: bool,
-        lenient: bool,
     ) -> list[Message]:
-        """Take the result if it is worth it; `lenient`: any saving is. `written` is None where messages
-        were only shortened."""
+        """Take the result if it is worth it; with `force` any saving is. `written` is None where
+        messages were only shortened."""
         after = total_tokens(result, self._counter)
         effective = after <= plan.before * (1 - EFFECTIVE_SAVING)
-        if after >= plan.before or not (effective or lenient):
+        if after >= plan.before or not (effective or force):
             return self._unchanged(messages, NO_GAIN, force=force)
         self._strikes = Strikes() if force else self._strikes.after_pass(effective=effective)
         self.compression_count += 1
@@ -337,9 +339,9 @@ class Compressor(ContextEngine):
                 focus=focus,
                 refused=refused,
             )
-            reply = call_model(messages, limit)
-            answer = await reply if inspect.isawaitable(reply) else reply
             try:
+                reply = call_model(messages, limit)
+                answer = await reply if inspect.isawaitable(reply) else reply
                 return answer, summary.accept(answer, self._redact, limit=limit, room=plan.room, counter=self._counter)
             except SummaryRefused as error:
                 if refused:

@@ -18,6 +18,7 @@ from gateway.errors import (
     ProviderRejected,
     ProviderUnavailable,
     QuotaExceeded,
+    SummaryRefused,
 )
 from tests.fakes import ManualClock
 from tests.unit.context.transcripts import (
@@ -222,6 +223,33 @@ async def test_an_unusable_answer_gets_one_stricter_try(bad: str) -> None:
     assert GOOD in text_of(summaries(result)[0])
     assert not engine.last_outcome.fallback
     assert "could not be used because" in text_of(model.requests[1][1])
+
+
+async def test_a_summariser_that_says_itself_that_it_was_cut_off_is_asked_again() -> None:
+    class CutOff(Extractive):
+        async def __call__(self, messages: Any, max_tokens: int) -> str:
+            text = await super().__call__(messages, max_tokens)
+            if len(self.requests) == 1:
+                raise SummaryRefused("the answer was cut off")
+            return text
+
+    model = CutOff()
+    engine = compressor(model)
+    await engine.compress(conversation(20))
+    assert len(model.requests) == 2
+    assert engine.last_outcome.error is None
+
+
+async def test_a_model_switch_while_nobody_looked_is_noticed() -> None:
+    engine = compressor()
+    for _ in range(2):
+        await engine.compress(conversation(2)[:3])
+    assert engine.automatic_blocked
+    for model, blocked in (("main", True), ("other", False)):
+        revived = Compressor(engine.settings, counter=COUNTER, clock=ManualClock(), redact=str)
+        revived.load_state(engine.dump_state())
+        revived.update_model(model, 8_000)
+        assert revived.automatic_blocked is blocked
 
 
 async def test_two_unusable_answers_fall_back() -> None:
