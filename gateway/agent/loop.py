@@ -165,10 +165,11 @@ class Agent:
         if completed is None:
             raise ProviderUnavailable("The model's answer ended without a result.", malformed=True)
         usage = completed.usage or CanonicalUsage()
+        counted = conversation.counted_tokens()
         conversation.reported(usage)
         conversation.ledger.append(self.models.entry(self.clock.now(), "turn", spec, usage))
         if usage.prompt_tokens:
-            await conversation.engine.learn(usage.as_dict())
+            await conversation.engine.learn({**usage.as_dict(), "estimated_prompt_tokens": counted})
         return completed
 
     async def _recover(

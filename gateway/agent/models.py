@@ -9,6 +9,7 @@ from typing import Protocol
 import structlog
 
 from gateway.clock import Clock
+from gateway.context.policy import Correction
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
 from gateway.errors import ConfigError, ProviderError
 from gateway.providers.base import ModelSpec, Provider
@@ -16,9 +17,6 @@ from gateway.providers.base import ModelSpec, Provider
 log = structlog.get_logger(__name__)
 
 _ASK_SECONDS = 3.0
-_SMALLEST_SAMPLE = 500  # tokens: below, a ratio says more about overhead than about the tokenizer
-_WEIGHT = 0.3  # of the newest observation in the running ratio
-_RATIO_RANGE = (0.5, 4.0)
 
 
 class Windows(Protocol):
@@ -37,25 +35,21 @@ class Prices(Protocol):
 
 @dataclass(slots=True)
 class Calibration:
-    """How many tokens a provider counts for each of ours, per model, as a running ratio (SPEC 5).
+    """How this process's models count, each compared with us (SPEC 5): learned from every call, so that
+    a model whose tokenizer is not tiktoken's is not overrun."""
 
-    A model whose tokenizer is not tiktoken's is thereby not overrun.
-    """
-
-    _ratios: dict[str, float] = field(default_factory=dict)
+    _corrections: dict[str, Correction] = field(default_factory=dict)
 
     def learn(self, model: str, *, reported: int, counted: int) -> None:
         """One call: the provider's prompt tokens beside our own count of the same request."""
-        if counted < _SMALLEST_SAMPLE or reported <= 0:
-            return
-        low, high = _RATIO_RANGE
-        sample = min(high, max(low, reported / counted))
-        known = self._ratios.get(model)
-        self._ratios[model] = sample if known is None else (1 - _WEIGHT) * known + _WEIGHT * sample
+        self._corrections[model] = self._of(model).observed(counted, reported)
 
     def correct(self, model: str, counted: int) -> int:
         """Our count as the provider would probably count it."""
-        return int(counted * self._ratios.get(model, 1.0))
+        return self._of(model).apply(counted)
+
+    def _of(self, model: str) -> Correction:
+        return self._corrections.get(model) or Correction()
 
 
 @dataclass(slots=True, kw_only=True)
