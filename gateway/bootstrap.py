@@ -30,10 +30,9 @@ from gateway.commands import help as help_family
 from gateway.commands.base import CommandRegistry, Services
 from gateway.config import Config, Model
 from gateway.config import Prices as ConfiguredPrices
-from gateway.context.compressor import Compressor
 from gateway.context.engine import ContextEngine
 from gateway.context.policy import CompressionSettings
-from gateway.context.registry import EngineRegistry
+from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.domain.chat import ChatType
 from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.usage import CanonicalUsage, Purpose
@@ -330,11 +329,8 @@ def _engine_factory(
         min_threshold_tokens=config.compression.min_threshold_tokens,
     )
 
-    def compressor() -> ContextEngine:
-        return Compressor(settings, counter=counter, clock=clock, redact=redact)
-
-    registry = EngineRegistry({"compressor": compressor}, Path(config.plugins.dir))
-    return registry.factory(config.context.engine)
+    builtin = builtin_engines(settings, counter=counter, clock=clock, redact=redact)
+    return EngineRegistry(builtin, Path(config.plugins.dir)).factory(config.context.engine)
 
 
 def _prompts(config: Config, tools: ToolRegistry) -> PromptBuilder:

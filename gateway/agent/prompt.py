@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from gateway.context.prompts import SYSTEM_NOTE
 from gateway.domain.chat import ChatType
 from gateway.domain.session import Todo
 
@@ -15,11 +16,6 @@ _IDENTITY = (
 _HISTORY = (
     "This conversation may be far older than what you see of it. The original wording of everything that was said is "
     "kept: look it up with `search_history` before you say that you do not remember."
-)
-_COMPACTED = (
-    "Earlier turns of this conversation were condensed into a summary. Work that the summary describes may already be "
-    "done: check the present state before repeating it. What your notes and rules say stays authoritative over the "
-    "summary."
 )
 _SHARED = (
     "Several people share this conversation. Each of their messages begins with the speaker's name in square brackets; "
@@ -51,7 +47,7 @@ class PromptBuilder:
         if "search_history" in self.tool_names:
             parts.append(_HISTORY)
         if compacted:
-            parts.append(_COMPACTED)
+            parts.append(SYSTEM_NOTE)
         open_items = [todo.text for todo in todos if todo.status == "open"]
         if compacted and open_items:
             listed = "\n".join(f"- {item}" for item in open_items)
