@@ -1,0 +1,176 @@
+"""The outbox: emission order per chat, one claimed row at a time, honest counts of attempts."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway.domain.chat import ChatAddress, Outbound
+from gateway.store.base import Store
+from tests.contract.store_kit import START, Bench, outbound
+
+pytest_plugins = ["tests.contract.stores"]
+
+
+async def drain(store: Store, row: Outbound | None) -> list[str]:
+    """Send a chat's rows one after the other."""
+    order = []
+    while row is not None:
+        order.append(row.id)
+        row = (await store.mark_sent(row.id, "m" + row.id)).next
+    return order
+
+
+async def test_rows_of_a_chat_follow_each_other(store: Store) -> None:
+    rows = await store.emit([outbound("o1"), outbound("o2"), outbound("x", "2"), outbound("o3")])
+    assert [(row.id, row.state, row.attempts) for row in rows] == [("o1", "sending", 1), ("x", "sending", 1)]
+    assert await store.emit([outbound("o4")]) == ()
+    assert await store.claim_outbound(START + 999, 9) == []
+    assert await drain(store, rows[0]) == ["o1", "o2", "o3", "o4"]
+    assert (await store.status()).unsent == 1
+    states = {row.id: (row.state, row.platform_message_id) for row in await store.outbox(None, 9)}
+    assert states["o2"] == ("sent", "mo2")
+    assert states["x"] == ("sending", None)
+
+
+async def test_a_row_is_emitted_once(store: Store) -> None:
+    await store.emit([outbound("o1", text="first")])
+    assert await store.emit([outbound("o1", text="second")]) == ()
+    assert [row.text for row in await store.outbox(None, 9)] == ["first"]
+    await store.mark_sent("o1", "m1")
+    assert await store.emit([outbound("o1")]) == ()
+    assert (await store.status()).unsent == 0
+
+
+async def test_a_retry_waits_and_its_chat_with_it(bench: Bench) -> None:
+    store = await bench.open()
+    await store.emit([outbound("o1"), outbound("o2")])
+    assert await store.next_due() is None
+    await store.mark_retry("o1", START + 30, ambiguous=False)
+    assert await store.next_due() == START + 30
+    assert await store.claim_outbound(START + 29, 9) == []
+    assert await store.emit([outbound("o3")]) == ()
+    (row,) = await store.claim_outbound(START + 30, 9)
+    assert (row.id, row.attempts, row.ambiguous) == ("o1", 2, 0)
+    assert await store.next_due() is None
+    await store.mark_retry("o1", START + 40, ambiguous=True)
+    (row,) = await store.claim_outbound(START + 40, 9)
+    assert (row.attempts, row.ambiguous) == (3, 1)
+    assert await drain(store, row) == ["o1", "o2", "o3"]
+
+
+async def test_a_row_that_is_not_due_blocks_its_chat_only(store: Store) -> None:
+    rows = await store.emit([outbound("o1", due_at=START + 60), outbound("o2"), outbound("x", "2")])
+    assert [row.id for row in rows] == ["x"]
+    assert await store.next_due() == START + 60
+    (row,) = await store.claim_outbound(START + 60, 9)
+    assert await drain(store, row) == ["o1", "o2"]
+
+
+async def test_what_follows_but_is_not_due_comes_up_later(store: Store) -> None:
+    await store.emit([outbound("o1"), outbound("o2", due_at=START + 60)])
+    assert (await store.mark_sent("o1", None)).next is None
+    assert await store.next_due() == START + 60
+    assert [row.id for row in await store.claim_outbound(START + 61, 9)] == ["o2"]
+
+
+async def test_the_limit_of_a_claim_leaves_the_rest(store: Store) -> None:
+    for chat in "1234":
+        await store.emit([outbound("o" + chat, chat)])
+        await store.mark_retry("o" + chat, START + int(chat), ambiguous=False)
+    assert [row.id for row in await store.claim_outbound(START + 9, 3)] == ["o1", "o2", "o3"]
+    assert [row.id for row in await store.claim_outbound(START + 9, 3)] == ["o4"]
+    assert await store.claim_outbound(START + 9, 3) == []
+
+
+async def test_a_refused_row_makes_way_and_its_stand_in_keeps_its_place(store: Store) -> None:
+    await store.emit([outbound("o1"), outbound("o2"), outbound("o3")])
+    following = (await store.mark_refused("o1", "too long", outbound("e1", text="could not be shown"))).next
+    assert following is not None
+    assert (following.id, following.text, following.attempts) == ("e1", "could not be shown", 1)
+    await store.mark_retry("e1", START + 5, ambiguous=False)
+    (row,) = await store.claim_outbound(START + 5, 9)
+    assert await drain(store, row) == ["e1", "o2", "o3"]
+    refused = [row for row in await store.outbox(None, 9) if row.state == "refused"]
+    assert [(row.id, row.error) for row in refused] == [("o1", "too long")]
+
+
+async def test_a_refused_row_without_a_stand_in_lets_the_next_go(store: Store) -> None:
+    await store.emit([outbound("o1"), outbound("o2")])
+    following = (await store.mark_refused("o1", "gone")).next
+    assert following is not None
+    assert following.id == "o2"
+
+
+async def test_marking_twice_claims_nothing_more(store: Store) -> None:
+    await store.emit([outbound("o1"), outbound("o2"), outbound("o3")])
+    assert (await store.mark_sent("o1", "m1")).next is not None
+    assert (await store.mark_sent("o1", "m2")).next is None
+    assert (await store.mark_refused("o1", "late")).next is None
+    await store.mark_retry("o1", START, ambiguous=True)
+    assert {row.id: row.state for row in await store.outbox(None, 9)} == {
+        "o1": "sent",
+        "o2": "sending",
+        "o3": "pending",
+    }
+
+
+async def test_what_a_dead_process_was_sending_is_ambiguous(bench: Bench) -> None:
+    store = await bench.open()
+    await store.emit([outbound("o1"), outbound("o2")])
+    await store.emit([outbound("x", "2")])
+    await store.mark_retry("x", START + 50, ambiguous=False)
+    store = await bench.crash(store)
+    assert await store.next_due() is not None
+    (row,) = await store.claim_outbound(START, 9)
+    assert (row.id, row.state, row.attempts, row.ambiguous) == ("o1", "sending", 2, 1)
+    assert await store.claim_outbound(START, 9) == []
+    assert await store.next_due() == START + 50
+    assert await drain(store, row) == ["o1", "o2"]
+    (late,) = await store.claim_outbound(START + 50, 9)
+    assert (late.id, late.attempts, late.ambiguous) == ("x", 2, 0)
+    store = await bench.crash(store)
+    (late,) = await store.claim_outbound(START, 9)
+    assert (late.attempts, late.ambiguous) == (3, 1)
+
+
+async def test_one_row_is_claimed_by_one_of_many(store: Store) -> None:
+    for chat in range(20):
+        await store.emit([outbound(f"o{chat}", str(chat))])
+        await store.mark_retry(f"o{chat}", START, ambiguous=False)
+    batches = await asyncio.gather(*(store.claim_outbound(START, 7) for _ in range(6)))
+    assert sorted(row.id for batch in batches for row in batch) == sorted(f"o{chat}" for chat in range(20))
+
+
+@pytest.mark.parametrize("rounds", range(1, 6))
+async def test_rows_whose_taker_was_cancelled_are_offered_again(store: Store, rounds: int) -> None:
+    emitting = asyncio.create_task(store.emit([outbound("o1")]))
+    for _ in range(rounds):
+        await asyncio.sleep(0)
+    emitting.cancel()
+    await asyncio.gather(emitting, return_exceptions=True)
+    await store.emit([outbound("x", "2")])  # by now the first is durable
+    rows = await store.claim_outbound(START, 9) if emitting.cancelled() else list(emitting.result())
+    assert [(row.id, row.attempts, row.ambiguous) for row in rows] == [("o1", 1, 0)]
+
+
+async def test_threads_are_listed_apart(store: Store) -> None:
+    topic = ChatAddress(platform="test", chat="1", thread="7")
+    plain = ChatAddress(platform="test", chat="1")
+    one, other = outbound("o1"), outbound("o2")
+    await store.emit([one, Outbound(id="t1", key=one.key, to=topic, kind="notice", text="in a topic"), other])
+    assert [row.id for row in await store.outbox(topic, 9)] == ["t1"]
+    assert [row.id for row in await store.outbox(plain, 9)] == ["o2", "o1"]
+    assert [row.id for row in await store.outbox(plain, 1)] == ["o2"]
+    assert [row.id for row in await store.outbox(None, 9)] == ["o2", "t1", "o1"]
+
+
+async def test_a_row_comes_back_whole(bench: Bench) -> None:
+    store = await bench.open()
+    row = outbound("o1", text="多 \x00 😀", session_id="s", answers="e1", created_at=START)
+    await store.emit([row])
+    store = await bench.crash(store)
+    (found,) = await store.outbox(None, 1)
+    assert (found.key, found.to, found.kind, found.text) == (row.key, row.to, row.kind, row.text)
+    assert (found.session_id, found.answers, found.created_at) == ("s", "e1", START)

@@ -1,0 +1,154 @@
+"""What people may ask a store: search in any script, usage totals, figures."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.domain.message import assistant, tool_result, user
+from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
+from gateway.store.base import Opening, Patch, StepRecord, Store
+from tests.contract.store_kit import (
+    START,
+    Bench,
+    contents,
+    finish,
+    in_session,
+    key,
+    new_session,
+    outbound,
+    put,
+    step,
+)
+
+pytest_plugins = ["tests.contract.stores"]
+
+
+async def found(store: Store, words: str, chat: str | None = None, limit: int = 20) -> list[object]:
+    """The texts that a search finds."""
+    hits = await store.search(words, None if chat is None else key(chat), limit)
+    return contents([hit.message for hit in hits])
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "hit"),
+    [
+        ("请检查上下文窗口的大小", "窗口", True),
+        ("请检查上下文窗口的大小", "上下文", True),
+        ("请检查上下文窗口的大小", "小", True),
+        ("请检查上下文窗口的大小", "请", True),
+        ("请检查上下文窗口的大小", "大窗", False),
+        ("请检查上下文窗口的大小", "窗口 大小", True),
+        ("上下二字，下文再说", "上下文", False),
+        ("东京タワーに行く", "タワー", True),
+        ("한국어 문장입니다", "문장", True),
+        ("ภาษาไทย", "ไทย", True),
+        ("The Quick brown-fox", "quick FOX", True),
+        ("The Quick brown-fox", "quick bro", False),
+        ("full width ＡＢＣ１２", "abc12", True),
+        ("naïve café", "CAFÉ", True),
+        ("set MAX_RETRIES=3", "max_retries", True),
+        ('say "hello" (world) OR NOT*', '"hello" AND (world*', False),
+        ('say "hello" (world) OR NOT*', '"hello" (world*', True),
+        ("混合 mixed 文字 text", "文字 mixed", True),
+        ("anything", "", False),
+        ("anything", "!?。 \x00", False),
+        ("half \ud83d pair", "pair \ud83d", True),
+        ("हिन्दी में", "हिन्दी", True),
+    ],
+)
+async def test_words_are_found_in_any_script(store: Store, text: str, words: str, hit: bool) -> None:
+    claim, session = await in_session(store)
+    await store.record_step(claim.lease, session.ref, claim.item, step(user(text)))
+    assert await found(store, words) == ([text] if hit else [])
+
+
+async def test_only_originals_are_found_and_once(bench: Bench) -> None:
+    store = await bench.open()
+    claim, session = await in_session(store)
+    stored = await store.record_step(
+        claim.lease,
+        session.ref,
+        claim.item,
+        step(
+            user("the plan is mine", at=START + 3),
+            assistant("the plan is yours"),
+            tool_result("c1", "the plan of a tool"),
+            user("the plan summarised", summary=True),
+            user("the plan stubbed", derived_from=["1"]),
+            assistant("the plan fell back", fallback=True, summary=True),
+            {"role": "system", "content": "the plan of the system"},
+            {"role": "user", "content": [{"type": "text", "text": "the plan in parts"}]},
+        ),
+    )
+    opening = Opening(session=new_session("s2"), transcript=stored)
+    await store.end_session(claim.lease, session.ref, "switched", START, opening)
+    expected = [stored[7]["content"], "the plan is yours", "the plan is mine"]
+    assert await found(store, "plan") == expected
+    store = await bench.crash(store)
+    assert await found(store, "plan") == expected
+    hit = (await store.search("mine", key(), 1))[0]
+    assert (hit.session_id, hit.at, hit.message) == ("s1", START + 3, stored[0])
+
+
+async def test_a_search_stays_within_its_key_and_limit(store: Store) -> None:
+    for chat in ("1", "2"):
+        claim, session = await in_session(store, session_id="s" + chat, chat=chat)
+        for number in range(3):
+            await store.record_step(claim.lease, session.ref, claim.item, step(user(f"窗口 {chat}-{number}")))
+    assert await found(store, "窗口", "1") == ["窗口 1-2", "窗口 1-1", "窗口 1-0"]
+    assert await found(store, "窗口", "2", limit=2) == ["窗口 2-2", "窗口 2-1"]
+    assert len(await found(store, "窗口")) == 6
+    assert await found(store, "窗口", "3") == []
+    assert await found(store, "窗口", "1", limit=0) == []
+
+
+async def test_a_run_is_found_behind_many_near_misses(store: Store) -> None:
+    claim, session = await in_session(store)
+    await store.record_step(claim.lease, session.ref, claim.item, step(user("甲乙丙")))
+    await store.record_step(claim.lease, session.ref, claim.item, step(*[user("甲乙，乙丙")] * 120))
+    assert await found(store, "甲乙丙") == ["甲乙丙"]
+
+
+async def test_what_failed_is_not_found(store: Store) -> None:
+    claim, session = await in_session(store)
+    await finish(store, claim)
+    with pytest.raises(Exception, match="lane"):
+        await store.record_step(claim.lease, session.ref, claim.item, step(user("ghost")))
+    assert await found(store, "ghost") == []
+
+
+async def test_usage_is_totalled_most_expensive_first(store: Store) -> None:
+    def entry(model: str, cost: float | None, at: float = START, purpose: Purpose = "turn") -> LedgerEntry:
+        used = CanonicalUsage(input_tokens=10, output_tokens=1, cache_write_tokens=2)
+        return LedgerEntry(at=at, purpose=purpose, provider="p", model=model, usage=used, cost_usd=cost)
+
+    first, one = await in_session(store)
+    second, two = await in_session(store, session_id="s2", chat="2")
+    for claim, session, entries in (
+        (first, one, [entry("a", 1.0), entry("b", 3.0), entry("b", None, purpose="compression")]),
+        (second, two, [entry("a", 0.5), entry("a", 100.0, at=START - 50)]),
+    ):
+        record = StepRecord(messages=(), patch=Patch(at=START), ledger=entries)
+        await store.record_step(claim.lease, session.ref, claim.item, record)
+    models = await store.usage(START, "model")
+    assert [(total.label, total.calls, total.cost_usd, total.unpriced_calls) for total in models] == [
+        ("b", 2, 3.0, 1),
+        ("a", 2, 1.5, 0),
+    ]
+    assert models[0].usage == CanonicalUsage(input_tokens=20, output_tokens=2, cache_write_tokens=4)
+    assert [total.label for total in await store.usage(START, "purpose")] == ["turn", "compression"]
+    assert [total.label for total in await store.usage(START - 99, "session")] == ["s2", "s1"]
+    assert [(t.label, t.calls) for t in await store.usage(START, "platform")] == [("test", 4)]
+    assert [(t.label, t.calls) for t in await store.usage(START, "model", session_id="s2")] == [("a", 1)]
+    assert [(t.label, t.calls) for t in await store.usage(START, "session", key=key("1"))] == [("s1", 3)]
+    assert await store.usage(START, "model", session_id="nobody") == []
+
+
+async def test_figures_count_everything(store: Store) -> None:
+    claim, _ = await in_session(store)
+    await put(store, "e2")
+    await put(store, "e3", chat="2")
+    end = await store.finish_turn(claim.lease, None, claim.item, None, "dead", [outbound("o1"), outbound("o2")])
+    await store.mark_sent(end.outbound[0].id, "m")
+    figures = await store.status()
+    assert (figures.waiting, figures.unsent, figures.dead, figures.sessions) == (2, 1, 1, 1)

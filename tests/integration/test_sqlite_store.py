@@ -1,0 +1,359 @@
+"""What only the SQLite store promises: its file, its lock, its commits, and its failures."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import apsw
+import pytest
+
+from gateway.domain.message import user
+from gateway.errors import StoreError, StoreLocked, StoreUnavailable
+from gateway.store.base import Opening
+from gateway.store.sqlite import SqliteStore, migrations
+from tests.contract.store_kit import (
+    START,
+    arrival,
+    claimed,
+    exchange,
+    finish,
+    in_session,
+    key,
+    new_session,
+    outbound,
+    put,
+    step,
+    transcript,
+)
+from tests.fakes import ManualClock
+
+Opener = Callable[..., SqliteStore]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the database goes."""
+    return tmp_path / "legato.db"
+
+
+@pytest.fixture
+async def make(path: Path) -> AsyncIterator[Opener]:
+    """Makes stores, not yet open, and closes them in the end."""
+    made: list[SqliteStore] = []
+
+    def build(where: Path = path, **options: object) -> SqliteStore:
+        store = SqliteStore(where, clock=ManualClock(START), **options)  # type: ignore[arg-type]
+        made.append(store)
+        return store
+
+    yield build
+    for store in made:
+        await store.aclose()
+
+
+@pytest.fixture
+async def store(make: Opener) -> SqliteStore:
+    """An open, empty store."""
+    made = make()
+    await made.open()
+    return made
+
+
+def content(path: Path) -> bytes:
+    """A file's bytes."""
+    return path.read_bytes()
+
+
+def spoil(path: Path) -> None:
+    """Overwrite all but a database's first page."""
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xa5" * (path.stat().st_size - 4096))
+
+
+# -- commits ------------------------------------------------------------------------------------
+
+
+async def test_a_plain_message_costs_three_commits(store: SqliteStore) -> None:
+    claim, session = await in_session(store)
+    await store.finish_turn(claim.lease, session.ref, claim.item, step(*exchange(0)), "answered", ())
+    before = store.commits
+    await put(store, "e2")
+    assert store.commits == before + 1
+    claim = await store.claim_next("w")
+    tip = await store.tip(key())
+    assert tip is not None
+    await store.transcript(tip)
+    await store.signals(claim.item)
+    assert await store.journal(claim.item) is None
+    assert store.commits == before + 1
+    end = await store.finish_turn(claim.lease, tip.ref, claim.item, step(*exchange(1)), "answered", [outbound("o1")])
+    assert store.commits == before + 2
+    assert (await store.mark_sent(end.outbound[0].id, "m1")).next is None
+    assert await store.claim_outbound(START + 99, 9) == []
+    assert store.commits == before + 3
+
+
+async def test_waiting_operations_share_a_commit(store: SqliteStore) -> None:
+    before = store.commits
+    await asyncio.gather(*(store.accept([arrival(f"e{n}", str(n))], cap=9) for n in range(100)))
+    assert store.commits - before <= 5
+
+
+async def test_what_changes_nothing_is_not_a_commit(store: SqliteStore) -> None:
+    await put(store, "e1")
+    before = store.commits
+    assert (await put(store, "e1"))[0].status == "duplicate"
+    assert store.commits == before
+
+
+# -- the file and its owner ---------------------------------------------------------------------
+
+
+async def test_a_second_gateway_is_refused_by_name(make: Opener, store: SqliteStore) -> None:
+    second = make()
+    with pytest.raises(StoreLocked, match=rf"process {os.getpid()}\b.*stop it first"):
+        await second.open()
+    await second.aclose()
+    await put(store, "e1")  # the first is not harmed
+    await store.aclose()
+    third = make()
+    await third.open()
+    assert (await put(third, "e1"))[0].status == "duplicate"
+
+
+async def test_a_reader_works_beside_the_gateway(make: Opener, store: SqliteStore) -> None:
+    claim, session = await in_session(store)
+    beside = make(read_only=True)
+    await beside.open()
+    assert (await beside.status()).waiting == 1
+    for number in range(3):
+        await store.record_step(claim.lease, session.ref, claim.item, step(*exchange(number)))
+        assert len(await transcript(beside, "s1")) == 2 * number + 2
+    assert len(await beside.search("question", None, 9)) == 3
+    with pytest.raises(StoreUnavailable, match="reading only"):
+        await beside.emit([outbound("o1")])
+    with pytest.raises(StoreUnavailable, match="reading only"):
+        await beside.accept([arrival("e1")], cap=9)
+    await beside.aclose()
+    await finish(store, claim)
+
+
+async def test_a_reader_needs_a_file_of_its_own_schema(make: Opener, path: Path) -> None:
+    with pytest.raises(StoreUnavailable, match="cannot be opened"):
+        await make(read_only=True).open()
+    assert path.name not in os.listdir(path.parent)
+    old = apsw.Connection(str(path))
+    old.execute(f"PRAGMA application_id = {migrations.APPLICATION_ID}")
+    old.close()
+    with pytest.raises(StoreUnavailable, match="start the gateway once"):
+        await make(read_only=True).open()
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+async def test_a_newer_schema_is_left_alone(make: Opener, path: Path, read_only: bool) -> None:
+    first = make()
+    await first.open()
+    await first.aclose()
+    newer = apsw.Connection(str(path))
+    newer.execute(f"PRAGMA user_version = {len(migrations.MIGRATIONS) + 1}")
+    newer.close()
+    with pytest.raises(StoreUnavailable, match="newer Legato"):
+        await make(read_only=read_only).open()
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+async def test_another_programs_database_is_left_alone(make: Opener, path: Path, read_only: bool) -> None:
+    other = apsw.Connection(str(path))
+    other.execute("CREATE TABLE recipes(name)")
+    other.close()
+    with pytest.raises(StoreUnavailable, match="another program"):
+        await make(read_only=read_only).open()
+    again = apsw.Connection(str(path))
+    assert again.execute("SELECT name FROM sqlite_schema").fetchall() == [("recipes",)]
+    again.close()
+
+
+@pytest.fixture
+def diary(path: Path) -> str:
+    """Something else in the database's place; its text."""
+    text = "dear diary, " * 500
+    path.write_text(text)
+    return text
+
+
+async def test_a_file_that_is_no_database_is_said_to_be_none(make: Opener, path: Path, diary: str) -> None:
+    with pytest.raises(StoreUnavailable, match="not a Legato store"):
+        await make().open()
+    assert content(path) == diary.encode()
+
+
+async def test_a_missing_folder_is_named(make: Opener, tmp_path: Path) -> None:
+    with pytest.raises(StoreUnavailable, match="folder exists"):
+        await make(tmp_path / "nowhere" / "legato.db").open()
+
+
+async def test_migrations_run_once_and_in_order(make: Opener, path: Path) -> None:
+    for _ in range(2):
+        store = make()
+        await store.open()
+        await store.aclose()
+    looked = apsw.Connection(str(path))
+    assert looked.pragma("user_version") == len(migrations.MIGRATIONS)
+    assert looked.pragma("journal_mode") == "wal"
+    assert looked.pragma("integrity_check") == "ok"
+    looked.close()
+    numbers = [name.split("_")[0] for name in migrations.MIGRATIONS]
+    assert numbers == [f"{n + 1:04}" for n in range(len(numbers))]
+
+
+async def test_a_closed_store_says_so(make: Opener) -> None:
+    store = make()
+    await store.open()
+    await store.aclose()
+    await store.aclose()
+    for call in (store.tip(key()), store.status(), store.emit([outbound("o1")]), put(store, "e1")):
+        with pytest.raises(StoreUnavailable):
+            await call
+
+
+async def test_closing_finishes_what_waits(make: Opener) -> None:
+    store = make()
+    await store.open()
+    writes = [asyncio.create_task(store.accept([arrival(f"e{n}", str(n))], cap=9)) for n in range(50)]
+    await asyncio.sleep(0)
+    await store.aclose()
+    assert [(await write)[0].status for write in writes] == ["new"] * 50
+    again = make()
+    await again.open()
+    assert (await again.status()).waiting == 50
+
+
+# -- failures -----------------------------------------------------------------------------------
+
+
+async def limit_pages(store: SqliteStore, spare: int | None) -> None:
+    """Leave the file `spare` pages to grow by; None lifts the limit."""
+
+    def work(connection: apsw.Connection) -> None:
+        size = connection.pragma("page_count") + spare if spare is not None else 4294967294
+        connection.pragma("max_page_count", size)
+
+    await store._database.writer.run(work)
+
+
+async def test_a_full_disk_is_told_and_survived(store: SqliteStore) -> None:
+    claim, session = await in_session(store)
+    await limit_pages(store, 2)
+    big = step(user("x" * 100_000, tokens=1))
+    with pytest.raises(StoreUnavailable, match="is full: free some space"):
+        await store.finish_turn(claim.lease, session.ref, claim.item, big, "answered", [outbound("o1")])
+    assert await transcript(store, "s1") == []
+    assert await store.outbox(None, 9) == []
+    small = await store.record_step(claim.lease, session.ref, claim.item, step(user("still fits", tokens=1)))
+    await limit_pages(store, None)
+    end = await store.finish_turn(claim.lease, session.ref, claim.item, big, "answered", [outbound("o1")])
+    assert [row.id for row in end.outbound] == ["o1"]
+    assert await transcript(store, "s1") == [*small, *end.messages]
+    assert len(await store.search("fits", None, 9)) == 1
+
+
+async def test_a_full_disk_fails_only_what_does_not_fit(store: SqliteStore) -> None:
+    lanes = [await in_session(store, session_id=f"s{n}", chat=str(n)) for n in range(6)]
+    await limit_pages(store, 12)
+    results = await asyncio.gather(
+        *(
+            store.record_step(claim.lease, session.ref, claim.item, step(user("x" * (300_000 if n == 2 else 10))))
+            for n, (claim, session) in enumerate(lanes)
+        ),
+        return_exceptions=True,
+    )
+    assert [isinstance(result, StoreUnavailable) for result in results] == [n == 2 for n in range(6)]
+    assert [(await store.session(f"s{n}")).message_count for n in range(6)] == [1, 1, 0, 1, 1, 1]
+
+
+async def test_a_failed_accept_leaves_its_lane_free(store: SqliteStore) -> None:
+    await limit_pages(store, 0)
+    with pytest.raises(StoreUnavailable):
+        await store.accept([arrival("e1", text="x" * 100_000)], cap=9)
+    await limit_pages(store, None)
+    assert (await put(store, "e1"))[0].status == "new"
+    assert (await store.claim_next("w")).item.attempts == 1
+
+
+async def test_a_failed_claim_is_claimed_again(make: Opener) -> None:
+    store = make(concurrency=0)
+    await store.open()
+    await put(store, "e1")
+    connection = store._database._connections[2]
+    connection.execute("CREATE TEMP TRIGGER full BEFORE UPDATE ON inbox BEGIN SELECT RAISE(ABORT, 'no'); END")
+    with pytest.raises(StoreUnavailable):
+        await store.claim_next("w")
+    connection.execute("DROP TRIGGER full")
+    assert (await store.claim_next("w")).item.attempts == 1
+
+
+async def test_a_damaged_file_is_told(make: Opener, path: Path) -> None:
+    store = make()
+    await store.open()
+    claim, session = await in_session(store)
+    for number in range(50):
+        await store.record_step(claim.lease, session.ref, claim.item, step(user("word " * 500, tokens=number)))
+    await store.aclose()
+    spoil(path)
+    with pytest.raises(StoreUnavailable, match="is damaged"):
+        await make().open()
+
+
+# -- backup -------------------------------------------------------------------------------------
+
+
+async def test_a_backup_is_whole_and_does_not_stop_the_gateway(
+    make: Opener, store: SqliteStore, tmp_path: Path
+) -> None:
+    claim, session = await in_session(store)
+    target = tmp_path / "copy.db"
+
+    async def write() -> None:
+        for number in range(30):
+            await store.record_step(claim.lease, session.ref, claim.item, step(*exchange(number)))
+
+    await asyncio.gather(write(), store.backup(target))
+    await store.backup(target)
+    copy = make(target)
+    await copy.open()
+    assert await transcript(copy, "s1") == await transcript(store, "s1")
+    assert len(await copy.search("question", key(), 99)) == 30
+    assert not [name for name in os.listdir(tmp_path) if "partial" in name]
+    with pytest.raises(StoreError, match="another path"):
+        await store.backup(tmp_path / "legato.db")
+    with pytest.raises(StoreUnavailable, match="nowhere"):
+        await store.backup(tmp_path / "nowhere" / "copy.db")
+
+
+async def test_a_reader_can_make_the_backup(make: Opener, store: SqliteStore, tmp_path: Path) -> None:
+    await claimed(store)
+    beside = make(read_only=True)
+    await beside.open()
+    await beside.backup(tmp_path / "copy.db")
+    copy = make(tmp_path / "copy.db")
+    await copy.open()
+    assert (await copy.status()).waiting == 1
+
+
+async def test_the_cache_serves_what_the_file_holds(store: SqliteStore) -> None:
+    claim, session = await in_session(store, *exchange(0))
+    await store.record_step(claim.lease, session.ref, claim.item, step(*exchange(1)))
+    cached = await transcript(store, "s1")
+    store._cache.drop("s1")
+    assert await transcript(store, "s1") == cached
+    child = await store.end_session(
+        claim.lease, session.ref, "switched", START, Opening(session=new_session("s2"), transcript=cached)
+    )
+    assert child is not None
+    assert await transcript(store, "s2") == cached
+    store._cache.drop("s2")
+    assert await transcript(store, "s2") == cached

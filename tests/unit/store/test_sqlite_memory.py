@@ -1,0 +1,190 @@
+"""The in-memory halves of the SQLite store: lanes, the outbox's agenda, the codec."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.domain.chat import ChatAddress, Inbound, Source
+from gateway.errors import SessionConflict
+from gateway.store.base import InboxItem, ToolIntent
+from gateway.store.sqlite.agenda import Agenda, rows_to_send
+from gateway.store.sqlite.codec import (
+    dumps,
+    inbound_from,
+    inbound_json,
+    intents_from,
+    intents_json,
+    lane_of,
+    message_columns,
+    message_from,
+    storable,
+)
+from gateway.store.sqlite.lanes import Lanes
+from gateway.store.sqlite.outbox import Advance
+from tests.contract.store_kit import key, outbound
+
+
+def item(number: int, chat: str = "1", attempts: int = 0) -> InboxItem:
+    source = Source(platform="test", chat=chat, chat_type="direct", user="u")
+    inbound = Inbound(event_id=f"e{number}", source=source, text="")
+    return InboxItem(id=str(number), key=key(chat), inbound=inbound, accepted_at=0.0, attempts=attempts)
+
+
+def lanes(concurrency: int = 9, waiting: list[InboxItem] | None = None) -> Lanes:
+    return Lanes(concurrency=concurrency, generation=3, waiting=waiting or [])
+
+
+async def test_a_reserved_lane_is_claimed_by_its_first_item() -> None:
+    board = lanes()
+    assert board.reserve([key("1"), key("2")]) == [key("1"), key("2")]
+    assert board.reserve([key("1")]) == []
+    board.claimed(item(1, attempts=1))
+    board.queued(item(2))
+    board.unreserve([key("1"), key("2")])
+    lane = await board.next_ready()
+    claim = board.grant(lane, "w")
+    assert claim.item.id == "1"
+    assert [each.id for each in board.waiting(key("1"), 9)] == ["2"]
+    assert board.reserve([key("2")]) == [key("2")]
+
+
+async def test_only_so_many_lanes_are_reserved() -> None:
+    board = lanes(concurrency=2)
+    assert board.reserve([key("1"), key("2"), key("3")]) == [key("1"), key("2")]
+    board.unreserve([key("1")])
+    assert board.reserve([key("3")]) == [key("3")]
+
+
+async def test_a_lease_is_good_until_its_last_operation() -> None:
+    board = lanes()
+    board.reserve([key("1")])
+    board.claimed(item(1, attempts=1))
+    lane = await board.next_ready()
+    claim = board.grant(lane, "w")
+    assert board.check(claim.lease, claim.item) is lane
+    with pytest.raises(SessionConflict):
+        board.check(claim.lease, item(2))
+    with pytest.raises(SessionConflict):
+        board.check(replace(claim.lease, fence=claim.lease.fence - 1))
+    board.ending(lane)
+    with pytest.raises(SessionConflict):
+        board.check(claim.lease)
+    board.not_ended(lane)
+    board.check(claim.lease)
+    board.ending(lane)
+    board.ended(lane, None)
+    with pytest.raises(SessionConflict):
+        board.check(claim.lease)
+    assert board.current(key("1")) is None
+
+
+async def test_an_item_of_an_earlier_process_is_current_once_it_had_begun() -> None:
+    board = lanes(waiting=[item(1, attempts=1), item(2, "2"), item(3)])
+    begun = board.current(key("1"))
+    assert begun is not None
+    assert begun.id == "1"
+    assert board.current(key("2")) is None
+    lane = await board.next_ready()
+    assert lane.head is None
+    board.counted(lane, replace(lane.queue[0], attempts=2))
+    claim = board.grant(lane, "w")
+    board.ending(lane)
+    board.released(lane)
+    assert [each.id for each in board.waiting(key("1"), 9)] == ["1", "3"]
+    assert (await board.next_ready()).key == key("2")
+    assert claim.item.attempts == 2
+
+
+async def test_what_nobody_was_given_can_be_taken_back() -> None:
+    board = lanes()
+    board.reserve([key("1")])
+    board.claimed(item(1, attempts=1))
+    assert [each.id for each in board.unstarted()] == ["1"]
+    board.grant(await board.next_ready(), "w")
+    assert board.unstarted() == []
+
+
+async def test_waiting_workers_are_served_in_turn() -> None:
+    board = lanes()
+    first, second = asyncio.create_task(board.next_ready()), asyncio.create_task(board.next_ready())
+    await asyncio.sleep(0)
+    first.cancel()
+    board.queued(item(1))
+    assert (await second).key == key("1")
+    await asyncio.gather(first, return_exceptions=True)
+
+
+def test_an_agenda_gives_chats_by_their_time() -> None:
+    agenda = Agenda([("b", 2.0), ("a", 1.0)])
+    agenda.note([Advance(lane="c", due_at=3.0), Advance(lane="d"), Advance(lane="b", due_at=9.0)])
+    assert agenda.next_due() == 1.0
+    assert agenda.take_chats(3.0, 1) == ["a"]
+    assert agenda.take_chats(3.0, 9) == ["c"]
+    assert agenda.next_due() == 9.0
+    agenda.wait("b", 9.0)
+    assert agenda.take_chats(9.0, 9) == ["b"]
+    assert agenda.next_due() is None
+
+
+def test_claimed_rows_without_a_taker_are_due_at_once() -> None:
+    agenda = Agenda(())
+    rows = [outbound("o1"), outbound("o2")]
+    agenda.hand_back(rows)
+    assert agenda.next_due() == 0.0
+    assert agenda.take_unclaimed(1) == rows[:1]
+    assert agenda.unclaimed() == (rows[1],)
+    assert rows_to_send([Advance(lane="x"), Advance(lane="y", claimed=rows[0])]) == (rows[0],)
+
+
+@given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 20)), max_size=30), st.integers(0, 20))
+def test_an_agenda_never_forgets_nor_hurries(waits: list[tuple[str, int]], now: int) -> None:
+    agenda = Agenda(())
+    latest = {}
+    for lane, due_at in waits:
+        agenda.wait(lane, due_at)
+        latest[lane] = due_at
+    assert agenda.next_due() == min(latest.values(), default=None)
+    taken = agenda.take_chats(now, 99)
+    assert sorted(taken) == sorted(lane for lane, due_at in latest.items() if due_at <= now)
+    assert len(taken) == len(set(taken))
+
+
+@settings(max_examples=80)
+@given(st.text(), st.text(), st.none() | st.text())
+def test_an_inbound_survives_its_json(event_id: str, text: str, thread: str | None) -> None:
+    source = Source(platform="p", chat=text, chat_type="thread", user=event_id, thread=thread)
+    inbound = Inbound(event_id=event_id, source=source, text=text, reply_to=thread)
+    encoded = inbound_json(inbound)
+    encoded.encode("utf-8")
+    assert inbound_from(encoded) == inbound
+
+
+@given(st.text())
+def test_any_text_can_be_stored(text: str) -> None:
+    storable(text).encode("utf-8")
+    dumps({"x": text}).encode("utf-8")
+
+
+@given(st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3), st.none() | st.integers(0, 9))
+def test_a_message_survives_its_columns(extra: dict[str, str], tokens: int | None) -> None:
+    message = {**extra, "role": "user", "content": "c", "_legato": {"speaker": "s", "id": "9", "at": 1.0}}
+    body, note = message_columns(message)  # type: ignore[arg-type]
+    again = message_from((9, body, note, tokens, 1.0))
+    expected = {"speaker": "s", "id": "9", "at": 1.0, **({} if tokens is None else {"tokens": tokens})}
+    assert again == {**message, "_legato": expected}
+
+
+def test_threads_of_a_chat_share_its_outbox_lane() -> None:
+    one, two = (ChatAddress(platform="p", chat="c", thread=thread) for thread in ("1", None))
+    assert lane_of(one) == lane_of(two)
+    assert lane_of(one) != lane_of(ChatAddress(platform="p", chat="c/thread=1"))
+
+
+def test_intents_survive_their_json() -> None:
+    intents = (ToolIntent(call_id="c", tool="t"),)
+    assert intents_from(intents_json(intents)) == intents

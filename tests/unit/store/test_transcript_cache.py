@@ -1,0 +1,71 @@
+"""The transcript cache: a prefix of the truth, bounded, and cheap to extend."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.domain.message import Message, user
+from gateway.store.transcripts import TranscriptCache
+
+
+def said(start: int, count: int) -> list[Message]:
+    return [user(str(number)) for number in range(start, start + count)]
+
+
+def test_what_was_put_can_be_extended() -> None:
+    cache = TranscriptCache()
+    cache.append("s", 0, said(0, 2))  # nothing known: nothing to extend
+    assert cache.get("s") is None
+    cache.put("s", said(0, 2))
+    first = cache.get("s")
+    assert cache.get("s") is first
+    cache.append("s", 2, said(2, 3))
+    assert cache.get("s") == tuple(said(0, 5))
+    assert first == tuple(said(0, 2))
+    assert len(cache) == 5
+
+
+def test_an_overlap_is_harmless_and_a_gap_forgets() -> None:
+    cache = TranscriptCache()
+    cache.put("s", said(0, 4))
+    cache.append("s", 2, said(2, 3))
+    assert cache.get("s") == tuple(said(0, 5))
+    cache.put("s", said(0, 3))  # shorter: a late reader
+    assert cache.get("s") == tuple(said(0, 5))
+    cache.append("s", 9, said(9, 1))
+    assert cache.get("s") is None
+    assert len(cache) == 0
+
+
+def test_the_least_recently_used_goes_first_and_the_newest_stays() -> None:
+    cache = TranscriptCache(10)
+    for name in "abc":
+        cache.put(name, said(0, 3))
+    cache.get("a")
+    cache.append("c", 3, said(3, 3))
+    assert cache.get("b") is None
+    assert cache.get("a") is not None
+    cache.put("huge", said(0, 99))
+    assert cache.get("huge") is not None
+    assert len(cache) == 99
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.sampled_from(["put", "append", "drop", "get"]), st.sampled_from("xyz"), st.integers(0, 9)))
+)
+def test_it_only_ever_tells_a_prefix_of_the_truth(moves: list[tuple[str, str, int]]) -> None:
+    cache = TranscriptCache(12)
+    length = dict.fromkeys("xyz", 0)
+    for move, name, number in moves:
+        if move == "put":
+            cache.put(name, said(0, length[name]))
+        elif move == "append":
+            cache.append(name, length[name], said(length[name], number))
+            length[name] += number
+        elif move == "drop":
+            cache.drop(name)
+        known = cache.get(name)
+        assert known is None or known == tuple(said(0, length[name]))
+        assert len(cache) <= max(12, *length.values())
