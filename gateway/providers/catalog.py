@@ -21,7 +21,11 @@ _PRICE_LISTS: Final = {"openai": "openai", "openai-responses": "openai", "anthro
 
 
 class PriceTable:
-    """`Prices` for real models."""
+    """`Prices` for real models. Remembers what the table lacks: the library looks through all of it,
+    every time, to find out."""
+
+    def __init__(self) -> None:
+        self._unlisted: set[tuple[str, str]] = set()
 
     def context_window(self, model: str) -> int | None:
         """The model's window in tokens, or None if the table does not know it."""
@@ -35,17 +39,24 @@ class PriceTable:
         """What a call cost in US dollars, or None if no price is known. `offline` costs nothing."""
         if provider == "offline":
             return 0.0
+        if (provider, model) in self._unlisted:
+            return None
         counted = Usage(
             input_tokens=usage.prompt_tokens,  # the library counts cached tokens as part of the input
             cache_read_tokens=usage.cache_read_tokens,
             cache_write_tokens=usage.cache_write_tokens,
             output_tokens=usage.output_tokens,
         )
+        listed = False
         for provider_id, name in _readings(model, provider):
             try:
                 return float(calc_price(counted, name, provider_id=provider_id).total_price)
-            except (LookupError, ValueError):
+            except LookupError:
                 continue
+            except ValueError:  # listed, but not for a usage like this
+                listed = True
+        if not listed:
+            self._unlisted.add((provider, model))
         return None
 
 

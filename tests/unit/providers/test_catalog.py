@@ -47,3 +47,10 @@ def test_cached_tokens_are_cheaper() -> None:
 
 def test_the_offline_model_is_free() -> None:
     assert PriceTable().cost_usd("offline", "anything", USAGE) == 0.0
+
+
+def test_what_the_table_lacks_stays_unpriced_and_costs_no_second_search():
+    table = PriceTable()
+    assert table.cost_usd("openai", "a-model-nobody-lists", USAGE) is None
+    assert table.cost_usd("openai", "a-model-nobody-lists", USAGE) is None
+    assert table.cost_usd("openai", "gpt-4o", USAGE) is not None
