@@ -15,6 +15,7 @@ import inspect
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Protocol, TypeVar, get_args
 
 from gateway.context.engine import ContextEngine, Outcome
@@ -234,13 +235,25 @@ _FAILED = object()
 
 def _accepted(method: Callable[..., Any], optional: Mapping[str, Any]) -> dict[str, Any]:
     """Those optional arguments that the method's signature can take."""
+    if not optional:
+        return {}
+    function = getattr(method, "__func__", None)
+    names = _parameters(function) if inspect.isfunction(function) else _parameters_of(method)
+    return dict(optional) if names is None else {name: value for name, value in optional.items() if name in names}
+
+
+def _parameters_of(function: Callable[..., Any]) -> frozenset[str] | None:
+    """The names of a function's parameters; None: it takes any."""
     try:
-        parameters = inspect.signature(method).parameters
+        parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
-        return dict(optional)
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return dict(optional)
-    return {name: value for name, value in optional.items() if name in parameters}
+        return None
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    return None if takes_any else frozenset(parameters)
+
+
+# Reading a signature takes longer than most of the calls that it is read for.
+_parameters = lru_cache(maxsize=1_024)(_parameters_of)
 
 
 def _is_schema(schema: Any) -> bool:
