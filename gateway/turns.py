@@ -209,7 +209,9 @@ class Turns:
     async def _present(self, lease: Lease, item: InboxItem, *, may_expire: bool) -> Session:
         """The key's session; one whose time is over ends here, by the same path as in the sweep."""
         present = await self.store.tip(item.key)
-        if present is not None and may_expire and self.lifecycle.is_due(present):
+        if present is not None:
+            if not may_expire or not self.lifecycle.is_due(present):
+                return present
             await self.lifecycle.end(lease, present, "expired")
             if self.lifecycle.policy(present).notify:
                 await self.outbox.emit(self._compose(item, "notice", PUT_AWAY))

@@ -51,6 +51,11 @@ class Watch:
     idle: Deadline | None = None
     alive_at: float = 0.0
     _taken: set[str] = field(default_factory=set)
+    # Asked once: whether a class fits a Protocol takes longer to find out than to show a word.
+    _stream: CanStream | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._stream = self.adapter if isinstance(self.adapter, CanStream) else None
 
     def phase(self, phase: Phase, step: int = 0, tools: Sequence[str] = ()) -> None:
         """What the turn is doing now."""
@@ -73,8 +78,8 @@ class Watch:
     async def text(self, so_far: str) -> None:
         """Show the reply as it grows, where the platform can."""
         self.alive()
-        if isinstance(self.adapter, CanStream):
-            await self.adapter.show_partial(self.item.inbound.source.address, self.reply_id, so_far)
+        if self._stream is not None:
+            await self._stream.show_partial(self.item.inbound.source.address, self.reply_id, so_far)
 
     async def compacting(self, trigger: str) -> None:
         """The person is told why they wait."""
