@@ -29,6 +29,7 @@ from gateway.store.sqlite.store import SqliteStore
 from gateway.tools.base import Tool, ToolContext
 
 REPLY = "Certainly: here is an answer of a quite usual length, in one or two sentences."
+_CLOCK = SystemClock()
 WINDOW = 10_000_000  # tokens: nothing here is meant to be compacted unless a bench asks for it
 
 
@@ -153,7 +154,7 @@ async def running(
     chats = Chats()
     path = config.store.sqlite_path
     assert path is not None
-    store = SqliteStore(path, clock=SystemClock(), concurrency=config.turns.concurrent)
+    store = SqliteStore(path, clock=_CLOCK, concurrency=config.turns.concurrent)
     providers = None if provider is None else {"offline": provider}
     gateway = build(config, [chats], Parts(store=store, providers=providers, tools=tools))
     owner = Background()
@@ -172,4 +173,4 @@ async def _run(gateway: Gateway) -> None:
 async def quiet(gateway: Gateway) -> None:
     """Return when every reply is marked as handed over."""
     while gateway.outbox.in_flight or gateway.lanes.active:
-        await asyncio.sleep(0.001)
+        await _CLOCK.sleep(0.001)
