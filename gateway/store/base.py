@@ -89,7 +89,7 @@ class Store(ABC):
         """Store each Inbound once by (platform, event_id) and schedule its lane.
 
         A known event is a `duplicate`. One whose lane already holds `cap` items is `full` and is
-        not stored. Receipts come in the order of the arrivals.
+        not stored. Receipts come in the order of the arrivals; `waiting` counts the running item too.
         """
 
     @abstractmethod
@@ -128,7 +128,8 @@ class Store(ABC):
     @abstractmethod
     async def open_reply(self, lease: Lease, item: InboxItem, reply: Outbound) -> Outbound:
         """Store a reply that starts to stream, in state `streaming`: nothing else is claimed for
-        its chat until the turn's end gives it its text."""
+        its chat until the turn's end gives it its text. An item has one: asked again, the first
+        one is returned as it is."""
 
     @abstractmethod
     async def note_streamed(self, outbound_id: str, platform_message_id: str) -> None:
@@ -159,7 +160,9 @@ class Store(ABC):
     ) -> TurnEnd:
         """End an item: messages, usage, inbox row, signals and outbox rows in one transaction.
 
-        An Outbound whose id names the streaming reply gives that row its final text. `ref` and
+        An Outbound whose id names the streaming reply gives that row its final text; a streaming
+        reply that gets none is refused, so that its chat goes on. If the caller is cancelled while
+        this is written, the next item and the rows go to whoever claims next. `ref` and
         `record` are None for an item that touched no session (a command, a refusal).
         """
 
@@ -230,13 +233,15 @@ class Store(ABC):
 
     @abstractmethod
     async def claim_due_sessions(self, now: float, limit: int) -> list[Session]:
-        """Open sessions whose `expires_at` has passed, earliest first."""
+        """Open sessions whose `expires_at` has passed, earliest first. One that was returned is not
+        returned again for ten minutes, unless its claimant's process ends before."""
 
     # -- delivery ---------------------------------------------------------------------------
 
     @abstractmethod
     async def emit(self, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
-        """Store messages that belong to no turn's end. Returns the rows to send now."""
+        """Store messages that belong to no turn's end; one whose id is known is not stored again.
+        Returns the rows to send now: of each chat at most its head."""
 
     @abstractmethod
     async def claim_outbound(self, now: float, limit: int) -> list[Outbound]:

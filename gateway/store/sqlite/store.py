@@ -4,6 +4,7 @@ this process must remember when it is durable. Queries are in `readable`."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -14,6 +15,7 @@ from gateway.clock import Clock
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
+from gateway.errors import StoreUnavailable
 from gateway.store.base import (
     Arrival,
     Claim,
@@ -91,7 +93,8 @@ class SqliteStore(ReadableStore):
 
             self._lanes = Lanes(concurrency=0, generation=0, waiting=())
             self._agenda = Agenda(())
-            await self._database.writer.run(give_back)
+            with suppress(StoreUnavailable):  # a full disk must not keep the process from ending
+                await self._database.writer.run(give_back)
         await self._database.aclose()
 
     async def backup(self, path: Path) -> None:
