@@ -15,7 +15,7 @@ from typing import Any, Final
 import httpx
 from httpx_sse import EventSource
 
-from gateway.clock import Ids, SystemIds
+from gateway.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.errors import ProviderError, ProviderRejected, ProviderUnavailable
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
 from gateway.providers.chat_answer import ChatAnswer
@@ -24,6 +24,7 @@ from gateway.providers.errors import classify
 from gateway.providers.http import FOREIGN_ERRORS, json_bytes, transport_error
 
 _ERROR_BODY: Final = 64_000  # bytes of an error page that are read
+_LAST_BYTES: Final = 0.5  # seconds that a server may take to end an answer it has called done
 _WHOLE_BODY: Final = 64_000_000  # bytes of an answer that is not streamed
 
 
@@ -37,9 +38,17 @@ class ChatCompletions:
 
     name = "openai"
 
-    def __init__(self, client: httpx.AsyncClient, redact: Callable[[str], str], *, ids: Ids | None = None) -> None:
+    def __init__(
+        self,
+        client: httpx.AsyncClient,
+        redact: Callable[[str], str],
+        *,
+        ids: Ids | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self._client = client
         self._redact = redact
+        self._clock = clock or SystemClock()
         self._ids = ids or SystemIds()
         self._habits: dict[tuple[str, str], Habits] = {}  # by (address, model), where not the usual
 
@@ -116,9 +125,20 @@ class ChatCompletions:
             async for line in lines:
                 if line.data.strip() == "[DONE]":
                     answer.done()
+                    await self._see_off(lines)
                     return
                 for event in answer.feed(self._chunk(response, line.data)):
                     yield event
+
+    async def _see_off(self, lines: AsyncGenerator[object, None]) -> None:
+        """Read a finished answer to the end of its HTTP body, which most often is there already:
+        a connection that is left before it cannot be used again, and TLS begins anew at each call."""
+        try:
+            async with self._clock.limit(_LAST_BYTES):
+                async for _ in lines:
+                    pass
+        except TimeoutError:
+            return
 
     def _whole(self, response: httpx.Response, text: str, answer: ChatAnswer) -> list[ModelEvent]:
         """The events of a server that ignored `stream` and sent one JSON object."""
