@@ -16,6 +16,7 @@ from gateway.background import Background
 from gateway.clock import Clock
 from gateway.errors import SessionConflict, StoreUnavailable
 from gateway.store.base import Claim, InboxItem, Lease, Store
+from gateway.store.insist import insist
 
 RunItem = Callable[[Lease, InboxItem], Awaitable[InboxItem | None]]
 
@@ -80,20 +81,29 @@ class Lanes:
                 await self._clock.sleep(_RETRY_SECONDS)
 
     async def _drain(self, claim: Claim, name: str) -> None:
-        lease, item = claim.lease, claim.item
+        lease = claim.lease
+        following: InboxItem | None = claim.item
+        counted = False
         try:
-            following: InboxItem | None = item
             while following is not None and not self._stopping:
+                counted = True
                 following = await self._run(lease, following)
-            if following is not None:
-                await self._store.release(lease)
-        except SessionConflict:
-            # Somebody else owns the lane by now: whatever this worker held is void.
-            log.warning("lane_lost", key=str(lease.key))
+                counted = False
+        except SessionConflict as error:
+            # Somebody else owns the lane or moved the session: what this turn knew is void.
+            log.warning("turn_void", key=str(lease.key), error=str(error))
         except asyncio.CancelledError:
-            with suppress(SessionConflict):  # the item may have ended, and the lane with it
-                await self._store.release(lease)
+            counted = False
             raise
         finally:
-            del self._running[name]
-            self._slots.release()
+            try:
+                if following is not None:
+                    await self._give_back(lease, counted=counted)
+            finally:
+                del self._running[name]
+                self._slots.release()
+
+    async def _give_back(self, lease: Lease, *, counted: bool) -> None:
+        """Let the lane be claimed again; an attempt that failed counts, so that it ends some day."""
+        with suppress(SessionConflict):  # the lane is somebody else's, or has ended with its item
+            await insist(lambda: self._store.release(lease, counted=counted), clock=self._clock, what="release")

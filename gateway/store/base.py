@@ -112,8 +112,9 @@ class Store(ABC):
         """Bypass items that an earlier process accepted and did not end; once, after open."""
 
     @abstractmethod
-    async def release(self, lease: Lease) -> None:
-        """Give a lane back with its head unfinished (shutdown); the attempt does not count."""
+    async def release(self, lease: Lease, *, counted: bool = False) -> None:
+        """Give a lane back with its head unfinished. The attempt does not count (shutdown), unless
+        `counted`: it failed in a way that may repeat itself."""
 
     @abstractmethod
     async def waiting(self, key: SessionKey, limit: int) -> list[InboxItem]:

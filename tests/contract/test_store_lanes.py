@@ -174,6 +174,13 @@ async def test_a_released_item_comes_back_first_and_uncounted(store: Store) -> N
     assert [item.inbound.event_id for item in await store.waiting(key(), 9)] == ["e2"]
 
 
+async def test_an_attempt_that_failed_counts_when_its_lane_is_given_back(store: Store) -> None:
+    claim = await claimed(store)
+    await store.release(claim.lease, counted=True)
+    again = await store.claim_next("w")
+    assert (again.item.inbound.event_id, again.item.attempts) == ("e1", 2)
+
+
 async def test_after_a_crash_lanes_go_on_in_order_and_attempts_count(bench: Bench) -> None:
     store = await bench.open()
     await put(store, "a1", "a2", chat="1")

@@ -157,10 +157,10 @@ class Lanes:
         lane.phase = Phase.RUNNING
         lane.queue = deque(item for item in lane.queue if item.id != following.id)
 
-    def released(self, lane: Lane) -> None:
-        """The head was given back, its attempt not counted."""
+    def released(self, lane: Lane, *, counted: bool) -> None:
+        """The head was given back, its attempt counted or not."""
         assert lane.head is not None
-        lane.queue.appendleft(replace(lane.head, attempts=lane.head.attempts - 1))
+        lane.queue.appendleft(lane.head if counted else replace(lane.head, attempts=lane.head.attempts - 1))
         lane.head = None
         self._leave(lane)
 

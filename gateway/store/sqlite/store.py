@@ -154,14 +154,14 @@ class SqliteStore(ReadableStore):
             failed=lambda: self._bypassed.extend(left),
         )
 
-    async def release(self, lease: Lease) -> None:
+    async def release(self, lease: Lease, *, counted: bool = False) -> None:
         lane = self._lanes.check(lease)
         head = lane.head
         assert head is not None
         self._lanes.ending(lane)
         await self._database.writer.run(
-            lambda connection: inbox.uncount(connection, [head]),
-            done=lambda _: self._lanes.released(lane),
+            lambda connection: inbox.uncount(connection, [] if counted else [head]),
+            done=lambda _: self._lanes.released(lane, counted=counted),
             failed=partial(self._lanes.not_ended, lane),
         )
 
