@@ -1,0 +1,244 @@
+"""Carrying a plan out: feed lines, watch the process die, start it again, keep all the evidence."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from tests.chaos.launch import Order
+from tests.chaos.script import Event, Plan
+from tests.chaos.snapshot import Snapshot, snapshot
+from tests.emulators.llm import LlmServer
+
+ROOT: Final = Path(__file__).parents[2]
+PATIENCE: Final = 30.0  # seconds for one process; it needs well under one
+ANSWERS: Final = ("reply", "command", "error")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One whole line that a process wrote: the process's number, and the JSON object."""
+
+    process: int
+    fields: dict[str, Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class Evidence:
+    """What a run left behind. `exits[n]` is the n-th process's exit status (-9: killed) and
+    `snapshots[n]` the database as it left it; the records are (process, words) in order."""
+
+    plan: Plan
+    folder: Path
+    lines: list[Line] = field(default_factory=list)
+    exits: list[int] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    violations: list[str] = field(default_factory=list)
+
+    @property
+    def kills(self) -> int:
+        """How many processes were killed."""
+        return sum(exit_ == -signal.SIGKILL for exit_ in self.exits)
+
+    def record(self, name: str) -> list[tuple[int, str]]:
+        """A file that the processes wrote: (process, text) of each line."""
+        path = self.folder / name
+        rows = path.read_text().splitlines() if path.exists() else []
+        return [(int(number), text) for number, _, text in (row.partition(" ") for row in rows)]
+
+
+class Launcher:
+    """The process that forks the gateways; one at a time."""
+
+    def __init__(self) -> None:
+        self._ours, theirs = socket.socketpair()
+        self._ours.setblocking(False)
+        self._unread = b""
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "tests.chaos.launch", str(theirs.fileno())],
+                cwd=ROOT,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+            )
+
+    async def start(self, order: Order, descriptors: list[int]) -> int:
+        """Fork a gateway on these three descriptors; its process id."""
+        socket.send_fds(self._ours, [order.encode()], descriptors)
+        return await self._number()
+
+    async def exit_status(self) -> int:
+        """How the gateway ended: its exit code, or minus the signal that killed it."""
+        return await self._number()
+
+    def close(self) -> None:
+        """End the launcher and wait for it."""
+        self._ours.close()
+        self._process.wait()
+
+    async def _number(self) -> int:
+        loop = asyncio.get_running_loop()
+        while b"\n" not in self._unread:
+            data = await loop.sock_recv(self._ours, 64)
+            if not data:
+                raise ConnectionError("the launcher has died")
+            self._unread += data
+        number, _, self._unread = self._unread.partition(b"\n")
+        return int(number)
+
+
+class _Descriptor:
+    """One that is closed once: its number may be somebody else's afterwards."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._open = True
+
+    def close(self) -> None:
+        """Close it, unless it is closed."""
+        if self._open:
+            self._open = False
+            os.close(self.number)
+
+
+async def carry_out(plan: Plan, folder: Path, launcher: Launcher, server: LlmServer) -> Evidence:
+    """Run the plan to its end. Raises TimeoutError if a process neither dies nor comes to an end."""
+    evidence = Evidence(plan=plan, folder=folder)
+    sender = Sender(plan)
+    server.requests.clear()
+    server.violations.clear()
+    for number, kill in enumerate([*plan.kills, None]):
+        order = Order(
+            number=number,
+            folder=str(folder),
+            base_url=server.url,
+            window=plan.window,
+            point=kill.point if kill else None,
+            passing=kill.passing if kill else 1,
+        )
+        await _one_process(order, launcher, sender, evidence)
+        evidence.snapshots.append(snapshot(folder / "store.db"))
+        if evidence.exits[-1] != -signal.SIGKILL:
+            break  # it came to its end before the kill, or failed: nothing is left to do
+    evidence.requests = list(server.requests)
+    evidence.violations = list(server.violations)
+    return evidence
+
+
+class Sender:
+    """Who talks to the gateway: sends lines, remembers which were answered, and after a crash sends
+    again what was not, and some of what was."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._rng = random.Random(plan.seed)
+        self._sent: list[Event] = []
+        self._unsent = list(plan.lines)
+        self._answered: set[str] = set()
+        self._queue: list[Event] = []
+
+    def restart(self) -> None:
+        """A new process: everything that got no answer is sent again, in order."""
+        again = [
+            event
+            for event in dict.fromkeys(self._sent)
+            if event.id not in self._answered or self._rng.random() < self._plan.again
+        ]
+        self._queue = [*again, *self._unsent]
+
+    def answered(self, event_id: str) -> None:
+        """An answer was seen."""
+        self._answered.add(event_id)
+
+    def next(self) -> list[Event]:
+        """What may be sent now."""
+        ready: list[Event] = []
+        waiting = {event.id for event in self._sent if event not in self._queue} - self._answered
+        while self._queue and len(waiting) < self._plan.ahead:
+            event = self._queue.pop(0)
+            ready.append(event)
+            if event.id not in self._answered:
+                waiting.add(event.id)
+        for event in ready:
+            if event in self._unsent:
+                self._unsent.remove(event)
+            if event not in self._sent:
+                self._sent.append(event)
+        return ready
+
+    @property
+    def done(self) -> bool:
+        """Whether everything was sent to this process."""
+        return not self._queue
+
+
+async def _one_process(order: Order, launcher: Launcher, sender: Sender, evidence: Evidence) -> None:
+    sender.restart()
+    log = os.open(evidence.folder / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    (child_in, feed), (output, child_out) = os.pipe(), os.pipe()
+    process = await launcher.start(order, [child_in, child_out, log])
+    for descriptor in (child_in, child_out, log):
+        os.close(descriptor)
+    entrance = _Descriptor(feed)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await _talk(order.number, entrance, output, sender, evidence)
+            evidence.exits.append(await launcher.exit_status())
+    except TimeoutError:
+        os.kill(process, signal.SIGKILL)
+        await launcher.exit_status()
+        raise
+    finally:
+        entrance.close()
+
+
+async def _talk(number: int, feed: _Descriptor, output: int, sender: Sender, evidence: Evidence) -> None:
+    """Send and read until the process closes its output."""
+    _send(feed, sender)
+    async for line in _lines(output):
+        fields = json.loads(line)
+        evidence.lines.append(Line(process=number, fields=fields))
+        if fields["kind"] in ANSWERS and fields["answers"]:
+            sender.answered(fields["answers"])
+            _send(feed, sender)
+
+
+def _send(feed: _Descriptor, sender: Sender) -> None:
+    """Write what may be written (it always fits into the pipe); close the input after the last."""
+    ready = sender.next()
+    if ready:
+        with contextlib.suppress(BrokenPipeError):  # the process has died: its successor gets them
+            os.write(feed.number, b"".join(event.line() for event in ready))
+    if sender.done:
+        feed.close()
+
+
+async def _lines(output: int) -> AsyncIterator[bytes]:
+    """Whole lines; a last one that a kill cut short is nobody's."""
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(output, "rb")
+    )
+    try:
+        while (line := await reader.readline()).endswith(b"\n"):
+            yield line
+    finally:
+        transport.close()
+
+
+def last_words(folder: Path, most: int = 30) -> Iterable[str]:
+    """The end of a run's log."""
+    path = folder / "log"
+    return path.read_text().splitlines()[-most:] if path.exists() else []

@@ -1,0 +1,227 @@
+"""The program under test, and the process that starts it again and again.
+
+`python -m tests.chaos.launch FD` imports everything once and then, for every order that comes
+through the socket FD, forks a process that is the gateway: the real console adapter on the real
+SQLite store, wired by `bootstrap.build`. A fork costs 10 ms where a fresh interpreter costs a second;
+what SIGKILL does to it, and what its files look like afterwards, is the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import gateway.providers.catalog
+import gateway.providers.chat_completions
+import gateway.providers.http
+from adapters.console import JsonConsole
+from gateway import tokens
+from gateway.bootstrap import Parts, build
+from gateway.clock import SystemClock, SystemIds
+from gateway.config import Config
+from gateway.context.compressor import Compressor
+from gateway.context.engine import ContextEngine
+from gateway.context.policy import CompressionSettings
+from gateway.redaction import Redactor
+from gateway.telemetry.logs import configure_logs
+from gateway.telemetry.points import Point
+from gateway.tokens import TokenCounter
+from gateway.tools.base import ToolContext
+from tests.chaos.answers import DONE, NOTED
+
+ORDER_BYTES: Final = 64 * 1024
+_WARM: Final = (gateway.providers.catalog, gateway.providers.chat_completions, gateway.providers.http)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One process to be: its number in the run, its folder, its model, and where it kills itself."""
+
+    number: int
+    folder: str
+    base_url: str
+    window: int
+    point: str | None = None
+    passing: int = 1
+    busy_mode: str = "queue"
+
+    def encode(self) -> bytes:
+        """As it goes through the socket."""
+        return json.dumps({name: getattr(self, name) for name in self.__slots__}).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A file that outlives the process: a line is in it, whole, once `add` returns. SIGKILL takes
+    nothing from the kernel, so there is no need to wait for the disk."""
+
+    path: Path
+    number: int
+
+    def add(self, *words: str) -> None:
+        """Append one line: the process's number, then the words."""
+        fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(fd, (" ".join([str(self.number), *words]) + "\n").encode())
+        finally:
+            os.close(fd)
+
+
+class KillAt:
+    """The `Points` that keeps a trace and ends the process at the chosen passing."""
+
+    def __init__(self, order: Order, trace: Record) -> None:
+        self._left = order.passing if order.point else 0
+        self._point = order.point
+        self._trace = trace
+
+    def __call__(self, point: Point, /) -> None:
+        self._trace.add(point)
+        if point == self._point:
+            self._left -= 1
+            if not self._left:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Told:
+    """A tool that writes its token to a file: `effect` is not idempotent, `note` says that it is."""
+
+    parameters: Mapping[str, Any] = {
+        "type": "object",
+        "properties": {"token": {"type": "string"}},
+        "required": ["token"],
+    }
+    read_only = False
+    timeout = 10.0
+
+    def __init__(self, name: str, says: str, record: Record, *, idempotent: bool) -> None:
+        self.name = name
+        self.description = f"Makes the {name} of a token."
+        self.idempotent = idempotent
+        self._says = says
+        self._record = record
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """Leave a trace that nothing can undo."""
+        token = str(arguments["token"])
+        self._record.add(token)
+        return f"{self._says} {token}"
+
+
+class RecordingEngine(Compressor):
+    """The default engine, its hook's calls kept."""
+
+    def __init__(self, config: Config, record: Record) -> None:
+        settings = CompressionSettings(
+            protect_first_n=config.compression.protect_first_n,
+            protect_last_n=config.compression.protect_last_n,
+            min_threshold_tokens=config.compression.min_threshold_tokens,
+        )
+        super().__init__(settings, counter=TokenCounter(), clock=SystemClock(), redact=Redactor(()))
+        self._record = record
+
+    def on_session_end(self, session_id: str, messages: Any) -> None:
+        """Keep that it was called."""
+        self._record.add(session_id)
+
+
+def configuration(order: Order) -> Config:
+    """A window small enough to be condensed, and everything else as it comes."""
+    return Config.model_validate(
+        {
+            "model": {
+                "provider": "openai",
+                "name": "test-model",
+                "base_url": order.base_url,
+                "context_length": order.window,
+                "max_output_tokens": 600,
+            },
+            "compression": {
+                "min_threshold_tokens": 1_000,
+                "protect_first_n": 1,
+                "protect_last_n": 2,
+                "background": False,
+            },
+            "sessions": {"busy_mode": order.busy_mode},
+            "store": {"url": f"sqlite:///{order.folder}/store.db"},
+        }
+    )
+
+
+async def run(order: Order) -> int:
+    """Be the gateway until the input ends; the exit code."""
+    config = configuration(order)
+    clock, ids = SystemClock(), SystemIds()
+    folder = Path(order.folder)
+
+    def record(name: str) -> Record:
+        return Record(folder / name, order.number)
+
+    def engine() -> ContextEngine:
+        return RecordingEngine(config, record("hooks"))
+
+    parts = Parts(
+        clock=clock,
+        ids=ids,
+        points=KillAt(order, record("trace")),
+        engine=engine,
+        tools=[
+            Told("effect", DONE, record("effects"), idempotent=False),
+            Told("note", NOTED, record("notes"), idempotent=True),
+        ],
+    )
+    console = JsonConsole(0, 1, ids=ids, clock=clock)
+    return 0 if await build(config, [console], parts).run() else 1
+
+
+def become(order: Order, descriptors: list[int]) -> None:
+    """In the forked process: take over the descriptors, run, leave without coming back."""
+    for number, descriptor in enumerate(descriptors):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    configure_logs(level="info", form="json", redact=Redactor(()))
+    code = 70
+    try:
+        code = asyncio.run(run(order))
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def serve(orders: socket.socket) -> None:
+    """Fork a process for every order, one at a time: say its id at once, its exit status at its end."""
+    while True:
+        data, descriptors, _, _ = socket.recv_fds(orders, ORDER_BYTES, 3)
+        if not data:
+            return
+        order = Order(**json.loads(data))
+        child = os.fork()
+        if not child:
+            orders.close()
+            become(order, descriptors)
+        for descriptor in descriptors:
+            os.close(descriptor)
+        orders.sendall(f"{child}\n".encode())
+        _, status = os.waitpid(child, 0)
+        orders.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
+
+
+def main() -> None:
+    """Warm up, then serve."""
+    # The vocabulary takes 0.25 s to read: read once here, it is there in every fork.
+    tokens._load = functools.cache(tokens._load)  # type: ignore[assignment]
+    TokenCounter().text("warm")
+    serve(socket.socket(fileno=int(sys.argv[1])))
+
+
+if __name__ == "__main__":
+    main()

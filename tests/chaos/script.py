@@ -1,0 +1,156 @@
+"""What one crash run does, drawn from its seed: who says what, and where the process is killed.
+
+The same seed gives the same script and the same kills. What the operating system makes of it (which
+of two chats is a millisecond ahead) is not reproducible, and nothing that is checked depends on it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from gateway.telemetry.points import POINTS, Point
+from tests.chaos.answers import PADDING
+
+Kind = Literal["say", "long", "effect", "both", "steps", "note", "command"]
+
+COMMANDS: Final = ("/compress", "/new", "/status", "/undo")
+# Every script has one of each of these, so that every point is passed at least once in every run.
+_NEEDED: Final[tuple[Kind, ...]] = ("effect", "both", "steps", "say")
+_KINDS: Final[tuple[Kind, ...]] = ("say", "long", "effect", "both", "steps", "note")
+_MOST_KILLS: Final = 4
+_WINDOW: Final = 4_200  # tokens: a few long answers fill it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """One line of input. `token` is the word that names this message in everything it causes; ""
+    for a command."""
+
+    id: str
+    chat: str
+    user: str | None
+    kind: Kind
+    text: str
+    token: str = ""
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """Whose conversation it belongs to."""
+        return self.chat, self.user
+
+    def line(self) -> bytes:
+        """The event as the JSON console reads it."""
+        fields = {"id": self.id, "chat": self.chat, "text": self.text}
+        if self.user is not None:
+            fields["user"] = self.user
+        return (json.dumps(fields) + "\n").encode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill:
+    """SIGKILL at the `passing`-th time a process passes `point`, counted from its start."""
+
+    point: Point
+    passing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One run. `lines` are the events in the order they are sent, some of them twice; `kills[n]` is
+    what ends the n-th process; at most `ahead` events wait for an answer at a time; after a restart
+    this share of the answered ones is sent again too, as by a sender that is not sure."""
+
+    seed: int
+    lines: tuple[Event, ...]
+    kills: tuple[Kill, ...]
+    ahead: int
+    again: float
+    window: int = _WINDOW
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Every event once."""
+        return tuple(dict.fromkeys(self.lines))
+
+
+def make_plan(seed: int) -> Plan:
+    """The run of a seed. Its first kill is at the seed's own point, so that any sixteen seeds in a
+    row kill at all of them."""
+    rng = random.Random(seed)
+    own = POINTS[seed % len(POINTS)]
+    events = _events(rng, seed)
+    lines = _with_repeats(rng, events)
+    ahead = rng.choice((1, 2, 4, len(lines)))
+    points = [own, *rng.choices(POINTS, k=rng.randrange(_MOST_KILLS))]
+    return Plan(
+        seed=seed,
+        lines=lines,
+        kills=tuple(Kill(point=point, passing=_passing(rng, point, ahead)) for point in points),
+        ahead=ahead,
+        again=rng.choice((0.0, 0.3, 1.0)),
+    )
+
+
+def _passing(rng: random.Random, point: Point, ahead: int) -> int:
+    """Rare points at their first passing, so that the kill happens; the others anywhere early. Lines
+    that are sent together are accepted together, so that `accept` is rare when many are."""
+    if point.startswith(("compaction.", "session.")) or (point.startswith("accept.") and ahead > 2):
+        return 1
+    return rng.randint(1, 4 if point.startswith(("turn.tools", "turn.step")) else 6)
+
+
+def _events(rng: random.Random, seed: int) -> list[Event]:
+    speakers = _speakers(rng)
+    kinds: list[Kind] = list(_NEEDED)
+    kinds += [rng.choice(_KINDS) for _ in range(rng.randint(0, 12))]
+    rng.shuffle(kinds)
+    events: list[Event] = []
+    for kind in kinds:
+        chat, user = rng.choice(speakers)
+        events.append(_message(rng, seed, len(events), kind, chat, user))
+        if rng.random() < 0.25:
+            events.append(_command(seed, len(events), rng.choice(COMMANDS), chat, user))
+    # One conversation that is surely long enough to be condensed, and then is; and one that ends.
+    chat, user = rng.choice(speakers)
+    for kind in ("long", "long", "say", "long", "say"):
+        events.append(_message(rng, seed, len(events), kind, chat, user))
+    events.append(_command(seed, len(events), "/compress", chat, user))
+    events.append(_message(rng, seed, len(events), "say", chat, user))
+    events.append(_command(seed, len(events), rng.choice(("/new", "/undo")), chat, user))
+    return events
+
+
+def _speakers(rng: random.Random) -> list[tuple[str, str | None]]:
+    speakers: list[tuple[str, str | None]] = []
+    for number in range(rng.randint(1, 4)):
+        if rng.random() < 0.25:
+            speakers += [(f"group{number}", "ann"), (f"group{number}", "bob")]
+        else:
+            speakers.append((f"chat{number}", None))
+    return speakers
+
+
+def _message(rng: random.Random, seed: int, number: int, kind: Kind, chat: str, user: str | None) -> Event:
+    token = f"tok{number:02d}{rng.randrange(16**5):05x}"
+    padding = " ".join([PADDING] * 6) if kind == "long" else ""
+    return Event(
+        id=f"e{seed}-{number}", chat=chat, user=user, kind=kind, token=token, text=f"{padding} {kind} {token}".strip()
+    )
+
+
+def _command(seed: int, number: int, text: str, chat: str, user: str | None) -> Event:
+    return Event(id=f"e{seed}-{number}", chat=chat, user=user, kind="command", text=text)
+
+
+def _with_repeats(rng: random.Random, events: Sequence[Event]) -> tuple[Event, ...]:
+    """The events with a few of them sent a second time, some time after the first."""
+    lines: list[Event] = []
+    for event in events:
+        lines.append(event)
+        if rng.random() < 0.12:
+            lines.append(rng.choice(lines))
+    return tuple(lines)
