@@ -69,11 +69,13 @@ class Lifecycle:
             return present
         return await self._store.open_session(lease, Opening(session=self.blank(lease.key, chat_type)))
 
-    def blank(self, key: SessionKey, chat_type: ChatType, *, model: str | None = None) -> Session:
-        """A session about to be opened under `key`, with its system prompt."""
+    def blank(
+        self, key: SessionKey, chat_type: ChatType, *, model: str | None = None, session_id: str | None = None
+    ) -> Session:
+        """A session about to be opened under `key`, with its system prompt; `session_id` None: a fresh id."""
         now = self._clock.now()
         return Session(
-            id=self._ids.new("s"),
+            id=session_id or self._ids.new("s"),
             key=key,
             chat_type=chat_type,
             parent_id=None,
@@ -170,9 +172,9 @@ class Lifecycle:
         self._engines.drop(session.id)
         return opened
 
-    async def reset(self, lease: Lease, session: Session) -> Session:
+    async def reset(self, lease: Lease, session: Session, *, session_id: str | None = None) -> Session:
         """End `session` and start an empty one with the same model."""
-        fresh = self.blank(session.key, session.chat_type, model=session.model)
+        fresh = self.blank(session.key, session.chat_type, model=session.model, session_id=session_id)
         opened = await self.end(lease, session, "reset", Opening(session=fresh))
         assert opened is not None
         return opened
@@ -186,6 +188,7 @@ class Lifecycle:
         reason: EndReason,
         *,
         title: str | None = None,
+        session_id: str | None = None,
     ) -> Session:
         """Go on from `origin` in a new session whose transcript refers to `messages` of it; the
         present one ends. A session is never reopened."""
@@ -193,7 +196,7 @@ class Lifecycle:
         chat_type = origin.chat_type
         opening = Opening(
             session=replace(
-                self.blank(origin.key, chat_type, model=origin.model),
+                self.blank(origin.key, chat_type, model=origin.model, session_id=session_id),
                 parent_id=origin.id,
                 system_prompt=origin.system_prompt,
                 title=title or origin.title,

@@ -288,7 +288,7 @@ class Turns:
         answer = await self._answer(call, item, recorder)
         if answer.then is not None:
             return await self._converse(recorder, item, answer.then)
-        return await self._finish(recorder, item, None, "answered", [(answer.kind, answer.text)])
+        return await self._finish(recorder, item, answer.conversation, "answered", [(answer.kind, answer.text)])
 
     async def _answer(self, call: CommandCall, item: InboxItem, recorder: TurnRecorder | None) -> Answer:
         command = self.commands.get(call.name)

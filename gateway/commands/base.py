@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from hashlib import blake2s
 
 from gateway.agent.compaction import CompactionReport
 from gateway.agent.conversation import Conversation
@@ -12,6 +13,7 @@ from gateway.agent.models import Models
 from gateway.clock import Clock
 from gateway.domain.chat import Inbound, OutboundKind, SessionKey
 from gateway.domain.session import Session
+from gateway.errors import SessionNotFound
 from gateway.hygiene import HygieneRules
 from gateway.lifecycle import Lifecycle
 from gateway.signals import SignalBoard
@@ -21,11 +23,13 @@ from gateway.tokens import TokenCounter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a command says. `then` is text to be answered by the model as if it had been sent."""
+    """What a command says. `then` is text to be answered by the model as if it had been sent;
+    `conversation` holds what the command did and did not store: it is stored with the answer."""
 
     text: str
     kind: OutboundKind = "command"
     then: str | None = None
+    conversation: Conversation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +75,22 @@ class Scene:
         assert self.lease is not None, "a bypassing command does not own its lane"
         return self.lease
 
-    def done_before(self, present: Session | None) -> bool:
-        """Whether an earlier attempt at this very item, cut short by a crash, already moved the key
-        to `present`: doing it again would move it twice."""
-        return self.item.attempts > 1 and present is not None and present.started_at >= self.item.accepted_at
+    @property
+    def session_id(self) -> str:
+        """The id of the session that this item opens: the same at every attempt, so that an attempt
+        can see what one before it, cut short by a crash, has done. Times could not tell: a session
+        opened by the item before may be younger than this item, too."""
+        name = f"{self.key} {self.inbound.event_id} {self.item.id}"
+        return f"s_{blake2s(name.encode(errors='replace'), digest_size=8).hexdigest()}"
+
+    async def opened_before(self) -> Session | None:
+        """The session that an earlier attempt at this very item opened."""
+        if self.item.attempts == 1:
+            return None
+        try:
+            return await self.services.store.session(self.session_id)
+        except SessionNotFound:
+            return None
 
 
 Run = Callable[[Scene], Awaitable[Answer]]

@@ -23,16 +23,18 @@ async def compress(scene: Scene) -> Answer:
         return Answer(text=_NOTHING)
     if scene.argument.startswith("--") or scene.argument == "undo":
         raise UserError("This version knows /compress and /compress <topic to keep in detail>.")
-    if scene.done_before(session):
+    if scene.item.attempts > 1:
+        # An earlier attempt, cut short by a crash, may have done it: once is enough.
         done = [entry for entry in await services.store.compactions(session.id) if entry.child_id == session.id]
-        if done and done[-1].trigger == "manual":
+        if done and done[-1].trigger == "manual" and done[-1].at >= scene.item.accepted_at:
             return Answer(text=await _recorded(scene, done[-1]))
     conversation = await services.lifecycle.conversation(session)
     if not await conversation.engine.has_content(conversation.all()):
         return Answer(text=_NOTHING)
     assert scene.compress is not None, "a lane's command is given the compactor"
     report = await scene.compress(conversation, scene.argument or None)
-    return Answer(text=_describe(report))
+    # The summariser's calls and what the engine learnt are stored with the answer.
+    return Answer(text=_describe(report), conversation=conversation)
 
 
 def _describe(report: CompactionReport) -> str:

@@ -19,10 +19,10 @@ async def new(scene: Scene) -> Answer:
     """End the present session and start an empty one."""
     services = scene.services
     present = await services.store.tip(scene.key)
-    if present is None or (present.message_count == 0 and not scene.done_before(present)):
-        return Answer(text="This is already a fresh session.")
-    if not scene.done_before(present):
-        await services.lifecycle.reset(scene.owned(), present)
+    if await scene.opened_before() is None:
+        if present is None or present.message_count == 0:
+            return Answer(text="This is already a fresh session.")
+        await services.lifecycle.reset(scene.owned(), present, session_id=scene.session_id)
     return Answer(text="Started a fresh session. The one before is kept: /sessions lists it, /resume goes back.")
 
 
@@ -40,27 +40,35 @@ async def resume(scene: Scene) -> Answer:
     services = scene.services
     if not scene.argument:
         return await sessions(scene)
+    opened = await scene.opened_before()
+    if opened is not None:
+        return Answer(text=f"Went back to “{await heading(scene, opened)}”.")
     present = await services.store.tip(scene.key)
-    if scene.done_before(present) and present is not None and present.parent_id:
-        return Answer(text=f"Went back to “{await heading(scene, present)}”.")
     target = await _find(scene, scene.argument)
     if present is not None and target.id == present.id:
         raise UserError("You are in that session already; just write on.")
     messages = (await services.store.transcript(target)).messages
-    await services.lifecycle.switch(scene.owned(), present, target, messages, "switched")
+    await services.lifecycle.switch(scene.owned(), present, target, messages, "switched", session_id=scene.session_id)
     return Answer(text=f"Went back to “{await heading(scene, target)}” ({target.message_count} messages).")
 
 
 async def branch(scene: Scene) -> Answer:
     """Go on in a copy, so that the original stays as it is."""
     services = scene.services
-    present = await services.store.tip(scene.key)
-    if present is None or present.message_count == 0:
-        raise UserError("There is nothing to branch from yet; send a message first.")
-    if not scene.done_before(present):
+    if await scene.opened_before() is None:
+        present = await services.store.tip(scene.key)
+        if present is None or present.message_count == 0:
+            raise UserError("There is nothing to branch from yet; send a message first.")
         messages = (await services.store.transcript(present)).messages
-        title = scene.argument or None
-        await services.lifecycle.switch(scene.owned(), present, present, messages, "switched", title=title)
+        await services.lifecycle.switch(
+            scene.owned(),
+            present,
+            present,
+            messages,
+            "switched",
+            title=scene.argument or None,
+            session_id=scene.session_id,
+        )
     return Answer(text="You are in a branch now. The original is kept: /sessions lists it.")
 
 
@@ -69,14 +77,16 @@ async def undo(scene: Scene) -> Answer:
     services = scene.services
     count = _number(scene.argument or "1", "Say how many exchanges to take back, for example: /undo 2")
     present = await services.store.tip(scene.key)
-    if present is not None and scene.done_before(present):
+    if await scene.opened_before() is not None:
         return Answer(text="Took the last exchange back." if count == 1 else f"Took {count} exchanges back.")
     messages = (await services.store.transcript(present)).messages if present else ()
     requests = last_requests(messages, count)
     if present is None or not requests:
         raise UserError("There is nothing to take back here; /resume goes back to an earlier session.")
     cut = requests[0]
-    await services.lifecycle.switch(scene.owned(), present, present, messages[:cut], "undone")
+    await services.lifecycle.switch(
+        scene.owned(), present, present, messages[:cut], "undone", session_id=scene.session_id
+    )
     taken = "the last exchange" if len(requests) == 1 else f"{len(requests)} exchanges"
     return Answer(text=f"Took {taken} back. The original is kept: /sessions lists it.")
 

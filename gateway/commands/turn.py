@@ -31,19 +31,19 @@ async def queue(scene: Scene) -> Answer:
 async def retry(scene: Scene) -> Answer:
     """Take the last exchange back and ask the same again."""
     services = scene.services
-    present = await services.store.tip(scene.key)
-    if present is None:
-        raise UserError("There is nothing to retry yet; send a message first.")
-    messages = (await services.store.transcript(present)).messages
-    requests = last_requests(messages, 1)
-    if scene.done_before(present) and present.parent_id:
-        origin = await services.store.session(present.parent_id)
-        messages = (await services.store.transcript(origin)).messages
+    opened = await scene.opened_before()
+    if opened is not None and opened.parent_id:
+        messages = (await services.store.transcript(await services.store.session(opened.parent_id))).messages
         return Answer(text="", then=text_of(messages[last_requests(messages, 1)[-1]]))
-    if not requests:
+    present = await services.store.tip(scene.key)
+    messages = (await services.store.transcript(present)).messages if present else ()
+    requests = last_requests(messages, 1)
+    if present is None or not requests:
         raise UserError("There is nothing to retry yet; send a message first.")
     cut = requests[-1]
-    await services.lifecycle.switch(scene.owned(), present, present, messages[:cut], "undone")
+    await services.lifecycle.switch(
+        scene.owned(), present, present, messages[:cut], "undone", session_id=scene.session_id
+    )
     return Answer(text="", then=text_of(messages[cut]))
 
 

@@ -1,0 +1,447 @@
+"""Every command on its way and off it, who sees what, and what a crash in the middle may not do twice."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gateway import __version__
+from gateway.adapter import Limits
+from gateway.bootstrap import command_registry
+from gateway.config.models import Access
+from gateway.domain.message import text_of
+from gateway.errors import ProviderUnavailable
+from gateway.telemetry.points import Point
+from tests.fakes_gateway import (
+    FakeAdapter,
+    FakeModel,
+    Gate,
+    KillAt,
+    Live,
+    RecordingEngine,
+    Say,
+    config_in,
+    in_turn,
+    running,
+)
+
+
+async def transcript(live: Live, **where: str) -> list[str]:
+    """The texts of the present session."""
+    tip = await live.tip(**where)
+    return [] if tip is None else [text_of(m) for m in (await live.store.transcript(tip)).messages]
+
+
+# -- commands that only look -------------------------------------------------------------------
+
+
+async def test_commands_cost_no_model_call_and_help_lists_them_all(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        listed = await live.ask("/help")
+        for command in command_registry().commands:
+            assert f"/{command.name}" in listed
+            assert command.help in listed
+            event = await live.tell(f"/{command.name}")
+            answer = await live.answer(event)
+            assert answer.kind in ("command", "error")
+            assert answer.text.strip()
+            assert answer.answers == event
+        assert live.model.requests == []
+
+
+async def test_start_version_and_whoami(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        assert (await live.ask("/start")).startswith("Hello")
+        assert __version__ in await live.ask("/version")
+        assert "fake:u (Ada) in chat c" in await live.ask("/whoami", user_name="Ada")
+
+
+async def test_a_command_may_be_written_in_many_ways(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        for text in ("/VERSION", "/version@legato_bot", "  /version  ", "/version\nplease"):
+            assert __version__ in await live.ask(text)
+        for text in ("/", "/usr/bin is a folder", "//", "/1st", "a /version"):
+            assert await live.ask(text) == f"echo: {text}"
+
+
+async def test_an_unknown_command_names_the_nearest_and_never_reaches_the_model(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        assert (
+            await live.ask("/statis") == "There is no command /statis. Did you mean /status? Send /help for the list."
+        )
+        assert await live.ask("/qqqqqq now") == "There is no command /qqqqqq. Send /help for the list."
+        assert live.model.requests == []
+        assert await live.tip() is None
+
+
+async def test_status_without_and_with_a_session(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        assert await live.ask("/status") == "Idle.\nNo session yet; your next message starts one."
+        await live.ask("hello")
+        tip = await live.tip()
+        assert tip is not None
+        assert await live.ask("/status") == f"Idle.\nSession {tip.id}, 2 messages, model fake."
+
+
+async def test_context_draws_the_window_and_says_when_it_is_condensed(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        assert "empty" in await live.ask("/context")
+        live.model.script = in_turn(Say(text="hi", prompt=8_000))
+        await live.ask("hello")
+        drawn = await live.ask("/context")
+        assert "25%  ~8,0" in drawn
+        assert "of 32,000 tokens" in drawn
+        for row in ("system prompt", "tools", "summary", "conversation", "Messages: 2", "Next compaction: at"):
+            assert row in drawn
+
+
+async def test_usage_counts_calls_of_the_session_and_of_the_day(tmp_path: Path) -> None:
+    model = FakeModel(in_turn(Say(text="hi", prompt=1_000), Say(text="hi", prompt=2_000)))
+    async with running(tmp_path, model=model) as live:
+        assert await live.ask("/usage") == "Last 24 hours: 0 calls, 0 tokens in, 0 out, $0.0000"
+        await live.ask("hello")
+        await live.ask("/new")
+        await live.ask("hello")
+        lines = (await live.ask("/usage")).splitlines()
+        assert lines[0] == "This session: 1 calls, 2,000 tokens in, 3 out, $0.0000"
+        assert lines[1] == "Last 24 hours: 2 calls, 3,000 tokens in, 6 out, $0.0000"
+        assert lines[2].startswith("  fake: 2 calls")
+
+
+async def test_the_summarisers_call_is_in_the_ledger_at_once(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        for number in range(8):
+            await live.ask(f"message {number} " + "with quite some words in it " * 60)
+        await live.ask("/compress")
+    async with running(tmp_path) as live:
+        purposes = {total.label: total.calls for total in await live.store.usage(0.0, "purpose")}
+    assert purposes == {"turn": 8, "compression": 1}
+
+
+async def test_model_shows_and_switches_the_sessions_model(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        assert "send a message first" in await live.ask("/model")
+        await live.ask("hello")
+        assert await live.ask("/model") == "This session uses fake (32,000 tokens of window)."
+        assert "now uses other" in await live.ask("/model other")
+        await live.ask("hello again")
+        assert live.model.specs[-1].name == "other"
+        await live.ask("/new")
+        await live.ask("in the next session, too")
+        assert live.model.specs[-1].name == "other"
+
+
+async def test_recall_finds_originals_and_says_when_it_finds_nothing(tmp_path: Path) -> None:
+    async with running(tmp_path, engine=lambda: RecordingEngine([])) as live:
+        assert "for example" in await live.ask("/recall")
+        await live.ask("the locker code is 4711")
+        await live.ask("我们的预算是五万元")
+        await live.ask("/compress")
+        await live.ask("/new")
+        assert "the locker code is 4711" in await live.ask("/recall locker 4711")
+        assert "我们的预算是五万元" in await live.ask("/recall 预算")
+        assert await live.ask("/recall submarine") == "Nothing was found for “submarine”."
+
+
+# -- sessions ----------------------------------------------------------------------------------
+
+
+async def test_title_names_the_session_and_sessions_lists_it(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        assert "no session to name" in await live.ask("/title Trip")
+        await live.ask("plan a trip to the coast")
+        assert "“plan a trip to the coast”" in await live.ask("/title")
+        assert await live.ask("/title  Trip \n to  Brittany") == "This session is now “Trip to Brittany”."
+        assert await live.ask("/sessions") == "There are no earlier sessions yet."
+        await live.ask("/new")
+        listed = await live.ask("/sessions")
+        assert re.search(r"^ 1\. .*2 messages  Trip to Brittany$", listed, re.MULTILINE)
+
+
+async def test_resume_goes_on_from_an_earlier_session_by_number_and_by_id(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("about cats")
+        cats = await live.tip()
+        await live.ask("/new")
+        await live.ask("about dogs")
+        assert cats is not None
+        assert "about cats" in await live.ask("/resume")
+        assert await live.ask("/resume 1") == "Went back to “about cats” (2 messages)."
+        await live.ask("more")
+        assert live.model.spoken() == [("user", "about cats"), ("assistant", "echo: about cats"), ("user", "more")]
+        assert "Went back" in await live.ask(f"/resume {cats.id}")
+        assert await transcript(live) == ["about cats", "echo: about cats"]
+
+
+async def test_an_old_id_resumes_the_tip_of_its_lineage(tmp_path: Path) -> None:
+    async with running(tmp_path, engine=lambda: RecordingEngine([])) as live:
+        await live.ask("one")
+        root = await live.tip()
+        await live.ask("two")
+        await live.ask("/compress")
+        await live.ask("three")
+        await live.ask("/new")
+        assert root is not None
+        assert "(4 messages)" in await live.ask(f"/resume {root.id}")
+        assert await transcript(live) == ["notes on what was said", "echo: two", "three", "echo: three"]
+
+
+@pytest.mark.parametrize("wanted", ["0", "7", "s_00000000000000", "nonsense", "²", "9" * 50])
+async def test_resume_says_what_it_cannot_find_and_leaves_the_session_alone(tmp_path: Path, wanted: str) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("hello")
+        before = await live.tip()
+        assert "There is no session" in await live.ask(f"/resume {wanted}")
+        assert await live.tip() == before
+
+
+async def test_resume_of_the_present_session_is_refused(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("hello")
+        tip = await live.tip()
+        assert tip is not None
+        assert "already" in await live.ask(f"/resume {tip.id}")
+
+
+async def test_branch_goes_on_in_a_copy(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        assert "nothing to branch" in await live.ask("/branch")
+        await live.ask("hello")
+        trunk = await live.tip()
+        assert "branch" in await live.ask("/branch What if")
+        await live.ask("only here")
+        branch = await live.tip()
+        assert trunk is not None
+        assert branch is not None
+        assert branch.title == "What if"
+        assert branch.parent_id == trunk.id
+        assert await transcript(live) == ["hello", "echo: hello", "only here", "echo: only here"]
+        await live.ask(f"/resume {trunk.id}")
+        assert await transcript(live) == ["hello", "echo: hello"]
+
+
+async def test_undo_takes_exchanges_back_and_loses_nothing(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        assert "nothing to take back" in await live.ask("/undo")
+        for text in ("one", "two", "three"):
+            await live.ask(text)
+        assert "the last exchange" in await live.ask("/undo")
+        assert await transcript(live) == ["one", "echo: one", "two", "echo: two"]
+        assert "2 exchanges" in await live.ask("/undo 5")
+        assert await transcript(live) == []
+        assert "nothing to take back" in await live.ask("/undo")
+        await live.ask("afresh")
+        assert live.model.spoken() == [("user", "afresh")]
+        assert "three" in await live.ask("/recall three")
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "two", "1.5", "²", "99999"])
+async def test_undo_of_no_number_says_how(tmp_path: Path, count: str) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("one")
+        assert "for example: /undo 2" in await live.ask(f"/undo {count}")
+        assert len(await transcript(live)) == 2
+
+
+async def test_retry_asks_the_same_again(tmp_path: Path) -> None:
+    model = FakeModel(in_turn(Say(text="first try"), Say(text="second try")))
+    async with running(tmp_path, model=model) as live:
+        assert "nothing to retry" in await live.ask("/retry")
+        assert await live.ask("tell me") == "first try"
+        assert await live.ask("/retry") == "second try"
+        assert await transcript(live) == ["tell me", "second try"]
+        assert model.spoken() == [("user", "tell me")]
+
+
+async def test_retry_after_a_failure_asks_again(tmp_path: Path) -> None:
+    model = FakeModel(in_turn(ProviderUnavailable("The provider is down.")))
+    async with running(tmp_path, model=model) as live:
+        assert await live.ask("tell me") == "The provider is down."
+        assert await live.ask("/retry") == "echo: tell me"
+        assert await transcript(live) == ["tell me", "echo: tell me"]
+
+
+async def test_compress_without_a_conversation_and_with_unknown_options(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        assert await live.ask("/compress") == "There is nothing to compress yet."
+        await live.ask("hello")
+        assert await live.ask("/compress") == "There is nothing to compress yet."
+        assert "This version knows" in await live.ask("/compress --preview")
+        assert live.model.summaries == 0
+
+
+async def test_compress_condenses_with_the_real_engine_and_says_how_far(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        for number in range(12):
+            await live.ask(f"message {number} " + "with quite some words in it " * 60)
+        parent = await live.tip()
+        answer = await live.ask("/compress words")
+        assert re.search(r"^Compressed: 24 → \d+ messages\n~[\d,]+ → ~[\d,]+ tokens", answer)
+        child = await live.tip()
+        assert parent is not None
+        assert child is not None
+        assert (child.parent_id, child.compaction_count) == (parent.id, 1)
+        assert live.model.summaries == 1
+
+
+async def test_compress_with_a_summariser_that_is_down_says_so_and_loses_nothing(tmp_path: Path) -> None:
+    model = FakeModel(summary=lambda *_: Say(error=ProviderUnavailable("The provider has a problem.")))
+    async with running(tmp_path, model=model) as live:
+        for number in range(12):
+            await live.ask(f"message {number} " + "with quite some words in it " * 60)
+        answer = await live.ask("/compress")
+        assert "an extract made without a model stands in" in answer
+        assert "The provider has a problem" in answer
+        assert "message 3" in await live.ask("/recall message 3")
+        assert (await live.ask("go on")) == "echo: go on"
+
+
+async def test_steer_and_queue_want_text(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        assert "for example: /steer" in await live.ask("/steer")
+        assert "for example: /queue" in await live.ask("/queue")
+        assert await live.ask("/queue and then this") == "echo: and then this"
+        assert await live.ask("/steer with nothing running") == "echo: with nothing running"
+        assert await live.ask("/stop") == "Nothing is running."
+
+
+# -- who sees what -----------------------------------------------------------------------------
+
+
+async def test_nobody_sees_or_reaches_the_sessions_of_another_key(tmp_path: Path) -> None:
+    ada = {"chat": "room", "user": "ada", "chat_type": "group"}
+    bob = {"chat": "room", "user": "bob", "chat_type": "group"}
+    async with running(tmp_path) as live:
+        await live.ask("the secret is heliotrope", **ada)
+        theirs = await live.tip(**ada)
+        await live.ask("/new", **ada)
+        await live.ask("hello", **bob)
+        assert theirs is not None
+        assert await live.ask("/sessions", **bob) == "There are no earlier sessions yet."
+        assert await live.ask("/recall heliotrope", **bob) == "Nothing was found for “heliotrope”."
+        assert await live.ask("/recall heliotrope") == "Nothing was found for “heliotrope”."
+        known = await live.ask(f"/resume {theirs.id}", **bob)
+        unknown = await live.ask("/resume s_0000000000000000", **bob)
+        assert known.replace(theirs.id, "X") == unknown.replace("s_0000000000000000", "X")
+        assert "0 calls" in await live.ask("/usage")
+        await live.ask("what is the secret?", **bob)
+        assert "heliotrope" not in str(live.model.requests[-1].messages)
+        assert "the secret is heliotrope" in await live.ask("/recall heliotrope", **ada)
+        assert "1 calls" in (await live.ask("/usage", **ada)).splitlines()[-1]
+
+
+async def test_a_tool_of_the_model_searches_only_the_callers_own_history(tmp_path: Path) -> None:
+    model = FakeModel()
+    async with running(tmp_path, model=model) as live:
+        await live.ask("the secret is heliotrope", chat="one")
+        model.script = in_turn(Say(calls=[("search_history", '{"words": "heliotrope"}')]), Say(text="done"))
+        await live.ask("find it", chat="two")
+        assert model.spoken()[-1] == ("tool", "Nothing was found for 'heliotrope'.")
+        model.script = in_turn(Say(calls=[("search_history", '{"words": "heliotrope"}')]), Say(text="done"))
+        await live.ask("find it", chat="one")
+        assert "the secret is heliotrope" in model.spoken()[-1][1]
+
+
+async def test_a_stranger_costs_nothing_and_learns_nothing(tmp_path: Path) -> None:
+    adapter = FakeAdapter(limits=Limits())
+    config = config_in(tmp_path, access=Access(allow=("fake:ada", "fake:bob@room")))
+    async with running(tmp_path, config=config, adapter=adapter) as live:
+        stranger = adapter.inbound("hello", user="eve")
+        outside = adapter.inbound("/status", user="bob", chat="elsewhere")
+        assert [each.status for each in await adapter.receive(stranger, outside)] == ["refused", "refused"]
+        assert await live.ask("hello", user="ada") == "echo: hello"
+        assert await live.ask("hello", user="bob", chat="room") == "echo: hello"
+        assert len(live.model.requests) == 2
+        assert {row.to.chat for row in adapter.sent} == {"c", "room"}
+        assert all(row.answers not in (stranger.event_id, outside.event_id) for row in adapter.sent)
+
+
+async def test_in_a_shared_thread_the_model_reads_who_spoke(tmp_path: Path) -> None:
+    thread = {"chat": "room", "thread": "t1", "chat_type": "thread"}
+    async with running(tmp_path) as live:
+        await live.ask("hello", user="1", user_name="Ada", **thread)
+        await live.ask("hi", user="2", user_name="Bob", **thread)
+        assert [text for role, text in live.model.spoken() if role == "user"] == ["[Ada] hello", "[Bob] hi"]
+
+
+# -- crashes -----------------------------------------------------------------------------------
+
+
+class LaterKill(KillAt):
+    """A `KillAt` that does nothing until it is armed."""
+
+    def __init__(self, point: Point) -> None:
+        super().__init__(point, nth=0)
+
+    def arm(self) -> None:
+        """Kill at the next passing."""
+        self.left = 1
+
+
+REPLAYED = {
+    "/new": [],
+    "/undo": ["one", "echo: one", "two", "echo: two"],
+    "/undo 2": ["one", "echo: one"],
+    "/branch Copy": ["one", "echo: one", "two", "echo: two", "three", "echo: three"],
+    "/resume 1": ["zero", "echo: zero"],
+    "/retry": ["one", "echo: one", "two", "echo: two", "three", "echo: three"],
+    "/compress": ["notes on what was said", "echo: three"],
+}
+
+
+@pytest.mark.parametrize("point", ["turn.claimed", "session.ended", "session.hook_called", "compaction.published"])
+@pytest.mark.parametrize("command", REPLAYED)
+async def test_a_command_cut_short_by_a_crash_acts_once(tmp_path: Path, command: str, point: Point) -> None:
+    if (point == "compaction.published") == (command != "/compress") and point != "turn.claimed":
+        return  # this command never passes that point
+    kill = LaterKill(point)
+    async with running(tmp_path, points=kill, engine=lambda: RecordingEngine([])) as live:
+        await live.ask("zero")
+        await live.ask("/new")
+        for text in ("one", "two", "three"):
+            await live.ask(text)
+        before = len(await live.store.sessions(None, 100))
+        kill.arm()
+        event = await live.tell(command)
+        await kill.passed.wait()
+    async with running(tmp_path, engine=lambda: RecordingEngine([])) as live:
+        answer = await live.answer(event)
+        assert answer.kind in ("command", "reply"), answer.text
+        await live.quiet()
+        assert await transcript(live) == REPLAYED[command]
+        assert len(await live.store.sessions(None, 100)) == before + 1
+        assert len([row for row in live.adapter.sent if row.answers == event]) == 1
+
+
+QUEUED = {
+    "/new": [],
+    "/undo": [],
+    "/branch Copy": ["first", "slow"],
+    "/resume 2": ["zero", "echo: zero"],
+    "/retry": ["first", "echo: first"],
+}
+
+
+@pytest.mark.parametrize("command", QUEUED)
+async def test_a_queued_command_that_never_began_is_not_taken_for_done(tmp_path: Path, command: str) -> None:
+    """The session before it opened after the command was accepted, which must not look like its work."""
+    gate = Gate()
+    kill = LaterKill("turn.claimed")
+    async with running(tmp_path, points=kill) as live:
+        await live.ask("zero")
+        await live.ask("/new")
+        live.model.script = in_turn(Say(text="slow", gate=gate))
+        batch = [live.adapter.inbound(text) for text in ("first", "/branch", command)]
+        await live.adapter.receive(*batch)
+        await gate.until_waiting()
+        kill.left = 2  # at the third item, the command
+        gate.open()
+        await kill.passed.wait()
+        before = len(await live.store.sessions(None, 100))
+    async with running(tmp_path) as live:
+        await live.answer(batch[-1].event_id)
+        await live.quiet()
+        assert await transcript(live) == QUEUED[command]
+        assert len(await live.store.sessions(None, 100)) == before + 1
