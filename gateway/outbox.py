@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from hashlib import blake2s
 
 import structlog
 
@@ -51,6 +53,11 @@ class Outbox:
         self._points = points
         self._wake = asyncio.Event()
         self._in_flight = 0
+        # Where a send that may have been repeated always is, the next waits until the one before is
+        # marked, so that a crash repeats one message and not one of every chat.
+        self._one_by_one = {
+            name: asyncio.Lock() for name, adapter in adapters.items() if adapter.limits.ambiguous_retries is None
+        }
 
     @property
     def in_flight(self) -> int:
@@ -69,13 +76,17 @@ class Outbox:
         first_id: str | None = None,
     ) -> list[Outbound]:
         """The rows that show `text` in a chat: one for each part the platform's limits ask for.
-        `first_id` is the id of the first, where it was given out already."""
+        `first_id` is the id of the first, where it was given out already.
+
+        A notice about an event gets its id from both, so that a turn that a crash made start again
+        does not say again what was said: the store keeps each id once.
+        """
         adapter = self._adapters.get(to.platform)
         limit = adapter.limits.text_units if adapter else None
         unit = adapter.limits.unit if adapter else "codepoints"
         return [
             Outbound(
-                id=first_id if first_id and number == 0 else self._ids.new("o"),
+                id=self._id_of(key, kind, part, answers, number) if number or not first_id else first_id,
                 key=key,
                 to=to,
                 kind=kind,
@@ -86,6 +97,12 @@ class Outbox:
             )
             for number, part in enumerate(split_text(text, limit, utf16=unit == "utf16"))
         ]
+
+    def _id_of(self, key: SessionKey, kind: OutboundKind, part: str, answers: str | None, number: int) -> str:
+        if kind != "notice" or answers is None:
+            return self._ids.new("o")
+        said = f"{key} {answers} {number} {part}"
+        return f"o_{blake2s(said.encode(errors='replace'), digest_size=10).hexdigest()}"
 
     def new_id(self) -> str:
         """An id for a message that is shown in part before it is composed."""
@@ -167,6 +184,11 @@ class Outbox:
         return await self._send(adapter, row)
 
     async def _send(self, adapter: Adapter, row: Outbound) -> Sent:
+        turn: AbstractAsyncContextManager[object] = self._one_by_one.get(adapter.name) or nullcontext()
+        async with turn:
+            return await self._show(adapter, row)
+
+    async def _show(self, adapter: Adapter, row: Outbound) -> Sent:
         self._points("outbox.before_send")
         try:
             platform_id = await adapter.send(row)

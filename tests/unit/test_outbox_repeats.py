@@ -1,0 +1,91 @@
+"""What a crash may repeat: a notice has one id however often its turn runs, and where every unmarked
+line comes again, only one line is unmarked at a time."""
+
+import asyncio
+
+import pytest
+
+from gateway.adapter import Limits
+from gateway.background import Background
+from gateway.domain.chat import ChatAddress, SessionKey
+from gateway.outbox import Outbox
+from gateway.store.base import Sent
+from gateway.telemetry.points import ignore_points
+from tests.fakes import SequentialIds
+
+
+class Journal:
+    """An adapter and the store behind it: keeps what they were asked, and yields in between."""
+
+    name = "console"
+
+    def __init__(self, ambiguous_retries):
+        self.limits = Limits(ambiguous_retries=ambiguous_retries)
+        self.events = []
+
+    async def send(self, outbound):
+        """Show it."""
+        self.events.append(("sent", outbound.to.chat))
+        await asyncio.sleep(0)
+        return outbound.id
+
+    async def mark_sent(self, outbound_id, platform_message_id):
+        """It is durable now that it was shown."""
+        await asyncio.sleep(0)
+        self.events.append(("marked", outbound_id))
+        return Sent(next=None)
+
+
+def outbox_on(journal, clock, background):
+    return Outbox(
+        store=journal,
+        adapters={journal.name: journal},
+        clock=clock,
+        ids=SequentialIds(),
+        background=background,
+        points=ignore_points,
+    )
+
+
+def place(chat):
+    return SessionKey(platform="console", chat=chat), ChatAddress(platform="console", chat=chat)
+
+
+@pytest.fixture
+async def background():
+    jobs = Background()
+    yield jobs
+    await jobs.aclose()
+
+
+async def test_a_notice_about_an_event_has_the_same_id_every_time(clock, background):
+    outbox = outbox_on(Journal(None), clock, background)
+
+    def notice_id(text, event, kind="notice"):
+        return outbox.compose(*place("a"), kind, text, answers=event)[0].id
+
+    assert notice_id("Condensing.", "e1") == notice_id("Condensing.", "e1")
+    assert notice_id("Condensing.", "e1") != notice_id("Condensing.", "e2")
+    assert notice_id("Condensing.", "e1") != notice_id("Still busy.", "e1")
+    assert notice_id("Answer.", "e1", "reply") != notice_id("Answer.", "e1", "reply")
+    assert notice_id("Put away.", None) != notice_id("Put away.", None)
+
+
+async def test_one_line_is_marked_before_the_next_is_sent_where_unmarked_ones_come_again(clock, background):
+    journal = Journal(None)
+    outbox = outbox_on(journal, clock, background)
+
+    outbox.deliver([outbox.compose(*place(chat), "reply", "Hello.")[0] for chat in "abc"])
+    await background.idle()
+
+    assert [what for what, _ in journal.events] == ["sent", "marked"] * 3
+
+
+async def test_other_platforms_are_sent_to_side_by_side(clock, background):
+    journal = Journal(1)
+    outbox = outbox_on(journal, clock, background)
+
+    outbox.deliver([outbox.compose(*place(chat), "reply", "Hello.")[0] for chat in "abc"])
+    await background.idle()
+
+    assert [what for what, _ in journal.events[:3]] == ["sent"] * 3
