@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import structlog
 
@@ -59,6 +60,8 @@ class Lifecycle:
         self._clock = clock
         self._ids = ids
         self._points = points
+        # A prompt is long, many sessions share one, and every turn asks.
+        self._prompt_tokens = lru_cache(maxsize=256)(self._count_prompt)
 
     # -- beginning --------------------------------------------------------------------------
 
@@ -230,5 +233,7 @@ class Lifecycle:
             self._engines.drop(session.id)
 
     def _overhead(self, session: Session) -> int:
-        prompt: Message = {"role": "system", "content": session.system_prompt}
-        return self._counter.message(prompt) + self._schema_tokens
+        return self._prompt_tokens(session.system_prompt) + self._schema_tokens
+
+    def _count_prompt(self, system_prompt: str) -> int:
+        return self._counter.message({"role": "system", "content": system_prompt})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from gateway.adapter import Adapter, CanStream, CanType
 from gateway.agent.conversation import Conversation
@@ -51,11 +52,15 @@ class Watch:
     idle: Deadline | None = None
     alive_at: float = 0.0
     _taken: set[str] = field(default_factory=set)
-    # Asked once: whether a class fits a Protocol takes longer to find out than to show a word.
     _stream: CanStream | None = field(init=False)
+    _typist: CanType | None = field(init=False)
 
     def __post_init__(self) -> None:
-        self._stream = self.adapter if isinstance(self.adapter, CanStream) else None
+        # Asked once a turn, and of the class, whose answer Python remembers: isinstance takes longer
+        # to find out whether an object fits a Protocol than it takes to show a word.
+        adapter: Any = self.adapter
+        self._stream = adapter if issubclass(type(adapter), CanStream) else None
+        self._typist = adapter if issubclass(type(adapter), CanType) else None
 
     def phase(self, phase: Phase, step: int = 0, tools: Sequence[str] = ()) -> None:
         """What the turn is doing now."""
@@ -72,8 +77,8 @@ class Watch:
 
     async def typing(self, active: bool) -> None:
         """Show that an answer is being made, where the platform can."""
-        if isinstance(self.adapter, CanType):
-            await self.adapter.typing(self.item.inbound.source.address, active)
+        if self._typist is not None:
+            await self._typist.typing(self.item.inbound.source.address, active)
 
     async def text(self, so_far: str) -> None:
         """Show the reply as it grows, where the platform can."""

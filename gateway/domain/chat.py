@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 from urllib.parse import quote, unquote
 
@@ -52,9 +53,7 @@ class SessionKey:
     user: str | None = None
 
     def __str__(self) -> str:
-        parts = [("chat", self.chat), ("thread", self.thread), ("user", self.user)]
-        named = [f"{name}={quote(value, safe='')}" for name, value in parts if value is not None]
-        return "/".join([quote(self.platform, safe=""), *named])
+        return _written(self)
 
     @classmethod
     def parse(cls, text: str) -> SessionKey:
@@ -74,6 +73,13 @@ class SessionKey:
             thread=parts.get("thread"),
             user=parts.get("user"),
         )
+
+
+@lru_cache(maxsize=8_192)  # written a dozen times for every message
+def _written(key: SessionKey) -> str:
+    parts = [("chat", key.chat), ("thread", key.thread), ("user", key.user)]
+    named = [f"{name}={quote(value, safe='')}" for name, value in parts if value is not None]
+    return "/".join([quote(key.platform, safe=""), *named])
 
 
 def session_key(source: Source, *, groups: Sharing, threads: Sharing) -> SessionKey:
