@@ -10,7 +10,7 @@ import structlog
 
 from tests.bench.table import render
 
-BENCHES = ("throughput", "loopback", "commits")
+BENCHES = ("throughput", "loopback", "commits", "transcript", "compaction")
 
 
 def main() -> None:
