@@ -29,6 +29,7 @@ from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, TextDelta
 from gateway.providers.offline import is_summary_request
 from gateway.store.base import Store
+from gateway.store.sqlite.store import SqliteStore
 from gateway.telemetry.points import Point, Points, ignore_points
 from gateway.tools.base import Tool
 from tests.fakes import ManualClock
@@ -276,12 +277,16 @@ class Killed(BaseException):
 
 
 class KillAt:
-    """`Points` that kill whoever passes `point` for the `nth` time."""
+    """`Points` that kill whoever passes `point` for the `nth` time (0: once `arm` was called)."""
 
     def __init__(self, point: Point, nth: int = 1) -> None:
         self.left = nth
         self.point = point
         self.passed = asyncio.Event()
+
+    def arm(self, nth: int = 1) -> None:
+        """Kill at the `nth` passing from now on."""
+        self.left = nth
 
     def __call__(self, point: Point, /) -> None:
         """Pass, or die."""
@@ -290,6 +295,22 @@ class KillAt:
             if self.left == 0:
                 self.passed.set()
                 raise Killed
+
+
+class MortalStore(SqliteStore):
+    """A store that nobody reaches any more once `kill` has struck: what was stored until then is what
+    the next process finds, whatever the dying one still tries."""
+
+    kill: KillAt | None = None
+
+    def __getattribute__(self, name: str) -> Any:
+        kill = object.__getattribute__(self, "kill")
+        if name in _STEPS and kill is not None and kill.passed.is_set():
+            raise Killed
+        return object.__getattribute__(self, name)
+
+
+_STEPS = Store.__abstractmethods__ - {"aclose"}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -359,10 +380,15 @@ async def running(
 ) -> AsyncIterator[Live]:
     """A gateway through `bootstrap.build`, serving until the block ends; then it is stopped in order."""
     model, adapter, clock = model or FakeModel(), adapter or FakeAdapter(), clock or SystemClock()
+    config = config or config_in(folder)
+    if isinstance(points, KillAt) and store is None:
+        assert config.store.sqlite_path is not None
+        store = MortalStore(config.store.sqlite_path, clock=clock)
+        store.kill = points
     parts = bootstrap.Parts(
         clock=clock, points=points, providers={"offline": model}, engine=engine, tools=tools, store=store
     )
-    gateway = bootstrap.build(config or config_in(folder), [adapter], parts)
+    gateway = bootstrap.build(config, [adapter], parts)
     serving = asyncio.create_task(gateway.run())
     live = Live(gateway=gateway, adapter=adapter, model=model, clock=clock)
     try:

@@ -369,17 +369,6 @@ async def test_in_a_shared_thread_the_model_reads_who_spoke(tmp_path: Path) -> N
 # -- crashes -----------------------------------------------------------------------------------
 
 
-class LaterKill(KillAt):
-    """A `KillAt` that does nothing until it is armed."""
-
-    def __init__(self, point: Point) -> None:
-        super().__init__(point, nth=0)
-
-    def arm(self) -> None:
-        """Kill at the next passing."""
-        self.left = 1
-
-
 REPLAYED = {
     "/new": [],
     "/undo": ["one", "echo: one", "two", "echo: two"],
@@ -396,7 +385,7 @@ REPLAYED = {
 async def test_a_command_cut_short_by_a_crash_acts_once(tmp_path: Path, command: str, point: Point) -> None:
     if (point == "compaction.published") == (command != "/compress") and point != "turn.claimed":
         return  # this command never passes that point
-    kill = LaterKill(point)
+    kill = KillAt(point, nth=0)
     async with running(tmp_path, points=kill, engine=lambda: RecordingEngine([])) as live:
         await live.ask("zero")
         await live.ask("/new")
@@ -428,7 +417,7 @@ QUEUED = {
 async def test_a_queued_command_that_never_began_is_not_taken_for_done(tmp_path: Path, command: str) -> None:
     """The session before it opened after the command was accepted, which must not look like its work."""
     gate = Gate()
-    kill = LaterKill("turn.claimed")
+    kill = KillAt("turn.claimed", nth=0)
     async with running(tmp_path, points=kill) as live:
         await live.ask("zero")
         await live.ask("/new")
@@ -436,12 +425,11 @@ async def test_a_queued_command_that_never_began_is_not_taken_for_done(tmp_path:
         batch = [live.adapter.inbound(text) for text in ("first", "/branch", command)]
         await live.adapter.receive(*batch)
         await gate.until_waiting()
-        kill.left = 2  # at the third item, the command
+        kill.arm(2)  # at the third item, the command
         gate.open()
         await kill.passed.wait()
-        before = len(await live.store.sessions(None, 100))
     async with running(tmp_path) as live:
         await live.answer(batch[-1].event_id)
         await live.quiet()
         assert await transcript(live) == QUEUED[command]
-        assert len(await live.store.sessions(None, 100)) == before + 1
+        assert len(await live.store.sessions(None, 100)) == 4
