@@ -166,7 +166,6 @@ class Turns:
 
     async def run(self, lease: Lease, item: InboxItem) -> InboxItem | None:
         """Bring one item to its end. Returns the lane's next item, already claimed."""
-        self.points("turn.claimed")
         recorder = TurnRecorder(
             store=self.store,
             lifecycle=self.lifecycle,
@@ -178,6 +177,7 @@ class Turns:
         try:
             if item.attempts > MOST_ATTEMPTS:
                 return await self._bury(recorder, item)
+            self.points("turn.claimed")
             if item.inbound.kind == "expiry":
                 return await self._expire(recorder, item)
             call = parse_command(item.inbound.text) if item.inbound.kind == "message" else None
@@ -212,9 +212,7 @@ class Turns:
         if present is not None:
             if not may_expire or not self.lifecycle.is_due(present):
                 return present
-            await self.lifecycle.end(lease, present, "expired")
-            if self.lifecycle.policy(present).notify:
-                await self.outbox.emit(self._compose(item, "notice", PUT_AWAY))
+            await self._put_away(lease, item, present)
         return await self.lifecycle.open(lease, item.inbound.source.chat_type)
 
     def _too_much(self, conversation: Conversation, text: str) -> str | None:
@@ -314,17 +312,19 @@ class Turns:
     async def _expire(self, recorder: TurnRecorder, item: InboxItem) -> InboxItem | None:
         """End the session named by the sweep, if it is still open and still due."""
         session = await self.store.session(item.inbound.text)
-        shown: Shown = []
-        ended_before_crash = item.attempts > 1 and session.end_reason == "expired"
         if session.ended_at is None and self.lifecycle.is_due(session):
-            await self.lifecycle.end(recorder.lease, session, "expired")
-            ended_before_crash = True
+            await self._put_away(recorder.lease, item, session)
         elif session.ended_at is None:
             due = self.lifecycle.policy(session).deadline(session.last_active_at) if session.message_count else None
             await self.store.update_session(recorder.lease, session.ref, expires_at=due)
-        if ended_before_crash and self.lifecycle.policy(session).notify:
-            shown.append(("notice", PUT_AWAY))
-        return await self._finish(recorder, item, None, "answered", shown)
+        return await self._finish(recorder, item, None, "answered", [])
+
+    async def _put_away(self, lease: Lease, item: InboxItem, session: Session) -> None:
+        """End a session whose time is over, and tell its chat. Told first, under the session's own id:
+        after a crash in between it is neither forgotten nor told again."""
+        if self.lifecycle.policy(session).notify:
+            await self.outbox.emit(self._compose(item, "notice", PUT_AWAY, first_id=f"o_{session.id}"))
+        await self.lifecycle.end(lease, session, "expired")
 
     # -- 7. the end of an item --------------------------------------------------------------
 
