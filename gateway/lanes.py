@@ -37,7 +37,8 @@ class Lanes:
         self._slots = asyncio.Semaphore(concurrent)
         self._background = background
         self._clock = clock
-        self._running: dict[str, asyncio.Task[None]] = {}
+        # By lease, not by key: a lane can be claimed again some steps before its last worker has left.
+        self._running: dict[Lease, asyncio.Task[None]] = {}
         self._stopping = False
 
     @property
@@ -46,7 +47,7 @@ class Lanes:
         return len(self._running)
 
     async def serve(self) -> None:
-        """Claim and drain lanes until cancelled."""
+        """Claim and drain lanes until cancelled, or until `stop` was called."""
         while True:
             await self._slots.acquire()
             try:
@@ -54,8 +55,12 @@ class Lanes:
             except BaseException:
                 self._slots.release()
                 raise
-            name = f"lane {claim.lease.key}"
-            self._running[name] = self._background.start(self._drain(claim, name), name=name)
+            if self._stopping:
+                # Else the lanes that a stop gives back would be claimed and given back without end.
+                await self._give_back(claim.lease, counted=False)
+                return
+            lease = claim.lease
+            self._running[lease] = self._background.start(self._drain(claim), name=f"lane {lease.key}")
 
     async def stop(self, grace: float) -> None:
         """Let running lanes finish their present item for `grace` seconds, then give them back."""
@@ -80,7 +85,7 @@ class Lanes:
                 log.error("claim_failed", error=str(error))
                 await self._clock.sleep(_RETRY_SECONDS)
 
-    async def _drain(self, claim: Claim, name: str) -> None:
+    async def _drain(self, claim: Claim) -> None:
         lease = claim.lease
         following: InboxItem | None = claim.item
         counted = False
@@ -100,10 +105,17 @@ class Lanes:
                 if following is not None:
                     await self._give_back(lease, counted=counted)
             finally:
-                del self._running[name]
+                del self._running[lease]
                 self._slots.release()
 
     async def _give_back(self, lease: Lease, *, counted: bool) -> None:
         """Let the lane be claimed again; an attempt that failed counts, so that it ends some day."""
         with suppress(SessionConflict):  # the lane is somebody else's, or has ended with its item
-            await insist(lambda: self._store.release(lease, counted=counted), clock=self._clock, what="release")
+            try:
+                await self._store.release(lease, counted=counted)
+            except StoreUnavailable as error:
+                if self._stopping:
+                    # The next start finds the lane all the same; a full disk must not hold up this one's end.
+                    log.warning("lane_not_given_back", key=str(lease.key), error=str(error))
+                    return
+                await insist(lambda: self._store.release(lease, counted=counted), clock=self._clock, what="release")
