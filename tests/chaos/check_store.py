@@ -15,6 +15,8 @@ from tests.chaos.drive import ANSWERS, Evidence, Line
 from tests.chaos.script import Event
 from tests.chaos.snapshot import Snapshot
 
+# The last point of a turn whose intents may be stored: they are before `tools_begun` is passed.
+_AMONG_TOOLS: Final = (["turn.model_called"], ["turn.tools_begun"], ["turn.tools_ran"])
 _ENDED_BY: Final = {"reset": "Started a fresh session", "undone": "Took the last exchange back"}
 
 
@@ -89,14 +91,10 @@ class Facts:
         several lanes ran, which of them it was cannot be told from the trace."""
         for process in range(self.evidence.kills):
             points = self.trace(process)
-            if points.count("turn.tools_begun") and (len(self.keys) > 1 or _open_at_the_end(points)):
+            turn = [point for point in points if point.startswith("turn.")]
+            if len(self.keys) > 1 or turn[-1:] in _AMONG_TOOLS:
                 return True
         return False
-
-
-def _open_at_the_end(points: list[str]) -> bool:
-    begun = max(index for index, point in enumerate(points) if point == "turn.tools_begun")
-    return "turn.step_recorded" not in points[begun:]
 
 
 def nothing_lost(facts: Facts) -> Iterator[str]:

@@ -119,7 +119,7 @@ async def carry_out(plan: Plan, folder: Path, launcher: Launcher, server: LlmSer
     sender = Sender(plan)
     server.requests.clear()
     server.violations.clear()
-    for number, kill in enumerate([*plan.kills, None]):
+    for number, kill in enumerate([*plan.kills, *[None] * (1 + plan.spare)]):
         order = Order(
             number=number,
             folder=str(folder),
@@ -127,6 +127,7 @@ async def carry_out(plan: Plan, folder: Path, launcher: Launcher, server: LlmSer
             window=plan.window,
             point=kill.point if kill else None,
             passing=kill.passing if kill else 1,
+            poison=plan.poison,
         )
         await _one_process(order, launcher, sender, evidence)
         evidence.snapshots.append(snapshot(folder / "store.db"))

@@ -44,7 +44,8 @@ _WARM: Final = (gateway.providers.catalog, gateway.providers.chat_completions, g
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """One process to be: its number in the run, its folder, its model, and where it kills itself."""
+    """One process to be: its number in the run, its folder, its model, and where it kills itself:
+    at the `passing`-th time it passes `point`, and whenever it claims a message that says `poison`."""
 
     number: int
     folder: str
@@ -52,6 +53,7 @@ class Order:
     window: int
     point: str | None = None
     passing: int = 1
+    poison: str | None = None
     busy_mode: str = "queue"
 
     def encode(self) -> bytes:
@@ -81,15 +83,21 @@ class KillAt:
 
     def __init__(self, order: Order, trace: Record) -> None:
         self._left = order.passing if order.point else 0
-        self._point = order.point
+        self._order = order
         self._trace = trace
 
     def __call__(self, point: Point, /) -> None:
         self._trace.add(point)
-        if point == self._point:
-            self._left -= 1
-            if not self._left:
-                os.kill(os.getpid(), signal.SIGKILL)
+        self._left -= point == self._order.point
+        chosen = point == self._order.point and not self._left
+        if chosen or (point == "turn.claimed" and self._order.poison == _claimed_text()):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _claimed_text() -> str:
+    """What the message says whose turn has just been claimed: a point is told its name only, so this
+    looks at the caller's caller."""
+    return str(sys._getframe(2).f_locals["item"].inbound.text)
 
 
 class Told:

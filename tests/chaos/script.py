@@ -62,7 +62,8 @@ class Kill:
 class Plan:
     """One run. `lines` are the events in the order they are sent, some of them twice; `kills[n]` is
     what ends the n-th process; at most `ahead` events wait for an answer at a time; after a restart
-    this share of the answered ones is sent again too, as by a sender that is not sure."""
+    this share of the answered ones is sent again too, as by a sender that is not sure. `poison` is the
+    text of a message that kills whoever claims it, which happens at most `spare` times."""
 
     seed: int
     lines: tuple[Event, ...]
@@ -70,6 +71,8 @@ class Plan:
     ahead: int
     again: float
     window: int = _WINDOW
+    poison: str | None = None
+    spare: int = 0
 
     @property
     def events(self) -> tuple[Event, ...]:

@@ -23,6 +23,7 @@ from gateway.errors import SessionConflict
 from gateway.store.base import Claim, InboxItem, Lease
 
 _FENCES_PER_GENERATION = 1 << 40
+_SUSPECT = 3  # attempts that no process survived, after which an item is tried alone
 
 
 class Phase(Enum):
@@ -55,6 +56,10 @@ class Lanes:
         self._claimed = 0  # lanes with a claimed head or about to have one
         self._lanes: dict[SessionKey, Lane] = {}
         self._ready: asyncio.Queue[Lane] = asyncio.Queue()
+        # Of the messages that were running at several crashes only one may be the cause. They are
+        # tried one at a time, so that it is the only one whose attempts run out.
+        self._suspect: Lane | None = None
+        self._suspects: deque[Lane] = deque()
         for item in waiting:
             self.queued(item)
 
@@ -96,10 +101,25 @@ class Lanes:
     async def next_ready(self) -> Lane:
         """Wait for a lane with work. Safe to cancel. The caller must grant it, or claim its head."""
         lane = await self._ready.get()
+        while self._must_wait(lane):
+            self._suspects.append(lane)
+            lane = await self._ready.get()
         if lane.head is None:
             lane.phase = Phase.CLAIMING
             self._claimed += 1
+            if lane.queue[0].attempts >= _SUSPECT:
+                self._suspect = lane
         return lane
+
+    def _must_wait(self, lane: Lane) -> bool:
+        return lane.head is None and lane.queue[0].attempts >= _SUSPECT and self._suspect is not None
+
+    def _cleared(self, lane: Lane) -> None:
+        """The lane's head is no longer tried: if it was a suspect, the next one may be."""
+        if lane is self._suspect:
+            self._suspect = None
+            if self._suspects:
+                self._ready.put_nowait(self._suspects.popleft())
 
     def counted(self, lane: Lane, item: InboxItem) -> None:
         """The attempt at the lane's first item is durable."""
@@ -109,6 +129,7 @@ class Lanes:
     def uncounted(self, lane: Lane) -> None:
         """The attempt could not be counted: the lane waits again."""
         self._claimed -= 1
+        self._cleared(lane)
         self._make_ready(lane)
 
     def grant(self, lane: Lane, worker: str) -> Claim:
@@ -150,6 +171,7 @@ class Lanes:
 
     def ended(self, lane: Lane, following: InboxItem | None) -> None:
         """The head is done; `following` is claimed under the same lease, None: the lane is free."""
+        self._cleared(lane)
         lane.head = following
         if following is None:
             self._leave(lane)
@@ -160,6 +182,7 @@ class Lanes:
     def released(self, lane: Lane, *, counted: bool) -> None:
         """The head was given back, its attempt counted or not."""
         assert lane.head is not None
+        self._cleared(lane)
         lane.queue.appendleft(lane.head if counted else replace(lane.head, attempts=lane.head.attempts - 1))
         lane.head = None
         self._leave(lane)
