@@ -154,7 +154,7 @@ class Lifecycle:
             lease, parent.ref, Opening(session=child, transcript=transcript), len(conversation.messages), compaction
         )
         await self._engines.move(parent, child, "compression")
-        conversation.adopt(child, (await self._store.transcript(child)).messages)
+        conversation.adopt(child, list((await self._store.transcript(child)).messages))
         conversation.overhead = self._overhead(child)
         log.info(
             "compacted", trigger=compaction.trigger, before=compaction.tokens_before, after=compaction.tokens_after

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from gateway.agent.models import Calibration
@@ -40,10 +41,11 @@ class Conversation:
     def __post_init__(self) -> None:
         self.adopt(self.session, self.messages)
 
-    def adopt(self, session: Session, messages: Sequence[Message]) -> None:
-        """Go on in `session`, whose stored transcript is `messages`; nothing may be fresh."""
+    def adopt(self, session: Session, messages: list[Message]) -> None:
+        """Go on in `session`, whose stored transcript is `messages`, a list that is the conversation's
+        own from now on; nothing may be fresh."""
         self.session = session
-        self.messages = list(messages)
+        self.messages = messages
         self.todos = session.todos
         self.announced = session.announced
         self.reported_tokens = session.last_prompt_tokens
@@ -58,6 +60,10 @@ class Conversation:
     def all(self) -> list[Message]:
         """The whole transcript as a new list."""
         return [*self.messages, *self.fresh]
+
+    def newest_first(self) -> Iterator[Message]:
+        """The transcript from its end, for who needs only that: a copy of a long one is not free."""
+        return chain(reversed(self.fresh), reversed(self.messages))
 
     def add(self, message: Message, at: float) -> None:
         """Append a message: it is counted here, once, for ever."""

@@ -6,7 +6,7 @@ It reads top to bottom in `Agent.run`. Everything that must survive goes through
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
@@ -236,7 +236,7 @@ class Agent:
         self.points("turn.step_recorded")
 
     async def _resume_tools(self, conversation: Conversation, interrupted: Collection[str]) -> None:
-        calls = _open_calls(conversation.all())
+        calls = _open_calls(conversation.newest_first())
         if not calls:
             return
         begun = {intent.call_id for intent in self.tools.intents(calls)}
@@ -255,14 +255,14 @@ class Agent:
 
 def close_open_calls(conversation: Conversation, at: float) -> None:
     """Give every tool call that will never get a result one that says so."""
-    for call in _open_calls(conversation.all()):
+    for call in _open_calls(conversation.newest_first()):
         conversation.add(tool_result(call["id"], INTERRUPTED), at)
 
 
-def _open_calls(messages: Sequence[Message]) -> list[ToolCall]:
-    """The tool calls at the end of a transcript that have no result yet."""
+def _open_calls(newest_first: Iterable[Message]) -> list[ToolCall]:
+    """The tool calls at the end of a transcript, read from there, that have no result yet."""
     answered: set[str] = set()
-    for message in reversed(messages):
+    for message in newest_first:
         if message["role"] == "tool":
             answered.add(message.get("tool_call_id", ""))
             continue

@@ -31,8 +31,7 @@ async def measure() -> Rows:
     rows: list[Row] = []
     shortest = 0.0
     for length in LENGTHS:
-        first, whole, request = await _turns(length)
-        rest = whole - request
+        first, whole, request, rest = await _turns(length)
         shortest = shortest or rest
         label = f"{length:>6,} messages"
         rows += [
@@ -48,8 +47,8 @@ def _write(spec: ModelSpec, request: ModelRequest) -> None:
     json_bytes(encode_request(spec, request))
 
 
-async def _turns(length: int) -> tuple[float, float, float]:
-    """(seconds of the first turn, median CPU of a turn, median CPU of its request)."""
+async def _turns(length: int) -> tuple[float, float, float, float]:
+    """(seconds of the first turn; medians of the CPU of a turn, of its request, and of the rest)."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "bench.db")
         await open_long(path, "long", messages(length))
@@ -64,4 +63,9 @@ async def _turns(length: int) -> tuple[float, float, float]:
                 await chats.say("long", said(number))
                 await quiet(gateway)
                 spent.append((time.process_time() - cpu, model.sent - before))
-        return first, median(whole for whole, _ in spent), median(request for _, request in spent)
+        return (
+            first,
+            median(whole for whole, _ in spent),
+            median(request for _, request in spent),
+            median(whole - request for whole, request in spent),
+        )
