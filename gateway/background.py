@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import structlog
@@ -29,9 +30,20 @@ async def unbroken(work: Coroutine[Any, Any, T]) -> T:
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
-        await asyncio.wait([task], timeout=_LAST_CHANCE)
+        await _ended(task)
         task.cancel()
+        await _ended(task)
         raise
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    """Return when `task` has ended, at the latest after 5 s. A further cancellation (a /stop after a
+    deadline) does not shorten that: the caller would go on beside its own unfinished write."""
+    loop = asyncio.get_running_loop()
+    give_up = loop.time() + _LAST_CHANCE
+    while not task.done() and (left := give_up - loop.time()) > 0:
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([task], timeout=left)
 
 
 class Background:
@@ -49,6 +61,8 @@ class Background:
         self._jobs.add(task)
         self._idle.clear()
         task.add_done_callback(self._forget)
+        # A task that is cancelled before its first step never gets to its job.
+        task.add_done_callback(lambda _: job.close())
         return task
 
     def start_once(self, job: Coroutine[Any, Any, None], *, name: str) -> bool:
