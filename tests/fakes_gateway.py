@@ -400,6 +400,8 @@ async def running(
             await serving
         yield live
     finally:
+        if isinstance(points, KillAt) and points.passed.is_set():
+            gateway.outbox._in_flight = 0  # what the dead process was sending is nobody's any more
         gateway.stop()
         while isinstance(clock, ManualClock) and not serving.done():
             await clock.advance(40.0)  # what still runs is given its last seconds
