@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from gateway.domain.message import Message, wire
+from gateway.domain.message import Message
 from gateway.providers.base import ModelRequest, ModelSpec
 
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
@@ -113,10 +113,11 @@ def _wants_reasoning(spec: ModelSpec) -> bool:
 
 def encode_message(message: Message | Mapping[str, Any], *, reasoning: bool = False) -> dict[str, Any]:
     """One message as the API may see it. The input is not changed."""
-    plain = wire(message)
+    # Runs for every message of a long transcript at every call: nothing here is done in vain.
+    plain: Mapping[str, Any] = message
     role = str(plain.get("role", "user"))
-    encoded = {key: plain[key] for key in _KEYS.get(role, _COMMON) if plain.get(key) is not None}
-    if not _NAME.fullmatch(str(encoded.get("name", "x"))):
+    encoded = {key: value for key in _KEYS.get(role, _COMMON) if (value := plain.get(key)) is not None}
+    if "name" in encoded and not _NAME.fullmatch(str(encoded["name"])):
         del encoded["name"]
     calls = encoded.get("tool_calls")
     if calls:
