@@ -20,6 +20,12 @@ from tests.chaos.script import Event
 from tests.emulators.llm_replies import last_user_text
 
 BYPASSING: Final = ("/status",)
+_OUTCOMES: Final = {
+    "queue": ("answered",),
+    "steer": ("answered", "absorbed"),
+    "interrupt": ("answered", "stopped"),
+}
+_REFUSALS: Final = ("There is nothing to", "There is no session number", "You are in that session already")
 _TOLD: Final = re.compile(r"^Answer to (tok\w+) \[(.*?)\]", re.DOTALL)
 
 
@@ -62,8 +68,11 @@ def outcomes(facts: Facts) -> Iterator[str]:
             continue
         number, key, outcome, _, _ = inbox[event.id]
         order[key].append(number)
-        if outcome != "answered":
+        if outcome not in _OUTCOMES[facts.evidence.plan.busy_mode]:
             yield f"{event.id} ({event.text[-40:]}) ended as {outcome}"
+    for event_id, row in inbox.items():
+        if row[2] is None:
+            yield f"{event_id} has no end"
     for key, numbers in order.items():
         if numbers != sorted(numbers):
             yield f"{key}: accepted in another order than sent"
@@ -79,10 +88,11 @@ def answered_once(facts: Facts) -> Iterator[str]:
             yield f"a line that no row is behind: {fields}"
         if fields["kind"] in ANSWERS:
             answers[fields["answers"]].add(fields["id"])
-        else:
+        elif fields["answers"]:
             notices[fields["answers"], fields["text"]].add(fields["id"])
     for event in facts.events:
-        if len(answers[event.id]) != 1:
+        expected = {"answered": (1,), "absorbed": (0,), "stopped": (0, 1)}.get(str(facts.outcome(event)), (1,))
+        if len(answers[event.id]) not in expected:
             yield f"{event.id} ({event.text[-40:]}) was answered by {len(answers[event.id])} messages"
     for (event_id, text), ids in notices.items():
         if len(ids) > 1:
@@ -129,12 +139,16 @@ def shown_in_order(facts: Facts) -> Iterator[str]:
 def replies_are_right(facts: Facts) -> Iterator[str]:
     """Each message got the answer to itself, and the answer says what its tools did."""
     for line in facts.shown:
-        if line.fields["kind"] == "error" and not line.fields["text"].startswith("There is nothing to take back"):
+        if line.fields["kind"] == "error" and not line.fields["text"].startswith(_REFUSALS):
             yield f"an error was shown: {line.fields['text'][:80]}"
         if line.fields["kind"] != "reply":
             continue
         event = facts.event(line.fields["answers"])
+        if facts.outcome(event) == "stopped":
+            continue
         told = _TOLD.match(line.fields["text"])
+        if told and facts.joins:
+            event = facts.about(told[1])  # the newest of the messages that share the turn
         if not told or told[1] != event.token:
             yield f"{event.id} (about {event.token}) was answered: {line.fields['text'][:80]}"
             continue
@@ -171,7 +185,7 @@ def effects_once(facts: Facts) -> Iterator[str]:
             yield f"nobody asked for the effect {token}"
     unknown = facts.unknown_effects()
     for token in known:
-        if not count[token] and token not in unknown:
+        if not count[token] and token not in unknown and not facts.joins:
             yield f"the effect {token} did not take place, and the model was told nothing"
     risky = facts.killed_among_tools()
     if unknown and not risky:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
 
-from gateway.telemetry.points import POINTS
 from gateway.tools.runtime import UNKNOWN_OUTCOME
+from gateway.turns import PUT_AWAY
 from tests.chaos.answers import asked
 from tests.chaos.drive import ANSWERS, Evidence, Line
 from tests.chaos.script import Event
@@ -17,7 +17,12 @@ from tests.chaos.snapshot import Snapshot
 
 # The last point of a turn whose intents may be stored: they are before `tools_begun` is passed.
 _AMONG_TOOLS: Final = (["turn.model_called"], ["turn.tools_begun"], ["turn.tools_ran"])
-_ENDED_BY: Final = {"reset": "Started a fresh session", "undone": "Took the last exchange back"}
+_ENDED_BY: Final = {
+    "reset": ("Started a fresh session",),
+    "undone": ("Took the last exchange back",),
+    "switched": ("You are in a branch now", "Went back to"),
+    "expired": (PUT_AWAY,),
+}
 
 
 class Facts:
@@ -30,6 +35,11 @@ class Facts:
         self._by_id = {event.id: event for event in self.events}
 
     @property
+    def joins(self) -> bool:
+        """Whether messages join running turns or end them: then not each has a turn of its own."""
+        return self.evidence.plan.busy_mode != "queue"
+
+    @property
     def shown(self) -> list[Line]:
         """All lines of all processes."""
         return self.evidence.lines
@@ -37,6 +47,10 @@ class Facts:
     def event(self, event_id: str) -> Event:
         """The event of this id."""
         return self._by_id[event_id]
+
+    def about(self, token: str) -> Event:
+        """The event that a token names."""
+        return next(event for event in self.events if event.token == token)
 
     def answered_in_order(self) -> list[str]:
         """Event ids in the order in which their answers were first shown."""
@@ -83,8 +97,12 @@ class Facts:
         }
 
     def trace(self, process: int) -> list[str]:
-        """The points that a process passed."""
-        return [point for number, point in self.evidence.record("trace") if number == process and point in POINTS]
+        """What a process passed: points, and `hook ID` where an engine's hook was called."""
+        return [passed for number, passed in self.evidence.record("trace") if number == process]
+
+    def outcome(self, event: Event) -> str | None:
+        """How an event ended."""
+        return self.last.inbox[event.id][2] if event.id in self.last.inbox else None
 
     def killed_among_tools(self) -> bool:
         """Whether some process died while a step with side effects was begun and not recorded; where
@@ -130,7 +148,7 @@ def messages(facts: Facts) -> Iterator[str]:
             body = facts.bodies[number]
             text = str(body.get("content") or "")
             if body["role"] == "user":
-                if turn or open_calls:
+                if (turn and not facts.joins) or open_calls:
                     yield f"{key}: {text[-40:]} came into the middle of {turn}'s turn"
                 turn = asked(text)[1]
                 said.append(turn)
@@ -140,11 +158,11 @@ def messages(facts: Facts) -> Iterator[str]:
                 else:
                     open_calls.remove(body["tool_call_id"])
             else:
-                if turn not in text or open_calls:
+                if (turn not in text and not facts.joins) or open_calls:
                     yield f"{key}: {text[:40]} was said in {turn}'s turn, with {len(open_calls)} calls open"
                 open_calls = [call["id"] for call in body.get("tool_calls", ())]
                 turn = turn if open_calls else ""
-        if turn or open_calls:
+        if (turn and not facts.joins) or open_calls:
             yield f"{key}: {turn}'s turn has no end"
         if said != wanted[key]:
             yield f"{key}: was told {wanted[key]} and holds {said}"
@@ -177,9 +195,11 @@ def sessions(facts: Facts) -> Iterator[str]:
         if count > 1:
             yield f"{key} has {count} open sessions"
     yield from _hooks_repeated(facts)
-    answers = Counter(text for kind, text, _, _ in facts.last.outbox.values() if kind == "command")
-    for reason, sentence in _ENDED_BY.items():
-        said = sum(count for text, count in answers.items() if text.startswith(sentence))
+    told = [text for kind, text, _, _ in facts.last.outbox.values() if kind in ("command", "notice")]
+    for reason, sentences in _ENDED_BY.items():
+        said = sum(text.startswith(sentences) for text in told)
+        if reason == "undone":
+            said += sum(event.text == "/retry" and facts.outcome(event) != "failed" for event in facts.events)
         if said != by_reason[reason]:
             yield f"{by_reason[reason]} sessions ended by {reason}, and people were told so {said} times"
 
@@ -193,10 +213,15 @@ def _hooks_repeated(facts: Facts) -> Iterator[str]:
         if len(set(processes)) < len(processes):
             yield f"one process called the hook of {session_id} more than once: {processes}"
         for process in processes[:-1]:
-            after = facts.trace(process)
-            after = after[len(after) - after[::-1].index("session.ended") :] if "session.ended" in after else after
-            if len(facts.keys) == 1 and "turn.finished" in after:
+            before, _, after = _around(facts.trace(process), f"hook {session_id}")
+            # In its lane nothing happens until the hook's call is noted; a debt is paid beside them.
+            if before[-1:] == ["session.ended"] and len(facts.keys) == 1 and "turn.finished" in after:
                 yield f"the hook of {session_id} was called again although process {process} went on after it"
+
+
+def _around(trace: list[str], entry: str) -> tuple[list[str], str, list[str]]:
+    place = trace.index(entry)
+    return trace[:place], entry, trace[place + 1 :]
 
 
 def compactions(facts: Facts) -> Iterator[str]:

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from tests.chaos.launch import Order
 from tests.chaos.script import Event, Plan
-from tests.chaos.snapshot import Snapshot, snapshot
+from tests.chaos.snapshot import Snapshot, pass_a_week, snapshot
 from tests.emulators.llm import LlmServer
 
 ROOT: Final = Path(__file__).parents[2]
@@ -128,8 +128,11 @@ async def carry_out(plan: Plan, folder: Path, launcher: Launcher, server: LlmSer
             point=kill.point if kill else None,
             passing=kill.passing if kill else 1,
             poison=plan.poison,
+            busy_mode=plan.busy_mode,
         )
-        await _one_process(order, launcher, sender, evidence)
+        await _one_process(order, kill.after if kill else None, launcher, sender, evidence)
+        if number in plan.away:
+            pass_a_week(folder / "store.db")
         evidence.snapshots.append(snapshot(folder / "store.db"))
         if evidence.exits[-1] != -signal.SIGKILL:
             break  # it came to its end before the kill, or failed: nothing is left to do
@@ -185,7 +188,9 @@ class Sender:
         return not self._queue
 
 
-async def _one_process(order: Order, launcher: Launcher, sender: Sender, evidence: Evidence) -> None:
+async def _one_process(
+    order: Order, kill_after: float | None, launcher: Launcher, sender: Sender, evidence: Evidence
+) -> None:
     sender.restart()
     log = os.open(evidence.folder / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     (child_in, feed), (output, child_out) = os.pipe(), os.pipe()
@@ -193,16 +198,24 @@ async def _one_process(order: Order, launcher: Launcher, sender: Sender, evidenc
     for descriptor in (child_in, child_out, log):
         os.close(descriptor)
     entrance = _Descriptor(feed)
+    killer = asyncio.get_running_loop().call_later(kill_after or 2 * PATIENCE, _kill, process)
     try:
         async with asyncio.timeout(PATIENCE):
             await _talk(order.number, entrance, output, sender, evidence)
+            killer.cancel()
             evidence.exits.append(await launcher.exit_status())
     except TimeoutError:
-        os.kill(process, signal.SIGKILL)
+        _kill(process)
         await launcher.exit_status()
         raise
     finally:
+        killer.cancel()
         entrance.close()
+
+
+def _kill(process: int) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it has just left by itself
+        os.kill(process, signal.SIGKILL)
 
 
 async def _talk(number: int, feed: _Descriptor, output: int, sender: Sender, evidence: Evidence) -> None:

@@ -128,7 +128,7 @@ class Told:
 class RecordingEngine(Compressor):
     """The default engine, its hook's calls kept."""
 
-    def __init__(self, config: Config, record: Record) -> None:
+    def __init__(self, config: Config, record: Record, trace: Record) -> None:
         settings = CompressionSettings(
             protect_first_n=config.compression.protect_first_n,
             protect_last_n=config.compression.protect_last_n,
@@ -136,10 +136,12 @@ class RecordingEngine(Compressor):
         )
         super().__init__(settings, counter=TokenCounter(), clock=SystemClock(), redact=Redactor(()))
         self._record = record
+        self._trace = trace
 
     def on_session_end(self, session_id: str, messages: Any) -> None:
         """Keep that it was called."""
         self._record.add(session_id)
+        self._trace.add("hook", session_id)
 
 
 def configuration(order: Order) -> Config:
@@ -175,7 +177,7 @@ async def run(order: Order) -> int:
         return Record(folder / name, order.number)
 
     def engine() -> ContextEngine:
-        return RecordingEngine(config, record("hooks"))
+        return RecordingEngine(config, record("hooks"), record("trace"))
 
     parts = Parts(
         clock=clock,

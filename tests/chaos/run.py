@@ -66,7 +66,7 @@ class Bench:
         lines = evidence.lines if evidence else []
         return Result(
             seed=plan.seed,
-            killed_at=tuple(kill.point for kill in plan.kills[: evidence.kills if evidence else 0]),
+            killed_at=tuple(str(kill) for kill in plan.kills[: evidence.kills if evidence else 0]),
             events=len(plan.events),
             repeated=len(lines) - len({line.fields["id"] for line in lines}),
             problems=tuple(found),
@@ -119,7 +119,9 @@ def report(results: Sequence[Result]) -> list[str]:
     return [
         f"{len(results)} runs, {sum(result.events for result in results):,} messages, {kills.total()} kills, "
         f"{sum(result.repeated for result in results)} lines repeated, {len(failed)} runs with problems",
-        "kills by point: " + ", ".join(f"{point} {kills[point]}" for point in POINTS),
+        "kills by point: "
+        + ", ".join(f"{point} {kills[point]}" for point in POINTS)
+        + f", anywhere {kills.total() - sum(kills[point] for point in POINTS)}",
         f"a run took {seconds[len(seconds) // 2]:.1f} s (median), {seconds[-1]:.1f} s at most",
     ]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from gateway.telemetry.points import POINTS, Point
@@ -17,7 +17,7 @@ from tests.chaos.answers import PADDING
 
 Kind = Literal["say", "long", "effect", "both", "steps", "note", "command"]
 
-COMMANDS: Final = ("/compress", "/new", "/status", "/undo")
+COMMANDS: Final = ("/compress", "/new", "/status", "/undo", "/branch", "/resume 1")
 # Every script has one of each of these, so that every point is passed at least once in every run.
 _NEEDED: Final[tuple[Kind, ...]] = ("effect", "both", "steps", "say")
 _KINDS: Final[tuple[Kind, ...]] = ("say", "long", "effect", "both", "steps", "note")
@@ -52,24 +52,32 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kill:
-    """SIGKILL at the `passing`-th time a process passes `point`, counted from its start."""
+    """SIGKILL at the `passing`-th time a process passes `point`, counted from its start; without a
+    point, `after` so many seconds, wherever it is then."""
 
-    point: Point
-    passing: int
+    point: Point | None = None
+    passing: int = 1
+    after: float | None = None
+
+    def __str__(self) -> str:
+        return self.point or f"{self.after} s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """One run. `lines` are the events in the order they are sent, some of them twice; `kills[n]` is
     what ends the n-th process; at most `ahead` events wait for an answer at a time; after a restart
-    this share of the answered ones is sent again too, as by a sender that is not sure. `poison` is the
-    text of a message that kills whoever claims it, which happens at most `spare` times."""
+    this share of the answered ones is sent again too, as by a sender that is not sure. After the
+    processes in `away` comes a week of silence. `poison` is the text of a message that kills whoever
+    claims it, which happens at most `spare` times."""
 
     seed: int
     lines: tuple[Event, ...]
     kills: tuple[Kill, ...]
     ahead: int
     again: float
+    busy_mode: str = "queue"
+    away: frozenset[int] = frozenset()
     window: int = _WINDOW
     poison: str | None = None
     spare: int = 0
@@ -84,26 +92,31 @@ def make_plan(seed: int) -> Plan:
     """The run of a seed. Its first kill is at the seed's own point, so that any sixteen seeds in a
     row kill at all of them."""
     rng = random.Random(seed)
-    own = POINTS[seed % len(POINTS)]
     events = _events(rng, seed)
     lines = _with_repeats(rng, events)
-    ahead = rng.choice((1, 2, 4, len(lines)))
-    points = [own, *rng.choices(POINTS, k=rng.randrange(_MOST_KILLS))]
+    busy_mode = rng.choice(("queue", "queue", "queue", "steer", "interrupt"))
+    ahead = rng.choice((1, 2, 4, len(lines))) if busy_mode == "queue" else len(lines)
+    kills = [_at(rng, POINTS[seed % len(POINTS)], ahead)]
+    for _ in range(rng.randrange(_MOST_KILLS)):
+        anywhere = Kill(after=round(rng.uniform(0.01, 0.4), 3))
+        kills.append(anywhere if rng.random() < 0.2 else _at(rng, rng.choice(POINTS), ahead))
     return Plan(
         seed=seed,
         lines=lines,
-        kills=tuple(Kill(point=point, passing=_passing(rng, point, ahead)) for point in points),
+        kills=tuple(kills),
         ahead=ahead,
         again=rng.choice((0.0, 0.3, 1.0)),
+        busy_mode=busy_mode,
+        away=frozenset(number for number in range(len(kills)) if rng.random() < 0.15),
     )
 
 
-def _passing(rng: random.Random, point: Point, ahead: int) -> int:
+def _at(rng: random.Random, point: Point, ahead: int) -> Kill:
     """Rare points at their first passing, so that the kill happens; the others anywhere early. Lines
     that are sent together are accepted together, so that `accept` is rare when many are."""
     if point.startswith(("compaction.", "session.")) or (point.startswith("accept.") and ahead > 2):
-        return 1
-    return rng.randint(1, 4 if point.startswith(("turn.tools", "turn.step")) else 6)
+        return Kill(point=point)
+    return Kill(point=point, passing=rng.randint(1, 4 if point.startswith(("turn.tools", "turn.step")) else 6))
 
 
 def _events(rng: random.Random, seed: int) -> list[Event]:
@@ -114,7 +127,11 @@ def _events(rng: random.Random, seed: int) -> list[Event]:
     events: list[Event] = []
     for kind in kinds:
         chat, user = rng.choice(speakers)
-        events.append(_message(rng, seed, len(events), kind, chat, user))
+        said = _message(rng, seed, len(events), kind, chat, user)
+        events.append(said)
+        if kind == "say" and rng.random() < 0.3:
+            # The same once more: the only request that may be repeated, because it has no effects.
+            events.append(replace(said, id=f"e{seed}-{len(events)}", text="/retry"))
         if rng.random() < 0.25:
             events.append(_command(seed, len(events), rng.choice(COMMANDS), chat, user))
     # One conversation that is surely long enough to be condensed, and then is; and one that ends.
@@ -139,10 +156,9 @@ def _speakers(rng: random.Random) -> list[tuple[str, str | None]]:
 
 def _message(rng: random.Random, seed: int, number: int, kind: Kind, chat: str, user: str | None) -> Event:
     token = f"tok{number:02d}{rng.randrange(16**5):05x}"
-    padding = " ".join([PADDING] * 6) if kind == "long" else ""
-    return Event(
-        id=f"e{seed}-{number}", chat=chat, user=user, kind=kind, token=token, text=f"{padding} {kind} {token}".strip()
-    )
+    padding = " ".join([PADDING] * 6) if kind == "long" else "/queue" if rng.random() < 0.1 else ""
+    text = f"{padding} {kind} {token}".strip()
+    return Event(id=f"e{seed}-{number}", chat=chat, user=user, kind=kind, token=token, text=text)
 
 
 def _command(seed: int, number: int, text: str, chat: str, user: str | None) -> Event:

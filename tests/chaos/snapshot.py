@@ -59,3 +59,14 @@ def snapshot(path: Path) -> Snapshot:
             compactions=rows('SELECT id, "trigger", parent_id, child_id FROM compactions ORDER BY id'),
             tips=dict(rows("SELECT key, session_id FROM tips")),
         )
+
+
+def pass_a_week(path: Path) -> None:
+    """Make every open session as old as it is after more than a week's silence: its time is over."""
+    if path.exists():
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute(
+                "UPDATE sessions SET last_active_at = last_active_at - :gone, expires_at = expires_at - :gone"
+                " WHERE ended_at IS NULL",
+                {"gone": 8 * 86_400},
+            )
