@@ -19,7 +19,7 @@ from gateway.context.policy import (
 from gateway.context.prompts import framed
 from gateway.context.pruning import Call, calls_by_id, prune, sources
 from gateway.context.summary import extract
-from gateway.domain.message import Message, note_of, text_of
+from gateway.domain.message import HOST, Message, text_of
 from gateway.tokens import TokenCounter
 
 LEAST_NOTES: Final = 64  # tokens: below this there is no room for a summary that says anything
@@ -59,7 +59,8 @@ class Plan:
 
 def tokens_of(message: Message, counter: TokenCounter) -> int:
     """The count stored with a message, or a fresh one."""
-    stored = note_of(message).get("tokens")
+    note = message.get(HOST)  # not by `note_of`: asked several times for each of thousands of messages
+    stored = note.get("tokens") if isinstance(note, dict) else None
     return stored if isinstance(stored, int) and stored > 0 else counter.message(message)
 
 

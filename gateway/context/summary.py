@@ -22,6 +22,7 @@ INPUT_CHARS: Final = 160_000  # SPEC 5: the whole input
 RESULT_CHARS: Final = 2_000  # a tool result beyond this is cut
 RESULT_EDGE: Final = 800  # to its first and last so many
 _REDACTED_EDGE: Final = 4_000  # redacted before the cut, so that no credential is cut in half
+_LABEL: Final = 12  # tokens: more than "[assistant calls search_history] " takes
 _THINKING: Final = re.compile(r"^\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
 _FENCE: Final = re.compile(r"^```[a-z]*\n(.*)\n```\s*$", re.DOTALL)
 
@@ -130,10 +131,11 @@ def render(
     Newest turns come first into the room there is; a line says how many older ones did not fit.
     """
     blocks: list[str] = []
+    fits = _surely_fits(middle, tokens)
     for message in reversed(middle):
         block = _block(message, calls, redact)
         chars -= len(block) + 1
-        tokens -= counter.text(block) + 1
+        tokens -= 0 if fits else counter.text(block) + 1
         if blocks and (chars < 0 or tokens < 0):
             break
         blocks.append(
@@ -143,6 +145,21 @@ def render(
     if missing:
         blocks.append(f"[{missing} older messages did not fit here]")
     return "\n".join(reversed(blocks))
+
+
+def _surely_fits(middle: Sequence[Message], tokens: int) -> bool:
+    """Whether the counts stored with the messages already say that all of them fit: counting what is
+    rendered takes longer than rendering it."""
+    for message in middle:
+        note = note_of(message)
+        stored = note.get("tokens")
+        if not isinstance(stored, int) or stored <= 0:
+            return False
+        calls = calls_of(message) if "tool_calls" in message else ()
+        tokens -= stored + _LABEL * (1 + len(calls)) + 3 * len(str(note.get("speaker", "")))
+        if tokens < 0:
+            return False
+    return True
 
 
 def _block(message: Message, calls: Mapping[str, Call], redact: Redact) -> str:
