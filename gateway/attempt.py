@@ -99,6 +99,7 @@ class Attempt:
         await self.watch.compacting("hygiene")
         result = await self.hygiene.run(conversation, self.agent.compactor)
         if result.failure:
+            self.agent.compact_no_more()
             await self.watch.tell(NOT_CLEANED.format(reason=result.failure.rstrip(".")))
         elif result.report is not None and result.report.compaction is not None:
             await self.watch.compacted(

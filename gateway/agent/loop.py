@@ -80,6 +80,11 @@ class Agent:
 
     # -- fitting the window -----------------------------------------------------------------
 
+    def compact_no_more(self) -> None:
+        """A pass before the turn has just failed: the turn must not wait for the same again. Should
+        the prompt prove too long, the recovery from that still compacts."""
+        self._passes = _MOST_PASSES
+
     async def _fit(self, conversation: Conversation) -> None:
         while self._passes < _MOST_PASSES:
             trigger = await self._trigger(conversation)
