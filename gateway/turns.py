@@ -9,6 +9,7 @@ that can lose the item, because a crash only makes the lane run it again from it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -23,7 +24,7 @@ from gateway.attempt import Attempt, Shown
 from gateway.background import Background
 from gateway.clock import Clock
 from gateway.commands.base import Answer, CommandRegistry, Scene, Services
-from gateway.domain.chat import Inbound, Outbound, OutboundKind, Sharing, session_key
+from gateway.domain.chat import Inbound, Outbound, OutboundKind, Sharing, session_key, spoken
 from gateway.domain.command import CommandCall, parse_command
 from gateway.domain.message import user
 from gateway.domain.session import Session
@@ -34,8 +35,9 @@ from gateway.outbox import Outbox
 from gateway.recorder import TurnRecorder
 from gateway.signals import RunningTurn, SignalBoard
 from gateway.store.base import Arrival, Found, InboxItem, ItemOutcome, Lease, Receipt, Store
+from gateway.store.insist import insist
 from gateway.telemetry.points import Points
-from gateway.watch import Watch
+from gateway.watch import Seldom, Watch
 
 log = structlog.get_logger(__name__)
 
@@ -72,7 +74,7 @@ class TurnRules:
 
 @dataclass(slots=True, kw_only=True)
 class Turns:
-    """The story's cast. Only `_noticed` changes: when a key was last told that the bot is busy."""
+    """The story's cast. Only `_notices` changes: when a key was last told that the bot is busy."""
 
     store: Store
     lifecycle: Lifecycle
@@ -88,19 +90,23 @@ class Turns:
     points: Points
     rules: TurnRules
     adapters: dict[str, Adapter]
-    _noticed: dict[str, float] = field(default_factory=dict)
+    _notices: Seldom = field(default_factory=lambda: Seldom(every=_NOTICE_EVERY))
 
     # -- 1. receipt -------------------------------------------------------------------------
 
     async def receive(self, adapter: Adapter, batch: Sequence[Inbound]) -> list[Accepted]:
         """Store what an adapter read; only then may the platform be told. Strangers are not stored
-        and learn nothing. Raises StoreUnavailable: then nothing of the batch was taken."""
+        and learn nothing. Raises StoreUnavailable: then hand the batch over again; what of it was
+        taken is known by then."""
         self.points("accept.before")
         known = [inbound for inbound in batch if self.access.allows(inbound.source)]
         arrivals = [self._arrival(inbound) for inbound in known]
         receipts = await self.store.accept(arrivals, cap=self.rules.lane_cap) if arrivals else []
         self.points("accept.after")
         status = {inbound.event_id: Accepted(event_id=inbound.event_id, status="refused") for inbound in batch}
+        for receipt in receipts:
+            if receipt.item is not None:  # before anything that may fail: it is not handed out again
+                self.run_bypassed(receipt.item)
         for arrival, receipt in zip(arrivals, receipts, strict=True):
             status[receipt.event_id] = await self._received(adapter, arrival, receipt)
         return list(status.values())
@@ -119,18 +125,16 @@ class Turns:
         )
 
     async def _received(self, adapter: Adapter, arrival: Arrival, receipt: Receipt) -> Accepted:
-        event_id = receipt.event_id
         if receipt.status == "full":
             if adapter.limits.pauses_when_full:
-                return Accepted(event_id=event_id, status="full")
+                return Accepted(event_id=receipt.event_id, status="full")
             notice = self._compose(arrival, "notice", FULL)[0]
             self.outbox.deliver(await self.store.refuse(arrival, notice))
-            return Accepted(event_id=event_id, status="refused")
-        if receipt.item is not None:
-            self.run_bypassed(receipt.item)
-        elif receipt.status == "new" and receipt.waiting:
-            await self._while_busy(arrival)
-        return Accepted(event_id=event_id, status=receipt.status)
+            return Accepted(event_id=receipt.event_id, status="refused")
+        if receipt.status == "new" and receipt.waiting:
+            with suppress(StoreUnavailable):  # the message is stored; only a notice about it is not
+                await self._while_busy(arrival)
+        return Accepted(event_id=receipt.event_id, status=receipt.status)
 
     async def _while_busy(self, arrival: Arrival) -> None:
         """A message came while a turn runs: act by the busy mode, and say so at most now and then."""
@@ -139,15 +143,12 @@ class Turns:
             return
         mode: BusyMode = "steer" if inbound.kind == "steer" else self.rules.busy_mode
         if mode == "interrupt":
-            await self.store.signal(arrival.key, "interrupt", self.clock.now())
-            return
-        now, key = self.clock.monotonic(), str(arrival.key)
-        if now - self._noticed.get(key, -_NOTICE_EVERY) < _NOTICE_EVERY:
-            return
-        if len(self._noticed) > 10_000:
-            self._noticed = {k: at for k, at in self._noticed.items() if now - at < _NOTICE_EVERY}
-        self._noticed[key] = now
-        await self.outbox.emit(self._compose(arrival, "notice", PASSED_ON if mode == "steer" else BUSY))
+            # Not if its own turn has come meanwhile: it would end itself.
+            waiting = await self.store.waiting(arrival.key, self.rules.lane_cap)
+            if any(item.inbound.event_id == inbound.event_id for item in waiting):
+                await self.store.signal(arrival.key, "interrupt", self.clock.now())
+        elif self._notices.due(arrival.key, self.clock.monotonic()):
+            await self.outbox.emit(self._compose(arrival, "notice", PASSED_ON if mode == "steer" else BUSY))
 
     # -- 2. commands that do not wait -------------------------------------------------------
 
@@ -160,7 +161,13 @@ class Turns:
         assert call is not None, "only commands bypass the lane"
         answer = await self._answer(call, item, None)
         rows = self._compose(item, answer.kind, answer.text)
-        self.outbox.deliver(await self.store.finish_bypassed(item, rows))
+        answered = await insist(
+            lambda: self.store.finish_bypassed(item, rows),
+            clock=self.clock,
+            what="finish_bypassed",
+            failed=lambda error: self._cannot_store(item, error),
+        )
+        self.outbox.deliver(answered)
 
     # -- 3. the lane has come to an item ----------------------------------------------------
 
@@ -202,7 +209,7 @@ class Turns:
             refusal = self._too_much(conversation, text)
             if refusal:
                 return await self._finish(recorder, item, None, "refused", [("error", refusal)])
-            conversation.add(user(spoken(item, text)), self.clock.now())
+            conversation.add(user(spoken(item.key, item.inbound.source, text)), self.clock.now())
         interrupted = {intent.call_id for intent in journal.intents} if journal else set()
         return await self._turn(recorder, item, conversation, interrupted)
 
@@ -260,7 +267,7 @@ class Turns:
             outbox=self.outbox,
             clock=self.clock,
             takes_messages=self.rules.busy_mode == "steer",
-            speaks=lambda other: spoken(other, other.inbound.text),
+            speaks=lambda other: spoken(other.key, other.inbound.source, other.inbound.text),
             reply_id=self.outbox.new_id(),
             inactivity=self.rules.inactivity,
             alive_at=now,
@@ -383,13 +390,6 @@ class Turns:
         """The turn waits for the store; say so directly, since nothing can be stored first."""
         text = f"I cannot store my work right now ({error}); I keep it and try again until it works."
         self.outbox.announce(self._compose(item, "error", text)[0])
-
-
-def spoken(item: InboxItem, text: str) -> str:
-    """What a person said, as the model reads it: with their name where several share a session."""
-    source = item.inbound.source
-    shared = item.key.user is None and source.chat_type != "direct"
-    return f"[{source.user_name or source.user}] {text}" if shared else text
 
 
 def sentence_for(error: Exception) -> str:

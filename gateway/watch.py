@@ -10,6 +10,7 @@ from gateway.adapter import Adapter, CanStream, CanType
 from gateway.agent.conversation import Conversation
 from gateway.clock import Clock, Deadline
 from gateway.context.engine import Outcome
+from gateway.domain.chat import SessionKey
 from gateway.domain.command import parse_command
 from gateway.domain.message import user
 from gateway.domain.session import Compaction
@@ -18,6 +19,7 @@ from gateway.signals import Phase, RunningTurn
 from gateway.store.base import InboxItem, Store
 
 _STEERED_AT_ONCE = 50
+_REMEMBERED = 10_000  # keys, before those told long ago are forgotten
 
 CONDENSING = "Condensing the earlier conversation so that there is room to go on; nothing that was said is lost."
 FALLBACK = (
@@ -139,3 +141,20 @@ class Watch:
         source = self.item.inbound.source
         rows = self.outbox.compose(self.item.key, source.address, "notice", text, answers=self.item.inbound.event_id)
         await self.outbox.emit(rows)
+
+
+@dataclass(slots=True, kw_only=True)
+class Seldom:
+    """Something that a key is told at most once in `every` seconds."""
+
+    every: float
+    _told: dict[SessionKey, float] = field(default_factory=dict)
+
+    def due(self, key: SessionKey, now: float) -> bool:
+        """Whether it may be said at `now` (monotonic); if so, it counts as said."""
+        if now - self._told.get(key, -self.every) < self.every:
+            return False
+        if len(self._told) > _REMEMBERED:
+            self._told = {other: at for other, at in self._told.items() if now - at < self.every}
+        self._told[key] = now
+        return True

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gateway.commands.base import Answer, Command, Scene
 from gateway.commands.transcript import last_requests
-from gateway.domain.message import text_of
+from gateway.domain.chat import unspoken
+from gateway.domain.message import Message, text_of
 from gateway.errors import UserError
 
 
@@ -34,7 +35,7 @@ async def retry(scene: Scene) -> Answer:
     opened = await scene.opened_before()
     if opened is not None and opened.parent_id:
         messages = (await services.store.transcript(await services.store.session(opened.parent_id))).messages
-        return Answer(text="", then=text_of(messages[last_requests(messages, 1)[-1]]))
+        return _again(scene, messages[last_requests(messages, 1)[-1]])
     present = await services.store.tip(scene.key)
     messages = (await services.store.transcript(present)).messages if present else ()
     requests = last_requests(messages, 1)
@@ -44,7 +45,12 @@ async def retry(scene: Scene) -> Answer:
     await services.lifecycle.switch(
         scene.owned(), present, present, messages[:cut], "undone", session_id=scene.session_id
     )
-    return Answer(text="", then=text_of(messages[cut]))
+    return _again(scene, messages[cut])
+
+
+def _again(scene: Scene, request: Message) -> Answer:
+    # In a shared session it begins with a name, and will be given one again.
+    return Answer(text="", then=unspoken(scene.key, scene.inbound.source, text_of(request)))
 
 
 COMMANDS = (

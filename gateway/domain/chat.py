@@ -92,6 +92,24 @@ def session_key(source: Source, *, groups: Sharing, threads: Sharing) -> Session
     return SessionKey(platform=source.platform, chat=source.chat, thread=source.thread, user=user)
 
 
+def spoken(key: SessionKey, source: Source, text: str) -> str:
+    """What a person said, as the model reads it: with their name where several share a session. A
+    name is theirs to choose, so nothing in it may look like the end of it or like another line."""
+    if key.user is not None or source.chat_type == "direct":
+        return text
+    name = " ".join((source.user_name or source.user).translate(_NO_BRACKETS).split())
+    return f"[{name}] {text}"
+
+
+def unspoken(key: SessionKey, source: Source, text: str) -> str:
+    """The inverse of `spoken`: only the words."""
+    name, end, words = text.partition("] ")
+    return words if spoken(key, source, "") and name.startswith("[") and end else text
+
+
+_NO_BRACKETS = {ord("["): "(", ord("]"): ")"}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
     """A file that came with a message; `ref` is how its adapter fetches it."""
