@@ -71,6 +71,14 @@ class Program:
         self.lines.append(row)
         return row
 
+    async def read_line_within(self, seconds: float) -> Row | None:
+        """The next line, or None if none came in that time."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.read_line()
+        except TimeoutError:
+            return None
+
     async def finish(self) -> tuple[int, str]:
         """Close the input, read all that is left; the exit status and what stderr held."""
         assert self.process.stdin is not None
