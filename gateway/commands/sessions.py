@@ -12,6 +12,7 @@ from gateway.errors import SessionNotFound, UserError
 
 _LISTED = 10
 _LOOKED_AT = 500
+_DIGITS = 9  # of a number that somebody means; Python refuses to read thousands of them
 _HEADING = 60  # characters of a session's first words
 
 
@@ -133,7 +134,7 @@ async def _line(scene: Scene, number: int, session: Session) -> str:
 
 
 async def _find(scene: Scene, wanted: str) -> Session:
-    if wanted.isdecimal():
+    if wanted.isdecimal() and len(wanted) <= _DIGITS:
         listed = await earlier(scene)
         if not 1 <= int(wanted) <= len(listed):
             raise UserError(f"There is no session number {wanted}; /sessions lists them.")
@@ -149,7 +150,7 @@ async def _find(scene: Scene, wanted: str) -> Session:
 
 
 def _number(text: str, otherwise: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 1_000:
+    if not text.isdecimal() or len(text) > _DIGITS or not 1 <= int(text) <= 1_000:
         raise UserError(otherwise)
     return int(text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 
@@ -19,14 +20,9 @@ def parse_command(text: str) -> CommandCall | None:
     A command is a slash, a letter, then letters, digits, `_` or `-`, up to white space or the end;
     so paths (`/usr/bin`) and a lone slash are ordinary text.
     """
-    stripped = text.lstrip()
-    if not stripped.startswith("/"):
-        return None
-    head, _, argument = stripped[1:].partition(" ")
-    first_line, newline, rest = head.partition("\n")
-    if newline:
-        head, argument = first_line, f"{rest} {argument}".strip()
-    name = head.partition("@")[0].lower()
-    if not name[:1].isalpha() or not all(c.isalnum() or c in "_-" for c in name):
-        return None
-    return CommandCall(name=name, argument=argument.strip())
+    found = _COMMAND.match(text)
+    return CommandCall(name=found[1].lower(), argument=(found[2] or "").strip()) if found else None
+
+
+# White space of any script ends a name: a Chinese keyboard writes U+3000.
+_COMMAND = re.compile(r"\s*/([^\W\d_][\w-]*)(?:@\S*)?(?:\s+(.*))?\Z", re.DOTALL)
