@@ -29,7 +29,6 @@ class Access:
         return source.platform in self.trusted or self._named(source, self.admins)
 
     def _named(self, source: Source, entries: Collection[str]) -> bool:
-        users = (source.user, "*")
-        return any(
-            f"{source.platform}:{user}{suffix}" in entries for user in users for suffix in ("", f"@{source.chat}")
-        )
+        anywhere = () if "@" in source.user else ("",)  # such an id must not pass for a user in a chat
+        suffixes = (f"@{source.chat}", "@*", *anywhere)
+        return any(f"{source.platform}:{user}{end}" in entries for user in (source.user, "*") for end in suffixes)
