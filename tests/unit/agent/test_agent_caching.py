@@ -1,0 +1,72 @@
+"""Where the marks of prompt caching go."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.agent.caching import caches_by_marks, with_marks
+from gateway.domain.message import HOST, Message, assistant, text_of, tool_result, user
+
+CALL: Any = {"id": "c1", "type": "function", "function": {"name": "clock", "arguments": "{}"}}
+SYSTEM: Message = {"role": "system", "content": "be kind"}
+parts = st.lists(st.sampled_from([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]), max_size=3)
+messages = st.lists(
+    st.one_of(
+        st.builds(user, st.text(max_size=5)),
+        st.builds(lambda content: {"role": "user", "content": content, HOST: {"id": "m1"}}, parts),
+        st.builds(assistant, st.none() | st.text(max_size=5), st.just([CALL])),
+        st.builds(lambda text: tool_result("c1", text), st.text(max_size=5)),
+    ),
+    max_size=8,
+)
+
+
+def marks(message: Any) -> list[Any]:
+    content = message.get("content")
+    listed = content if isinstance(content, list) else []
+    found = [part["cache_control"] for part in listed if "cache_control" in part]
+    return found + ([message["cache_control"]] if "cache_control" in message else [])
+
+
+@given(messages, st.sampled_from(["5m", "1h"]))
+def test_at_most_four_marks_on_the_system_prompt_and_the_last_three_that_can(given_: list[Any], ttl: str) -> None:
+    prompt = [SYSTEM, *given_]
+    before = copy.deepcopy(prompt)
+    marked = with_marks(prompt, ttl)
+    assert prompt == before, "the input is not touched"
+    assert len(marked) == len(prompt)
+    assert [text_of(one) for one in marked] == [text_of(other) for other in prompt]
+    where = [index for index, message in enumerate(marked) if marks(message)]
+    able = [i for i, m in enumerate(prompt) if i and m["role"] != "tool" and m.get("content")]
+    assert where == [0, *able[-3:]]
+    expected = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": "1h"}
+    assert all(marks(marked[index]) == [expected] for index in where)
+
+
+def test_text_becomes_one_block_and_a_list_is_marked_at_its_end() -> None:
+    listed: Any = {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}
+    mark = {"type": "ephemeral"}
+    assert with_marks([user("hi")], "5m")[0]["content"] == [{"type": "text", "text": "hi", "cache_control": mark}]
+    assert with_marks([listed], "5m")[0]["content"] == [
+        {"type": "text", "text": "a"},
+        {"type": "text", "text": "b", "cache_control": mark},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "base_url", "marks_wanted"),
+    [
+        ("anthropic", "claude-sonnet-4-5", None, True),
+        ("openai", "anthropic/claude-opus-4", "https://openrouter.ai/api/v1", True),
+        ("openai", "claude-sonnet-4-5", "https://example.com/v1", False),
+        ("openai", "gpt-5", "https://openrouter.ai/api/v1", False),
+        ("offline", "offline", None, False),
+    ],
+)
+def test_only_claude_wants_marks(provider: str, model: str, base_url: str | None, marks_wanted: bool) -> None:
+    assert caches_by_marks(provider, model, base_url) is marks_wanted

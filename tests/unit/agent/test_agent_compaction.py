@@ -1,0 +1,241 @@
+"""What becomes of an engine's result: references restored, the rest counted and derived."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import structlog
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.agent.compaction import Compactor, reconcile
+from gateway.agent.conversation import Conversation
+from gateway.agent.loop import _distinct, close_open_calls
+from gateway.agent.models import Calibration
+from gateway.context.assembly import sanitize
+from gateway.context.engine import ContextEngine
+from gateway.context.guard import GuardedEngine
+from gateway.domain.chat import SessionKey
+from gateway.domain.message import HOST, Message, assistant, note_of, same, text_of, tool_result, user, wire
+from gateway.domain.session import Compaction, Session
+from gateway.domain.usage import CanonicalUsage
+from gateway.providers.base import ModelSpec
+from gateway.telemetry.points import ignore_points
+from gateway.tokens import TokenCounter
+from tests.fakes import ManualClock
+
+COUNTER = TokenCounter()
+LONG = "words that take some room " * 30
+
+
+def call(call_id: str) -> Any:
+    return {"id": call_id, "type": "function", "function": {"name": "clock", "arguments": "{}"}}
+
+
+def stored(*messages: Message) -> list[Message]:
+    """Messages as a store gives them back."""
+    return [
+        {**message, HOST: {**note_of(message), "id": f"m{i}", "tokens": COUNTER.message(message)}}  # type: ignore[typeddict-item]
+        for i, message in enumerate(messages)
+    ]
+
+
+texts = st.sampled_from(["a", "b", "c", "a longer text", "", "b"])
+transcripts = st.lists(st.one_of(st.builds(user, texts), st.builds(assistant, texts)), max_size=8).map(
+    lambda given_: stored(*given_)
+)
+
+
+# -- reconcile ---------------------------------------------------------------------------------
+
+
+@given(transcripts, st.data())
+def test_what_an_engine_kept_is_the_stored_message_with_or_without_our_notes(
+    before: list[Message], data: st.DataObject
+) -> None:
+    kept = [message for message in before if data.draw(st.booleans())]
+    bare: list[Any] = [wire(message) for message in kept]
+    assert reconcile(before, copy.deepcopy(kept), COUNTER) == kept
+    found = reconcile(before, bare, COUNTER)
+    assert [wire(message) for message in found] == bare
+    ids = [note_of(message)["id"] for message in found if "id" in note_of(message)]
+    assert ids == sorted(set(ids)), "each stored message once, in order"
+
+
+@given(transcripts, transcripts)
+def test_whatever_an_engine_returns_every_message_is_stored_or_counted(
+    before: list[Message], result: list[Message]
+) -> None:
+    given_, expected = copy.deepcopy(before), [wire(message) for message in result]
+    after = reconcile(before, result, COUNTER)
+    assert before == given_
+    assert [wire(message) for message in after] == expected
+    originals = {note_of(message)["id"]: message for message in before}
+    for message in after:
+        note = note_of(message)
+        if "id" in note:
+            assert message is originals[note["id"]]
+        else:
+            assert note["tokens"] == COUNTER.message(message)
+
+
+def test_a_rewritten_message_derives_from_the_one_it_was() -> None:
+    (original,) = stored(user("a long text"))
+    (rewritten,) = reconcile([original], [{**original, "content": "short"}], COUNTER)
+    assert note_of(rewritten)["derived_from"] == ["m0"]
+    assert "id" not in note_of(rewritten)
+    assert note_of(original)["id"] == "m0"
+
+
+def test_a_message_used_twice_is_a_reference_once() -> None:
+    before = stored(user("a"))
+    after = reconcile(before, [before[0], before[0]], COUNTER)
+    assert [note_of(message).get("id") for message in after] == ["m0", None]
+
+
+# -- one pass ----------------------------------------------------------------------------------
+
+
+class Keeping(ContextEngine):
+    """Keeps the last `keep` messages behind notes."""
+
+    name = "keeping"
+
+    def __init__(self, keep: int) -> None:
+        self.keep = keep
+
+    def update_from_response(self, usage: Any) -> None:
+        """Nothing to learn."""
+
+    def should_compress(self, prompt_tokens: int | None = None) -> bool:
+        return True
+
+    def compress(self, messages: Sequence[Message], *_: Any, **__: Any) -> list[Message]:
+        return [user("notes", summary=True), *messages[len(messages) - self.keep :]]
+
+
+class Writer:
+    """Writes down what it is asked to store."""
+
+    def __init__(self) -> None:
+        self.steps: list[list[Message]] = []
+        self.continued: list[tuple[list[Message], Compaction]] = []
+
+    async def begin_tools(self, conversation: Conversation, intents: Any) -> None:
+        raise AssertionError("a compaction runs no tools")
+
+    async def record_step(self, conversation: Conversation) -> None:
+        self.steps.append(list(conversation.fresh))
+        start = len(conversation.messages)
+        fresh = [{**m, HOST: {**note_of(m), "id": f"f{start + i}"}} for i, m in enumerate(conversation.fresh)]
+        conversation.stored(fresh)  # type: ignore[arg-type]
+
+    async def continue_(
+        self, conversation: Conversation, transcript: Sequence[Message], compaction: Compaction
+    ) -> None:
+        self.continued.append((list(transcript), compaction))
+
+
+def conversation(messages: list[Message], keep: int = 1) -> Conversation:
+    session = Session(
+        id="s_1",
+        key=SessionKey(platform="p", chat="c"),
+        chat_type="direct",
+        parent_id=None,
+        started_at=0.0,
+        model="m",
+        system_prompt="be kind",
+        transcript_tokens=sum(note_of(message).get("tokens", 0) for message in messages),
+        message_count=len(messages),
+    )
+    return Conversation(
+        session=session,
+        messages=messages,
+        engine=GuardedEngine(Keeping(keep), log=structlog.get_logger()),
+        spec=ModelSpec(provider="openai", name="m", context_length=10_000),
+        counter=COUNTER,
+        calibration=Calibration(),
+        overhead=100,
+    )
+
+
+def compactor(writer: Writer) -> Compactor:
+    return Compactor(writer=writer, clock=ManualClock(), points=ignore_points)
+
+
+async def test_what_is_fresh_is_stored_before_an_engine_may_fold_it_away() -> None:
+    writer, talk = Writer(), conversation(stored(user(LONG), assistant(LONG)))
+    talk.add(user("newest"), 1.0)
+    report = await compactor(writer).run(talk, "threshold")
+    assert [[text_of(m) for m in step] for step in writer.steps] == [["newest"]]
+    assert report.changed
+    ((transcript, compaction),) = writer.continued
+    assert [text_of(m) for m in transcript] == ["notes", "newest"]
+    assert note_of(transcript[-1])["id"] == "f2"
+    assert (compaction.messages_before, compaction.messages_after) == (3, 2)
+    assert compaction.tokens_after < compaction.tokens_before
+
+
+@pytest.mark.parametrize(("trigger", "changes"), [("threshold", False), ("hygiene", False), ("manual", True)])
+async def test_saving_less_than_a_tenth_changes_nothing_unless_a_person_asked(trigger: Any, changes: bool) -> None:
+    writer, talk = Writer(), conversation(stored(user("hi"), user(LONG), assistant(LONG)), keep=2)
+    report = await compactor(writer).run(talk, trigger)
+    assert report.changed is changes
+    assert len(writer.continued) == int(changes)
+    if not changes:
+        assert report.tokens_before == report.tokens_after
+        assert list(report.after) == list(report.before)
+
+
+# -- the conversation in memory ----------------------------------------------------------------
+
+
+def test_the_estimate_is_what_was_reported_plus_what_was_added_since() -> None:
+    talk = conversation(stored(user(LONG)))
+    counted = talk.counted_tokens()
+    assert talk.prompt_tokens() == counted == 100 + talk.stored_tokens
+    talk.add(user("one"), 1.0)
+    talk.reported(CanonicalUsage(input_tokens=900, cache_read_tokens=100))
+    assert talk.prompt_tokens() == 1_000
+    talk.add(assistant("two"), 2.0)
+    added = note_of(talk.fresh[-1])["tokens"]
+    assert talk.prompt_tokens() == 1_000 + talk.calibration.correct("m", added)
+    talk.stored([*talk.fresh])
+    assert talk.prompt_tokens() == 1_000 + talk.calibration.correct("m", added)
+    assert talk.length == 3
+    assert talk.fresh == []
+    talk.forget_report()
+    assert talk.prompt_tokens() == talk.calibration.correct("m", talk.counted_tokens())
+
+
+def test_a_provider_that_reports_nothing_teaches_nothing() -> None:
+    talk = conversation(stored(user(LONG)))
+    before = talk.prompt_tokens()
+    talk.reported(CanonicalUsage(output_tokens=50))
+    assert talk.prompt_tokens() == before
+
+
+def test_calls_without_a_result_get_one_and_answered_ones_do_not() -> None:
+    talk = conversation(stored(user("go"), assistant(None, [call("x"), call("y")]), tool_result("x", "done")))
+    close_open_calls(talk, 1.0)
+    assert [message.get("tool_call_id") for message in talk.fresh] == ["y"]
+    close_open_calls(talk, 1.0)
+    assert len(talk.fresh) == 1
+
+
+@given(st.lists(st.sampled_from(["", "a", "b", "call_0", "a_1"]), max_size=8))
+def test_the_calls_of_a_step_get_distinct_ids_and_keep_their_order(names: list[str]) -> None:
+    calls = [call(name) for name in names]
+    distinct = _distinct(calls)
+    assert len({each["id"] for each in distinct}) == len(names)
+    assert all(each["id"] for each in distinct)
+    assert [each["function"] for each in distinct] == [each["function"] for each in calls]
+
+
+def test_a_server_that_names_every_call_alike_keeps_its_pairs() -> None:
+    step = [assistant(None, [call("call_0")]), tool_result("call_0", "one")]
+    messages = [user("go"), *step, *copy.deepcopy(step), assistant("done")]
+    assert all(map(same, sanitize(messages), messages))

@@ -1,0 +1,205 @@
+"""Which model answers, how its counting is learnt, what to do when it says "too long"."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.agent.auxiliary import AuxiliaryModel
+from gateway.agent.models import Calibration, Models
+from gateway.agent.overflow import MOST_ATTEMPTS, remedy
+from gateway.domain.message import user
+from gateway.domain.usage import CanonicalUsage, LedgerEntry
+from gateway.errors import (
+    ConfigError,
+    ContextOverflow,
+    OutputCapTooLarge,
+    ProviderError,
+    ProviderUnavailable,
+    SummaryRefused,
+)
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason
+from tests.fakes import ManualClock
+
+
+class Table:
+    """Knows one model."""
+
+    def context_window(self, model: str) -> int | None:
+        return {"small": 4_000}.get(model)
+
+    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
+        return 0.25 if model == "main" else None
+
+
+class Answering:
+    """A provider with one answer (or failure) per model."""
+
+    name = "openai"
+
+    def __init__(self, **answers: Completed | Exception) -> None:
+        self.answers = answers
+        self.asked: list[str] = []
+
+    async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        self.asked.append(spec.name)
+        answer = self.answers[spec.name]
+        if isinstance(answer, Exception):
+            raise answer
+        yield answer
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+MAIN = ModelSpec(provider="openai", name="main", context_length=100_000)
+HELPER = ModelSpec(provider="openai", name="helper", context_length=16_000)
+
+
+def models(provider: Answering | None = None, *, helper: bool = False, configured: bool = False) -> Models:
+    return Models(
+        main=MAIN,
+        providers={"openai": provider or Answering()},
+        windows=Table(),
+        prices=Table(),
+        auxiliary={"compression": HELPER} if helper else {},
+        window_is_configured=configured,
+    )
+
+
+# -- calibration -------------------------------------------------------------------------------
+
+
+@given(st.floats(0.6, 3.9), st.integers(1_000, 500_000))
+def test_after_some_calls_a_foreign_tokenizer_is_met_within_a_hundredth(ratio: float, counted: int) -> None:
+    calibration = Calibration()
+    for _ in range(30):
+        calibration.learn("m", reported=int(counted * ratio), counted=counted)
+    assert calibration.correct("m", counted) == pytest.approx(counted * ratio, rel=0.01)
+    assert calibration.correct("another", counted) == counted
+
+
+@given(st.lists(st.tuples(st.integers(-5, 10**7), st.integers(0, 10**7)), max_size=20), st.integers(0, 10**6))
+def test_whatever_is_reported_the_ratio_stays_sane(reports: list[tuple[int, int]], counted: int) -> None:
+    calibration = Calibration()
+    for reported, own in reports:
+        calibration.learn("m", reported=reported, counted=own)
+    assert counted // 2 <= calibration.correct("m", counted) <= counted * 4
+
+
+# -- models ------------------------------------------------------------------------------------
+
+
+def test_another_model_has_its_own_window_unless_one_is_configured() -> None:
+    assert models().spec("small").context_length == 4_000
+    assert models().spec("unheard of").context_length == 100_000
+    assert models(configured=True).spec("small").context_length == 100_000
+    assert models().spec("main") is MAIN or models().spec("main") == MAIN
+
+
+def test_a_stated_limit_is_remembered_for_its_model_and_never_grows() -> None:
+    known = models()
+    assert known.remember_limit(MAIN, 50_000).context_length == 50_000
+    assert known.spec("main").context_length == 50_000
+    assert known.spec("small").context_length == 4_000
+    assert known.remember_limit(known.spec("main"), 900_000).context_length == 50_000
+
+
+def test_helpers_are_the_purposes_own_model_then_the_live_one() -> None:
+    assert models().helpers("compression", MAIN) == [MAIN]
+    assert models(helper=True).helpers("compression", MAIN) == [HELPER, MAIN]
+    assert models(helper=True).helpers("compression", HELPER) == [HELPER]
+    assert models(helper=True).helpers("title", MAIN) == [MAIN]
+
+
+def test_a_provider_nobody_has_is_a_configuration_error() -> None:
+    with pytest.raises(ConfigError, match="anthropic"):
+        models().provider(ModelSpec(provider="anthropic", name="m"))
+
+
+def test_a_ledger_entry_says_what_a_call_cost_or_that_nobody_knows() -> None:
+    usage = CanonicalUsage(input_tokens=5)
+    assert models().entry(1.0, "turn", MAIN, usage).cost_usd == 0.25
+    assert models().entry(1.0, "turn", HELPER, usage).cost_usd is None
+
+
+# -- the auxiliary model -----------------------------------------------------------------------
+
+
+async def ask(provider: Answering, charged: list[LedgerEntry], *, helper: bool = True) -> tuple[str, str | None]:
+    auxiliary = AuxiliaryModel(
+        models=models(provider, helper=helper),
+        purpose="compression",
+        live=lambda: MAIN,
+        charge=charged.append,
+        clock=ManualClock(),
+    )
+    text = await auxiliary([user("summarise")], 100)
+    return str(text), text.failed_model
+
+
+async def test_the_purposes_own_model_answers_and_is_charged() -> None:
+    charged: list[LedgerEntry] = []
+    usage = CanonicalUsage(input_tokens=7)
+    provider = Answering(helper=Completed(text="notes", usage=usage))
+    assert await ask(provider, charged) == ("notes", None)
+    assert [(entry.model, entry.purpose, entry.usage) for entry in charged] == [("helper", "compression", usage)]
+
+
+@pytest.mark.parametrize("failure", [ProviderUnavailable("down"), Completed(text="half", stop="length")])
+async def test_when_it_fails_the_live_model_answers_and_the_failure_is_named(failure: Completed | Exception) -> None:
+    provider = Answering(helper=failure, main=Completed(text="notes"))
+    assert await ask(provider, []) == ("notes", "helper")
+    assert provider.asked == ["helper", "main"]
+
+
+async def test_when_all_fail_the_last_error_goes_up() -> None:
+    provider = Answering(helper=ProviderUnavailable("down"), main=ProviderUnavailable("down, too"))
+    with pytest.raises(ProviderError, match="too"):
+        await ask(provider, [])
+
+
+@pytest.mark.parametrize("stop", ["length", "refused"])
+async def test_a_cut_or_refused_answer_is_charged_and_refused(stop: StopReason) -> None:
+    charged: list[LedgerEntry] = []
+    with pytest.raises(SummaryRefused):
+        await ask(Answering(main=Completed(text="half", stop=stop)), charged, helper=False)
+    assert len(charged) == 1
+
+
+# -- too long ----------------------------------------------------------------------------------
+
+overflows = st.builds(lambda limit: ContextOverflow("x", limit=limit), st.none() | st.integers(-1, 10**6))
+too_large = st.builds(lambda room: OutputCapTooLarge("x", available=room), st.none() | st.integers(-1, 10**6))
+
+
+@given(overflows | too_large, st.integers(0, 10), st.integers(1_000, 10**6), st.none() | st.integers(1, 10**6))
+def test_every_remedy_is_bounded_and_makes_sense(
+    error: ContextOverflow | OutputCapTooLarge, attempts: int, window: int, cap: int | None
+) -> None:
+    todo = remedy(error, attempts=attempts, context_length=window, max_tokens=cap)
+    if attempts >= MOST_ATTEMPTS:
+        assert todo.action == "give_up"
+        return
+    if todo.limit is not None:
+        assert isinstance(error, ContextOverflow)
+        assert todo.limit == error.limit
+        assert 0 < todo.limit < window
+    if todo.action == "lower_output":
+        assert isinstance(error, OutputCapTooLarge)
+        assert todo.limit is None
+        assert todo.max_tokens is not None
+        assert todo.max_tokens >= 256
+        assert error.available is None or error.available <= 0 or todo.max_tokens < error.available
+    if isinstance(error, ContextOverflow):
+        assert todo.action == "compact"
+
+
+def test_an_output_cap_without_a_stated_room_is_halved() -> None:
+    error = OutputCapTooLarge("x")
+    assert remedy(error, attempts=0, context_length=8_000, max_tokens=4_000).max_tokens == 2_000
+    assert remedy(error, attempts=0, context_length=8_000, max_tokens=None).max_tokens == 1_000
+    assert remedy(error, attempts=0, context_length=8_000, max_tokens=300).action == "compact"

@@ -1,0 +1,56 @@
+"""The registry of commands, and where exchanges begin."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.bootstrap import command_registry
+from gateway.commands.transcript import last_requests
+from gateway.domain.command import parse_command
+from gateway.domain.message import assistant, is_request, note_of, tool_result, user
+
+REGISTRY = command_registry()
+
+
+def test_every_name_is_one_a_person_can_type_and_belongs_to_one_command() -> None:
+    names = [name for command in REGISTRY.commands for name in (command.name, *command.aliases)]
+    assert len(set(names)) == len(names)
+    for name in names:
+        call = parse_command(f"/{name} x")
+        assert call is not None
+        assert call.name == name
+        assert REGISTRY.get(name) is not None
+    assert {"start", "help", "new", "reset", "stop", "retry", "undo", "compress", "context", "status"} <= set(names)
+
+
+def test_what_must_reach_a_running_turn_bypasses_its_lane_and_nothing_else_does() -> None:
+    assert {command.name for command in REGISTRY.commands if command.bypass} == {"stop", "status", "help"}
+
+
+@given(st.text(min_size=1, max_size=200))
+def test_an_unknown_command_is_one_short_sentence_or_three(name: str) -> None:
+    said = REGISTRY.unknown(name)
+    assert said.startswith(f"There is no command /{name[:40]}.")
+    assert len(said) < 150
+
+
+messages = st.lists(
+    st.sampled_from(
+        [
+            user("hello"),
+            user("notes", summary=True),
+            user("notes and words", summary=True, merged=True),
+            assistant("hi"),
+            tool_result("c", "done"),
+        ]
+    ),
+    max_size=12,
+)
+
+
+@given(messages, st.integers(1, 5))
+def test_the_last_requests_are_what_a_person_said_and_can_be_cut_at(given_: list, count: int) -> None:  # type: ignore[type-arg]
+    found = last_requests(given_, count)
+    able = [i for i, m in enumerate(given_) if is_request(m) and not note_of(m).get("merged")]
+    assert found == able[-count:]
