@@ -10,7 +10,7 @@ import structlog
 
 from tests.bench.table import render
 
-BENCHES = ("throughput", "loopback", "commits", "transcript", "compaction")
+BENCHES = ("throughput", "loopback", "commits", "transcript", "compaction", "start", "decide")
 
 
 def main() -> None:
