@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from hashlib import blake2s
 
 import structlog
 
@@ -24,7 +25,7 @@ from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction, EndReason, Session
 from gateway.domain.usage import CanonicalUsage
-from gateway.store.base import Lease, Opening, Store
+from gateway.store.base import InboxItem, Lease, Opening, Store
 from gateway.telemetry.points import Points
 from gateway.tokens import TokenCounter
 
@@ -120,13 +121,14 @@ class Lifecycle:
     async def continue_(
         self, lease: Lease, conversation: Conversation, transcript: Sequence[Message], compaction: Compaction
     ) -> Compaction:
-        """Open the continuation that holds `transcript`, move `conversation` into it and tell the
-        engine. Raises SessionConflict, with nothing changed, if somebody else moved the key."""
+        """Open the continuation that holds `transcript`, under the id the compaction names if it names
+        one, move `conversation` into it and tell the engine. Raises SessionConflict, with nothing
+        changed, if somebody else moved the key."""
         parent = conversation.session
         now = self._clock.now()
         child = replace(
             parent,
-            id=self._ids.new("s"),
+            id=compaction.child_id or self._ids.new("s"),
             parent_id=parent.id,
             started_at=now,
             epoch=1,
@@ -237,3 +239,11 @@ class Lifecycle:
 
     def _count_prompt(self, system_prompt: str) -> int:
         return self._counter.message({"role": "system", "content": system_prompt})
+
+
+def opened_by(item: InboxItem) -> str:
+    """The id of the session that a command opens: the same at every attempt, so that an attempt can
+    see what one before it, cut short by a crash, has done. Times could not tell: a session opened by
+    the item before may be younger than this item, too."""
+    name = f"{item.key} {item.inbound.event_id} {item.id}"
+    return f"s_{blake2s(name.encode(errors='replace'), digest_size=8).hexdigest()}"

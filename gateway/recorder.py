@@ -8,7 +8,7 @@ knows of it stay the same.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gateway.agent.conversation import Conversation
 from gateway.background import unbroken
@@ -17,7 +17,7 @@ from gateway.domain.chat import Outbound
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction
 from gateway.errors import StoreUnavailable
-from gateway.lifecycle import Lifecycle
+from gateway.lifecycle import Lifecycle, opened_by
 from gateway.store.base import InboxItem, ItemOutcome, Lease, StepRecord, Store, ToolIntent, TurnEnd
 from gateway.store.insist import insist
 
@@ -67,7 +67,10 @@ class TurnRecorder:
     async def continue_(
         self, conversation: Conversation, transcript: Sequence[Message], compaction: Compaction
     ) -> None:
-        """Open the continuation and move the conversation into it."""
+        """Open the continuation and move the conversation into it. A command's has the id by which
+        another attempt at the command can tell that it is done."""
+        if compaction.trigger == "manual":
+            compaction = replace(compaction, child_id=opened_by(self.item))
         await unbroken(
             insist(
                 lambda: self.lifecycle.continue_(self.lease, conversation, transcript, compaction),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from hashlib import blake2s
 
 from gateway.agent.compaction import CompactionReport
 from gateway.agent.conversation import Conversation
@@ -15,7 +14,7 @@ from gateway.domain.chat import Inbound, OutboundKind, SessionKey
 from gateway.domain.session import Session
 from gateway.errors import SessionNotFound
 from gateway.hygiene import HygieneRules
-from gateway.lifecycle import Lifecycle
+from gateway.lifecycle import Lifecycle, opened_by
 from gateway.signals import SignalBoard
 from gateway.store.base import InboxItem, Lease, Store
 from gateway.tokens import TokenCounter
@@ -77,11 +76,8 @@ class Scene:
 
     @property
     def session_id(self) -> str:
-        """The id of the session that this item opens: the same at every attempt, so that an attempt
-        can see what one before it, cut short by a crash, has done. Times could not tell: a session
-        opened by the item before may be younger than this item, too."""
-        name = f"{self.key} {self.inbound.event_id} {self.item.id}"
-        return f"s_{blake2s(name.encode(errors='replace'), digest_size=8).hexdigest()}"
+        """The id of the session that this item opens, at every attempt."""
+        return opened_by(self.item)
 
     async def opened_before(self) -> Session | None:
         """The session that an earlier attempt at this very item opened."""

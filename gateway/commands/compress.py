@@ -23,11 +23,10 @@ async def compress(scene: Scene) -> Answer:
         return Answer(text=_NOTHING)
     if scene.argument.startswith("--") or scene.argument == "undo":
         raise UserError("This version knows /compress and /compress <topic to keep in detail>.")
-    if scene.item.attempts > 1:
-        # An earlier attempt, cut short by a crash, may have done it: once is enough.
-        done = [entry for entry in await services.store.compactions(session.id) if entry.child_id == session.id]
-        if done and done[-1].trigger == "manual" and done[-1].at >= scene.item.accepted_at:
-            return Answer(text=await _recorded(scene, done[-1]))
+    opened = await scene.opened_before()
+    if opened is not None:
+        done = await services.store.compactions(opened.id)
+        return Answer(text=await _recorded(scene, next(entry for entry in done if entry.child_id == opened.id)))
     conversation = await services.lifecycle.conversation(session)
     if not await conversation.engine.has_content(conversation.all()):
         return Answer(text=_NOTHING)

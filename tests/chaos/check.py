@@ -114,14 +114,14 @@ def repeats(facts: Facts) -> Iterator[str]:
         if row_id in first and first[row_id] == line.process:
             yield f"a line came twice from one process: {line.fields['text'][:60]}"
         if row_id in first:
-            again[line.process] += 1
+            again[first[row_id]] += 1
         first[row_id] = line.process
     for row_id, versions in texts.items():
         if len(versions) > 1:
             yield f"the message {row_id} was shown with {len(versions)} texts"
     for process, count in again.items():
         if count > 1:
-            yield f"process {process} repeated {count} lines after one kill"
+            yield f"{count} lines of process {process} were repeated after its one kill"
 
 
 def shown_in_order(facts: Facts) -> Iterator[str]:

@@ -48,6 +48,10 @@ class Facts:
         """The event of this id."""
         return self._by_id[event_id]
 
+    def refused(self, event: Event) -> bool:
+        """Whether a command had nothing to work on, and said so."""
+        return any(kind == "error" and answers == event.id for kind, _, answers, _ in self.last.outbox.values())
+
     def about(self, token: str) -> Event:
         """The event that a token names."""
         return next(event for event in self.events if event.token == token)
@@ -138,7 +142,7 @@ def messages(facts: Facts) -> Iterator[str]:
     one result, its answer; every message once, in the order of the events."""
     wanted: dict[str, list[str]] = defaultdict(list)
     for event in facts.events:
-        if event.token and event.id in facts.last.inbox:
+        if event.token and event.id in facts.last.inbox and not facts.refused(event):
             wanted[facts.last.inbox[event.id][1]].append(event.token)
     for key in facts.keys:
         said: list[str] = []
@@ -199,7 +203,7 @@ def sessions(facts: Facts) -> Iterator[str]:
     for reason, sentences in _ENDED_BY.items():
         said = sum(text.startswith(sentences) for text in told)
         if reason == "undone":
-            said += sum(event.text == "/retry" and facts.outcome(event) != "failed" for event in facts.events)
+            said += sum(event.text == "/retry" and not facts.refused(event) for event in facts.events)
         if said != by_reason[reason]:
             yield f"{by_reason[reason]} sessions ended by {reason}, and people were told so {said} times"
 

@@ -21,6 +21,9 @@ COMMANDS: Final = ("/compress", "/new", "/status", "/undo", "/branch", "/resume 
 # Every script has one of each of these, so that every point is passed at least once in every run.
 _NEEDED: Final[tuple[Kind, ...]] = ("effect", "both", "steps", "say")
 _KINDS: Final[tuple[Kind, ...]] = ("say", "long", "effect", "both", "steps", "note")
+_BUSY_MODES: Final = ("queue", "queue", "queue", "steer", "interrupt")
+# Points that may never be passed where messages join turns or end them.
+_SELDOM_IN_A_HURRY: Final = ("turn.tools", "turn.step", "compaction.")
 _MOST_KILLS: Final = 4
 _WINDOW: Final = 4_200  # tokens: a few long answers fill it
 
@@ -94,9 +97,10 @@ def make_plan(seed: int) -> Plan:
     rng = random.Random(seed)
     events = _events(rng, seed)
     lines = _with_repeats(rng, events)
-    busy_mode = rng.choice(("queue", "queue", "queue", "steer", "interrupt"))
+    own = POINTS[seed % len(POINTS)]
+    busy_mode = "queue" if own.startswith(_SELDOM_IN_A_HURRY) else rng.choice(_BUSY_MODES)
     ahead = rng.choice((1, 2, 4, len(lines))) if busy_mode == "queue" else len(lines)
-    kills = [_at(rng, POINTS[seed % len(POINTS)], ahead)]
+    kills = [_at(rng, own, ahead) if busy_mode == "queue" else Kill(point=own)]
     for _ in range(rng.randrange(_MOST_KILLS)):
         anywhere = Kill(after=round(rng.uniform(0.01, 0.4), 3))
         kills.append(anywhere if rng.random() < 0.2 else _at(rng, rng.choice(POINTS), ahead))
