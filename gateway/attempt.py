@@ -50,7 +50,9 @@ class Attempt:
         raise AssertionError("a limit that strikes raises")
 
     async def compress(self, conversation: Conversation, focus: str | None) -> CompactionReport:
-        """/compress: the agent is a temporary one, only its compactor runs."""
+        """/compress: the agent is a temporary one, only its compactor runs. New messages wait for it,
+        whatever the busy mode (SPEC 7)."""
+        self.watch.turn.interruptible = False
         try:
             async with self._limits():
                 self.watch.phase("compacting")

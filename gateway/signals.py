@@ -19,7 +19,8 @@ Phase = Literal["starting", "compacting", "thinking", "running tools", "finishin
 
 @dataclass(slots=True, kw_only=True)
 class RunningTurn:
-    """A turn as `/status` sees it. `end` is called at most once, with the reason."""
+    """A turn as `/status` sees it. `end` is called at most once, with the reason. New messages do not
+    end one that is not `interruptible`; a `/stop` does."""
 
     key: SessionKey
     started_at: float
@@ -28,6 +29,7 @@ class RunningTurn:
     step: int = 0
     tools: tuple[str, ...] = ()
     ended_by: SignalKind | None = None
+    interruptible: bool = True
 
 
 @dataclass(slots=True)
@@ -57,6 +59,6 @@ class SignalBoard:
     def deliver(self, key: SessionKey, kind: SignalKind) -> None:
         """End the key's running turn, if it runs here; a second signal changes nothing."""
         turn = self._running.get(key)
-        if turn is not None and turn.ended_by is None:
+        if turn is not None and turn.ended_by is None and (kind == "stop" or turn.interruptible):
             turn.ended_by = kind
             turn.end(kind)

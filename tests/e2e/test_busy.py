@@ -215,6 +215,36 @@ async def test_a_stop_in_a_compaction_leaves_the_conversation_as_it_was(tmp_path
         assert after.id == before.id
 
 
+async def test_in_interrupt_mode_a_message_waits_for_a_manual_compaction(tmp_path: Path) -> None:
+    gate = Gate()
+    model = FakeModel(summary=lambda *_: Say(text="## Active Task\nNone\n## Goal\nTo talk.", gate=gate))
+    async with running(tmp_path, config=mode(tmp_path, "interrupt"), model=model) as live:
+        for number in range(12):
+            await live.ask(f"message {number} {LONG}")
+        compressing = await live.tell("/compress")
+        await gate.until_waiting()
+        event = await live.tell("meanwhile")
+        await live.ask("/status")
+        assert gate.waiting == 1
+        gate.open()
+        assert (await live.answer(compressing)).text.startswith("Compressed: ")
+        assert (await live.answer(event)).text == "echo: meanwhile"
+
+
+async def test_a_manual_compaction_can_still_be_stopped_after_a_message_came(tmp_path: Path) -> None:
+    gate = Gate()
+    model = FakeModel(summary=lambda *_: Say(text="never", gate=gate))
+    async with running(tmp_path, config=mode(tmp_path, "interrupt"), model=model) as live:
+        for number in range(12):
+            await live.ask(f"message {number} {LONG}")
+        compressing = await live.tell("/compress")
+        await gate.until_waiting()
+        event = await live.tell("meanwhile")
+        await live.ask("/stop")
+        assert (await live.answer(compressing)).text == COMPACTION_STOPPED
+        assert (await live.answer(event)).text == "echo: meanwhile"
+
+
 class Slow(SqliteStore):
     """A store whose named step is durable before it returns, and returns when the gate opens."""
 

@@ -23,8 +23,10 @@ from gateway.errors import (
 )
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.turns import BROKEN
+from tests.emulators.llm import LlmServer
 from tests.fakes import ManualClock
 from tests.fakes_gateway import FakeModel, Gate, Live, RecordingEngine, Say, config_in, echo, in_turn, running
+from tests.fakes_program import KEY, chatting, write_config
 
 LONG = "a sentence that takes some room in the window " * 40
 WINDOW = 32_000  # of the model called "fake"
@@ -318,3 +320,50 @@ async def test_a_message_longer_than_the_window_is_refused_without_a_call(tmp_pa
         assert live.model.requests == []
         assert await live.ask("short") == "echo: short"
         assert await transcript(live) == ["short", "echo: short"]
+
+
+# -- third-party engines -----------------------------------------------------------------------
+
+
+async def test_an_engines_tools_are_offered_and_routed_and_cannot_shadow_ours(tmp_path: Path) -> None:
+    class WithTools(RecordingEngine):
+        def get_tool_schemas(self) -> list[dict[str, Any]]:
+            parameters = {"type": "object", "properties": {}}
+            return [
+                {"type": "function", "function": {"name": name, "description": "…", "parameters": parameters}}
+                for name in ("peek", "clock", "peek")
+            ]
+
+        def handle_tool_call(self, name: str, args: Any, **context: Any) -> str:
+            self.heard.append(("tool", name, len(context["messages"])))
+            return f'{{"peeked": "{name}"}}'
+
+    heard: list[tuple[Any, ...]] = []
+    model = FakeModel(in_turn(Say(calls=[("peek", "{}"), ("clock", "{}")]), Say(text="done")))
+    async with running(tmp_path, model=model, engine=engine_of(WithTools, heard)) as live:
+        assert await live.ask("hello") == "done"
+        offered = [tool["function"]["name"] for tool in model.requests[-1].tools]
+        assert len(set(offered)) == len(offered), "a request with two tools of one name is refused"
+        assert "peek" in offered
+        assert [told for told in heard if told[0] == "tool"] == [("tool", "peek", 2)]
+        results = [text for role, text in model.spoken() if role == "tool"]
+        assert results[0] == '{"peeked": "peek"}'
+        assert "UTC" in results[1]
+
+
+# -- over real HTTP ----------------------------------------------------------------------------
+
+
+async def test_a_window_smaller_than_configured_is_learnt_and_the_summariser_is_fed_by_it(tmp_path: Path) -> None:
+    async with LlmServer(context_length=8_000, api_key=KEY) as server:
+        config = write_config(tmp_path, server.url, model={"context_length": 100_000})
+        async with chatting(tmp_path, "--config", str(config)) as program:
+            for number in range(30):
+                program.send({"id": f"t{number}", "text": f"turn {number}: " + "the locker is in the hall " * 50})
+            status, errors = await program.finish()
+    assert status == 0, errors
+    replies = [row["answers"] for row in program.lines if row["kind"] == "reply"]
+    assert replies == [f"t{number}" for number in range(30)]
+    assert server.violations == []
+    assert server.overflows == 1, "one refusal teaches the window"
+    assert not [row for row in program.lines if "without the help of a model" in row["text"]]
