@@ -89,7 +89,7 @@ class Engines:
 
     def fresh(self, spec: ModelSpec) -> GuardedEngine:
         """A new instance that belongs to no session."""
-        return GuardedEngine(self._factory(), log=log)
+        return GuardedEngine(self._factory(), log=log, clock=self._clock)
 
     def _make(self, spec: ModelSpec) -> Seat:
         ledger: list[LedgerEntry] = []

@@ -131,7 +131,7 @@ class Agent:
             except (ContextOverflow, OutputCapTooLarge) as error:
                 max_tokens = await self._recover(conversation, error, max_tokens)
                 continue
-            if completed.text or completed.tool_calls:
+            if completed.text.strip() or completed.tool_calls:
                 break
             empty += 1
             if empty > _EMPTY_RETRIES:
@@ -139,7 +139,9 @@ class Agent:
         self.points("turn.model_called")
         if last:
             # Asked for text only; calls of a model that ignores it would never get a result.
-            completed = replace(completed, text=completed.text or NO_WORDS_LEFT, tool_calls=())
+            completed = replace(
+                completed, text=completed.text if completed.text.strip() else NO_WORDS_LEFT, tool_calls=()
+            )
         completed = replace(completed, tool_calls=_distinct(completed.tool_calls))
         message = assistant(completed.text or None, completed.tool_calls)
         if completed.reasoning:
@@ -210,7 +212,12 @@ class Agent:
         return prompt
 
     async def _schemas(self, conversation: Conversation) -> list[dict[str, Any]]:
-        return [*self.tools.registry.schemas, *await conversation.engine.tool_schemas()]
+        return [*self.tools.registry.schemas, *(await self._engine_schemas(conversation)).values()]
+
+    async def _engine_schemas(self, conversation: Conversation) -> dict[str, dict[str, Any]]:
+        """The engine's tools by name. An API refuses a request that offers two under one name."""
+        named = {schema["function"]["name"]: schema for schema in await conversation.engine.tool_schemas()}
+        return {name: schema for name, schema in named.items() if self.tools.registry.get(name) is None}
 
     # -- running tools ----------------------------------------------------------------------
 
@@ -252,7 +259,7 @@ class Agent:
         async def run(name: str, arguments: Mapping[str, Any]) -> str:
             return await conversation.engine.call_tool(name, arguments, messages=conversation.all())
 
-        return {schema["function"]["name"]: run for schema in await conversation.engine.tool_schemas()}
+        return dict.fromkeys(await self._engine_schemas(conversation), run)
 
     def _add(self, conversation: Conversation, message: Message) -> None:
         conversation.add(message, self.clock.now())

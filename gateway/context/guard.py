@@ -3,28 +3,36 @@
 Of any engine: plain and coroutine functions are called alike, optional arguments that a signature
 lacks are left out, an exception is logged and gives a harmless answer, a result that is no
 transcript is refused. Of an engine that is not ours, besides: it gets deep copies, its plain
-functions run in a thread, and if its `compress` is a plain function its `call_model` is one too.
+functions run in a thread, and if its `compress` is a plain function its `call_model` is one too;
+all but `compress` and its tools, which the turn limits, have a time limit, and what once overran
+it is not called again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import contextvars
 import copy
 import inspect
 import json
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar, get_args
 
+from gateway.clock import Clock, SystemClock
 from gateway.context.engine import ContextEngine, Outcome
-from gateway.domain.message import Message, Role
+from gateway.domain.message import HOST, Message, Role
 from gateway.errors import ConfigError
 
 T = TypeVar("T")
 _ROLES = frozenset(get_args(Role))
 _OURS = "gateway."
+_SECONDS = 20.0  # for what every turn waits for
+_LONGER = {"on_session_end": 120.0}  # may want a model's help
+_UNLIMITED = ("compress", "handle_tool_call")  # by us: their callers have limits of their own
 
 
 class Log(Protocol):
@@ -76,11 +84,15 @@ class _BlockingModel:
 
 class GuardedEngine:
     """One session's engine, contained. Every method is safe to await; none raises but for
-    cancellation. `ours` (default: by where the class is defined) spares copies and threads."""
+    cancellation. `ours` (default: by where the class is defined) spares copies, threads and limits."""
 
-    def __init__(self, engine: ContextEngine, *, log: Log, ours: bool | None = None) -> None:
+    def __init__(
+        self, engine: ContextEngine, *, log: Log, ours: bool | None = None, clock: Clock | None = None
+    ) -> None:
         self._engine = engine
         self._log = log
+        self._clock = clock or SystemClock()
+        self._hung: set[str] = set()  # methods that overran their limit
         self._ours = type(engine).__module__.startswith(_OURS) if ours is None else ours
         self._blocking: _BlockingModel | None = None
 
@@ -164,7 +176,7 @@ class GuardedEngine:
         schemas = await self._try("get_tool_schemas")
         if not isinstance(schemas, list | tuple):
             return []
-        return [schema for schema in schemas if _is_schema(schema)]
+        return [schema for schema in schemas if _is_schema(schema) and (self._ours or _is_json(schema))]
 
     async def call_tool(self, name: str, args: Mapping[str, Any], **context: Any) -> str:
         """`handle_tool_call`; JSON text, {"error": …} if it raised."""
@@ -205,19 +217,30 @@ class GuardedEngine:
 
     async def _try(self, name: str, *args: Any, **optional: Any) -> Any:
         """The method's result, or `_FAILED` after logging what it raised."""
+        if name in self._hung:
+            return _FAILED
         try:
-            method = getattr(self._engine, name)
-            accepted = _accepted(method, optional)
-            if self._ours or inspect.iscoroutinefunction(method):
-                result = method(*args, **accepted)
-            else:
-                result = await asyncio.to_thread(method, *args, **accepted)
-            return await result if inspect.isawaitable(result) else result
+            if self._ours or name in _UNLIMITED:
+                return await self._call(name, args, optional)
+            async with self._clock.limit(_LONGER.get(name, _SECONDS)):
+                return await self._call(name, args, optional)
+            raise AssertionError("a limit that strikes raises")
         except Exception as error:
+            if isinstance(error, TimeoutError) and name not in _UNLIMITED:
+                self._hung.add(name)
             reason = f"{type(error).__name__}: {error}"[:300]
             engine = getattr(self._engine, "name", "")
             self._log.warning("context_engine_failed", engine=engine, method=name, error=reason)
             return _FAILED
+
+    async def _call(self, name: str, args: Sequence[Any], optional: Mapping[str, Any]) -> Any:
+        method = getattr(self._engine, name)
+        accepted = _accepted(method, optional)
+        if self._ours or inspect.iscoroutinefunction(method):
+            result = method(*args, **accepted)
+        else:
+            result = await _in_thread(lambda: method(*args, **accepted))
+        return await result if inspect.isawaitable(result) else result
 
     def _flaw(self, result: Any, given: Sequence[Message]) -> str:
         """Why a result is no transcript; "" if it is one."""
@@ -227,10 +250,45 @@ class GuardedEngine:
             return "it is empty"
         if not all(isinstance(message, dict) and message.get("role") in _ROLES for message in result):
             return "it holds something that is not a message"
-        return "" if self._ours or _is_json(result) else "it holds something that cannot be stored"
+        if self._ours:
+            return ""
+        if not all(_is_sound(message) for message in result):
+            return "it holds a message that no model could be sent"
+        return "" if _is_json(result) else "it holds something that cannot be stored"
 
 
 _FAILED = object()
+
+
+async def _in_thread(call: Callable[[], T]) -> T:
+    """`call()` in a thread of its own. Not one of the loop's pool: some that never return would use
+    that up for everybody, and the process would wait for them when it ends."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def deliver(result: Any, error: Exception | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+    def work() -> None:
+        result: T | None = None
+        error: Exception | None = None
+        try:
+            result = call()
+        except StopIteration as stop:  # which no future can carry
+            error = RuntimeError(str(stop))
+        except Exception as raised:
+            error = raised
+        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(deliver, result, error)
+
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,), name="context-engine", daemon=True)
+    thread.start()
+    return await future
 
 
 def _accepted(method: Callable[..., Any], optional: Mapping[str, Any]) -> dict[str, Any]:
@@ -259,6 +317,22 @@ _parameters = lru_cache(maxsize=1_024)(_parameters_of)
 def _is_schema(schema: Any) -> bool:
     function = schema.get("function") if isinstance(schema, dict) else None
     return isinstance(function, dict) and isinstance(function.get("name"), str) and bool(function["name"])
+
+
+def _is_sound(message: Mapping[str, Any]) -> bool:
+    """Whether content, calls and the host's note have shapes that the host and any API can read."""
+    content, calls, note = message.get("content"), message.get("tool_calls"), message.get(HOST, {})
+    if isinstance(content, list):
+        readable = all(isinstance(part, dict) for part in content)
+    else:
+        readable = content is None or isinstance(content, str)
+    sources = note.get("derived_from", []) if isinstance(note, dict) else None
+    return (
+        readable
+        and (calls is None or (isinstance(calls, list) and all(isinstance(call, dict) for call in calls)))
+        and isinstance(sources, list)
+        and all(isinstance(name, str) for name in (note.get("id", ""), *sources))
+    )
 
 
 def _is_json(value: Any) -> bool:

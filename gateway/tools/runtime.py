@@ -17,7 +17,7 @@ from gateway.clock import Clock
 from gateway.domain.message import Message, ToolCall, tool_result
 from gateway.errors import ToolError
 from gateway.store.base import ToolIntent
-from gateway.tools.base import Tool, ToolContext
+from gateway.tools.base import ToolContext
 from gateway.tools.registry import ToolRegistry
 
 log = structlog.get_logger(__name__)
@@ -27,6 +27,8 @@ UNKNOWN_OUTCOME = (
     "effect. It was not run again. Check the present state before repeating it."
 )
 INTERRUPTED = "The person stopped this turn while the tool was running; it may or may not have taken effect."
+
+_ENGINE_SECONDS = 120.0  # for a tool of the context engine, which declares no limit of its own
 
 EngineTool = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 
@@ -79,11 +81,11 @@ class ToolRuntime:
             arguments = _arguments(call["function"]["arguments"])
             engine_tool = engine_tools.get(name)
             if engine_tool is not None:
-                return await engine_tool(name, arguments)
+                return await self._timed(name, _ENGINE_SECONDS, engine_tool(name, arguments))
             tool = self.registry.get(name)
             if tool is None:
                 raise ToolError(f"There is no tool named {name!r}. The tools are: {', '.join(self.registry.names)}.")
-            return await self._timed(tool, arguments, context)
+            return await self._timed(name, tool.timeout, tool.run(arguments, context))
         except ToolError as error:
             return f"Error: {error}"
         except Exception as error:
@@ -91,12 +93,14 @@ class ToolRuntime:
             log.exception("tool_failed", tool=name)
             return f"Error: {name} failed unexpectedly ({type(error).__name__})."
 
-    async def _timed(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> str:
+    async def _timed(self, name: str, seconds: float, work: Awaitable[object]) -> str:
         try:
-            async with self._clock.limit(tool.timeout):
-                return await tool.run(arguments, context)
+            async with self._clock.limit(seconds):
+                result = await work
         except TimeoutError:
-            raise ToolError(f"{tool.name} did not finish within {tool.timeout:g} seconds.") from None
+            raise ToolError(f"{name} did not finish within {seconds:g} seconds.") from None
+        # A transcript holds text only; whatever else a tool gives would make it unsendable for good.
+        return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
 
 
 def _arguments(text: str) -> Mapping[str, Any]:
