@@ -46,6 +46,17 @@ async def _ended(task: asyncio.Task[Any]) -> None:
             await asyncio.wait([task], timeout=left)
 
 
+async def best_effort(work: Coroutine[Any, Any, None], *, what: str) -> bool:
+    """Await something that a turn can do without, such as showing that somebody types; False, after
+    logging, if it raised."""
+    try:
+        await work
+    except Exception as error:
+        log.warning("best_effort_failed", what=what, error=f"{type(error).__name__}: {error}")
+        return False
+    return True
+
+
 class Background:
     """Starts jobs, remembers them, and outlives none of them."""
 

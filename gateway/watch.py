@@ -6,17 +6,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import structlog
+
 from gateway.adapter import Adapter, CanStream, CanType
 from gateway.agent.conversation import Conversation
+from gateway.background import best_effort
 from gateway.clock import Clock, Deadline
 from gateway.context.engine import Outcome
 from gateway.domain.chat import SessionKey
 from gateway.domain.command import parse_command
 from gateway.domain.message import user
 from gateway.domain.session import Compaction
+from gateway.errors import StoreUnavailable
 from gateway.outbox import Outbox
 from gateway.signals import Phase, RunningTurn
 from gateway.store.base import InboxItem, Store
+
+log = structlog.get_logger(__name__)
 
 _STEERED_AT_ONCE = 50
 _REMEMBERED = 10_000  # keys, before those told long ago are forgotten
@@ -80,13 +86,17 @@ class Watch:
     async def typing(self, active: bool) -> None:
         """Show that an answer is being made, where the platform can."""
         if self._typist is not None:
-            await self._typist.typing(self.item.inbound.source.address, active)
+            shown = self._typist.typing(self.item.inbound.source.address, active)
+            if not await best_effort(shown, what="typing"):
+                self._typist = None  # once is enough for one turn
 
     async def text(self, so_far: str) -> None:
         """Show the reply as it grows, where the platform can."""
         self.alive()
         if self._stream is not None:
-            await self._stream.show_partial(self.item.inbound.source.address, self.reply_id, so_far)
+            shown = self._stream.show_partial(self.item.inbound.source.address, self.reply_id, so_far)
+            if not await best_effort(shown, what="show_partial"):
+                self._stream = None
 
     async def compacting(self, trigger: str) -> None:
         """The person is told why they wait."""
@@ -140,7 +150,13 @@ class Watch:
         """Show a notice while the turn runs."""
         source = self.item.inbound.source
         rows = self.outbox.compose(self.item.key, source.address, "notice", text, answers=self.item.inbound.event_id)
-        await self.outbox.emit(rows)
+        try:
+            await self.outbox.emit(rows)
+        except StoreUnavailable as error:
+            # A notice is not worth the turn that it is about.
+            log.warning("notice_not_stored", error=str(error))
+            for row in rows:
+                self.outbox.announce(row)
 
 
 @dataclass(slots=True, kw_only=True)
