@@ -155,9 +155,10 @@ class Lifecycle:
         child = await self._store.continue_session(
             lease, parent.ref, Opening(session=child, transcript=transcript), len(conversation.messages), compaction
         )
-        await self._engines.move(parent, child, "compression")
+        # First what the turn must know to end well; an engine may be slow, and a /stop may come meanwhile.
         conversation.adopt(child, list((await self._store.transcript(child)).messages))
         conversation.overhead = self._overhead(child)
+        await self._engines.move(parent, child, "compression")
         log.info(
             "compacted", trigger=compaction.trigger, before=compaction.tokens_before, after=compaction.tokens_after
         )

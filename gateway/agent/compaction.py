@@ -5,6 +5,8 @@ The one path for every trigger: the loop's threshold, hygiene, overflow recovery
 
 from __future__ import annotations
 
+import json
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -14,13 +16,14 @@ from gateway.agent.ports import TranscriptWriter
 from gateway.clock import Clock
 from gateway.context.assembly import sanitize
 from gateway.context.engine import Outcome
-from gateway.domain.message import Message, note_of, noted, same
+from gateway.domain.message import Message, is_request, note_of, noted, same, text_of, wire
 from gateway.domain.session import Compaction
 from gateway.telemetry.points import Points
 from gateway.tokens import TokenCounter
 
 Trigger = Literal["threshold", "preflight", "hygiene", "overflow", "manual", "emergency"]
 
+_REQUEST_LOST = "The context engine dropped the message that is to be answered."
 _LEAST_SAVING = 0.10  # of the transcript's tokens, for an automatic compaction (SPEC 21, invariant 5)
 
 
@@ -66,6 +69,9 @@ class Compactor:
         )
         self.points("compaction.summarised")
         transcript = reconcile(messages, sanitize(result), conversation.counter)
+        if trigger != "manual" and not _holds_request(messages, transcript):
+            # A turn is running: without its question the model would answer to nothing (SPEC 21, 7).
+            transcript, outcome = messages, Outcome(error=_REQUEST_LOST, aborted=True)
         after = conversation.calibration.correct(conversation.spec.name, conversation.overhead + _tokens(transcript))
         if not _worth_it(messages, transcript, automatic=trigger != "manual"):
             return CompactionReport(
@@ -108,6 +114,7 @@ def reconcile(stored: Sequence[Message], result: Iterable[Message], counter: Tok
     notes are matched by content, in order.
     """
     by_id = {note_of(message).get("id"): message for message in stored if note_of(message).get("id")}
+    by_content = _ByContent(stored)
     position = 0
     transcript: list[Message] = []
     used: set[str] = set()
@@ -115,7 +122,7 @@ def reconcile(stored: Sequence[Message], result: Iterable[Message], counter: Tok
         note = note_of(message)
         original = by_id.get(note.get("id"))
         if original is None and "summary" not in note and "derived_from" not in note:
-            found = next((i for i in range(position, len(stored)) if same(stored[i], message)), None)
+            found = by_content.find(message, position)
             if found is not None:
                 original, position = stored[found], found + 1
         if original is not None and same(original, message) and note_of(original)["id"] not in used:
@@ -124,6 +131,33 @@ def reconcile(stored: Sequence[Message], result: Iterable[Message], counter: Tok
             continue
         transcript.append(_as_new(message, counter))
     return transcript
+
+
+class _ByContent:
+    """Where messages stand in a transcript, by what a model sees of them. Made when first asked:
+    looking through all of a long one for each message would hold up every other chat."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self._messages = messages
+        self._places: dict[str, list[int]] = {}
+
+    def find(self, message: Message, start: int) -> int | None:
+        """The first place from `start` on with the same message."""
+        if not self._places:
+            for place, known in enumerate(self._messages):
+                self._places.setdefault(_content(known), []).append(place)
+        places = self._places.get(_content(message), [])
+        index = bisect_left(places, start)
+        return places[index] if index < len(places) else None
+
+
+def _content(message: Message) -> str:
+    return json.dumps(wire(message), sort_keys=True, default=str)
+
+
+def _holds_request(before: Sequence[Message], after: Sequence[Message]) -> bool:
+    request = next((text_of(message) for message in reversed(before) if is_request(message)), "")
+    return any(message["role"] == "user" and request in text_of(message) for message in reversed(after))
 
 
 def _as_new(message: Message, counter: TokenCounter) -> Message:
