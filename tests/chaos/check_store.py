@@ -217,15 +217,13 @@ def _hooks_repeated(facts: Facts) -> Iterator[str]:
         if len(set(processes)) < len(processes):
             yield f"one process called the hook of {session_id} more than once: {processes}"
         for process in processes[:-1]:
-            before, _, after = _around(facts.trace(process), f"hook {session_id}")
+            trace, entry = facts.trace(process), f"hook {session_id}"
+            if entry not in trace:
+                continue  # killed between the two records of the very call
+            before, after = trace[: trace.index(entry)], trace[trace.index(entry) :]
             # In its lane nothing happens until the hook's call is noted; a debt is paid beside them.
             if before[-1:] == ["session.ended"] and len(facts.keys) == 1 and "turn.finished" in after:
                 yield f"the hook of {session_id} was called again although process {process} went on after it"
-
-
-def _around(trace: list[str], entry: str) -> tuple[list[str], str, list[str]]:
-    place = trace.index(entry)
-    return trace[:place], entry, trace[place + 1 :]
 
 
 def compactions(facts: Facts) -> Iterator[str]:

@@ -61,6 +61,9 @@ class Bench:
             found = problems(evidence)
         except TimeoutError:
             found = ["a process neither ended nor reached the point it was to be killed at"]
+        except BaseException as error:
+            error.add_note(f"in the run of seed {plan.seed}, whose files are in {folder}")
+            raise
         log = tuple(last_words(folder)) if found else ()
         shutil.rmtree(folder)
         lines = evidence.lines if evidence else []
