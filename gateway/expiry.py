@@ -2,8 +2,9 @@
 
 One APScheduler interval job asks the store, so sessions that no agent has in memory, or that became
 due while the process was down, are found too. The request is an ordinary inbox item whose event id
-names the session and its deadline: two sweeps, or two processes, make one item of it. In the lane
-the deadline is checked again, so a session with a running turn is never ended under it.
+names the session, its deadline and the hour: two sweeps, or two processes, make one item of it, and
+one that came to nothing (a clock that had jumped ahead, a store that failed) is made again later. In
+the lane the deadline is checked again, so a session with a running turn is never ended under it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from gateway.store.base import Arrival, Store
 log = structlog.get_logger(__name__)
 
 _BATCH = 500
+_ASK_AGAIN = 3_600.0  # seconds after which a request that had no effect is made anew
 _NO_CAP = 1_000_000  # the gateway's own requests are never refused
 
 
@@ -56,6 +58,9 @@ class Expiry:
             thread=key.thread,
         )
         inbound = Inbound(
-            event_id=f"expiry:{session.id}:{session.expires_at}", source=source, text=session.id, kind="expiry"
+            event_id=f"expiry:{session.id}:{session.expires_at}:{self._clock.now() // _ASK_AGAIN:.0f}",
+            source=source,
+            text=session.id,
+            kind="expiry",
         )
         return Arrival(inbound=inbound, key=key, at=self._clock.now())

@@ -26,6 +26,7 @@ from gateway.domain.message import Message
 from gateway.domain.session import Compaction, EndReason, Session
 from gateway.domain.usage import CanonicalUsage
 from gateway.store.base import InboxItem, Lease, Opening, Store
+from gateway.store.insist import insist
 from gateway.telemetry.points import Points
 from gateway.tokens import TokenCounter
 
@@ -170,7 +171,13 @@ class Lifecycle:
         self, lease: Lease, session: Session, reason: EndReason, opening: Opening | None = None
     ) -> Session | None:
         """End `session` for good, open what `opening` says in the same step, and call the hook."""
-        opened = await self._store.end_session(lease, session.ref, reason, self._clock.now(), opening)
+        at = self._clock.now()
+        # A full disk delays an end; failing half-way would leave it to be done, or told, twice.
+        opened = await insist(
+            lambda: self._store.end_session(lease, session.ref, reason, at, opening),
+            clock=self._clock,
+            what="end_session",
+        )
         self._points("session.ended")
         await self.call_hook(session, reason)
         if opened is not None and reason == "reset":
@@ -227,7 +234,7 @@ class Lifecycle:
         if reason == "reset":
             await seat.engine.reset()
         self._points("session.hook_called")
-        await self._store.hook_done(session.id)
+        await insist(lambda: self._store.hook_done(session.id), clock=self._clock, what="hook_done")
 
     async def pay_hooks(self, owed: Sequence[Session]) -> None:
         """Call the hooks that an earlier process owed."""

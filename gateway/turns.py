@@ -202,40 +202,29 @@ class Turns:
     async def _converse(self, recorder: TurnRecorder, item: InboxItem, text: str) -> InboxItem | None:
         journal = await self.store.journal(item)
         resumed = journal is not None and (journal.steps > 0 or bool(journal.intents))
-        session = await self._present(recorder.lease, item, may_expire=not resumed)
+        session = await self._present(recorder, item, may_expire=not resumed)
         self.points("turn.session_opened")
         conversation = await self.lifecycle.conversation(session)
         if not resumed:
-            refusal = self._too_much(conversation, text)
+            refusal = conversation.too_long(text) if text.strip() else EMPTY
             if refusal:
                 return await self._finish(recorder, item, None, "refused", [("error", refusal)])
             conversation.add(user(spoken(item.key, item.inbound.source, text)), self.clock.now())
         interrupted = {intent.call_id for intent in journal.intents} if journal else set()
         return await self._turn(recorder, item, conversation, interrupted)
 
-    async def _present(self, lease: Lease, item: InboxItem, *, may_expire: bool) -> Session:
+    async def _present(self, recorder: TurnRecorder, item: InboxItem, *, may_expire: bool) -> Session:
         """The key's session; one whose time is over ends here, by the same path as in the sweep."""
         present = await self.store.tip(item.key)
         if present is not None:
             if not may_expire or not self.lifecycle.is_due(present):
                 return present
-            await self._put_away(lease, item, present)
-        return await self.lifecycle.open(lease, item.inbound.source.chat_type)
-
-    def _too_much(self, conversation: Conversation, text: str) -> str | None:
-        """Why a message cannot be answered at all, or None."""
-        if not text.strip():
-            return EMPTY
-        spec = conversation.spec
-        room = spec.context_length - spec.reserved_output - conversation.overhead
-        if len(text) <= room // 4:  # no text has more than 4 tokens a character: no need to count
-            return None
-        tokens = conversation.calibration.correct(spec.name, conversation.counter.text(text))
-        if tokens <= room:
-            return None
-        return (
-            f"That message is too long for the model: about {tokens:,} tokens, and {max(room, 0):,} fit. "
-            "Send it in parts, or only the part that matters."
+            await self._put_away(recorder.lease, item, present)
+        return await insist(
+            lambda: self.lifecycle.open(recorder.lease, item.inbound.source.chat_type),
+            clock=self.clock,
+            what="open_session",
+            failed=recorder.failed,
         )
 
     async def _turn(
@@ -330,7 +319,8 @@ class Turns:
         """End a session whose time is over, and tell its chat. Told first, under the session's own id:
         after a crash in between it is neither forgotten nor told again."""
         if self.lifecycle.policy(session).notify:
-            await self.outbox.emit(self._compose(item, "notice", PUT_AWAY, first_id=f"o_{session.id}"))
+            rows = self._compose(item, "notice", PUT_AWAY, first_id=f"o_{session.id}")
+            await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="put_away")
         await self.lifecycle.end(lease, session, "expired")
 
     # -- 7. the end of an item --------------------------------------------------------------
@@ -344,7 +334,8 @@ class Turns:
             conversation = await self.lifecycle.conversation(session)
             close_open_calls(conversation, self.clock.now())
         text = DEAD.format(attempts=item.attempts - 1)
-        return await self._finish(recorder, item, conversation, "dead", [("error", text)])
+        shown: Shown = [] if item.inbound.kind == "expiry" else [("error", text)]  # a sweep asked, no person did
+        return await self._finish(recorder, item, conversation, "dead", shown)
 
     async def _finish(
         self,

@@ -134,10 +134,11 @@ class Watch:
         for item in await self.store.waiting(self.item.key, _STEERED_AT_ONCE):
             if item.id in self._taken:
                 continue
-            if not self._meant_for_this_turn(item):
-                return
+            text = self.speaks(item)
+            if not self._meant_for_this_turn(item) or conversation.too_long(text):
+                return  # what is too long must not take the running turn with it: it is refused in its own
             self._taken.add(item.id)
-            conversation.add(user(self.speaks(item)), self.clock.now())
+            conversation.add(user(text), self.clock.now())
             conversation.absorbed.append(item.id)
 
     def _meant_for_this_turn(self, item: InboxItem) -> bool:

@@ -85,6 +85,20 @@ class Conversation:
         since = self._tokens_from(self.reported_messages)
         return self.reported_tokens + self.calibration.correct(self.spec.name, since)
 
+    def too_long(self, text: str) -> str | None:
+        """Why a message of this text could never be answered in this window; None if it could."""
+        spec = self.spec
+        room = spec.context_length - spec.reserved_output - self.overhead
+        if len(text) <= room // 4:  # no text has more than 4 tokens a character: no need to count
+            return None
+        tokens = self.calibration.correct(spec.name, self.counter.text(text))
+        if tokens <= room:
+            return None
+        return (
+            f"That message is too long for the model: about {tokens:,} tokens, and {max(room, 0):,} fit. "
+            "Send it in parts, or only the part that matters."
+        )
+
     def reported(self, usage: CanonicalUsage) -> None:
         """The provider counted the request just made, which held everything up to here."""
         if not usage.prompt_tokens:

@@ -150,3 +150,15 @@ async def test_an_interrupt_storm_answers_the_last_message_and_drops_none_in_sil
         assert answered[-1].text == "echo: storm 29"
         for event in events:
             assert [row for row in live.adapter.sent if row.answers == event], "a message vanished"
+
+
+async def test_a_steer_too_long_for_the_window_is_refused_alone_and_spares_the_running_turn(tmp_path: Path) -> None:
+    gate = Gate()
+    model = FakeModel(in_turn(Say(text="thinking", calls=[("clock", "{}")], gate=gate), Say(text="done")))
+    async with running(tmp_path, model=model) as live:
+        event = await live.tell("work")
+        await gate.until_waiting()
+        huge = await live.tell("/steer " + "一" * 1_000_000)
+        gate.open()
+        assert (await live.answer(event)).text == "done"
+        assert "too long" in (await live.answer(huge)).text
