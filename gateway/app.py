@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -131,6 +132,13 @@ class Gateway:
         for close in self.close:
             await close()
         await self.store.aclose()
+
+
+def collect_seldom() -> None:
+    """Look for garbage in cycles less often than Python does by default. Hardly any is made here, and
+    each look walks what is in memory: a sixth of a message's time, a fifth of a long request's. For
+    the program's own process, before `build`."""
+    gc.set_threshold(20_000, 20, 50)
 
 
 async def _wait_all(tasks: Sequence[asyncio.Task[None]]) -> None:

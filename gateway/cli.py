@@ -193,6 +193,7 @@ def _print(rows: T, as_json: bool, text: Callable[[T], str]) -> None:
 
 
 async def _chat(settings: Config, json_lines: bool) -> int:
+    from gateway.app import collect_seldom
     from gateway.bootstrap import Parts, build, home
     from gateway.redaction import Redactor
     from gateway.telemetry.logs import configure_logs
@@ -204,6 +205,7 @@ async def _chat(settings: Config, json_lines: bool) -> int:
     configure_logs(
         level=settings.log.level, form=settings.log.format, redact=Redactor(settings.secrets()), file=log_file
     )
+    collect_seldom()
     running: list[Gateway] = []
     adapter = _console(settings, json_lines, interactive, running)
     gateway = build(settings, [adapter], Parts(pace=_PACE if interactive else 0.0))

@@ -8,6 +8,7 @@ import importlib
 
 import structlog
 
+from gateway.app import collect_seldom
 from tests.bench.table import render
 
 BENCHES = ("throughput", "loopback", "commits", "transcript", "compaction", "start", "decide")
@@ -21,6 +22,7 @@ def main() -> None:
     unknown = [name for name in names if name not in BENCHES]
     if unknown:
         parser.error(f"there is no bench {', '.join(unknown)}; there are: {', '.join(BENCHES)}")
+    collect_seldom()
     # As in production: the default level is "warning".
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(30))
     for name in names:
