@@ -1,30 +1,22 @@
-"""What happens while a turn runs: other messages, /stop, limits, full lanes, many lanes at once."""
+"""What happens while a turn runs: other messages by the busy mode, and what must reach it."""
 
 from __future__ import annotations
 
-import asyncio
-import random
-from collections import Counter
 from collections.abc import Mapping
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway.adapter import Limits
-from gateway.agent.loop import NO_WORDS_LEFT, OUT_OF_STEPS
 from gateway.attempt import COMPACTION_STOPPED, INTERRUPTED, STOPPED
 from gateway.config import Config
-from gateway.config.models import Sessions, Turns
+from gateway.config.models import Sessions
 from gateway.domain.message import text_of
-from gateway.store.base import Claim
 from gateway.store.sqlite.store import SqliteStore
 from gateway.tools.base import ToolContext
-from gateway.turns import BUSY, FULL
+from gateway.turns import BUSY
 from tests.fakes import ManualClock
 from tests.fakes_gateway import (
-    FakeAdapter,
     FakeModel,
     Gate,
     Live,
@@ -292,209 +284,3 @@ async def test_a_stop_in_the_middle_of_a_write_tears_nothing(tmp_path: Path, ste
         tip = await live.tip()
         assert tip is not None
         assert tip.compaction_count == (1 if step == "continue_session" else 0)
-
-
-# -- limits of a turn --------------------------------------------------------------------------
-
-
-async def test_a_silent_turn_ends_at_the_inactivity_limit(tmp_path: Path, clock: ManualClock) -> None:
-    gate = Gate()
-    model = FakeModel(in_turn(Say(first="Half an ans", text="wer", gate=gate)))
-    async with running(tmp_path, clock=clock, model=model) as live:
-        await live.tell("hello")
-        await gate.until_waiting()
-        await clock.advance(599)
-        assert gate.waiting == 1
-        await clock.advance(1)
-        await live.adapter.until(lambda: live.adapter.shown("c", "error"))
-        assert live.adapter.shown() == [
-            "Half an ans",
-            "I ended this turn because nothing happened for 10 minutes; ask again, perhaps in parts.",
-        ]
-        assert await live.ask("again") == "echo: again"
-        assert live.model.spoken()[1] == ("assistant", "Half an ans")
-
-
-async def test_a_busy_turn_ends_at_its_deadline(tmp_path: Path, clock: ManualClock) -> None:
-    gates = [Gate() for _ in range(8)]
-    model = FakeModel(in_turn(*[Say(calls=[CLOCK], gate=gate) for gate in gates]))
-    async with running(tmp_path, clock=clock, model=model) as live:
-        event = await live.tell("work without end")
-        for gate in gates[:3]:
-            await gate.until_waiting()
-            await clock.advance(500)
-            gate.open()
-        await gates[3].until_waiting()
-        await clock.advance(300)
-        assert (await live.answer(event)).text == (
-            "I ended this turn because it was not finished for 30 minutes; ask again, perhaps in parts."
-        )
-        assert len(model.requests) == 4
-        model.script = echo
-        assert await live.ask("again") == "echo: again"
-
-
-async def test_a_model_that_only_calls_tools_is_asked_for_words_at_the_last_step(tmp_path: Path) -> None:
-    model = FakeModel(lambda *_: Say(calls=[CLOCK]))
-    async with running(tmp_path, config=config_in(tmp_path, turns=Turns(max_steps=4)), model=model) as live:
-        assert await live.ask("go") == NO_WORDS_LEFT
-        assert [request.tool_choice for request in model.requests] == ["auto", "auto", "auto", "none"]
-        assert model.spoken()[-1] == ("user", OUT_OF_STEPS)
-        model.script = echo
-        assert await live.ask("go on") == "echo: go on"
-        assert OUT_OF_STEPS not in [text for _, text in model.spoken()]
-
-
-# -- many messages, many lanes -----------------------------------------------------------------
-
-
-async def test_a_full_lane_refuses_with_a_sentence_and_takes_messages_again(tmp_path: Path) -> None:
-    gate = Gate()
-    config = config_in(tmp_path, turns=Turns(lane_cap=3))
-    async with running(tmp_path, config=config, model=FakeModel(in_turn(Say(text="one!", gate=gate)))) as live:
-        taken = [await live.tell("one"), await live.tell("two"), await live.tell("three")]
-        refused = live.adapter.inbound("four")
-        assert [each.status for each in await live.adapter.receive(refused)] == ["refused"]
-        assert (await live.adapter.receive(refused))[0].status != "new", "a redelivery is not taken either"
-        await live.adapter.until(lambda: FULL in live.adapter.shown("c", "notice"))
-        assert await live.ask("hi", chat="another") == "echo: hi"
-        assert "Waiting: 2" in await live.ask("/status")
-        gate.open()
-        for event in taken:
-            await live.answer(event)
-        assert await live.ask("five") == "echo: five"
-        assert live.adapter.shown("c", "notice").count(FULL) == 1
-        assert "four" not in await transcript(live)
-
-
-async def test_a_full_lane_makes_a_pausing_adapter_wait(tmp_path: Path) -> None:
-    gate = Gate()
-    adapter = FakeAdapter(limits=Limits(trusted=True, pauses_when_full=True))
-    config = config_in(tmp_path, turns=Turns(lane_cap=2))
-    model = FakeModel(in_turn(Say(text="one!", gate=gate)))
-    async with running(tmp_path, config=config, adapter=adapter, model=model) as live:
-        events = [await live.tell("one"), await live.tell("two")]
-        late = adapter.inbound("three")
-        assert (await adapter.receive(late))[0].status == "full"
-        gate.open()
-        for event in events:
-            await live.answer(event)
-        assert (await adapter.receive(late))[0].status == "new"
-        assert (await live.answer(late.event_id)).text == "echo: three"
-        assert FULL not in adapter.shown()
-
-
-async def test_order_holds_in_every_lane_and_no_lane_runs_two_turns_at_once(tmp_path: Path) -> None:
-    rng = random.Random(7)
-    running_now: Counter[str] = Counter()
-    most: Counter[str] = Counter()
-
-    class Watching(FakeModel):
-        async def stream(self, spec: Any, request: Any) -> Any:
-            chat = text_of(request.messages[-1]).split(" ")[0]
-            running_now[chat] += 1
-            running_now["all"] += 1
-            for name in (chat, "all"):
-                most[name] = max(most[name], running_now[name])
-            for _ in range(rng.randrange(4)):
-                await asyncio.sleep(0)
-            async for event in super().stream(spec, request):
-                yield event
-            running_now[chat] -= 1
-            running_now["all"] -= 1
-
-    chats = [f"chat{number}" for number in range(25)]
-    lines = [(chat, number) for number in range(8) for chat in chats]
-    config = config_in(tmp_path, turns=Turns(concurrent=6))
-    async with running(tmp_path, config=config, model=Watching()) as live:
-        inbounds = [live.adapter.inbound(f"{chat} {number}", chat=chat) for chat, number in lines]
-        for start in range(0, len(inbounds), 40):
-            batch = inbounds[start : start + 40]
-            await live.adapter.receive(*batch)
-            await live.adapter.receive(*rng.sample(batch, 10))  # redelivered: no-ops
-        await live.quiet()
-        for chat in chats:
-            assert live.adapter.shown(chat, "reply") == [f"echo: {chat} {number}" for number in range(8)]
-            said = await transcript(live, chat=chat)
-            assert said[::2] == [f"{chat} {number}" for number in range(8)]
-    assert {most[chat] for chat in chats} == {1}
-    assert 1 < most["all"] <= 6
-
-
-async def test_rows_of_a_chat_are_shown_in_order_whatever_the_platform_does(tmp_path: Path) -> None:
-    from gateway.errors import Ambiguous, DeliveryRefused, Disconnected, RateLimited
-
-    clock = ManualClock()
-    async with running(tmp_path, clock=clock) as live:
-        live.adapter.failures = [
-            Disconnected("no network"),
-            RateLimited("slow down", retry_after=7),
-            Ambiguous("no answer"),
-            ValueError("a bug of the adapter"),
-        ]
-        events = [await live.tell(f"message {number}") for number in range(3)]
-        while live.adapter.failures or len(live.adapter.sent) < 3:
-            await clock.advance(60)
-            await asyncio.sleep(0.005)
-        assert [row.answers for row in live.adapter.sent] == events
-        live.adapter.failures = [DeliveryRefused("the message is forbidden")]
-        event = await live.tell("and one that is refused")
-        shown = await live.answer(event)
-        assert shown.kind == "error"
-        assert "fake refused it: the message is forbidden" in shown.text
-
-
-# -- stopping the program ----------------------------------------------------------------------
-
-
-class Counting(SqliteStore):
-    claims = 0
-
-    async def claim_next(self, worker: str) -> Claim:
-        self.claims += 1
-        return await super().claim_next(worker)
-
-
-async def test_a_stopping_gateway_finishes_what_runs_and_begins_nothing_new(tmp_path: Path) -> None:
-    config = config_in(tmp_path)
-    assert config.store.sqlite_path is not None
-    clock = ManualClock()
-    store = Counting(config.store.sqlite_path, clock=clock)
-    gate = Gate()
-    async with running(
-        tmp_path, config=config, store=store, clock=clock, model=FakeModel(in_turn(Say(text="done", gate=gate)))
-    ) as live:
-        event = await live.tell("finish this")
-        await gate.until_waiting()
-        second = await live.tell("not this")
-        live.gateway.stop()
-        await clock.settle()
-        other = await live.tell("nor this", chat="another")
-        before = store.claims
-        for _ in range(40):
-            await asyncio.sleep(0.002)
-        assert store.claims - before <= 2, "lanes are not claimed and given back over and over"
-        gate.open()
-        assert (await live.answer(event)).text == "done"
-        assert len(live.model.requests) == 1
-    async with running(tmp_path) as live:
-        assert (await live.answer(second)).text == "echo: not this"
-        assert (await live.answer(other)).text == "echo: nor this"
-
-
-async def test_a_turn_cut_short_by_the_stop_of_the_program_goes_on_at_the_next_start(tmp_path: Path) -> None:
-    gate = Gate()
-    clock = ManualClock()
-    model = FakeModel(in_turn(Say(calls=[CLOCK]), Say(text="never", gate=gate)))
-    async with running(tmp_path, clock=clock, model=model) as live:
-        event = await live.tell("look at the clock")
-        await gate.until_waiting()
-    assert live.adapter.answer_to(event) is None
-    async with running(tmp_path, model=FakeModel(in_turn(Say(text="it is late")))) as live:
-        assert (await live.answer(event)).text == "it is late"
-        assert [role for role, _ in live.model.spoken()] == ["user", "assistant", "tool"]
-        said = await transcript(live)
-        assert said[0] == "look at the clock"
-        assert said[-1] == "it is late"
-        assert len(said) == 4
-        assert all(one != other for one, other in pairwise(said))
