@@ -6,12 +6,13 @@ import asyncio
 import gc
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC
 
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from gateway.adapter import Accepted, Adapter
-from gateway.background import Background
+from gateway.background import Background, best_effort
 from gateway.clock import Clock
 from gateway.domain.chat import Inbound
 from gateway.errors import GatewayError
@@ -59,7 +60,7 @@ class Gateway:
         """Serve until `stop` is called, or until every adapter has read all there is; then finish
         what was accepted. False if an adapter failed. Raises StoreLocked, StoreUnavailable."""
         await self.store.open()
-        scheduler = AsyncIOScheduler()
+        scheduler = AsyncIOScheduler(timezone=UTC)  # the machine's own may be unreadable
         try:
             await self._serve(scheduler)
         finally:
@@ -127,10 +128,10 @@ class Gateway:
         except TimeoutError:
             log.warning("left_unsent", chats=self.outbox.in_flight)
         await self.background.aclose()
-        for adapter in self.adapters.values():
-            await adapter.aclose()
-        for close in self.close:
-            await close()
+        closing: list[tuple[str, Awaitable[None]]] = [(each.name, each.aclose()) for each in self.adapters.values()]
+        closing += [("a resource", close()) for close in self.close]
+        for what, work in closing:  # whatever cannot be closed, the rest is
+            await best_effort(work, what=f"closing {what}")
         await self.store.aclose()
 
 

@@ -7,7 +7,7 @@ touch its neighbours; at most one job of a kind runs per name; closing cancels a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -46,7 +46,7 @@ async def _ended(task: asyncio.Task[Any]) -> None:
             await asyncio.wait([task], timeout=left)
 
 
-async def best_effort(work: Coroutine[Any, Any, None], *, what: str) -> bool:
+async def best_effort(work: Awaitable[None], *, what: str) -> bool:
     """Await something that a turn can do without, such as showing that somebody types; False, after
     logging, if it raised."""
     try:

@@ -19,6 +19,7 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.engines import Engines
 from gateway.agent.models import Models
 from gateway.agent.prompt import PromptBuilder
+from gateway.background import best_effort
 from gateway.clock import Clock, Ids
 from gateway.domain.chat import ChatType, SessionKey
 from gateway.domain.expiry import ExpiryPolicy
@@ -237,9 +238,9 @@ class Lifecycle:
         await insist(lambda: self._store.hook_done(session.id), clock=self._clock, what="hook_done")
 
     async def pay_hooks(self, owed: Sequence[Session]) -> None:
-        """Call the hooks that an earlier process owed."""
+        """Call the hooks that an earlier process owed; one that cannot be called stays owed."""
         for session in owed:
-            await self.call_hook(session, session.end_reason)
+            await best_effort(self.call_hook(session, session.end_reason), what="owed hook")
             self._engines.drop(session.id)
 
     def _overhead(self, session: Session) -> int:

@@ -209,6 +209,8 @@ class Turns:
             refusal = conversation.too_long(text) if text.strip() else EMPTY
             if refusal:
                 return await self._finish(recorder, item, None, "refused", [("error", refusal)])
+            # A turn that a bug ended may have left calls without results: no API would take those.
+            close_open_calls(conversation, self.clock.now())
             conversation.add(user(spoken(item.key, item.inbound.source, text)), self.clock.now())
         interrupted = {intent.call_id for intent in journal.intents} if journal else set()
         return await self._turn(recorder, item, conversation, interrupted)
