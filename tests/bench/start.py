@@ -1,15 +1,16 @@
 """Starting: `legato --version`, the first reply of the console gateway, and what it weighs.
 
 Each is a real process. The first reply is timed from starting the process to the first byte on its
-standard output; peak memory is the kernel's figure for the process when it has answered five
-messages and ended: with the offline model, and with an OpenAI-compatible endpoint, for which the
-HTTP stack and the price table are loaded.
+standard output; peak memory is the kernel's figure (Linux) when it wrote the last of five replies:
+with the offline model, and with an OpenAI-compatible endpoint, for which the HTTP stack and the
+price table are loaded.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 import tempfile
 import time
@@ -67,47 +68,35 @@ async def _run(arguments: list[str] | None, text: str, folder: Path | None = Non
     command = ["-c", ""] if arguments is None else ["-m", "gateway", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     start = time.perf_counter()
-    process = await asyncio.to_thread(_spawn, command, environment, folder or PROJECT)
-    pid, write, read = process
-    first = await asyncio.to_thread(_talk, write, read, text)
-    _, status, usage = await asyncio.to_thread(os.wait4, pid, 0)
-    if status:
-        raise RuntimeError(f"legato {arguments} ended with {status}")
-    return _Run(first=first - start, whole=time.perf_counter() - start, peak=usage.ru_maxrss / 1024)
+    process = subprocess.Popen(  # noqa: ASYNC220 - there is nothing else to do on this loop
+        [sys.executable, *command],
+        env=environment,
+        cwd=folder or PROJECT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    first, peak = await asyncio.to_thread(_talk, process, text)
+    if await asyncio.to_thread(process.wait):
+        raise RuntimeError(f"legato {arguments} ended with {process.returncode}")
+    return _Run(first=first - start, whole=time.perf_counter() - start, peak=peak)
 
 
-def _spawn(command: list[str], environment: dict[str, str], folder: Path) -> tuple[int, int, int]:
-    """(process id, the end to write to, the end to read from); by hand, so that `wait4` is ours."""
-    stdin, write = os.pipe()
-    read, stdout = os.pipe()
-    here = os.getcwd()
-    os.chdir(folder)
-    try:
-        pid = os.posix_spawn(
-            sys.executable,
-            [sys.executable, *command],
-            environment,
-            file_actions=[
-                (os.POSIX_SPAWN_DUP2, stdin, 0),
-                (os.POSIX_SPAWN_DUP2, stdout, 1),
-                (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-                (os.POSIX_SPAWN_CLOSE, write),
-                (os.POSIX_SPAWN_CLOSE, read),
-            ],
-        )
-    finally:
-        os.chdir(here)
-    os.close(stdin)
-    os.close(stdout)
-    return pid, write, read
-
-
-def _talk(write: int, read: int, text: str) -> float:
-    """Write everything, read to the end; when the first byte came."""
-    with os.fdopen(write, "w") as into:
-        into.write(text)
-    first = 0.0
-    while os.read(read, 65_536):
+def _talk(process: subprocess.Popen[bytes], text: str) -> tuple[float, float]:
+    """Write everything, read to the end: (when the first byte came, peak memory at the last, in MB)."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process.stdin as into:
+        into.write(text.encode())
+    first = peak = 0.0
+    while os.read(process.stdout.fileno(), 65_536):
         first = first or time.perf_counter()
-    os.close(read)
-    return first or time.perf_counter()
+        peak = max(peak, _peak(process.pid))
+    return first or time.perf_counter(), peak
+
+
+def _peak(pid: int) -> float:
+    """Peak resident memory so far in MB; not `ru_maxrss`, which begins with the parent's."""
+    status = Path(f"/proc/{pid}/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), 0.0)
