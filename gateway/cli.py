@@ -180,13 +180,22 @@ def _read(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:
             await store.aclose()
         return 0
 
-    _guarded(run)
+    code = _guarded(run)
+    if not answers:
+        raise typer.Exit(code)
     return answers[0]
 
 
 def _print(rows: T, as_json: bool, text: Callable[[T], str]) -> None:
+    output = json.dumps(rows, ensure_ascii=False, indent=2) if as_json else text(rows)
+    # A terminal that is not UTF-8 gets JSON's own escapes, or a picture of what it cannot show.
+    encoding = sys.stdout.encoding or "utf-8"
     try:
-        print(json.dumps(rows, ensure_ascii=False, indent=2) if as_json else text(rows))
+        output.encode(encoding)
+    except UnicodeEncodeError:
+        output = json.dumps(rows, indent=2) if as_json else output.encode(encoding, "replace").decode(encoding)
+    try:
+        print(output, flush=True)
     except BrokenPipeError:
         # The reader (head, less) has seen enough; keep the interpreter from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
