@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
+from contextlib import redirect_stdout
 from typing import Any
 
 import pytest
@@ -12,25 +14,25 @@ import typer
 from gateway import cli
 
 
-@pytest.fixture
-def narrow(monkeypatch: pytest.MonkeyPatch) -> io.BytesIO:
-    """A terminal of western Europe, as in 1998."""
+def on_a_narrow_terminal(rows: Any, *, as_json: bool, text: Callable[[Any], str]) -> bytes:
+    """What is printed on a terminal of western Europe, as in 1998."""
     shown = io.BytesIO()
-    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(shown, encoding="latin-1"))
-    return shown
+    with redirect_stdout(io.TextIOWrapper(shown, encoding="latin-1")) as terminal:
+        cli._print(rows, as_json, text)
+        terminal.flush()
+        return shown.getvalue()
 
 
 ROWS: list[dict[str, Any]] = [{"title": "会议 “notes” \ud800"}]
 
 
-def test_json_stays_whole_where_the_terminal_cannot_show_it(narrow: io.BytesIO) -> None:
-    cli._print(ROWS, True, str)
-    assert json.loads(narrow.getvalue()) == ROWS
+def test_json_stays_whole_where_the_terminal_cannot_show_it() -> None:
+    assert json.loads(on_a_narrow_terminal(ROWS, as_json=True, text=str)) == ROWS
 
 
-def test_text_is_shown_as_far_as_the_terminal_can(narrow: io.BytesIO) -> None:
-    cli._print(ROWS, False, lambda rows: rows[0]["title"])
-    assert narrow.getvalue().decode("latin-1") == "?? ?notes? ?\n"
+def test_text_is_shown_as_far_as_the_terminal_can() -> None:
+    shown = on_a_narrow_terminal(ROWS, as_json=False, text=lambda rows: str(rows[0]["title"]))
+    assert shown == b"?? ?notes? ?\n"
 
 
 def test_a_reading_command_that_was_broken_off_ends_with_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
