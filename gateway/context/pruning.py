@@ -216,7 +216,8 @@ def _one_line(text: str, limit: int) -> str:
 
 
 def _field(holder: Any, name: str) -> Any:
-    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+    # A dict first: it is one nearly always, and asking for a Mapping takes ten times as long.
+    return holder.get(name) if isinstance(holder, (dict, Mapping)) else getattr(holder, name, None)
 
 
 def _is_id(value: Any) -> bool:

@@ -155,8 +155,9 @@ def _surely_fits(middle: Sequence[Message], tokens: int) -> bool:
         stored = note.get("tokens")
         if not isinstance(stored, int) or stored <= 0:
             return False
-        calls = calls_of(message) if "tool_calls" in message else ()
-        tokens -= stored + _LABEL * (1 + len(calls)) + 3 * len(str(note.get("speaker", "")))
+        calls: Any = message.get("tool_calls")
+        labels = 1 + (len(calls) if isinstance(calls, list | tuple) else 0)
+        tokens -= stored + _LABEL * labels + 3 * len(str(note.get("speaker", "")))
         if tokens < 0:
             return False
     return True
