@@ -29,6 +29,7 @@ from gateway.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime
 
 _MOST_PASSES = 3  # automatic compactions before calls in one turn (SPEC 8)
 _EMERGENCY = 0.95  # of the window: compact whatever holds automatic passes back (SPEC 5)
+_LONGEST_TOKEN = 10  # characters, on average: an answer longer than that many windows' worth is a fault
 _EMPTY_RETRIES = 1  # an empty answer is asked for once more
 OUT_OF_STEPS = "You have used all tool calls of this turn. Answer now with what you know."
 NO_WORDS_LEFT = "I used all the steps I have for one message without finishing. Ask me to go on and I will."
@@ -164,6 +165,8 @@ class Agent:
             async for event in events:
                 if isinstance(event, TextDelta):
                     self.partial_text += event.text
+                    if len(self.partial_text) > _LONGEST_TOKEN * spec.context_length:
+                        raise ProviderUnavailable("The model's answer does not end; please try again.", malformed=True)
                     await self.observer.text(self.partial_text)
                 elif isinstance(event, ReasoningDelta):
                     self.observer.alive()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from gateway.clock import SystemClock
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.message import Message, text_of
 from gateway.errors import StoreUnavailable
+from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, TextDelta
 from gateway.store.sqlite.store import SqliteStore
 from gateway.tools.base import ToolContext
 from tests.fakes import ManualClock
@@ -26,6 +27,7 @@ from tests.fakes_gateway import (
     in_turn,
     running,
 )
+from tests.fakes_model import newest
 
 LONG = "a sentence that takes some room in the window " * 20
 
@@ -279,3 +281,18 @@ async def test_a_stop_while_an_engine_dawdles_over_the_child_loses_nothing(
         assert await live.ask("and now?") == "echo: and now?"
         assert "go on" in [text for _, text in live.model.spoken()]
         assert event
+
+
+async def test_an_answer_that_never_ends_is_ended(tmp_path: Path) -> None:
+    class Endless(FakeModel):
+        async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+            if newest(request) != "hello":
+                async for event in super().stream(spec, request):
+                    yield event
+                return
+            while True:
+                yield TextDelta(text="and so on, " * 5_000)
+
+    async with running(tmp_path, model=Endless()) as live:
+        assert "does not end" in await live.ask("hello")
+        assert await live.ask("again") == "echo: again"
