@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import Callable
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 
 import aiohttp
@@ -69,13 +70,14 @@ def http_client(*, read_timeout: float = READ_TIMEOUT) -> httpx.AsyncClient:
         mounts=dict.fromkeys(_LOOPBACK, direct),
         timeout=httpx.Timeout(read_timeout, connect=CONNECT_TIMEOUT, pool=POOL_TIMEOUT),
         follow_redirects=False,
+        # No cookies: sessions of different people share this client. httpx keeps a jar of its own.
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
     )
 
 
 def _transport(context: ssl.SSLContext, *, trust_env: bool) -> AiohttpTransport:
     def open_session() -> aiohttp.ClientSession:
         connector = aiohttp.TCPConnector(ssl=context, limit=MAX_CONNECTIONS, keepalive_timeout=KEEPALIVE)
-        # No cookies: sessions of different people share this client.
         return aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=trust_env)
 
     return AiohttpTransport(verify=context, client=open_session)
