@@ -16,7 +16,7 @@ find_usable  = for p in $(PYTHONS); do "$$p" -c '$(USABLE)' 2>/dev/null && { com
 find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { echo "$$p"; break; }; done
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check lint format bench chaos lock python clean
+.PHONY: help run test slow check lint format bench chaos lock python clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,7 +25,10 @@ run: $(STAMP) ## talk to Legato in this terminal; needs no key
 	@$(BIN)/legato chat
 
 test: $(STAMP) ## run the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not slow"
+
+slow: $(STAMP) ## the tests that take longer than anybody waits for
+	$(BIN)/python -m pytest -m slow
 
 check: lint test ## everything a commit must pass
 

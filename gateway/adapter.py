@@ -41,7 +41,8 @@ class Accepted:
 
 
 class Accept(Protocol):
-    """`await accept(batch)`: store what was read. Raises StoreUnavailable: then nothing was."""
+    """`await accept(batch)`: store what was read. Raises StoreUnavailable: then hand the batch over
+    again; what of it was taken is known by then."""
 
     async def __call__(self, batch: Sequence[Inbound]) -> Sequence[Accepted]: ...
 

@@ -49,7 +49,7 @@ _NOTICE_EVERY = 30.0  # seconds between two "still busy" notices of one key
 EMPTY = "That message was empty; write something and I will answer."
 FULL = "Too many messages are waiting here already, so I did not take this one; send it again in a moment."
 BUSY = "I am still working on your earlier message; this one comes right after it."
-PASSED_ON = "I passed that on to what I am doing right now."
+PASSED_ON = "Noted: it joins what I am doing right now, or comes right after it."
 DEAD = (
     "I could not answer a message of yours: the gateway stopped during each of {attempts} attempts. It is kept, "
     "but I will not try it again; please put it differently."

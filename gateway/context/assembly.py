@@ -1,6 +1,6 @@
 """Phases 5 and 6: put head, summary and tail together, and make any transcript valid to send.
 
-`sanitize` is also what the agent runs before every request. It costs one pass, and returns the
+Every engine's result passes `sanitize` before it is stored. It costs one pass, and returns the
 very same message objects wherever nothing was wrong with them.
 """
 
