@@ -188,6 +188,22 @@ class Store(ABC):
     def on_signal(self, listener: Callable[[SessionKey, SignalKind], None]) -> None:
         """Call `listener` on the event loop whenever a signal is left, in every process."""
 
+    # -- several processes ------------------------------------------------------------------
+
+    @abstractmethod
+    def on_left(self, listener: Callable[[], None]) -> None:
+        """Call `listener` on the event loop whenever another process died or ended and left rows to
+        `claim_outbound`, items to `claim_bypassed` or `pending_hooks`."""
+
+    @abstractmethod
+    async def hold(self, name: str, holder: str, seconds: float) -> bool:
+        """Take a lease, or renew it, for so long: whether `holder` has it. One holder at a time, in
+        whatever process, such as the one that polls a bot account."""
+
+    @abstractmethod
+    async def let_go(self, name: str, holder: str) -> None:
+        """Give a lease back before its time; nothing happens to another holder's."""
+
     # -- sessions ---------------------------------------------------------------------------
 
     @abstractmethod

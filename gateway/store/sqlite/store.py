@@ -33,6 +33,7 @@ from gateway.store.base import (
 from gateway.store.sqlite import inbox, outbox, sessions, turns
 from gateway.store.sqlite.agenda import Agenda, rows_to_send
 from gateway.store.sqlite.lanes import Lanes
+from gateway.store.sqlite.leases import Leases
 from gateway.store.sqlite.outbox import Advance
 from gateway.store.sqlite.readable import ReadableStore
 from gateway.store.sqlite.sessions import CHANGEABLE, Appended, Opened
@@ -64,6 +65,7 @@ class SqliteStore(ReadableStore):
         self._concurrency = concurrency
         self._lanes = Lanes(concurrency=concurrency, generation=0, waiting=())
         self._agenda = Agenda(())
+        self._leases = Leases(clock)
         self._bypassed: list[InboxItem] = []
         self._listeners: list[Callable[[SessionKey, SignalKind], None]] = []
         self._due_claims: dict[str, float] = {}  # session id → when it may be offered again
@@ -250,6 +252,17 @@ class SqliteStore(ReadableStore):
 
     def on_signal(self, listener: Callable[[SessionKey, SignalKind], None]) -> None:
         self._listeners.append(listener)
+
+    # -- several processes: there is one ----------------------------------------------------
+
+    def on_left(self, listener: Callable[[], None]) -> None:
+        return
+
+    async def hold(self, name: str, holder: str, seconds: float) -> bool:
+        return self._leases.hold(name, holder, seconds)
+
+    async def let_go(self, name: str, holder: str) -> None:
+        self._leases.let_go(name, holder)
 
     # -- sessions ---------------------------------------------------------------------------
 

@@ -1,0 +1,45 @@
+"""Which chats' outbox rows this process is to look at, and when. Memory only, event loop only.
+
+A row that is emitted, or follows one that was sent, is claimed by the step that stores it; what is
+left for later are rows with a time of their own (retries), and those of dead processes. The server
+has the last word: two processes may look at the same chat, and one will claim its row.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+Chat = tuple[int, str]  # its partition and its name
+
+
+class Agenda:
+    """Chats by the time their head is due."""
+
+    def __init__(self) -> None:
+        self._due: dict[Chat, float] = {}
+        self._heap: list[tuple[float, Chat]] = []
+
+    def wait(self, chat: Chat, due_at: float) -> None:
+        """Look at this chat at `due_at` (seconds since the epoch), and at no other time."""
+        self._due[chat] = due_at
+        heapq.heappush(self._heap, (due_at, chat))
+
+    def forget(self, chat: Chat) -> None:
+        """Nothing of this chat waits for a time."""
+        self._due.pop(chat, None)
+
+    def take(self, now: float, limit: int) -> list[Chat]:
+        """Chats whose head is due, earliest first; they leave the agenda."""
+        taken: list[Chat] = []
+        while len(taken) < limit and (due_at := self.next_due()) is not None and due_at <= now:
+            _, chat = heapq.heappop(self._heap)
+            del self._due[chat]
+            taken.append(chat)
+        return taken
+
+    def next_due(self) -> float | None:
+        """When a chat is to be looked at; None: none is."""
+        # Entries that `wait` or `forget` made void are still in the heap; drop them when they come up.
+        while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None

@@ -1,0 +1,133 @@
+"""What the scripts take, in the order in which they take it: numbers of things, then the things."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gateway.domain.chat import Outbound, SessionKey
+from gateway.domain.message import Message, note_of, noted
+from gateway.domain.session import Session, SessionRef
+from gateway.domain.usage import CanonicalUsage
+from gateway.store.base import Arrival, Opening, Patch, StepRecord
+from gateway.store.redis.codec import (
+    BUCKETS,
+    field_text,
+    inbound_json,
+    is_original,
+    ledger_json,
+    message_text,
+    number,
+    row_fields,
+    session_fields,
+    storable,
+)
+from gateway.store.redis.partitions import address_name, chat_name
+
+Arguments = list[str]
+
+
+def listed(values: Sequence[str]) -> Arguments:
+    """How many there are, then the values."""
+    return [str(len(values)), *values]
+
+
+def arrival(each: Arrival) -> Arguments:
+    """Lane, platform, event id, document, when."""
+    inbound = each.inbound
+    platform = storable(inbound.source.platform)
+    return [str(each.key), platform, storable(inbound.event_id), inbound_json(inbound), number(each.at)]
+
+
+def row(outbound: Outbound) -> Arguments:
+    """Id, chat, address, fields."""
+    return [outbound.id, chat_name(outbound.to), address_name(outbound.to), *listed(row_fields(outbound))]
+
+
+def rows(outbound: Sequence[Outbound]) -> Arguments:
+    """Several rows."""
+    return [str(len(outbound)), *(argument for each in outbound for argument in row(each))]
+
+
+def messages(new: Sequence[Message], key: SessionKey, session_id: str, at: float) -> Arguments:
+    """Messages for a transcript: stored ones by their id, new ones as they will be stored."""
+    arguments = [str(len(new))]
+    for message in new:
+        note = note_of(message)
+        if "id" in note:
+            arguments += ["r", note["id"]]
+        else:
+            arguments += ["i" if is_original(message) else "n", message_text(message, key, session_id, at)]
+    return arguments
+
+
+def stored(new: Sequence[Message], ids: Sequence[str], at: float) -> tuple[Message, ...]:
+    """The same messages with the ids they got."""
+    return tuple(
+        message if "id" in note_of(message) else noted(message, id=number_, at=note_of(message).get("at", at))
+        for message, number_ in zip(new, ids, strict=True)
+    )
+
+
+def tokens(of: Sequence[Message]) -> int:
+    """The sum of the counts that the host noted."""
+    return sum(note_of(message).get("tokens", 0) for message in of)
+
+
+def step(ref: SessionRef, key: SessionKey, record: StepRecord) -> Arguments:
+    """Session, epoch, messages, patch, ledger, what is absorbed."""
+    at = record.patch.at
+    entries = [(number(entry.at), ledger_json(entry, ref.id, key)) for entry in record.ledger]
+    return [
+        ref.id,
+        str(ref.epoch),
+        *messages(record.messages, key, ref.id, at),
+        *_patch(record.patch, tokens(record.messages)),
+        str(len(entries)),
+        *(argument for entry in entries for argument in entry),
+        *listed(record.absorbed),
+    ]
+
+
+def _patch(patch: Patch, new_tokens: int) -> Arguments:
+    """Tokens and cost to add, when, expiry, buckets to add, fields to set."""
+    usage = patch.usage or CanonicalUsage()
+    added = [text for bucket in BUCKETS if (used := getattr(usage, bucket)) for text in (bucket, str(used))]
+    changed = [
+        text
+        for name in ("last_prompt_tokens", "reported_messages", "engine_state", "todos", "announced")
+        if (value := getattr(patch, name)) is not None
+        for text in (name, field_text(name, value))
+    ]
+    return [
+        str(new_tokens),
+        number(patch.cost_usd) if patch.cost_usd else "0",
+        number(patch.at),
+        "" if patch.expires_at is None else number(patch.expires_at),
+        *listed(added),
+        *listed(changed),
+    ]
+
+
+def opening(opened: Opening) -> tuple[Session, Arguments]:
+    """A session as it will be when it is open, and: id, expiry, fields, messages."""
+    transcript = opened.transcript
+    session = replace(opened.session, message_count=len(transcript), transcript_tokens=tokens(transcript))
+    return session, [
+        session.id,
+        "" if session.expires_at is None else number(session.expires_at),
+        *listed(session_fields(session)),
+        *messages(transcript, session.key, session.id, session.started_at),
+    ]
+
+
+def changes(named: Mapping[str, Any]) -> Arguments:
+    """Fields to set or to forget. `engine_state` and `announced` are never forgotten."""
+    arguments = [str(len(named))]
+    for name, value in named.items():
+        if value is None:
+            arguments += [name, "forget", ""]
+        else:
+            arguments += [name, "set", field_text(name, value)]
+    return arguments

@@ -1,0 +1,312 @@
+"""One connection, and everything that goes through it in order.
+
+Whatever waits when the connection is free goes out as one batch, and its answers are read before
+the next goes: with many callers that is a round trip for dozens of steps, and with one it is no
+delay. If the connection breaks before the answers are there, the batch's writing steps may or may
+not have been done. They are sent again, under the same numbers, until somebody answers: the scripts
+do a number once (see parts/base.lua). So no step that may have happened is ever given up while the
+store is open; one that was certainly not sent fails with StoreUnavailable after `patience`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any, Final
+
+import structlog
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import (
+    AskError,
+    BusyLoadingError,
+    ClusterDownError,
+    MasterDownError,
+    MovedError,
+    NoScriptError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+    TryAgainError,
+)
+
+from gateway.clock import Clock
+from gateway.errors import GatewayError, SessionConflict, SessionNotFound, StoreError, StoreUnavailable
+from gateway.store.redis.endpoint import UNREACHABLE
+from gateway.store.redis.scripts import Script
+
+log = structlog.get_logger(__name__)
+
+MOST: Final = 128  # steps in one batch: bounds what one failure repeats
+_FIRST_WAIT: Final = 0.05
+_LAST_WAIT: Final = 1.0
+# The server did nothing and will not here or now; another try may find it willing.
+_UNWILLING: Final = (
+    AskError,
+    BusyLoadingError,
+    ClusterDownError,
+    MasterDownError,
+    MovedError,
+    ReadOnlyError,
+    TryAgainError,
+)
+
+
+def _nothing(*_: Any) -> None:
+    """The default of every callback."""
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One step on its way: a script with what it takes, or a plain command that only reads.
+
+    When it is answered, `read` makes its result of the answer; then, on the loop, `done(result)`, and
+    `abandoned(result)` if the caller was cancelled and will never see it.
+    """
+
+    future: asyncio.Future[Any]
+    script: Script | None
+    key: str
+    arguments: Sequence[str]
+    writes: bool
+    since: float
+    read: Callable[[Any], Any]
+    done: Callable[[Any], None] = _nothing
+    abandoned: Callable[[Any], None] = _nothing
+    number: int = 0
+    sent: bool = False  # it may have been done
+    ended: bool = False
+    over: list[Callable[[Job], None]] = field(default_factory=list)
+
+    def answer(self, reply: Any) -> None:
+        """The server's answer is there."""
+        if self.script is not None:
+            status, *reply = reply
+            if status != "ok":
+                self.fail(_refusal(status, reply))
+                return
+        try:
+            result = self.read(reply)
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            what = self.script.name if self.script else self.arguments[0]
+            log.exception("store_unreadable", step=what)
+            self.fail(StoreError(f"The store holds something that this release cannot read ({what}: {error})."))
+            return
+        self.done(result)
+        if self.future.cancelled():
+            self.abandoned(result)
+        else:
+            self.future.set_result(result)
+        self._end()
+
+    def fail(self, error: GatewayError) -> None:
+        """There will be no answer, or it is an error."""
+        if not self.future.done():
+            self.future.set_exception(error)
+        self._end()
+
+    def _end(self) -> None:
+        self.ended = True
+        for call in self.over:
+            call(self)
+
+
+def _refusal(status: str, reply: Sequence[str]) -> GatewayError:
+    if status == "conflict":
+        return SessionConflict(reply[0])
+    if status == "missing":
+        return SessionNotFound(reply[0])
+    return StoreError("The server took this step for an old copy of one that was answered; nothing was done.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """What every script is told about who calls: the process, where news go, and how many
+    milliseconds it counts as alive after a beat."""
+
+    owner: str
+    channel: str
+    life: int
+
+
+class Conduit:
+    """Carries jobs through a connection that `dial` makes. `lost` is called when one breaks."""
+
+    def __init__(
+        self,
+        dial: Callable[[], Awaitable[AbstractConnection]],
+        *,
+        caller: Caller,
+        clock: Clock,
+        timeout: float,
+        patience: float,
+        lost: Callable[[], None],
+    ) -> None:
+        self._dial = dial
+        self._caller = caller
+        self._clock = clock
+        self._timeout = timeout
+        self._patience = patience
+        self._lost = lost
+        self._waiting: deque[Job] = deque()
+        self._carried: list[Job] = []
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._numbered = 0  # the last job's number
+        self._answered = 0  # no job up to this number will be sent again
+        self._connection: AbstractConnection | None = None
+        self._known: set[str] = set()  # scripts that this connection has used
+        self._told = False
+
+    def put(self, job: Job) -> None:
+        """Send a job with the next batch."""
+        self._waiting.append(job)
+        self._wake.set()
+        self._idle.clear()
+
+    async def serve(self) -> None:
+        """Carry jobs until cancelled."""
+        while True:
+            while not self._waiting:
+                self._idle.set()
+                self._wake.clear()
+                await self._wake.wait()
+            self._carried = [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]
+            for job in self._carried:
+                self._numbered += 1
+                job.number = self._numbered
+            await self._carry()
+            self._answered = self._numbered
+
+    async def aclose(self, reason: str) -> None:
+        """Fail what is left and hang up; after `serve` has ended."""
+        left = [*self._carried, *self._waiting]
+        self._carried = []
+        self._waiting.clear()
+        for job in left:
+            job.fail(StoreUnavailable(reason))
+        await self._hang_up()
+
+    async def idle(self) -> None:
+        """Return when nothing waits or is on its way."""
+        await self._idle.wait()
+
+    # -- one batch --------------------------------------------------------------------------
+
+    async def _carry(self) -> None:
+        wait = _FIRST_WAIT
+        while self._carried:
+            try:
+                if self._connection is None:
+                    self._known.clear()
+                    self._connection = await self._dial()
+                replies = await self._exchange(self._connection)
+            except UNREACHABLE as error:
+                trouble: BaseException | None = error
+            else:
+                trouble = self._deliver(replies)
+            if trouble is None:
+                self._tell_found()
+                continue
+            await self._hang_up()
+            self._lost()
+            self._tell_lost(trouble)
+            self._give_up(trouble)
+            if self._carried:
+                await self._clock.sleep(wait)
+                wait = min(2 * wait, _LAST_WAIT)
+
+    async def _exchange(self, connection: AbstractConnection) -> list[Any]:
+        packed = connection.pack_commands([self._command(job) for job in self._carried])
+        for job in self._carried:
+            job.sent = True
+        replies: list[Any] = []
+        async with asyncio.timeout(self._timeout):
+            await connection.send_packed_command(packed, check_health=False)
+            for _ in self._carried:
+                try:
+                    replies.append(await connection.read_response(timeout=inf, disconnect_on_error=False))
+                except (ResponseError, BusyLoadingError) as error:
+                    replies.append(error)
+        return replies
+
+    def _command(self, job: Job) -> tuple[str, ...]:
+        if job.script is None:
+            return (*job.arguments,)
+        sha = job.script.sha
+        start = ("EVALSHA", sha) if sha in self._known else ("EVAL", job.script.text)
+        self._known.add(sha)
+        caller = self._caller
+        header = (caller.owner, str(job.number), str(self._answered), caller.channel, str(caller.life))
+        return (*start, "1", job.key, *header, *job.arguments)
+
+    def _deliver(self, replies: Sequence[Any]) -> BaseException | None:
+        """Hand out answers; what was not done stays carried. Why it was not, unless trying again at
+        once helps."""
+        jobs, self._carried = self._carried, []
+        trouble: BaseException | None = None
+        for job, reply in zip(jobs, replies, strict=True):
+            if isinstance(reply, NoScriptError):
+                self._known.clear()
+            elif isinstance(reply, _UNWILLING):
+                trouble = reply
+            elif isinstance(reply, RedisError):
+                job.fail(_failure(job, reply))
+                continue
+            else:
+                job.answer(reply)
+                continue
+            job.sent = False
+            self._carried.append(job)
+        return trouble
+
+    def _give_up(self, trouble: BaseException) -> None:
+        """Fail what has waited too long and was certainly not done."""
+        before = self._clock.monotonic() - self._patience
+        keep: list[Job] = []
+        lost: list[Job] = []
+        for job in (*self._carried, *self._waiting):
+            hopeless = job.since <= before and not (job.sent and job.writes)
+            (lost if hopeless else keep).append(job)
+        carried = set(self._carried)
+        self._carried = [job for job in keep if job in carried]
+        self._waiting = deque(job for job in keep if job not in carried)
+        for job in lost:
+            job.fail(StoreUnavailable(f"The Redis server cannot be used now: {_said(trouble)}."))
+
+    async def _hang_up(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(*UNREACHABLE):
+                await connection.disconnect(nowait=True)
+
+    def _tell_lost(self, trouble: BaseException) -> None:
+        if not self._told:
+            self._told = True
+            log.error("store_unreachable", error=_said(trouble))
+
+    def _tell_found(self) -> None:
+        if self._told:
+            self._told = False
+            log.info("store_reached_again")
+
+
+def _said(error: BaseException) -> str:
+    return str(error).rstrip(".") or type(error).__name__
+
+
+def _failure(job: Job, error: RedisError) -> GatewayError:
+    """What a server's refusal means. It refuses a whole script or none of it."""
+    text = str(error)
+    if "OOM" in text or "maxmemory" in text:
+        return StoreUnavailable("The Redis server is out of memory: raise its maxmemory, nothing was stored.")
+    if "MISCONF" in text:
+        return StoreUnavailable("The Redis server cannot write to its disk: free some space, nothing was stored.")
+    if "NOAUTH" in text or "NOPERM" in text:
+        return StoreUnavailable(f"The Redis server does not let this user do that: {text}.")
+    what = job.script.name if job.script else job.arguments[0]
+    return StoreError(f"The store's step {what!r} failed: {text}.")

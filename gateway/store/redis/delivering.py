@@ -1,0 +1,193 @@
+"""The outbox half of the store: rows are claimed for this process by the step that makes them the
+head of their chat, and looked for again when they are due or their sender is dead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.clock import Clock
+from gateway.domain.chat import Outbound
+from gateway.errors import StoreUnavailable
+from gateway.store.base import Sent
+from gateway.store.redis import arguments
+from gateway.store.redis.agenda import Agenda, Chat
+from gateway.store.redis.codec import number, row_from, storable
+from gateway.store.redis.conduit import Job
+from gateway.store.redis.partitions import partition_of
+from gateway.store.redis.readable import ReadableStore
+from gateway.store.redis.reading import EVERYWHERE
+
+_LOOK_AGAIN = 1.0  # seconds after which rows are looked for while other processes live that may die
+_MOST_LEFT = 256  # chats taken up at a time from a dead process
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advance:
+    """What became of a chat's head: claimed for sending, or to be looked at again at `due_at`."""
+
+    chat: Chat
+    claimed: Outbound | None = None
+    due_at: float | None = None
+
+
+def advances_from(partition: int, reply: Iterable[Any]) -> tuple[Advance, ...]:
+    """What the scripts say about chats."""
+    return tuple(_advance(partition, *each) for each in reply)
+
+
+def _advance(partition: int, chat: str, what: str, facts: Any = None) -> Advance:
+    if what == "row":
+        return Advance(chat=(partition, chat), claimed=row_from(facts))
+    return Advance(chat=(partition, chat), due_at=float(facts) if what == "due" else None)
+
+
+def rows_to_send(advances: Iterable[Advance]) -> tuple[Outbound, ...]:
+    """The rows that were claimed."""
+    return tuple(advance.claimed for advance in advances if advance.claimed is not None)
+
+
+class DeliveringStore(ReadableStore):
+    """Rows out of a store. `_others` says how many other processes use it."""
+
+    def __init__(self, *, clock: Clock, cached_messages: int) -> None:
+        super().__init__(cached_messages=cached_messages)
+        self._clock = clock
+        self._agenda = Agenda()
+        self._others = 0
+        self._left_listeners: list[Callable[[], None]] = []
+
+    async def emit(self, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
+        places = [partition_of(row.to.platform, row.to.chat) for row in outbound]
+        jobs = []
+        for partition in dict.fromkeys(places):
+            rows = [row for row, place in zip(outbound, places, strict=True) if place == partition]
+            jobs.append(self._send_rows(partition, "emit", number(self._clock.now()), *arguments.rows(rows)))
+        claimed = {row.id: row for row in await self._claimed(jobs)}
+        first = list(dict.fromkeys(row.id for row in outbound if row.id in claimed))
+        return tuple(claimed.pop(row_id) for row_id in first) + tuple(claimed.values())
+
+    async def claim_outbound(self, now: float, limit: int) -> list[Outbound]:
+        await self._wire.settled()  # rows whose taker was cancelled are back then
+        chats = self._agenda.take(now, limit)
+        jobs = []
+        try:
+            for partition in dict.fromkeys(where for where, _ in chats):
+                names = [name for where, name in chats if where == partition]
+                jobs.append(self._send_rows(partition, "claim_outbound", number(now), *arguments.listed(names)))
+            return list(await self._claimed(jobs))
+        except StoreUnavailable:
+            for chat in chats:
+                self._agenda.wait(chat, now)
+            raise
+
+    async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Sent:
+        return await self._mark(outbound_id, "sent", storable(platform_message_id or ""))
+
+    async def mark_retry(self, outbound_id: str, due_at: float, *, ambiguous: bool) -> None:
+        await self._mark(outbound_id, "retry", number(due_at), "1" if ambiguous else "0")
+
+    async def mark_refused(self, outbound_id: str, reason: str, instead: Outbound | None = None) -> Sent:
+        row = ["0"] if instead is None else ["1", *arguments.row(instead)]
+        return await self._mark(outbound_id, "refused", storable(reason), *row)
+
+    async def next_due(self) -> float | None:
+        due = self._agenda.next_due()
+        if not self._others:
+            return due
+        soon = self._clock.now() + _LOOK_AGAIN
+        return soon if due is None else min(due, soon)
+
+    async def note_streamed(self, outbound_id: str, platform_message_id: str) -> None:
+        partition = await self._place_of_row(outbound_id)
+        if partition is not None:
+            await self._wire.run(partition, "note_streamed", outbound_id, storable(platform_message_id))
+
+    def on_left(self, listener: Callable[[], None]) -> None:
+        self._left_listeners.append(listener)
+
+    # -- what the other modules use ---------------------------------------------------------
+
+    def _noted(self, advances: Iterable[Advance]) -> None:
+        """Remember what became of chats; on the loop, when it is so."""
+        for advance in advances:
+            if advance.due_at is not None:
+                self._agenda.wait(advance.chat, advance.due_at)
+            else:
+                self._agenda.forget(advance.chat)
+            if advance.claimed is not None:
+                self._places.note(advance.claimed.id, advance.chat[0])
+
+    def _given_back(self, advances: Iterable[Advance]) -> None:
+        """Rows were claimed for somebody who is gone: no send was begun."""
+        for advance in advances:
+            if advance.claimed is not None:
+                self._give_back(advance.chat[0], advance.claimed.id)
+
+    def _give_back(self, partition: int, row_id: str) -> None:
+        self._wire.submit(
+            partition,
+            "give_back",
+            *arguments.listed([row_id]),
+            read=lambda reply: advances_from(partition, reply[0]),
+            done=self._left_rows,
+        )
+
+    def _left_rows(self, advances: tuple[Advance, ...]) -> None:
+        self._noted(advances)
+        self._tell_left()
+
+    def _tell_left(self) -> None:
+        for listener in self._left_listeners:
+            listener()
+
+    async def _look_for_rows(self) -> None:
+        """Put on the agenda what waits for a time, whoever put it there."""
+        commands = ((each, ("ZRANGE", "out_due", "0", str(_MOST_LEFT - 1), "WITHSCORES")) for each in EVERYWHERE)
+        for partition, flat in enumerate(await self._wire.ask_all(commands)):
+            for name, due in zip(flat[::2], flat[1::2], strict=True):
+                self._agenda.wait((partition, name), float(due))
+
+    # -- within -----------------------------------------------------------------------------
+
+    def _send_rows(self, partition: int, script: str, *parts: str) -> Job:
+        return self._wire.send(
+            partition,
+            script,
+            *parts,
+            read=lambda reply: advances_from(partition, reply[0]),
+            done=self._noted,
+            abandoned=self._given_back,
+        )
+
+    async def _claimed(self, jobs: Sequence[Job]) -> tuple[Outbound, ...]:
+        if not jobs:
+            return ()
+        results = await self._wire.results(jobs)
+        return rows_to_send(advance for advances in results for advance in advances)
+
+    async def _mark(self, outbound_id: str, what: str, *parts: str) -> Sent:
+        partition = await self._place_of_row(outbound_id)
+        if partition is None:
+            return Sent(next=None)
+        advances: tuple[Advance, ...] = await self._wire.run(
+            partition,
+            "mark",
+            outbound_id,
+            what,
+            number(self._clock.now()),
+            *parts,
+            read=lambda reply: advances_from(partition, reply[1]),
+            done=self._noted,
+            abandoned=self._given_back,
+        )
+        claimed = rows_to_send(advances)
+        return Sent(next=claimed[0] if claimed else None)
+
+    async def _place_of_row(self, outbound_id: str) -> int | None:
+        known = self._places.get(outbound_id)
+        if known is not None:
+            return known
+        found = await self._wire.ask_all((each, ("EXISTS", f"row:{outbound_id}")) for each in EVERYWHERE)
+        return next((each for each in EVERYWHERE if found[each]), None)

@@ -1,0 +1,53 @@
+"""Where a fact lives: every key of a chat begins with its partition's hash tag.
+
+A step touches one partition, so on a cluster it runs on one node. How many there are is frozen in
+the database when it is first used.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+from zlib import crc32
+
+from redis.crc import key_slot
+
+from gateway.domain.chat import ChatAddress, SessionKey
+
+PARTITIONS: Final = 16
+
+
+def partition_of(platform: str, chat: str) -> int:
+    """The partition of a platform's chat and of everything in it."""
+    return crc32(f"{platform}\0{chat}".encode("utf-8", "surrogatepass")) % PARTITIONS
+
+
+@lru_cache(maxsize=8_192)
+def partition_of_key(key: SessionKey) -> int:
+    """The partition of a conversation: its chat's."""
+    return partition_of(key.platform, key.chat)
+
+
+def partition_of_name(name: str) -> int:
+    """The partition of something that belongs to no chat, such as a bot account's lease."""
+    return partition_of("", name)
+
+
+def prefix(partition: int) -> str:
+    """How a partition's keys begin."""
+    return f"{{p{partition:02}}}:"
+
+
+def slot_of(partition: int) -> int:
+    """The cluster slot of a partition's keys."""
+    return int(key_slot(prefix(partition).encode()))
+
+
+def chat_name(address: ChatAddress) -> str:
+    """The chat whose rows keep their order. Threads of a chat share it: so do the platform's limits."""
+    return str(SessionKey(platform=address.platform, chat=address.chat))
+
+
+def address_name(address: ChatAddress) -> str:
+    """An address as a key's part: its thread tells it from its chat."""
+    return str(SessionKey(platform=address.platform, chat=address.chat, thread=address.thread))

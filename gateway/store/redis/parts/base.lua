@@ -1,0 +1,118 @@
+-- What every script starts with.
+--
+-- KEYS[1] is `{pNN}:seq`, the partition's counter; every other key a script touches has the same
+-- prefix and so lives in the same slot. ARGV: who calls (a process), the number of this call, the
+-- highest number that was answered, the channel for news, how long the caller lives without a beat
+-- (milliseconds), and then whatever the script itself takes, in the order it takes it.
+--
+-- A script looks at everything before it writes anything: `refuse` after a write would leave half.
+
+local P = string.sub(KEYS[1], 1, -4)
+local OWNER, CALL, ANSWERED, CHANNEL, LIFE = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+local call = redis.call
+local cursor = 5
+
+local function take()
+  cursor = cursor + 1
+  return ARGV[cursor]
+end
+
+local function take_number()
+  return tonumber(take())
+end
+
+-- `n` values, as a table.
+local function take_many(n)
+  local values = {}
+  for i = 1, n do values[i] = take() end
+  return values
+end
+
+local function refuse(kind, text)
+  error({ refused = kind, text = text })
+end
+
+local function milliseconds()
+  local time = call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- Numbers of a partition rise for ever and are near the server's microseconds, so that lists of
+-- several partitions can be merged by them. Below 2^53, so exact as a double.
+local last_number = nil
+
+local function next_number()
+  if last_number == nil then
+    local time = call('TIME')
+    local now = time[1] * 1000000 + time[2]
+    last_number = tonumber(call('GET', KEYS[1]) or '0')
+    if now > last_number then last_number = now - 1 end
+  end
+  last_number = last_number + 1
+  return string.format('%.0f', last_number)
+end
+
+local function joined()
+  call('ZADD', P .. 'members', 'NX', milliseconds() + LIFE, OWNER)
+end
+
+local news = {}
+
+-- Tell every process something once the script is done.
+local function tell(text)
+  news[#news + 1] = text
+end
+
+local function push_all(key, values)
+  for first = 1, #values, 1000 do
+    call('RPUSH', key, unpack(values, first, math.min(first + 999, #values)))
+  end
+end
+
+-- Set fields from n names and values that the caller passed.
+local function set_fields(key, pairs_taken)
+  for first = 1, #pairs_taken, 1000 do
+    call('HSET', key, unpack(pairs_taken, first, math.min(first + 999, #pairs_taken)))
+  end
+end
+
+local function count(name, by)
+  call('HINCRBY', P .. 'figures', name, by)
+end
+
+local function answer(body)
+  local fine, reply = pcall(body)
+  if not fine then
+    if type(reply) == 'table' and reply.refused then
+      return { reply.refused, reply.text }
+    end
+    error(reply)
+  end
+  if last_number ~= nil then call('SET', KEYS[1], string.format('%.0f', last_number)) end
+  for _, text in ipairs(news) do call('PUBLISH', CHANNEL, text) end
+  return reply
+end
+
+-- A step that only looks.
+local function look(body)
+  return answer(body)
+end
+
+-- A step that writes, done once however often it is sent: its answer is kept until the caller says,
+-- with a later call, that it was heard. A copy that arrives after that is an old one and does nothing.
+local function once(body)
+  local answers = P .. 'answers:' .. OWNER
+  local heard = tonumber(call('HGET', answers, 'heard') or '-1')
+  if tonumber(ANSWERED) > heard then
+    call('DEL', answers)
+    call('HSET', answers, 'heard', ANSWERED)
+    call('EXPIRE', answers, 86400)
+  else
+    if tonumber(CALL) <= heard then return { 'stale' } end
+    local known = call('HGET', answers, CALL)
+    if known then return cmsgpack.unpack(known) end
+  end
+  local reply = answer(body)
+  call('HSET', answers, CALL, cmsgpack.pack(reply))
+  return reply
+end

@@ -1,0 +1,96 @@
+-- Lanes: `inbox:<key>` lists the ids of a key's unfinished items in their order, the running one
+-- first. A lane with work is an entry of the stream `ready`; a process that claims it has the entry
+-- in the consumer group under its own name until it lets the lane go. `lane:<key>` holds the entry,
+-- and while it runs: fence, owner, head. A fence is a number of the partition, so it only rises.
+
+local READY, GROUP = P .. 'ready', 'lanes'
+
+local function item_at(id) return P .. 'item:' .. id end
+local function inbox_at(lane) return P .. 'inbox:' .. lane end
+local function lane_at(lane) return P .. 'lane:' .. lane end
+
+local function schedule(lane)
+  local number = next_number()
+  call('XADD', READY, number .. '-0', 'lane', lane)
+  call('HSET', lane_at(lane), 'entry', number .. '-0')
+  tell('ready ' .. string.match(P, '%d+') .. ' ' .. number .. ' ' .. OWNER)
+end
+
+-- The number of the lane that has waited longest for a worker, or ''.
+local function longest_waiting()
+  local groups = redis.pcall('XINFO', 'GROUPS', READY)
+  if groups.err then return '' end
+  local after = '-'
+  for _, group in ipairs(groups) do
+    local facts = {}
+    for i = 1, #group, 2 do facts[group[i]] = group[i + 1] end
+    if facts.name == GROUP then after = '(' .. facts['last-delivered-id'] end
+  end
+  local entry = call('XRANGE', READY, after, '+', 'COUNT', 1)[1]
+  return entry and string.match(entry[1], '^%d+') or ''
+end
+
+-- What a claim hands out: the item as it is stored, its attempts with this one.
+local function begin_item(id)
+  local facts = call('HMGET', item_at(id), 'key', 'inbound', 'at')
+  return { id, facts[1], facts[2], facts[3], call('HINCRBY', item_at(id), 'attempts', 1) }
+end
+
+local function check_lane(lane, fence, item)
+  local facts = call('HMGET', lane_at(lane), 'fence', 'head')
+  if facts[1] ~= fence or not facts[2] then
+    refuse('conflict', 'This worker does not run this lane any more.')
+  end
+  if item ~= '' and facts[2] ~= item then
+    refuse('conflict', 'This item is not the one its lane runs.')
+  end
+  return facts[2]
+end
+
+-- Nobody runs the lane any more: it waits for a worker, or is gone if it holds nothing.
+local function let_go(lane)
+  local entry = call('HGET', lane_at(lane), 'entry')
+  if entry then
+    call('XACK', READY, GROUP, entry)
+    call('XDEL', READY, entry)
+  end
+  call('DEL', lane_at(lane))
+  if call('EXISTS', inbox_at(lane)) == 1 then schedule(lane) end
+end
+
+local function new_item(lane, platform, event, inbound, at)
+  local id = next_number()
+  call('HSET', P .. 'events:' .. platform, event, id)
+  call('HSET', item_at(id), 'f', 1, 'key', lane, 'inbound', inbound, 'at', at, 'attempts', 0)
+  return id
+end
+
+local function end_item(id, outcome, at)
+  call('HSET', item_at(id), 'outcome', outcome, 'ended_at', at)
+  call('DEL', P .. 'signals:' .. id)
+  count('waiting', -1)
+  if outcome == 'dead' then
+    count('dead', 1)
+    call('RPUSH', P .. 'dead', id)
+  end
+end
+
+-- Ids of queued items that go into the turn of `head` now, after a look that all of them wait.
+local function take_absorbed(lane, head)
+  local ids = take_many(take_number())
+  for _, id in ipairs(ids) do
+    local facts = call('HMGET', item_at(id), 'key', 'outcome', 'absorbed_by', 'bypass')
+    if facts[1] ~= lane or facts[2] or facts[4] or id == head or (facts[3] and facts[3] ~= head) then
+      refuse('conflict', 'Item ' .. id .. ' does not wait in this lane any more.')
+    end
+  end
+  return ids
+end
+
+local function absorb(lane, head, ids)
+  for _, id in ipairs(ids) do
+    call('LREM', inbox_at(lane), 1, id)
+    call('HSET', item_at(id), 'absorbed_by', head)
+    call('SADD', P .. 'absorbed:' .. head, id)
+  end
+end

@@ -1,0 +1,37 @@
+-- Members: `members` says until when each process counts as alive here. What a dead one held is free
+-- again: its lanes wait for another worker under a higher fence, the rows it was sending are to be
+-- looked at, its bypass items wait to be run.
+
+local MOST = 200 -- lanes freed in one call, so that a call stays short
+
+-- Whether everything of the process is free now.
+local function free_all_of(owner)
+  local entries = redis.pcall('XPENDING', READY, GROUP, '-', '+', MOST, owner)
+  if entries.err then entries = {} end
+  for _, pending in ipairs(entries) do
+    local entry = call('XRANGE', READY, pending[1], pending[1])[1]
+    local lane = entry and entry[2][2]
+    if lane and call('HGET', lane_at(lane), 'entry') == pending[1] then
+      let_go(lane)
+    else
+      call('XACK', READY, GROUP, pending[1])
+    end
+  end
+  if #entries == MOST then return false end
+  local left = call('ZCARD', P .. 'hooks') > 0
+  for _, id in ipairs(call('SMEMBERS', P .. 'sending:' .. owner)) do
+    left = true
+    call('HSET', row_at(id), 'claim', '')
+    call('ZADD', P .. 'out_due', 0, call('HGET', row_at(id), 'chat'))
+  end
+  call('DEL', P .. 'sending:' .. owner)
+  for _, id in ipairs(call('SMEMBERS', P .. 'bypass:' .. owner)) do
+    left = true
+    if call('HEXISTS', item_at(id), 'outcome') == 0 then call('ZADD', P .. 'bypass_left', id, id) end
+  end
+  call('DEL', P .. 'bypass:' .. owner)
+  if left then tell('left ' .. string.match(P, '%d+') .. ' ' .. OWNER) end
+  call('ZREM', P .. 'members', owner)
+  redis.pcall('XGROUP', 'DELCONSUMER', READY, GROUP, owner)
+  return true
+end

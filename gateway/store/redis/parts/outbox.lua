@@ -1,0 +1,112 @@
+-- The outbox: `out:<chat>` orders the unfinished rows of a chat by their place; `row:<id>` is one.
+-- `rows` and `rows:<address>` are the history. `sending:<process>` holds the rows it is sending;
+-- `out_due` the chats whose head is to be looked at, and when. A row whose `claim` is empty while
+-- it is being sent was left by a process that died.
+
+local function row_at(id) return P .. 'row:' .. id end
+local function chat_at(chat) return P .. 'out:' .. chat end
+
+local function settle(id, chat, state)
+  call('HSET', row_at(id), 'state', state)
+  call('ZREM', chat_at(chat), id)
+  count('unsent', -1)
+end
+
+local function insert_row(id, chat, address, fields, state, place)
+  local seq = next_number()
+  set_fields(row_at(id), fields)
+  call('HSET', row_at(id), 'f', 1, 'state', state, 'chat', chat, 'place', place or seq)
+  call('ZADD', chat_at(chat), place or seq, id)
+  call('ZADD', P .. 'rows', seq, id)
+  call('ZADD', P .. 'rows:' .. address, seq, id)
+  count('unsent', 1)
+end
+
+-- Claim the chat's earliest unfinished row if it is due at `now`. Rows that a dead process was
+-- sending are claimed too, as ambiguous, if `adopting`. Gives {chat, 'row', …} or {chat, 'due', when}
+-- or {chat, 'none'}.
+local function advance(chat, now, adopting)
+  while true do
+    local id = call('ZRANGE', chat_at(chat), 0, 0)[1]
+    if not id then
+      call('ZREM', P .. 'out_due', chat)
+      return { chat, 'none' }
+    end
+    local facts = call('HMGET', row_at(id), 'state', 'due_at', 'claim', 'confirmed')
+    local state, due, left = facts[1], tonumber(facts[2]), facts[1] == 'sending' and facts[3] == ''
+    if left and facts[4] then
+      settle(id, chat, 'sent') -- its first sender knows that it was shown
+    elseif state == 'pending' and due > now then
+      call('ZADD', P .. 'out_due', facts[2], chat)
+      return { chat, 'due', facts[2] }
+    elseif state == 'pending' or (left and adopting) then
+      call('HINCRBY', row_at(id), 'attempts', 1)
+      if left then call('HINCRBY', row_at(id), 'ambiguous', 1) end
+      call('HSET', row_at(id), 'state', 'sending', 'claim', OWNER)
+      call('SADD', P .. 'sending:' .. OWNER, id)
+      call('ZREM', P .. 'out_due', chat)
+      joined()
+      return { chat, 'row', call('HGETALL', row_at(id)) }
+    elseif left then
+      return { chat, 'due', '0' }
+    else
+      call('ZREM', P .. 'out_due', chat)
+      return { chat, 'none' }
+    end
+  end
+end
+
+-- Rows as the caller passes them: id, chat, address, then n fields and values.
+local function take_row()
+  local row = { id = take(), chat = take(), address = take() }
+  row.fields = take_many(take_number())
+  return row
+end
+
+local function take_rows()
+  local rows = {}
+  for i = 1, take_number() do rows[i] = take_row() end
+  return rows
+end
+
+-- A row whose id is known is not stored twice; if it is a streaming one, it gets its final text.
+local function store_row(row)
+  local state = call('HGET', row_at(row.id), 'state')
+  if not state then
+    insert_row(row.id, row.chat, row.address, row.fields, 'pending')
+  elseif state == 'streaming' then
+    local final = { state = 'pending' }
+    for i = 1, #row.fields, 2 do final[row.fields[i]] = row.fields[i + 1] end
+    call('HSET', row_at(row.id), 'state', 'pending', 'kind', final.kind, 'text', final.text, 'due_at', final.due_at)
+    if final.platform_message_id then
+      call('HSETNX', row_at(row.id), 'platform_message_id', final.platform_message_id)
+    end
+  end
+end
+
+-- Store rows in their order and advance each chat once, those of `also` too.
+local function emit(rows, now, also)
+  local chats, seen, advances = {}, {}, {}
+  local function touch(chat)
+    if not seen[chat] then
+      seen[chat] = true
+      chats[#chats + 1] = chat
+    end
+  end
+  for _, row in ipairs(rows) do
+    store_row(row)
+    touch(call('HGET', row_at(row.id), 'chat'))
+  end
+  for _, chat in ipairs(also) do touch(chat) end
+  for i, chat in ipairs(chats) do advances[i] = advance(chat, now, false) end
+  return advances
+end
+
+-- End a reply that never got its text, lest it hold up its chat. Gives that chat, or nil.
+local function drop_streaming(id)
+  local facts = call('HMGET', row_at(id), 'state', 'chat')
+  if facts[1] ~= 'streaming' then return nil end
+  settle(id, facts[2], 'refused')
+  call('HSET', row_at(id), 'error', 'its turn ended without it')
+  return facts[2]
+end

@@ -1,0 +1,132 @@
+-- Sessions: `session:<id>` is a hash with a field for each that is not None, `prompt` apart from
+-- nothing: a hash gives single fields. `transcript:<id>` lists message ids; `message:<id>` is
+-- "<tokens>|<document>" and never changes. `tip:<key>` names the key's present session.
+
+local function session_at(id) return P .. 'session:' .. id end
+local function transcript_at(id) return P .. 'transcript:' .. id end
+local function tip_at(lane) return P .. 'tip:' .. lane end
+
+-- How many messages the session has, once it is sure that the caller knows it as it is.
+local function check_session(id, epoch, lane)
+  local facts = call('HMGET', session_at(id), 'epoch', 'ended_at', 'key', 'message_count')
+  if not facts[1] then refuse('conflict', 'Session ' .. id .. ' does not belong to the lane that writes.') end
+  if facts[1] ~= epoch or facts[2] then
+    refuse('conflict', 'Session ' .. id .. ' was changed by somebody else; look at it again.')
+  end
+  if facts[3] ~= lane then
+    refuse('conflict', 'Session ' .. id .. ' does not belong to the lane that writes.')
+  end
+  return tonumber(facts[4])
+end
+
+-- Messages as the caller passes them: 'r' and the id of a stored one, 'n' and a new one's document,
+-- or 'i' and the document of a new one that a search should find.
+local function take_messages()
+  local messages = {}
+  for i = 1, take_number() do messages[i] = { take(), take() } end
+  return messages
+end
+
+local function store_messages(messages)
+  local ids = {}
+  for i, message in ipairs(messages) do
+    if message[1] == 'r' then
+      ids[i] = message[2]
+    else
+      local id = next_number() .. string.match(P, 'p%d+')
+      call('SET', P .. 'message:' .. id, message[2])
+      if message[1] == 'i' then call('SADD', P .. 'unindexed', id) end
+      ids[i] = id
+    end
+  end
+  return ids
+end
+
+local function expires(id, at)
+  call('HDEL', P .. 'due_claims', id)
+  if at == '' then
+    call('ZREM', P .. 'due', id)
+    call('HDEL', session_at(id), 'expires_at')
+  else
+    call('ZADD', P .. 'due', at, id)
+    call('HSET', session_at(id), 'expires_at', at)
+  end
+end
+
+-- What an append changes on the session, as the caller passes it.
+local function take_patch()
+  local patch = { tokens = take(), cost = take(), at = take(), expires = take() }
+  patch.added = take_many(take_number())
+  patch.set = take_many(take_number())
+  return patch
+end
+
+-- Model calls as the caller passes them: when, and a document.
+local function take_ledger()
+  local entries = {}
+  for i = 1, take_number() do entries[i] = { take(), take() } end
+  return entries
+end
+
+local function take_step()
+  return { session = take(), epoch = take(), messages = take_messages(), patch = take_patch(), ledger = take_ledger() }
+end
+
+-- Add a step to a session that `check_session` found to hold `known` messages.
+local function append(step, lane, known)
+  local at, patch = session_at(step.session), step.patch
+  local ids = store_messages(step.messages)
+  push_all(transcript_at(step.session), ids)
+  if #ids > 0 then call('HSET', at, 'message_count', known + #ids) end
+  if patch.tokens ~= '0' then call('HINCRBY', at, 'transcript_tokens', patch.tokens) end
+  for i = 1, #patch.added, 2 do call('HINCRBY', at, patch.added[i], patch.added[i + 1]) end
+  if patch.cost ~= '0' then call('HINCRBYFLOAT', at, 'cost_usd', patch.cost) end
+  if tonumber(call('HGET', at, 'last_active_at')) < tonumber(patch.at) then
+    call('HSET', at, 'last_active_at', patch.at)
+  end
+  set_fields(at, patch.set)
+  if patch.expires ~= '' then expires(step.session, patch.expires) end
+  for _, entry in ipairs(step.ledger) do
+    local document = next_number() .. '|' .. entry[2]
+    call('ZADD', P .. 'ledger', entry[1], document)
+    call('ZADD', P .. 'ledger:' .. lane, entry[1], document)
+  end
+  return { step.session, known, ids }
+end
+
+-- A session to be opened, as the caller passes it: id, expiry, n fields and values, its messages.
+local function take_opening()
+  local opening = { id = take(), expires = take() }
+  opening.fields = take_many(take_number())
+  opening.messages = take_messages()
+  if call('EXISTS', session_at(opening.id)) == 1 then
+    refuse('conflict', 'There is a session ' .. opening.id .. ' already.')
+  end
+  return opening
+end
+
+local function open_session(opening, lane)
+  local ids = store_messages(opening.messages)
+  push_all(transcript_at(opening.id), ids)
+  set_fields(session_at(opening.id), opening.fields)
+  call('HSET', session_at(opening.id), 'f', 1)
+  if opening.expires ~= '' then expires(opening.id, opening.expires) end
+  call('SET', tip_at(lane), opening.id)
+  call('LPUSH', P .. 'sessions:' .. lane, opening.id)
+  call('ZADD', P .. 'sessions', next_number(), opening.id)
+  return ids
+end
+
+local function check_tip(id, lane)
+  if call('GET', tip_at(lane)) ~= id then
+    refuse('conflict', 'Session ' .. id .. ' is not its key\'s present one.')
+  end
+end
+
+local function close_session(id, lane, reason, at)
+  call('HINCRBY', session_at(id), 'epoch', 1)
+  call('HSET', session_at(id), 'ended_at', at, 'end_reason', reason)
+  call('ZREM', P .. 'due', id)
+  call('HDEL', P .. 'due_claims', id)
+  call('DEL', tip_at(lane))
+end

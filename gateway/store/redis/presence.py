@@ -1,0 +1,165 @@
+"""Being there: opening and closing, the beat that keeps this process's claims, and what it hears.
+
+A process is a member of each partition for `lease_seconds` after its last beat. That membership is
+the lease of every lane it runs, every row it sends and everything else it has claimed: beating costs
+the same however much that is. Every process that beats looks for members whose time is over and
+frees what they held, so a dead one's lanes go on within the lease and a beat.
+
+A lane whose owner was silent for too long and whom nobody has found dead yet is still the owner's:
+what decides is the fence, which rises when the lane is freed or claimed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Final
+
+import structlog
+
+from gateway.clock import Clock
+from gateway.domain.chat import SessionKey
+from gateway.errors import StoreError
+from gateway.store.base import InboxItem, SignalKind
+from gateway.store.redis import searching
+from gateway.store.redis.admission import admit
+from gateway.store.redis.bells import Bells
+from gateway.store.redis.chores import Chores
+from gateway.store.redis.conduit import Caller
+from gateway.store.redis.delivering import DeliveringStore
+from gateway.store.redis.endpoint import Endpoint
+from gateway.store.redis.news import News
+from gateway.store.redis.reading import EVERYWHERE
+from gateway.store.redis.wire import Wire
+
+log = structlog.get_logger(__name__)
+
+_LONGEST_BEAT: Final = 1.0  # seconds: a dead process is found at most this long after its lease
+
+
+class PresentStore(DeliveringStore):
+    """A store that is open or not, and what it hears while it is."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Clock,
+        lease_seconds: float = 10.0,
+        timeout: float = 5.0,
+        patience: float = 5.0,
+        cached_messages: int = 200_000,
+    ) -> None:
+        super().__init__(clock=clock, cached_messages=cached_messages)
+        self._endpoint = Endpoint(url, timeout=timeout)
+        self._lease_seconds = lease_seconds
+        self._patience = patience
+        self._chores = Chores()
+        self._bells = Bells()
+        self._listeners: list[Callable[[SessionKey, SignalKind], None]] = []
+        self._held: dict[SessionKey, InboxItem] = {}  # the lanes this process runs, and their items
+        self.owner = os.urandom(8).hex()  # this opening of the store, to the others
+
+    # -- lifetime ---------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Connect and join, waiting for a server that is not there yet. Raises StoreUnavailable for
+        one that must not be used."""
+        store_id = await admit(self._endpoint, self._clock)
+        channel = f"legato:{store_id}"
+        caller = Caller(owner=self.owner, channel=channel, life=int(self._lease_seconds * 1_000))
+        self._open_wire = Wire(
+            self._endpoint, caller=caller, clock=self._clock, chores=self._chores, patience=self._patience
+        )
+        news = News(self._endpoint, channel, clock=self._clock, heard=self._heard, caught_up=self._caught_up)
+        self._chores.start(news.serve(), name="store news")
+        await self._beat(first=True)
+        await news.listening.wait()
+        await self._look_for_rows()
+        self._chores.start(self._beats(), name="store beats")
+        self._chores.start(self._make_good(), name="store index")
+
+    async def aclose(self) -> None:
+        """Finish what is on its way and leave, so that the others need not wait for the lease."""
+        wire = self._open_wire
+        if wire is not None:
+            await wire.drain()
+            for partition in EVERYWHERE:
+                wire.submit(partition, "leave", done=lambda _: None)
+            await wire.drain()
+        await self._chores.aclose()
+        if wire is not None:
+            await wire.aclose()
+        self._open_wire = None
+
+    # -- the beat ---------------------------------------------------------------------------
+
+    async def _beats(self) -> None:
+        while True:
+            await self._clock.sleep(min(_LONGEST_BEAT, self._lease_seconds / 4))
+            try:
+                await self._beat(first=False)
+            except StoreError as error:
+                log.warning("store_beat_missed", error=str(error))
+
+    async def _beat(self, *, first: bool) -> None:
+        jobs = [self._wire.send(partition, "beat") for partition in EVERYWHERE]
+        answers = await self._wire.results(jobs)
+        self._others = max(answer[1] for answer in answers)
+        if not first and not all(answer[0] for answer in answers):
+            log.warning("store_took_this_process_for_dead", lanes=len(self._held))
+        for partition, answer in enumerate(answers):
+            if answer[3]:  # whose news may have been lost
+                self._bells.ring(partition, int(answer[3]))
+        if any(answer[2] for answer in answers):
+            await self._take_up()
+        self._look_at_overdue(answers)
+
+    def _look_at_overdue(self, answers: list[Any]) -> None:
+        """Rows that nobody has looked at since they were due: whoever put them off is gone."""
+        before = self._clock.now() - self._lease_seconds
+        overdue = [
+            (partition, chat) for partition, (*_, chat, due) in enumerate(answers) if chat and float(due) < before
+        ]
+        for chat in overdue:
+            self._agenda.wait(chat, 0.0)
+        if overdue:
+            self._tell_left()
+
+    async def _take_up(self) -> None:
+        """Somebody died, or left: what they had begun is anybody's."""
+        await self._look_for_rows()
+        self._tell_left()
+        await self._make_good()
+
+    async def _make_good(self) -> None:
+        for partition in EVERYWHERE:
+            await searching.make_good(self._wire, partition)
+
+    # -- news -------------------------------------------------------------------------------
+
+    def _heard(self, text: str) -> None:
+        what, _, rest = text.partition(" ")
+        if what == "ready":
+            partition, number, owner = rest.split(" ")
+            if owner != self.owner:  # this process rang when it heard the answer
+                self._bells.ring(int(partition), int(number))
+        elif what == "signal":
+            kind, owner, key = rest.split(" ", 2)
+            if owner != self.owner:
+                self._tell_signal(SessionKey.parse(key), kind)
+        elif what == "left":
+            self._others = max(self._others, 1)
+            self._chores.start(self._take_up(), name="store takes up")  # or else a beat sees what is overdue
+
+    def _caught_up(self) -> None:
+        self._chores.start(self._hear_missed_signals(), name="store signals")
+
+    async def _hear_missed_signals(self) -> None:
+        for item in list(self._held.values()):
+            for kind in await self.signals(item):
+                self._tell_signal(item.key, kind)
+
+    def _tell_signal(self, key: SessionKey, kind: Any) -> None:
+        for listener in self._listeners:
+            listener(key, kind)

@@ -1,0 +1,137 @@
+"""Queries over many facts, for people: lists, lineages, totals, figures. They may lag behind.
+
+What belongs to no chat is spread over the partitions, so a list over everything asks each of them
+and merges what they say by the partitions' numbers, which are near the server's microseconds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from gateway.domain.chat import ChatAddress, Outbound, SessionKey
+from gateway.domain.session import Session
+from gateway.domain.usage import CanonicalUsage, UsageTotal
+from gateway.store.base import StoreStatus
+from gateway.store.redis.arguments import listed
+from gateway.store.redis.codec import number, row_from, session_from
+from gateway.store.redis.partitions import PARTITIONS, address_name, partition_of, partition_of_key
+from gateway.store.redis.wire import Wire
+
+UsageBy = Literal["model", "purpose", "platform", "session"]
+
+EVERYWHERE: Final = range(PARTITIONS)
+_PAGE: Final = 1_000  # ledger entries read at a time
+
+
+async def sessions_of_key(wire: Wire, key: SessionKey, limit: int, offset: int) -> list[Session]:
+    """A key's sessions, newest first."""
+    partition = partition_of_key(key)
+    ids = await wire.ask(partition, "LRANGE", f"sessions:{key}", str(offset), str(offset + limit - 1))
+    return await _sessions(wire, [(partition, session_id) for session_id in ids])
+
+
+async def sessions_of_all(wire: Wire, limit: int, offset: int) -> list[Session]:
+    """Everybody's sessions, newest first; costs `offset + limit` short answers from each partition."""
+    return await _sessions(wire, (await _newest(wire, "sessions", offset + limit))[offset:])
+
+
+async def rows(wire: Wire, address: ChatAddress | None, limit: int) -> list[Outbound]:
+    """Rows of an address (None: of all), newest first."""
+    if address is None:
+        places = await _newest(wire, "rows", limit)
+    else:
+        partition = partition_of(address.platform, address.chat)
+        key = f"rows:{address_name(address)}"
+        ids = await wire.ask(partition, "ZREVRANGE", key, "0", str(limit - 1))
+        places = [(partition, row_id) for row_id in ids]
+    return [row_from(fields) for fields in await _fields(wire, "rows_of", places)]
+
+
+async def status(wire: Wire) -> StoreStatus:
+    """Counts over everything: they are kept, not counted."""
+    figures = await wire.ask_all((each, ("HMGET", "figures", "waiting", "unsent", "dead")) for each in EVERYWHERE)
+    sessions = await wire.ask_all((each, ("ZCARD", "sessions")) for each in EVERYWHERE)
+    waiting, unsent, dead = (sum(int(each[place] or 0) for each in figures) for place in range(3))
+    return StoreStatus(waiting=waiting, unsent=unsent, dead=dead, sessions=sum(sessions))
+
+
+@dataclass(slots=True)
+class _Sum:
+    """Ledger entries added up."""
+
+    calls: int = 0
+    usage: CanonicalUsage = field(default_factory=CanonicalUsage)
+    cost: float = 0.0
+    unpriced: int = 0
+
+
+async def usage(
+    wire: Wire, partitions: Iterable[int], since: float, by: UsageBy, session_id: str | None, key: SessionKey | None
+) -> list[UsageTotal]:
+    """Ledger totals from `since` on, most expensive first; reads every entry in question."""
+    sums: dict[str, _Sum] = {}
+    name = "ledger" if key is None else f"ledger:{key}"
+    for partition in partitions:
+        async for entry in _ledger(wire, partition, name, since):
+            if session_id is None or entry["session"] == session_id:
+                _add(sums.setdefault(entry[by], _Sum()), entry)
+    totals = [
+        UsageTotal(label=label, calls=each.calls, usage=each.usage, cost_usd=each.cost, unpriced_calls=each.unpriced)
+        for label, each in sums.items()
+    ]
+    return sorted(totals, key=lambda t: (-t.cost_usd, -(t.usage.input_tokens + t.usage.output_tokens), t.label))
+
+
+def _add(total: _Sum, entry: dict[str, Any]) -> None:
+    fresh, output, read, written, reasoning = entry["usage"]
+    total.calls += 1
+    total.usage += CanonicalUsage(
+        input_tokens=fresh,
+        output_tokens=output,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        reasoning_tokens=reasoning,
+    )
+    total.cost += entry["cost"] or 0.0
+    total.unpriced += entry["cost"] is None
+
+
+async def _ledger(wire: Wire, partition: int, name: str, since: float) -> AsyncIterator[dict[str, Any]]:
+    first = 0
+    while True:
+        page = await wire.ask(partition, "ZRANGEBYSCORE", name, number(since), "+inf", "LIMIT", str(first), str(_PAGE))
+        for text in page:
+            yield json.loads(text.partition("|")[2])
+        if len(page) < _PAGE:
+            return
+        first += _PAGE
+
+
+async def _newest(wire: Wire, name: str, limit: int) -> list[tuple[int, str]]:
+    """(partition, member) of the highest numbers in the sorted sets of this name."""
+    if limit < 1:
+        return []
+    commands = ((each, ("ZREVRANGE", name, "0", str(limit - 1), "WITHSCORES")) for each in EVERYWHERE)
+    numbered = [
+        (float(score), partition, member)
+        for partition, flat in enumerate(await wire.ask_all(commands))
+        for member, score in zip(flat[::2], flat[1::2], strict=True)
+    ]
+    return [(partition, member) for _, partition, member in sorted(numbered, reverse=True)[:limit]]
+
+
+async def _sessions(wire: Wire, places: Sequence[tuple[int, str]]) -> list[Session]:
+    return [session_from(fields) for fields in await _fields(wire, "sessions_of", places)]
+
+
+async def _fields(wire: Wire, script: str, places: Sequence[tuple[int, str]]) -> list[list[str]]:
+    """The fields of what lies at these places, in their order."""
+    found: dict[tuple[int, str], list[str]] = {}
+    for partition in dict.fromkeys(where for where, _ in places):
+        ids = [each for where, each in places if where == partition]
+        for each, fields in zip(ids, await wire.look(partition, script, *listed(ids)), strict=True):
+            found[partition, each] = fields
+    return [found[place] for place in places if found[place]]

@@ -1,0 +1,55 @@
+-- needs: outbox
+-- row, 'sent', 'retry' or 'refused', now, then the platform's id; when it is due and 1 if the attempt is
+-- ambiguous; or the reason and 1 with a row in its place, or 0. Gives {'ok', whether the row is here, advances}.
+--
+-- Another process may be sending a row whose first sender was taken for dead. What the first one
+-- knows is kept (`confirmed`); the chat goes on when the second one has ended.
+local function sent(id, chat, now)
+  settle(id, chat, 'sent')
+  return { advance(chat, now, false) }
+end
+
+local function retry(id, chat)
+  local due, ambiguous = take(), take()
+  call('HSET', row_at(id), 'state', 'pending', 'due_at', due, 'claim', '')
+  if ambiguous == '1' then call('HINCRBY', row_at(id), 'ambiguous', 1) end
+  call('ZADD', P .. 'out_due', due, chat)
+  return { { chat, 'due', due } }
+end
+
+local function refused(id, chat, place, now)
+  call('HSET', row_at(id), 'error', take())
+  settle(id, chat, 'refused')
+  if take() == '1' then
+    local row = take_row()
+    if call('EXISTS', row_at(row.id)) == 0 then
+      insert_row(row.id, row.chat, row.address, row.fields, 'pending', place)
+    end
+  end
+  return { advance(chat, now, false) }
+end
+
+return once(function()
+  local id, what, now = take(), take(), take_number()
+  local facts = call('HMGET', row_at(id), 'state', 'chat', 'claim', 'place', 'confirmed')
+  local state, chat, claim = facts[1], facts[2], facts[3] or ''
+  if not state then return { 'ok', 0, {} } end
+  local mine = claim == OWNER or claim == ''
+  local open = state == 'sending' or (state == 'pending' and what ~= 'retry')
+  if not open then return { 'ok', 1, {} } end
+  local shown_as = what == 'sent' and take() or ''
+  if shown_as ~= '' then call('HSET', row_at(id), 'platform_message_id', shown_as) end
+  if not mine then
+    if what == 'sent' then call('HSET', row_at(id), 'confirmed', 1) end
+    return { 'ok', 1, {} }
+  end
+  if claim ~= '' then call('SREM', P .. 'sending:' .. claim, id) end
+  if what == 'sent' then return { 'ok', 1, sent(id, chat, now) } end
+  if facts[5] then
+    settle(id, chat, 'sent')
+    call('ZADD', P .. 'out_due', 0, chat)
+    return { 'ok', 1, { { chat, 'due', '0' } } }
+  end
+  if what == 'retry' then return { 'ok', 1, retry(id, chat) } end
+  return { 'ok', 1, refused(id, chat, facts[4], now) }
+end)

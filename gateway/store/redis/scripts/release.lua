@@ -1,0 +1,9 @@
+-- needs: lanes
+-- lane, fence, whether the attempt counts.
+return once(function()
+  local lane, fence, counted = take(), take(), take()
+  local head = check_lane(lane, fence, '')
+  if counted == '0' then call('HINCRBY', item_at(head), 'attempts', -1) end
+  let_go(lane)
+  return { 'ok' }
+end)

@@ -1,0 +1,125 @@
+"""The inverted index: a sorted set of messages for every term of every conversation.
+
+Cost of storing: one sorted-set entry for each distinct term of a message (about 100 bytes of the
+server's memory while a term is rare), written after the message, in steps of at most 400 terms, so
+that a long message holds nobody up; a message is listed as unindexed until then, so that a crash in
+between is made good by whoever looks next. Cost of a search within a key: the rarest term's
+messages, newest first, until enough are found; nobody else's are touched. Everybody's messages are
+searched key by key: for an administrator, not for a turn.
+
+One character of a script without spaces is found as a prefix; for that, the terms of such scripts
+are entered under their first character too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from typing import Final
+
+from gateway.domain.chat import SessionKey
+from gateway.domain.message import Message, note_of, text_of
+from gateway.store import text
+from gateway.store.base import Found
+from gateway.store.redis.arguments import listed
+from gateway.store.redis.codec import is_original, message_from
+from gateway.store.redis.partitions import PARTITIONS, partition_of_key, prefix
+from gateway.store.redis.wire import Wire
+
+_MOST_TERMS: Final = 400  # in one step
+_PAGE: Final = 200  # candidates looked at in one step
+
+
+def owner_of(key: str) -> str:
+    """A key as a short part of index keys."""
+    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def entries(message: Message) -> list[str]:
+    """What a message is entered under."""
+    found = text.terms(text_of(message))
+    starts = dict.fromkeys("^" + term[0] for term in found if _is_dense(term[0]))
+    return [*found, *starts]
+
+
+@lru_cache(maxsize=4_096)
+def _is_dense(character: str) -> bool:
+    return bool(text.query(character).prefixes)
+
+
+def index(wire: Wire, partition: int, key: SessionKey, messages: Sequence[Message]) -> None:
+    """Enter new messages that a search should find; nobody waits for it."""
+    for message in messages:
+        if is_original(message):
+            _enter(wire, partition, owner_of(str(key)), note_of(message)["id"], entries(message))
+
+
+def _enter(wire: Wire, partition: int, owner: str, message_id: str, terms: Sequence[str]) -> None:
+    number = message_id.partition("p")[0]
+    chunks = [terms[first : first + _MOST_TERMS] for first in range(0, len(terms), _MOST_TERMS)] or [[]]
+    for place, chunk in enumerate(chunks):
+        last = "1" if place == len(chunks) - 1 else "0"
+        wire.submit(partition, "index", owner, message_id, number, last, *listed(chunk), done=_ignored)
+
+
+def _ignored(_: object) -> None:
+    """Nothing depends on the index."""
+
+
+async def make_good(wire: Wire, partition: int) -> None:
+    """Enter what a process stored and could not enter any more."""
+    ids = await wire.ask(partition, "SMEMBERS", "unindexed")
+    for first in range(0, len(ids), _PAGE):
+        for message_id, stored in await _stored(wire, partition, ids[first : first + _PAGE]):
+            message, document = message_from(message_id, stored)
+            _enter(wire, partition, owner_of(document["k"]), message_id, entries(message))
+
+
+async def search(wire: Wire, words: str, key: SessionKey | None, limit: int) -> list[Found]:
+    """Original messages holding all the words, newest first."""
+    wanted = text.query(words)
+    if not wanted or limit < 1:
+        return []
+    await wire.settled()  # what this process has stored is in the index then
+    if key is not None:
+        return await _search(wire, partition_of_key(key), owner_of(str(key)), wanted, limit)
+    found = [each for partition in range(PARTITIONS) for each in await _search_all(wire, partition, wanted, limit)]
+    return sorted(found, key=_number, reverse=True)[:limit]
+
+
+async def _search_all(wire: Wire, partition: int, wanted: text.Query, limit: int) -> list[Found]:
+    owners = await wire.ask(partition, "SMEMBERS", "owners")
+    found: list[Found] = []
+    for group in range(0, len(owners), _PAGE):
+        some = owners[group : group + _PAGE]
+        results = await asyncio.gather(*(_search(wire, partition, owner, wanted, limit) for owner in some))
+        found = sorted((each for result in [found, *results] for each in result), key=_number, reverse=True)[:limit]
+    return found
+
+
+async def _search(wire: Wire, partition: int, owner: str, wanted: text.Query, limit: int) -> list[Found]:
+    terms = [*wanted.terms, *("^" + each for each in wanted.prefixes)]
+    found: list[Found] = []
+    below = "+inf"
+    while below and len(found) < limit:
+        below, *ids = await wire.look(partition, "search", owner, below, str(_PAGE), *listed(terms))
+        for message_id, stored in await _stored(wire, partition, ids):
+            message, document = message_from(message_id, stored)
+            if text.holds_runs(text_of(message), wanted):
+                found.append(Found(session_id=document["s"], message=message, at=document["at"]))
+    return found[:limit]
+
+
+async def _stored(wire: Wire, partition: int, ids: Sequence[str]) -> list[tuple[str, str]]:
+    """(id, what is stored) of messages."""
+    if not ids:
+        return []
+    first, *others = (f"message:{message_id}" for message_id in ids)
+    texts = await wire.ask(partition, "MGET", first, *(prefix(partition) + other for other in others))
+    return [(message_id, stored) for message_id, stored in zip(ids, texts, strict=True) if stored is not None]
+
+
+def _number(found: Found) -> int:
+    return int(note_of(found.message)["id"].partition("p")[0])

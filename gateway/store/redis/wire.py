@@ -1,0 +1,225 @@
+"""How the store's modules reach the server: steps by name, in the partition they belong to.
+
+On one server there is a conduit for what writes, so that this process's steps keep their order, and
+one for what only reads, so that a long transcript holds up no step. On a cluster each partition has
+a conduit of its own for both, so that a node that is down holds up only what lives there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from gateway.clock import Clock
+from gateway.errors import StoreUnavailable
+from gateway.store.redis.chores import Chores
+from gateway.store.redis.conduit import Caller, Conduit, Job
+from gateway.store.redis.endpoint import Endpoint
+from gateway.store.redis.partitions import PARTITIONS, prefix
+from gateway.store.redis.scripts import script
+
+T = TypeVar("T")
+
+_LAST_WORDS = 5.0  # seconds that steps on their way have at the close
+
+
+def _nothing(*_: Any) -> None:
+    """The default of every callback."""
+
+
+def plain(reply: Any) -> Any:
+    """The answer as it is."""
+    return reply
+
+
+class Wire:
+    """Open from its making on; `aclose` ends it."""
+
+    def __init__(self, endpoint: Endpoint, *, caller: Caller, clock: Clock, chores: Chores, patience: float) -> None:
+        self._clock = clock
+        self._draining = False
+        self._closed = False
+        self._loose: set[Job] = set()  # whose caller is gone
+        self._secured = asyncio.Event()  # one of them is done
+
+        def conduit(where: int) -> Conduit:
+            made = Conduit(
+                partial(endpoint.connect_for, where),
+                caller=caller,
+                clock=clock,
+                timeout=endpoint.timeout,
+                patience=patience,
+                lost=endpoint.forget,
+            )
+            chores.start(made.serve(), name=f"store conduit {where}")
+            return made
+
+        if endpoint.is_cluster:
+            self._writers = self._readers = [conduit(each) for each in range(PARTITIONS)]
+        else:
+            self._writers, self._readers = [conduit(0)] * PARTITIONS, [conduit(0)] * PARTITIONS
+
+    # -- steps ------------------------------------------------------------------------------
+
+    def send(
+        self,
+        partition: int,
+        name: str,
+        *arguments: str,
+        read: Callable[[Any], T] = plain,
+        done: Callable[[T], None] = _nothing,
+        abandoned: Callable[[T], None] = _nothing,
+    ) -> Job:
+        """Send a writing script at once; `result` waits for it. Raises StoreUnavailable if closed."""
+        job = self._job(partition, name, arguments, writes=True, read=read)
+        job.done, job.abandoned = done, abandoned
+        self._writers[partition].put(job)
+        return job
+
+    async def run(
+        self,
+        partition: int,
+        name: str,
+        *arguments: str,
+        read: Callable[[Any], T] = plain,
+        done: Callable[[T], None] = _nothing,
+        abandoned: Callable[[T], None] = _nothing,
+    ) -> T:
+        """The result of a writing script, once it is done. Raises what the script refused, or
+        StoreUnavailable: then nothing was done."""
+        (result,) = await self.results(
+            [self.send(partition, name, *arguments, read=read, done=done, abandoned=abandoned)]
+        )
+        done_result: T = result
+        return done_result
+
+    def submit(
+        self, partition: int, name: str, *arguments: str, read: Callable[[Any], T] = plain, done: Callable[[T], None]
+    ) -> None:
+        """Send a writing script that nobody waits for; if it fails, that is all."""
+        if self._closed:
+            return
+        job = self._made(partition, name, arguments, writes=True, read=read)
+        job.done = done
+        self._release(job)
+        self._writers[partition].put(job)
+        job.future.add_done_callback(_heard)
+
+    async def results(self, jobs: Sequence[Job]) -> list[Any]:
+        """The results of jobs, once all are done. If one failed, raises its error then."""
+        try:
+            await asyncio.wait([job.future for job in jobs]) if len(jobs) > 1 else await jobs[0].future
+        except asyncio.CancelledError:
+            for job in jobs:
+                self._abandon(job)
+            raise
+        errors = [error for job in jobs if (error := job.future.exception()) is not None]
+        if errors:
+            for job in jobs:
+                self._abandon(job)
+            raise errors[0]
+        return [job.future.result() for job in jobs]
+
+    async def look(self, partition: int, name: str, *arguments: str) -> Any:
+        """The answer of a script that only reads."""
+        job = self._job(partition, name, arguments, writes=False, read=plain)
+        self._readers[partition].put(job)
+        return await job.future
+
+    async def ask(self, partition: int, *command: str) -> Any:
+        """The answer to a plain command that only reads; its second word is a key without prefix."""
+        return (await self.ask_all([(partition, command)]))[0]
+
+    async def ask_all(self, commands: Iterable[tuple[int, Sequence[str]]]) -> list[Any]:
+        """The answers to plain commands, which are sent together."""
+        jobs = []
+        for partition, (verb, key, *rest) in commands:
+            job = self._job(partition, None, (verb, prefix(partition) + key, *rest), writes=False, read=plain)
+            self._readers[partition].put(job)
+            jobs.append(job)
+        return list(await asyncio.gather(*(job.future for job in jobs)))
+
+    async def look_everywhere(self, name: str, *arguments: str) -> list[Any]:
+        """The answers of a reading script from each partition, in their order."""
+        looks = (self.look(partition, name, *arguments) for partition in range(PARTITIONS))
+        return list(await asyncio.gather(*looks))
+
+    # -- lifetime ---------------------------------------------------------------------------
+
+    async def settled(self) -> None:
+        """Return when every step that nobody waits for is done, and what follows from it."""
+        for _ in range(2):
+            left = set(self._loose)
+            while left := left & self._loose:
+                self._secured.clear()
+                await self._secured.wait()
+
+    async def drain(self) -> None:
+        """Take no more steps but `submit`ted ones; return when those on their way are done, or the
+        server is too slow to be waited for."""
+        self._draining = True
+        try:
+            async with asyncio.timeout(_LAST_WORDS):
+                for conduit in self._conduits():
+                    await conduit.idle()
+                await self.settled()
+        except TimeoutError:
+            return
+
+    async def aclose(self) -> None:
+        """Hang up; after the chores have ended."""
+        self._closed = True
+        for conduit in self._conduits():
+            await conduit.aclose("The store is closed.")
+
+    def _conduits(self) -> set[Conduit]:
+        return {*self._writers, *self._readers}
+
+    def _job(
+        self, partition: int, name: str | None, arguments: Sequence[str], *, writes: bool, read: Callable[[Any], Any]
+    ) -> Job:
+        if self._closed or self._draining:
+            raise StoreUnavailable("The store is closed.")
+        return self._made(partition, name, arguments, writes=writes, read=read)
+
+    def _made(
+        self, partition: int, name: str | None, arguments: Sequence[str], *, writes: bool, read: Callable[[Any], Any]
+    ) -> Job:
+        return Job(
+            future=asyncio.get_running_loop().create_future(),
+            script=None if name is None else script(name),
+            key=prefix(partition) + "seq",
+            arguments=arguments,
+            writes=writes,
+            since=self._clock.monotonic(),
+            read=read,
+        )
+
+    def _abandon(self, job: Job) -> None:
+        """Nobody waits for this job's result any more."""
+        future = job.future
+        if not future.done():
+            future.cancel()
+            self._release(job)
+        elif future.cancelled():
+            # Cancelled while the job is on its way: it is cancelled with whoever awaited it.
+            if not job.ended:
+                self._release(job)
+        elif future.exception() is None:
+            job.abandoned(future.result())
+
+    def _release(self, job: Job) -> None:
+        self._loose.add(job)
+        job.over.append(self._secure)
+
+    def _secure(self, job: Job) -> None:
+        self._loose.discard(job)
+        self._secured.set()
+
+
+def _heard(future: asyncio.Future[Any]) -> None:
+    """A failure that nobody waits for is logged where it happened; it must not be reported as lost."""
+    if not future.cancelled():
+        future.exception()

