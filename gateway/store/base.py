@@ -105,8 +105,8 @@ class Store(ABC):
 
         The attempt is counted durably before this returns. Safe to cancel: a cancelled wait
         claims nothing. Items left by an earlier process come back in their order.
-        One that three claims have not ended is claimed only while no other such item is: whichever
-        kills the process must not use up the attempts of those that ran beside it.
+        One that three claims have not ended is claimed only while this process runs no other such
+        item: whichever kills it must not use up the attempts of those that ran beside it.
         """
 
     @abstractmethod
