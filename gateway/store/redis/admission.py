@@ -126,7 +126,7 @@ async def _identity(endpoint: Endpoint, connection: AbstractConnection, size: in
 
 
 async def _told(connection: AbstractConnection, *command: str) -> Any:
-    return await ask(connection, *command, timeout=_ANSWER)
+    return await ask(connection, *command, seconds=_ANSWER)
 
 
 async def _meta(connection: AbstractConnection) -> dict[str, str]:

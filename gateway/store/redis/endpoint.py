@@ -95,7 +95,7 @@ class Endpoint:
     async def _learn(self) -> None:
         connection = await self._first(None)
         try:
-            ranges = await ask(connection, "CLUSTER SLOTS", timeout=self.timeout)
+            ranges = await ask(connection, "CLUSTER SLOTS", seconds=self.timeout)
         finally:
             await connection.disconnect(nowait=True)
         nodes = {int(end): _address(primary) for _, end, primary, *_ in sorted(ranges)}
@@ -120,8 +120,8 @@ def _address(node: list[Any]) -> Address:
     return str(node[0]), int(node[1])
 
 
-async def ask(connection: AbstractConnection, *command: str, timeout: float) -> Any:
+async def ask(connection: AbstractConnection, *command: str, seconds: float) -> Any:
     """One command's answer. Raises UNREACHABLE."""
-    async with asyncio.timeout(timeout):
+    async with asyncio.timeout(seconds):
         await connection.send_command(*command)
         return await connection.read_response()

@@ -20,7 +20,7 @@ import structlog
 from gateway.clock import Clock
 from gateway.domain.chat import SessionKey
 from gateway.errors import StoreError
-from gateway.store.base import InboxItem, SignalKind
+from gateway.store.base import Claim, SignalKind
 from gateway.store.redis import searching
 from gateway.store.redis.admission import admit
 from gateway.store.redis.bells import Bells
@@ -57,7 +57,7 @@ class PresentStore(DeliveringStore):
         self._chores = Chores()
         self._bells = Bells()
         self._listeners: list[Callable[[SessionKey, SignalKind], None]] = []
-        self._held: dict[SessionKey, InboxItem] = {}  # the lanes this process runs, and their items
+        self._held: dict[SessionKey, Claim] = {}  # the lanes this process runs, as far as it knows
         self.owner = os.urandom(8).hex()  # this opening of the store, to the others
 
     # -- lifetime ---------------------------------------------------------------------------
@@ -109,8 +109,11 @@ class PresentStore(DeliveringStore):
         if not first and not all(answer[0] for answer in answers):
             log.warning("store_took_this_process_for_dead", lanes=len(self._held))
         for partition, answer in enumerate(answers):
-            if answer[3]:  # whose news may have been lost
-                self._bells.ring(partition, int(answer[3]))
+            ready, suspect = answer[3:5]  # the news of them may have been lost
+            if ready:
+                self._bells.ring(partition, int(ready))
+            if suspect:
+                self._bells.ring_suspect(partition, int(suspect))
         if any(answer[2] for answer in answers):
             await self._take_up()
         self._look_at_overdue(answers)
@@ -140,10 +143,11 @@ class PresentStore(DeliveringStore):
 
     def _heard(self, text: str) -> None:
         what, _, rest = text.partition(" ")
-        if what == "ready":
+        if what in ("ready", "suspect"):
             partition, number, owner = rest.split(" ")
             if owner != self.owner:  # this process rang when it heard the answer
-                self._bells.ring(int(partition), int(number))
+                ring = self._bells.ring if what == "ready" else self._bells.ring_suspect
+                ring(int(partition), int(number))
         elif what == "signal":
             kind, owner, key = rest.split(" ", 2)
             if owner != self.owner:
@@ -156,9 +160,9 @@ class PresentStore(DeliveringStore):
         self._chores.start(self._hear_missed_signals(), name="store signals")
 
     async def _hear_missed_signals(self) -> None:
-        for item in list(self._held.values()):
-            for kind in await self.signals(item):
-                self._tell_signal(item.key, kind)
+        for claim in list(self._held.values()):
+            for kind in await self.signals(claim.item):
+                self._tell_signal(claim.lease.key, kind)
 
     def _tell_signal(self, key: SessionKey, kind: Any) -> None:
         for listener in self._listeners:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
-from gateway.errors import SessionConflict, StoreUnavailable
+from gateway.errors import SessionConflict, StoreError, StoreUnavailable
 from gateway.store.base import (
     Arrival,
     Claim,
@@ -32,6 +32,7 @@ from gateway.store.redis.presence import PresentStore
 from gateway.store.redis.reading import EVERYWHERE
 
 CHANGEABLE: Final = frozenset({"title", "model", "system_prompt", "engine_state", "announced", "expires_at"})
+SUSPECT: Final = 3  # attempts that no process survived, after which an item is tried alone; parts/lanes.lua has it too
 EXPIRY_CLAIM: Final = 600.0  # seconds after which a session that is still due is offered again
 
 
@@ -74,34 +75,50 @@ class RedisStore(PresentStore):
 
     async def claim_next(self, worker: str) -> Claim:
         while True:
-            partition = await self._bells.next()
+            partition, number_ = await self._bells.next()
             try:
                 claim = await self._claim(partition, worker)
             except StoreUnavailable:
-                self._bells.ring(partition)
+                self._bells.ring(partition, number_)
                 raise
             if claim is not None:
                 return claim
 
     async def _claim(self, partition: int, worker: str) -> Claim | None:
-        def read(reply: list[Any]) -> Claim | None:
-            if not reply:
-                return None
-            fence, facts, following = reply
+        suspects = self._bells.take_suspect()
+
+        def read(reply: list[Any]) -> tuple[Claim | None, str, str]:
+            fence, facts, following, suspect = reply
+            if not facts:
+                return None, following, suspect
+            item = item_from(facts)
+            claim = Claim(lease=Lease(key=item.key, worker=worker, fence=int(fence)), item=item)
+            return claim, following, suspect
+
+        def done(found: tuple[Claim | None, str, str]) -> None:
+            claim, following, suspect = found
+            if claim is not None:
+                self._held[claim.lease.key] = claim
+            if suspects and (claim is None or claim.item.attempts <= SUSPECT):
+                self._bells.suspect_ended()
             if following:
                 self._bells.ring(partition, int(following))
-            item = item_from(facts)
-            return Claim(lease=Lease(key=item.key, worker=worker, fence=int(fence)), item=item)
+            if suspect and (claim is not None or not suspects):
+                self._bells.ring_suspect(partition, int(suspect))
 
-        def done(claim: Claim | None) -> None:
-            if claim is not None:
-                self._held[claim.lease.key] = claim.item
+        def abandoned(found: tuple[Claim | None, str, str]) -> None:
+            if found[0] is not None:
+                self._submit_release(found[0].lease)
 
-        def abandoned(claim: Claim | None) -> None:
-            if claim is not None:
-                self._submit_release(claim.lease)
-
-        return await self._wire.run(partition, "claim", read=read, done=done, abandoned=abandoned)
+        try:
+            claim, _, _ = await self._wire.run(
+                partition, "claim", "1" if suspects else "0", read=read, done=done, abandoned=abandoned
+            )
+        except StoreError:
+            if suspects:
+                self._bells.suspect_ended()
+            raise
+        return claim
 
     async def claim_bypassed(self, worker: str) -> list[InboxItem]:
         jobs = [self._wire.send(partition, "claim_bypassed") for partition in EVERYWHERE]
@@ -109,24 +126,35 @@ class RedisStore(PresentStore):
         return sorted(items, key=lambda item: int(item.id))
 
     async def release(self, lease: Lease, *, counted: bool = False) -> None:
-        partition = partition_of_key(lease.key)
-        await self._wire.run(
-            partition,
-            "release",
-            *_lease(lease),
-            "1" if counted else "0",
-            done=lambda _: self._released(lease.key),
-        )
+        parts = [*_lease(lease), "1" if counted else "0"]
+        try:
+            await self._wire.run(
+                partition_of_key(lease.key), "release", *parts, done=lambda reply: self._released(lease, reply)
+            )
+        except SessionConflict:
+            self._let_go(lease)
+            raise
 
     def _submit_release(self, lease: Lease) -> None:
         """Give back a lane whose claimer is gone."""
         self._wire.submit(
-            partition_of_key(lease.key), "release", *_lease(lease), "0", done=lambda _: self._released(lease.key)
+            partition_of_key(lease.key), "release", *_lease(lease), "0", done=lambda reply: self._released(lease, reply)
         )
 
-    def _released(self, key: SessionKey) -> None:
-        self._held.pop(key, None)
-        self._bells.ring(partition_of_key(key))
+    def _released(self, lease: Lease, reply: list[Any]) -> None:
+        self._bells.ring(partition_of_key(lease.key), int(reply[0]))
+        self._let_go(lease)
+
+    def _let_go(self, lease: Lease, following: InboxItem | None = None) -> None:
+        """This process does not run the lane's item any more, but the `following` one, if there is one."""
+        held = self._held.get(lease.key)
+        if held is None or held.lease.fence != lease.fence:
+            return
+        del self._held[lease.key]
+        if held.item.attempts > SUSPECT:
+            self._bells.suspect_ended()
+        if following is not None:
+            self._held[lease.key] = replace(held, item=following)
 
     # -- one turn ---------------------------------------------------------------------------
 
@@ -203,10 +231,7 @@ class RedisStore(PresentStore):
             if ref is not None and record is not None:
                 self._appended(key, ref.id, record, position, end.messages)
             self._noted(advances)
-            if end.next is None:
-                self._held.pop(key, None)
-            else:
-                self._held[key] = end.next
+            self._let_go(lease, end.next)
 
         def abandoned(ended: tuple[TurnEnd, int, tuple[Advance, ...]]) -> None:
             self._given_back(ended[2])

@@ -9,11 +9,24 @@ local function item_at(id) return P .. 'item:' .. id end
 local function inbox_at(lane) return P .. 'inbox:' .. lane end
 local function lane_at(lane) return P .. 'lane:' .. lane end
 
-local function schedule(lane)
-  local number = next_number()
-  call('XADD', READY, number .. '-0', 'lane', lane)
-  call('HSET', lane_at(lane), 'entry', number .. '-0')
-  tell('ready ' .. string.match(P, '%d+') .. ' ' .. number .. ' ' .. OWNER)
+-- Of the items that were running at several crashes only one may be the cause. They wait in
+-- `suspects`, and a process runs one of them at a time (`suspect_of:<process>`), so that it is the
+-- only one whose attempts run out.
+local SUSPECT, SUSPECTS = 3, P .. 'suspects'
+
+-- Make a lane wait whose first item is `head`; a suspect waits by its age or, given back, at the end.
+local function schedule(lane, head, aged)
+  local attempts = head and tonumber(call('HGET', item_at(head), 'attempts')) or 0
+  local number, what = next_number(), 'ready '
+  if attempts >= SUSPECT then
+    if aged then number = head end
+    what = 'suspect '
+    call('ZADD', SUSPECTS, number, lane)
+  else
+    call('XADD', READY, number .. '-0', 'lane', lane)
+    call('HSET', lane_at(lane), 'entry', number .. '-0')
+  end
+  tell(what .. string.match(P, '%d+') .. ' ' .. number .. ' ' .. OWNER)
 end
 
 -- The number of the lane that has waited longest for a worker, or ''.
@@ -28,6 +41,11 @@ local function longest_waiting()
   end
   local entry = call('XRANGE', READY, after, '+', 'COUNT', 1)[1]
   return entry and string.match(entry[1], '^%d+') or ''
+end
+
+-- The same among the suspects.
+local function oldest_suspect()
+  return call('ZRANGE', SUSPECTS, 0, 0, 'WITHSCORES')[2] or ''
 end
 
 -- What a claim hands out: the item as it is stored, its attempts with this one.
@@ -48,14 +66,16 @@ local function check_lane(lane, fence, item)
 end
 
 -- Nobody runs the lane any more: it waits for a worker, or is gone if it holds nothing.
-local function let_go(lane)
-  local entry = call('HGET', lane_at(lane), 'entry')
-  if entry then
-    call('XACK', READY, GROUP, entry)
-    call('XDEL', READY, entry)
+local function let_go(lane, aged)
+  local facts = call('HMGET', lane_at(lane), 'entry', 'owner')
+  if facts[1] then
+    call('XACK', READY, GROUP, facts[1])
+    call('XDEL', READY, facts[1])
   end
+  if facts[2] then call('SREM', P .. 'suspect_of:' .. facts[2], lane) end
   call('DEL', lane_at(lane))
-  if call('EXISTS', inbox_at(lane)) == 1 then schedule(lane) end
+  local head = call('LINDEX', inbox_at(lane), 0)
+  if head then schedule(lane, head, aged) end
 end
 
 local function new_item(lane, platform, event, inbound, at)

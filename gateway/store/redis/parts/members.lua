@@ -12,12 +12,13 @@ local function free_all_of(owner)
     local entry = call('XRANGE', READY, pending[1], pending[1])[1]
     local lane = entry and entry[2][2]
     if lane and call('HGET', lane_at(lane), 'entry') == pending[1] then
-      let_go(lane)
+      let_go(lane, true)
     else
       call('XACK', READY, GROUP, pending[1])
     end
   end
   if #entries == MOST then return false end
+  for _, lane in ipairs(call('SMEMBERS', P .. 'suspect_of:' .. owner)) do let_go(lane, true) end
   local left = call('ZCARD', P .. 'hooks') > 0
   for _, id in ipairs(call('SMEMBERS', P .. 'sending:' .. owner)) do
     left = true

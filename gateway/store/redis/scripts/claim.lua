@@ -1,6 +1,6 @@
 -- needs: lanes
--- Claims the lane that has waited longest. Gives {'ok', fence, item, the number of the next that waits or ''},
--- or {'ok'} if none waits.
+-- 1 if this process may run a suspect, else 0. Claims the lane that has waited longest.
+-- Gives {'ok', fence and item or '' and {}, the number of the next that waits or '', of the oldest suspect or ''}.
 local function take_entry()
   local function read()
     return redis.pcall('XREADGROUP', 'GROUP', GROUP, OWNER, 'COUNT', 1, 'STREAMS', READY, '>')
@@ -16,17 +16,33 @@ local function take_entry()
   return entry[1], entry[2][2]
 end
 
-return once(function()
+-- The lane at the head of the stream, once entries that mean nothing any more are out of the way.
+local function take_ready()
   while true do
     local entry, lane = take_entry()
-    if not entry then return { 'ok' } end
-    if call('HGET', lane_at(lane), 'entry') == entry then
-      local head, fence = call('LINDEX', inbox_at(lane), 0), next_number()
-      call('HSET', lane_at(lane), 'fence', fence, 'owner', OWNER, 'head', head)
-      joined()
-      return { 'ok', fence, begin_item(head), longest_waiting() }
-    end
+    if not entry or call('HGET', lane_at(lane), 'entry') == entry then return lane end
     call('XACK', READY, GROUP, entry)
     call('XDEL', READY, entry)
   end
+end
+
+local function take_suspect()
+  local lane = call('ZPOPMIN', SUSPECTS)[1]
+  call('SADD', P .. 'suspect_of:' .. OWNER, lane)
+  return lane
+end
+
+return once(function()
+  local suspect, ready = take() == '1' and oldest_suspect() or '', longest_waiting()
+  local lane = nil
+  if suspect ~= '' and (ready == '' or tonumber(suspect) < tonumber(ready)) then
+    lane = take_suspect()
+  else
+    lane = take_ready()
+  end
+  if not lane then return { 'ok', '', {}, '', oldest_suspect() } end
+  local head, fence = call('LINDEX', inbox_at(lane), 0), next_number()
+  call('HSET', lane_at(lane), 'fence', fence, 'owner', OWNER, 'head', head)
+  joined()
+  return { 'ok', fence, begin_item(head), longest_waiting(), oldest_suspect() }
 end)
