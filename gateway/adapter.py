@@ -64,6 +64,19 @@ class Adapter(Protocol):
 
 
 @runtime_checkable
+class HasAccount(Protocol):
+    """Reads a platform that must be read by one process at a time. The process that holds the
+    account's lease calls `run`; one that loses it cancels `run`, and may call it again later.
+
+    `account` names it within the platform (a bot's id). `waits_for_account`: take over when the other
+    reader is gone, instead of giving up at once.
+    """
+
+    account: str
+    waits_for_account: bool
+
+
+@runtime_checkable
 class CanEdit(Protocol):
     """Shows a reply while it is being written."""
 

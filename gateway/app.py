@@ -20,6 +20,7 @@ from gateway.expiry import Expiry
 from gateway.lanes import Lanes
 from gateway.lifecycle import Lifecycle
 from gateway.outbox import Outbox
+from gateway.ownership import Ownership
 from gateway.recovery import recover
 from gateway.signals import SignalBoard
 from gateway.store.base import Store
@@ -47,6 +48,7 @@ class Gateway:
     background: Background
     adapters: Mapping[str, Adapter]
     clock: Clock
+    ownership: Ownership
     worker: str
     close: Sequence[Callable[[], Awaitable[None]]] = ()
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -71,8 +73,9 @@ class Gateway:
 
     async def _serve(self, scheduler: AsyncIOScheduler) -> None:
         self.store.on_signal(self.board.deliver)
+        self.store.on_left(self._take_over)
         await self.turns.services.models.learn_window(self.clock)
-        await recover(self.store, self.lifecycle, self.turns, self.background, self.worker)
+        await self._recover()
         self.background.start(self.outbox.serve(), name="outbox")
         self.background.start(self.lanes.serve(), name="lanes")
         await self.expiry.sweep()
@@ -91,12 +94,20 @@ class Gateway:
         for task in reading:
             task.cancel()
 
+    def _take_over(self) -> None:
+        """Another process died: go on with what it left."""
+        self.outbox.look()
+        self.background.start_once(self._recover(), name="recovery")
+
+    async def _recover(self) -> None:
+        await recover(self.store, self.lifecycle, self.turns, self.background, self.worker)
+
     async def _read(self, adapter: Adapter) -> None:
         async def accept(batch: Sequence[Inbound]) -> Sequence[Accepted]:
             return await self.turns.receive(adapter, batch)
 
         try:
-            await adapter.run(accept)
+            await self.ownership.read(adapter, accept)
         except GatewayError as error:
             self._failed = True
             log.error("adapter_stopped", adapter=adapter.name, error=str(error))
@@ -143,4 +154,7 @@ def collect_seldom() -> None:
 
 
 async def _wait_all(tasks: Sequence[asyncio.Task[None]]) -> None:
-    await asyncio.wait(tasks)
+    if tasks:
+        await asyncio.wait(tasks)
+    else:  # a worker reads nothing: it runs lanes until it is stopped
+        await asyncio.Event().wait()

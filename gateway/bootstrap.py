@@ -42,6 +42,7 @@ from gateway.hygiene import Hygiene, HygieneRules
 from gateway.lanes import Lanes
 from gateway.lifecycle import Lifecycle
 from gateway.outbox import Outbox
+from gateway.ownership import Ownership
 from gateway.providers.base import ModelSpec, Provider
 from gateway.providers.offline import Offline, OfflinePrices
 from gateway.providers.retry import Retrying
@@ -92,7 +93,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     redact = Redactor(config.secrets())
     counter = TokenCounter()
     background = Background()
-    store = parts.store or sqlite_store(config, clock=clock, points=points)
+    store = parts.store or configured_store(config, clock=clock, points=points)
     models, closers = _models(config, counter, clock, redact, parts)
     tools = ToolRegistry([TodoTool(), ClockTool(), HistoryTool(), *parts.tools])
     schema_tokens = counter.schemas(tools.schemas)
@@ -176,6 +177,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         background=background,
         adapters=by_name,
         clock=clock,
+        ownership=Ownership(store=store, clock=clock, worker=worker),
         worker=worker,
         close=closers,
     )
@@ -195,20 +197,18 @@ def adapter_class(where: str) -> Callable[..., Adapter]:
     return found
 
 
-def sqlite_store(
+def configured_store(
     config: Config, *, clock: Clock | None = None, points: Points = ignore_points, read_only: bool = False
-) -> SqliteStore:
-    """The configured store; `read_only` opens it beside a running gateway."""
+) -> Store:
+    """The store of the configuration; `read_only` opens a SQLite file beside a running gateway (a
+    Redis store needs no such thing: any number of processes share it)."""
     path = config.store.sqlite_path
+    clock = clock or SystemClock()
     if path is None:
-        raise ConfigError(["store.url: this version keeps conversations in SQLite only; use sqlite:///FILE"])
-    return SqliteStore(
-        path,
-        clock=clock or SystemClock(),
-        concurrency=config.turns.concurrent,
-        points=points,
-        read_only=read_only,
-    )
+        from gateway.store.redis import RedisStore
+
+        return RedisStore(config.store.url, clock=clock)
+    return SqliteStore(path, clock=clock, concurrency=config.turns.concurrent, points=points, read_only=read_only)
 
 
 def home(config: Config) -> Path:

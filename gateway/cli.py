@@ -63,6 +63,22 @@ def chat(
 
 
 @app.command()
+def run(
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes on this host; more than one needs Redis.")] = 1,
+    config: ConfigOption = None,
+) -> None:
+    """Run the gateway without a terminal: the enabled platforms, and the turns of every conversation."""
+    settings = _settings(config)
+    if settings.store.sqlite_path is not None:
+        # This version has no platform but the console; with SQLite there would be nothing to serve.
+        _fail("no platform is enabled to run; talk with `legato chat`, or share a Redis store (store.url) with it")
+    if workers == 1:
+        raise typer.Exit(_guarded(lambda: _run(settings)))
+    command = [sys.executable, "-m", "gateway", "run", *(["--config", str(config)] if config else [])]
+    raise typer.Exit(_guarded(lambda: _fleet(settings, command, workers)))
+
+
+@app.command()
 def check(config: ConfigOption = None) -> None:
     """Validate the configuration and probe what it names."""
     settings = _settings(config)
@@ -166,13 +182,13 @@ def _fail(sentence: str) -> NoReturn:
 
 def _read(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:
     """What `ask` finds in the configured store, opened for reading only."""
-    from gateway.bootstrap import sqlite_store
+    from gateway.bootstrap import configured_store
 
     settings = _settings(path)
     answers: list[T] = []
 
     async def run() -> int:
-        store = sqlite_store(settings, read_only=True)
+        store = configured_store(settings, read_only=True)
         await store.open()
         try:
             answers.append(await ask(store))
@@ -224,6 +240,30 @@ async def _chat(settings: Config, json_lines: bool) -> int:
     if not interactive:
         loop.add_signal_handler(signal.SIGINT, gateway.stop)
     return 0 if await gateway.run() else 1
+
+
+async def _run(settings: Config) -> int:
+    from gateway.app import collect_seldom
+    from gateway.bootstrap import build
+    from gateway.redaction import Redactor
+    from gateway.telemetry.logs import configure_logs
+
+    collect_seldom()
+    configure_logs(level=settings.log.level, form=settings.log.format, redact=Redactor(settings.secrets()))
+    gateway = build(settings, [])
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
+    return 0 if await gateway.run() else 1
+
+
+async def _fleet(settings: Config, command: list[str], workers: int) -> int:
+    from gateway.clock import SystemClock
+    from gateway.fleet import Fleet
+    from gateway.redaction import Redactor
+    from gateway.telemetry.logs import configure_logs
+
+    configure_logs(level=settings.log.level, form=settings.log.format, redact=Redactor(settings.secrets()))
+    return await Fleet(command=command, size=workers, clock=SystemClock()).run()
 
 
 def _make_home(path: Path) -> None:

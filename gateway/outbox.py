@@ -131,9 +131,14 @@ class Outbox:
         except AdapterError as error:
             log.warning("announcement_lost", outbound=row.id, error=str(error))
 
+    def look(self) -> None:
+        """Ask the store for rows again: there may be some that nobody here has put there."""
+        self._wake.set()
+
     async def serve(self) -> None:
         """Send what an earlier process left, and every retry when it is due, until cancelled."""
         while True:
+            self._wake.clear()  # before looking: whoever calls while we look is heard after it
             try:
                 claimed = await self._store.claim_outbound(self._clock.now(), _CLAIM_BATCH)
                 self.deliver(claimed)
@@ -144,7 +149,6 @@ class Outbox:
             await self._sleep_until(due)
 
     async def _sleep_until(self, due: float | None) -> None:
-        self._wake.clear()
         if due is None:
             await self._wake.wait()
             return

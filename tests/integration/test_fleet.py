@@ -1,0 +1,61 @@
+"""`legato run --workers N` keeps its workers running, and ends with them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+from gateway.clock import SystemClock
+from gateway.fleet import Fleet
+from tests.fakes import ManualClock
+
+# Says its pid, waits to be told to end, and says so.
+WORKER = """
+import os, signal, sys
+log = open(sys.argv[1], "a", buffering=1)
+signal.signal(signal.SIGTERM, lambda *_: (log.write(f"end {os.getpid()}\\n"), sys.exit(0)))
+log.write(f"start {os.getpid()}\\n")
+while True:
+    signal.pause()
+"""
+
+
+def said(log: Path) -> list[str]:
+    return log.read_text().splitlines() if log.exists() else []
+
+
+async def lines(log: Path, count: int) -> list[str]:
+    async with asyncio.timeout(20):
+        while True:
+            found = said(log)
+            if len(found) >= count:
+                return found
+            await SystemClock().sleep(0.01)
+
+
+async def test_a_killed_worker_is_started_again_and_all_end_together(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    clock = ManualClock()
+    fleet = Fleet(command=[sys.executable, "-c", WORKER, str(log)], size=2, clock=clock)
+    running = asyncio.create_task(fleet.run())
+    first = await lines(log, 2)
+    victim = int(first[0].split()[1])
+    os.kill(victim, signal.SIGKILL)
+    await clock.until_pending(1)
+    await clock.advance(1)
+    again = await lines(log, 3)
+    assert again[2].startswith("start")
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await running == 0
+    ended = {line.split()[1] for line in (await lines(log, 5)) if line.startswith("end")}
+    started = {line.split()[1] for line in again}
+    assert ended == started - {str(victim)}
+
+
+async def test_workers_that_cannot_run_at_all_are_not_tried_again(tmp_path: Path) -> None:
+    fleet = Fleet(command=[sys.executable, "-c", "import sys; sys.exit(2)"], size=3, clock=ManualClock())
+    async with asyncio.timeout(20):
+        assert await fleet.run() == 2

@@ -1,0 +1,144 @@
+"""One process reads an account: who waits, who takes over, who gives up."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway.adapter import Accept, Limits
+from gateway.domain.chat import Outbound
+from gateway.errors import Disconnected, StoreLocked, StoreUnavailable
+from gateway.ownership import LEASE_SECONDS, Ownership
+from tests.fakes import ManualClock
+
+
+class Leases:
+    """The two methods of the store that matter here, shared by all who hold a reference."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self.held: dict[str, tuple[str, float]] = {}
+        self.down = False
+
+    async def hold(self, name: str, holder: str, seconds: float) -> bool:
+        if self.down:
+            raise StoreUnavailable("the store is away")
+        owner, until = self.held.get(name, ("", 0.0))
+        if owner not in ("", holder) and until > self._clock.monotonic():
+            return False
+        self.held[name] = (holder, self._clock.monotonic() + seconds)
+        return True
+
+    async def let_go(self, name: str, holder: str) -> None:
+        if self.held.get(name, ("", 0.0))[0] == holder:
+            del self.held[name]
+
+
+class Reader:
+    """An adapter with an account, which reads until it is told that there is no more."""
+
+    name = "probe"
+    limits = Limits()
+    account = "bot"
+
+    def __init__(self, *, waits: bool = True) -> None:
+        self.waits_for_account = waits
+        self.reading = False
+        self.no_more = asyncio.Event()
+        self.breaks: Exception | None = None
+
+    async def run(self, accept: Accept) -> None:
+        self.reading = True
+        try:
+            await self.no_more.wait()
+            if self.breaks:
+                raise self.breaks
+        finally:
+            self.reading = False
+
+    async def send(self, outbound: Outbound) -> str:
+        return outbound.id
+
+    async def aclose(self) -> None:
+        self.no_more.set()
+
+
+async def nothing(batch):
+    return []
+
+
+@pytest.fixture
+def leases(clock: ManualClock) -> Leases:
+    return Leases(clock)
+
+
+def owner(leases: Leases, clock: ManualClock, worker: str) -> Ownership:
+    return Ownership(store=leases, clock=clock, worker=worker)
+
+
+async def test_the_second_waits_and_takes_over_within_fifteen_seconds_of_a_death(
+    leases: Leases, clock: ManualClock
+) -> None:
+    first, second = Reader(), Reader()
+    one = asyncio.create_task(owner(leases, clock, "w1").read(first, nothing))
+    await clock.settle()
+    two = asyncio.create_task(owner(leases, clock, "w2").read(second, nothing))
+    await clock.advance(60)
+    assert (first.reading, second.reading) == (True, False)
+
+    one.cancel()  # killed: it lets nothing go
+    leases.held["probe:bot"] = ("w1", clock.monotonic() + LEASE_SECONDS)
+    await clock.advance(15)
+    assert second.reading
+
+    second.no_more.set()
+    await two
+    assert leases.held == {}
+
+
+async def test_who_loses_the_lease_stops_reading_and_comes_back_when_it_is_free(
+    leases: Leases, clock: ManualClock
+) -> None:
+    reader = Reader()
+    reading = asyncio.create_task(owner(leases, clock, "w1").read(reader, nothing))
+    await clock.settle()
+    leases.held["probe:bot"] = ("w2", clock.monotonic() + 30)
+    await clock.advance(6)
+    assert not reader.reading
+    await clock.advance(40)
+    assert reader.reading
+    reader.no_more.set()
+    await reading
+
+
+async def test_a_store_that_is_away_for_longer_than_the_lease_ends_the_reading(
+    leases: Leases, clock: ManualClock
+) -> None:
+    reader = Reader()
+    reading = asyncio.create_task(owner(leases, clock, "w1").read(reader, nothing))
+    await clock.settle()
+    leases.down = True
+    await clock.advance(8)
+    assert reader.reading
+    await clock.advance(10)
+    assert not reader.reading
+    leases.down = False
+    await clock.advance(3)
+    assert reader.reading
+    reader.no_more.set()
+    await reading
+
+
+async def test_one_that_does_not_wait_says_who_is_there(leases: Leases, clock: ManualClock) -> None:
+    await leases.hold("probe:bot", "w2", 30)
+    with pytest.raises(StoreLocked, match="already talks with this store"):
+        await owner(leases, clock, "w1").read(Reader(waits=False), nothing)
+
+
+async def test_what_the_adapter_raises_comes_out_as_itself(leases: Leases, clock: ManualClock) -> None:
+    reader = Reader()
+    reader.breaks = Disconnected("the platform is gone")
+    reader.no_more.set()
+    with pytest.raises(Disconnected):
+        await owner(leases, clock, "w1").read(reader, nothing)
