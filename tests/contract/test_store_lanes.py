@@ -317,6 +317,17 @@ async def test_absorbed_items_leave_the_lane_and_end_with_the_turn(bench: Bench)
     assert (await store.status()).waiting == 1
 
 
+async def test_a_lease_has_one_holder_until_it_lets_go(store: Store) -> None:
+    assert await store.hold("bot:1", "a", 60)
+    assert await store.hold("bot:1", "a", 60)
+    assert not await store.hold("bot:1", "b", 60)
+    assert await store.hold("bot:2", "b", 60)
+    await store.let_go("bot:1", "b")
+    assert not await store.hold("bot:1", "b", 60)
+    await store.let_go("bot:1", "a")
+    assert await store.hold("bot:1", "b", 60)
+
+
 async def test_many_lanes_at_once_keep_their_order(store: Store) -> None:
     chats, each = 12, 6
     order: dict[str, list[str]] = {}

@@ -201,6 +201,8 @@ class Conduit:
         wait = _FIRST_WAIT
         while self._carried:
             try:
+                if self._connection is not None and _is_cut(self._connection):
+                    await self._hang_up()  # found before anything was sent: nobody need wonder what was done
                 if self._connection is None:
                     self._known.clear()
                     self._connection = await self._dial()
@@ -293,6 +295,12 @@ class Conduit:
         if self._told:
             self._told = False
             log.info("store_reached_again")
+
+
+def _is_cut(connection: AbstractConnection) -> bool:
+    """Whether the server has closed it; what that took away is not known to the connection yet."""
+    reader = connection._reader
+    return reader is None or reader.at_eof() or reader.exception() is not None
 
 
 def _said(error: BaseException) -> str:

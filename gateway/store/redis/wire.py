@@ -22,7 +22,7 @@ from gateway.store.redis.scripts import script
 
 T = TypeVar("T")
 
-_LAST_WORDS = 5.0  # seconds that steps on their way have at the close
+_LAST_WORDS = 3.0  # seconds that steps on their way have at the close
 
 
 def _nothing(*_: Any) -> None:

@@ -100,17 +100,23 @@ end
 
 -- A step that writes, done once however often it is sent: its answer is kept until the caller says,
 -- with a later call, that it was heard. A copy that arrives after that is an old one and does nothing.
+--
+-- The first write is one that a server without memory refuses: after any other write it would let
+-- the rest pass.
 local function once(body)
   local answers = P .. 'answers:' .. OWNER
   local heard = tonumber(call('HGET', answers, 'heard') or '-1')
   if tonumber(ANSWERED) > heard then
-    call('DEL', answers)
     call('HSET', answers, 'heard', ANSWERED)
+    for _, number in ipairs(call('HKEYS', answers)) do
+      if number ~= 'heard' then call('HDEL', answers, number) end
+    end
     call('EXPIRE', answers, 86400)
   else
     if tonumber(CALL) <= heard then return { 'stale' } end
     local known = call('HGET', answers, CALL)
     if known then return cmsgpack.unpack(known) end
+    call('HSET', answers, 'heard', heard)
   end
   local reply = answer(body)
   call('HSET', answers, CALL, cmsgpack.pack(reply))

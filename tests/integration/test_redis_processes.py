@@ -1,0 +1,269 @@
+"""Several processes on one Redis database: who runs what, and what becomes of those that fall silent.
+
+Each store stands for a process. A silent one has a clock that stands still, so that it never beats.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway.clock import Clock, SystemClock
+from gateway.domain.message import user
+from gateway.errors import SessionConflict
+from gateway.store.base import Opening, Store
+from gateway.store.redis import RedisStore
+from tests.contract.store_kit import (
+    START,
+    arrival,
+    claimed,
+    contents,
+    exchange,
+    finish,
+    in_session,
+    key,
+    new_session,
+    outbound,
+    put,
+    step,
+    transcript,
+)
+from tests.fakes import ManualClock
+from tests.waiting import eventually
+
+if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
+    from tests.redis_server import RedisServer
+
+pytest_plugins = ["tests.redis_server"]
+
+LEASE = 0.4  # seconds
+
+Opener = Callable[..., Any]
+
+
+@pytest.fixture
+async def process(redis_server: RedisServer) -> AsyncIterator[Opener]:
+    """Starts processes on an empty database, and ends them."""
+    with redis_server.client() as client:
+        client.flushall()
+    stores: list[RedisStore] = []
+
+    async def start(*, silent: bool = False) -> RedisStore:
+        clock: Clock = ManualClock(START) if silent else SystemClock()
+        stores.append(RedisStore(redis_server.url, clock=clock, lease_seconds=LEASE))
+        await stores[-1].open()
+        return stores[-1]
+
+    yield start
+    await asyncio.gather(*(store.aclose() for store in stores))
+
+
+async def test_lanes_run_in_order_and_never_twice_at_once(process: Opener) -> None:
+    stores = [await process() for _ in range(3)]
+    chats, each = 20, 8
+    order: dict[str, list[str]] = {}
+    running: set[str] = set()
+    workers_of: dict[str, set[int]] = {}
+
+    async def feed(chat: str) -> None:
+        for number in range(each):
+            await stores[number % 3].accept([arrival(f"{chat}-{number}", chat)], cap=100)
+
+    async def work(number: int, store: Store) -> None:
+        while True:
+            claim = await store.claim_next(f"w{number}")
+            item: Any = claim.item
+            while item is not None:
+                chat = claim.lease.key.chat
+                assert chat not in running
+                running.add(chat)
+                order.setdefault(chat, []).append(item.inbound.event_id)
+                workers_of.setdefault(chat, set()).add(number)
+                await asyncio.sleep(0)
+                running.remove(chat)
+                item = (await store.finish_turn(claim.lease, None, item, None, "answered", ())).next
+
+    tasks = [asyncio.create_task(work(number, store)) for number, store in enumerate(stores * 2)]
+    await asyncio.gather(*(feed(f"c{number}") for number in range(chats)))
+    await eventually(lambda: sum(map(len, order.values())) == chats * each or any(task.done() for task in tasks))
+    for task in tasks:
+        task.cancel()
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert all(isinstance(result, asyncio.CancelledError) for result in results)
+    assert order == {f"c{n}": [f"c{n}-{i}" for i in range(each)] for n in range(chats)}
+    assert len(set().union(*workers_of.values())) > 1
+
+
+async def test_the_same_event_at_two_processes_is_one_item(process: Opener) -> None:
+    stores = [await process() for _ in range(3)]
+    receipts = await asyncio.gather(*(store.accept([arrival("e1")], cap=9) for store in stores for _ in range(4)))
+    assert sorted(batch[0].status for batch in receipts) == ["duplicate"] * 11 + ["new"]
+
+
+async def test_a_silent_worker_loses_its_lane_and_can_write_nothing_more(process: Opener) -> None:
+    silent = await process(silent=True)
+    claim, session = await in_session(silent, *exchange(1))
+    await put(silent, "e2")
+    other = await process()
+    async with asyncio.timeout(20):
+        taken = await other.claim_next("other")
+    assert (taken.item.id, taken.item.attempts) == (claim.item.id, 2)
+    assert taken.lease.fence > claim.lease.fence
+    for attempt in (
+        silent.record_step(claim.lease, session.ref, claim.item, step(user("late"))),
+        silent.finish_turn(claim.lease, session.ref, claim.item, step(user("late")), "answered", [outbound("o1")]),
+        silent.open_reply(claim.lease, claim.item, outbound("o1")),
+        silent.end_session(claim.lease, session.ref, "reset", START, None),
+        silent.update_session(claim.lease, session.ref, title="late"),
+        silent.release(claim.lease),
+    ):
+        with pytest.raises(SessionConflict):
+            await attempt
+    assert contents(await transcript(other, session.id)) == ["question 1", "answer 1"]
+    assert await other.outbox(None, 9) == []
+    await other.record_step(taken.lease, session.ref, taken.item, step(*exchange(2)))
+    end = await finish(other, taken)
+    assert end.next is not None
+    assert end.next.inbound.event_id == "e2"
+
+
+async def test_a_silent_worker_that_nobody_took_for_dead_goes_on(process: Opener) -> None:
+    silent = await process(silent=True)
+    claim = await claimed(silent)
+    await asyncio.sleep(2 * LEASE)
+    assert (await finish(silent, claim)).next is None
+
+
+async def test_a_lane_that_its_worker_gives_back_goes_to_another(process: Opener) -> None:
+    one, two = await process(), await process()
+    claim = await claimed(one)
+    waiting = asyncio.create_task(two.claim_next("two"))
+    await one.aclose()
+    assert (await waiting).item.id == claim.item.id
+
+
+async def test_a_signal_reaches_the_process_that_runs_the_turn(process: Opener) -> None:
+    one, two = await process(), await process()
+    heard: list[tuple[str, str]] = []
+    one.on_signal(lambda where, kind: heard.append((str(where), kind)))
+    claim = await claimed(one)
+    assert await two.signal(key(), "stop", START)
+    await eventually(lambda: heard)
+    assert heard == [(str(key()), "stop")]
+    assert await one.signals(claim.item) == ("stop",)
+
+
+async def test_a_signal_is_heard_after_the_connection_for_news_broke(
+    process: Opener, redis_server: RedisServer
+) -> None:
+    one, two = await process(), await process()
+    heard: list[str] = []
+    one.on_signal(lambda where, kind: heard.append(kind))
+    await claimed(one)
+    with redis_server.client() as client:
+        client.client_kill_filter(_type="pubsub")
+    assert await two.signal(key(), "stop", START)
+    await eventually(lambda: heard)
+
+
+async def test_a_lease_has_one_holder_and_passes_on_when_it_falls_silent(process: Opener) -> None:
+    one, two = await process(), await process()
+    assert await one.hold("bot:1", "one", 60)
+    assert await one.hold("bot:1", "one", 0.3)
+    assert not await two.hold("bot:1", "two", 60)
+    await eventually(lambda: two.hold("bot:1", "two", 60))
+    assert not await one.hold("bot:1", "one", 60)
+    await one.let_go("bot:1", "one")
+    assert not await one.hold("bot:1", "one", 60)
+    await two.let_go("bot:1", "two")
+    assert await one.hold("bot:1", "one", 60)
+
+
+async def test_what_a_silent_process_was_sending_is_taken_over_as_ambiguous(process: Opener) -> None:
+    silent = await process(silent=True)
+    (row,) = await silent.emit([outbound("o1"), outbound("o2")])
+    other = await process()
+    told: list[bool] = []
+    other.on_left(lambda: told.append(True))
+    await eventually(lambda: told)
+    (taken,) = await other.claim_outbound(START, 9)
+    assert (taken.id, taken.attempts, taken.ambiguous) == (row.id, 2, 1)
+    # The first sender wakes up: the platform did show it. The second need not repeat it again.
+    assert (await silent.mark_sent("o1", "m1")).next is None
+    await other.mark_retry("o1", START + 999, ambiguous=True)
+    (following,) = await other.claim_outbound(START, 9)
+    assert following.id == "o2"
+    assert {each.id: (each.state, each.platform_message_id) for each in await other.outbox(None, 9)} == {
+        "o1": ("sent", "m1"),
+        "o2": ("sending", None),
+    }
+
+
+async def test_a_row_of_another_process_is_not_claimed_while_it_lives(process: Opener) -> None:
+    one, two = await process(), await process()
+    await one.emit([outbound("o1")])
+    assert await two.emit([outbound("o2")]) == ()
+    assert await two.claim_outbound(START + 999, 9) == []
+    following = (await one.mark_sent("o1", "m1")).next
+    assert following is not None
+    assert following.id == "o2"
+
+
+async def test_bypass_items_and_hooks_of_the_dead_are_left_to_the_living(process: Opener) -> None:
+    silent = await process(silent=True)
+    await silent.accept([arrival("stop", bypass=True)], cap=9)
+    claim, session = await in_session(silent)
+    await silent.end_session(claim.lease, session.ref, "reset", START, None)
+    other = await process()
+    assert await other.claim_bypassed("w") == []
+    assert await other.pending_hooks(9) == []
+    told: list[bool] = []
+    other.on_left(lambda: told.append(True))
+    await eventually(lambda: told)
+    assert [(item.inbound.event_id, item.attempts) for item in await other.claim_bypassed("w")] == [("stop", 2)]
+    assert [each.id for each in await other.pending_hooks(9)] == ["s1"]
+    await other.hook_done("s1")
+    assert await silent.pending_hooks(9) == []
+
+
+async def test_a_due_session_is_claimed_by_one_process_and_again_when_that_dies(process: Opener) -> None:
+    silent = await process(silent=True)
+    claim = await claimed(silent)
+    await silent.open_session(claim.lease, Opening(session=new_session("s1", expires_at=START)))
+    other = await process()
+    assert len(await silent.claim_due_sessions(START + 1, 9)) == 1
+    assert await other.claim_due_sessions(START + 1, 9) == []
+    await eventually(lambda: other.claim_due_sessions(START + 2, 9))
+
+
+async def test_what_one_process_writes_another_reads(process: Opener) -> None:
+    one, two = await process(), await process()
+    claim, session = await in_session(one)
+    assert await transcript(two, "s1") == []
+    stored = await one.record_step(claim.lease, session.ref, claim.item, step(*exchange(1)))
+    assert await transcript(two, "s1") == list(stored)
+    stored += await one.record_step(claim.lease, session.ref, claim.item, step(*exchange(2)))
+    assert await transcript(two, "s1") == list(stored)
+    assert (await two.tip(key())) == await one.tip(key())
+    await one.search("question", key(), 9)  # this process's index is written then
+    assert len(await two.search("question", key(), 9)) == 2
+
+
+async def test_a_message_that_was_not_indexed_in_time_is_found_after_a_restart(
+    process: Opener, redis_server: RedisServer
+) -> None:
+    one = await process()
+    claim, session = await in_session(one)
+    await one.record_step(claim.lease, session.ref, claim.item, step(user("a needle")))
+    assert len(await one.search("needle", key(), 9)) == 1
+    with redis_server.client() as client:  # as if the process had died before it could
+        (index,) = client.keys("*:term:*:needle")
+        tag = index.partition(":")[0]
+        (message,) = client.zrange(index, 0, -1)
+        client.delete(index)
+        client.sadd(f"{tag}:unindexed", message)
+    other = await process()
+    await eventually(lambda: other.search("needle", key(), 9))

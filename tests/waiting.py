@@ -1,0 +1,21 @@
+"""Waiting for what other processes, servers and leases do in their own time."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+
+async def eventually(condition: Callable[[], Any], *, within: float = 20.0) -> Any:
+    """What `condition()`, awaited if need be, says once that is true. `within` is generous: nothing is
+    measured here, and something that never happens must not hang."""
+    async with asyncio.timeout(within):
+        while True:
+            value = condition()
+            if inspect.isawaitable(value):
+                value = await value
+            if value:
+                return value
+            await asyncio.sleep(0.01)
