@@ -52,6 +52,7 @@ class Gateway:
     worker: str
     close: Sequence[Callable[[], Awaitable[None]]] = ()
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    failure: str | None = None  # why an adapter stopped, as a sentence for the person
     _failed: bool = False
 
     def stop(self) -> None:
@@ -109,8 +110,8 @@ class Gateway:
         try:
             await self.ownership.read(adapter, accept)
         except GatewayError as error:
-            self._failed = True
-            log.error("adapter_stopped", adapter=adapter.name, error=str(error))
+            self._failed, self.failure = True, str(error)
+            log.info("adapter_stopped", adapter=adapter.name, error=str(error))
         except Exception:
             # One platform's bug must not take the others down.
             self._failed = True

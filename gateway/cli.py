@@ -188,6 +188,7 @@ def _read(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:
     answers: list[T] = []
 
     async def run() -> int:
+        _log_to(settings, None)
         store = configured_store(settings, read_only=True)
         await store.open()
         try:
@@ -220,16 +221,12 @@ def _print(rows: T, as_json: bool, text: Callable[[T], str]) -> None:
 async def _chat(settings: Config, json_lines: bool) -> int:
     from gateway.app import collect_seldom
     from gateway.bootstrap import Parts, build, home
-    from gateway.redaction import Redactor
-    from gateway.telemetry.logs import configure_logs
 
     interactive = not json_lines and sys.stdin.isatty() and sys.stdout.isatty()
     log_file = home(settings) / "legato.log" if interactive else None
     if log_file is not None:
         _make_home(log_file.parent)
-    configure_logs(
-        level=settings.log.level, form=settings.log.format, redact=Redactor(settings.secrets()), file=log_file
-    )
+    _log_to(settings, log_file)
     collect_seldom()
     running: list[Gateway] = []
     adapter = _console(settings, json_lines, interactive, running)
@@ -239,17 +236,18 @@ async def _chat(settings: Config, json_lines: bool) -> int:
     loop.add_signal_handler(signal.SIGTERM, gateway.stop)
     if not interactive:
         loop.add_signal_handler(signal.SIGINT, gateway.stop)
-    return 0 if await gateway.run() else 1
+    well = await gateway.run()
+    if gateway.failure:
+        _fail(gateway.failure)
+    return 0 if well else 1
 
 
 async def _run(settings: Config) -> int:
     from gateway.app import collect_seldom
     from gateway.bootstrap import build
-    from gateway.redaction import Redactor
-    from gateway.telemetry.logs import configure_logs
 
     collect_seldom()
-    configure_logs(level=settings.log.level, form=settings.log.format, redact=Redactor(settings.secrets()))
+    _log_to(settings, None)
     gateway = build(settings, [])
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
@@ -259,11 +257,17 @@ async def _run(settings: Config) -> int:
 async def _fleet(settings: Config, command: list[str], workers: int) -> int:
     from gateway.clock import SystemClock
     from gateway.fleet import Fleet
+
+    _log_to(settings, None)
+    return await Fleet(command=command, size=workers, clock=SystemClock()).run()
+
+
+def _log_to(settings: Config, file: Path | None) -> None:
+    """Logs go to `file`, else to stderr: stdout belongs to what was asked for."""
     from gateway.redaction import Redactor
     from gateway.telemetry.logs import configure_logs
 
-    configure_logs(level=settings.log.level, form=settings.log.format, redact=Redactor(settings.secrets()))
-    return await Fleet(command=command, size=workers, clock=SystemClock()).run()
+    configure_logs(level=settings.log.level, form=settings.log.format, redact=Redactor(settings.secrets()), file=file)
 
 
 def _make_home(path: Path) -> None:
@@ -308,6 +312,7 @@ async def _check(settings: Config) -> int:
     from gateway.bootstrap import build, caching_note
     from gateway.check import findings
 
+    _log_to(settings, None)
     gateway = build(settings, [])
     await gateway.turns.services.models.learn_window(gateway.clock)
     worst = 0

@@ -43,9 +43,16 @@ class Ownership:
 
     async def _read_while_owner(self, name: str, adapter: Adapter, accept: Accept, *, waits: bool) -> bool:
         """Whether the adapter came to its end; False: the account was lost to another process."""
+        told = False
         while not await self._hold(name):
             if not waits:
-                raise StoreLocked(f"Another {adapter.name} already talks with this store; close that one first.")
+                raise StoreLocked(
+                    f"Another {adapter.name} already talks with this store: close that one first, or wait "
+                    f"{LEASE_SECONDS:g} seconds if it has just crashed."
+                )
+            if not told:
+                told = True
+                log.warning("waiting_for_account", account=name)
             await self._clock.sleep(_LOOK_SECONDS)
         log.info("account_owned", account=name)
         failures: list[GatewayError] = []

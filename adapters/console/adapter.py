@@ -27,6 +27,8 @@ class _LineConsole(ABC):
     """What both line modes share; they differ in how a line is read and how a message is shown."""
 
     name = codec.PLATFORM
+    account = "terminal"  # two at once would each show what was meant for the other
+    waits_for_account = True
 
     def __init__(self, stdin: FileDescriptorLike, stdout: FileDescriptorLike, *, ids: Ids, clock: Clock) -> None:
         self._reader = InputReader(stdin)

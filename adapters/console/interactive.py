@@ -87,6 +87,8 @@ class InteractiveConsole:
     """
 
     name = codec.PLATFORM
+    account = "terminal"  # two at once would each show what was meant for the other
+    waits_for_account = False
     limits = Limits(text_units=None, ambiguous_retries=1, pauses_when_full=False, trusted=True)
 
     def __init__(
