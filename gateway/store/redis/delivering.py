@@ -49,13 +49,13 @@ def rows_to_send(advances: Iterable[Advance]) -> tuple[Outbound, ...]:
 
 
 class DeliveringStore(ReadableStore):
-    """Rows out of a store. `_others` says how many other processes use it."""
+    """Rows out of a store. `_others` is kept by the beat."""
 
     def __init__(self, *, clock: Clock, cached_messages: int) -> None:
         super().__init__(cached_messages=cached_messages)
         self._clock = clock
         self._agenda = Agenda()
-        self._others = 0
+        self._others: dict[int, int] = {}  # partition → how many other processes are there
         self._left_listeners: list[Callable[[], None]] = []
 
     async def emit(self, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
@@ -94,7 +94,7 @@ class DeliveringStore(ReadableStore):
 
     async def next_due(self) -> float | None:
         due = self._agenda.next_due()
-        if not self._others:
+        if not any(self._others.values()):
             return due
         soon = self._clock.now() + _LOOK_AGAIN
         return soon if due is None else min(due, soon)

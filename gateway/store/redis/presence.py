@@ -13,19 +13,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import structlog
 
 from gateway.clock import Clock
 from gateway.domain.chat import SessionKey
-from gateway.errors import StoreError
-from gateway.store.base import Claim, SignalKind
+from gateway.store.base import Claim, InboxItem, SignalKind
 from gateway.store.redis import searching
 from gateway.store.redis.admission import admit
 from gateway.store.redis.bells import Bells
 from gateway.store.redis.chores import Chores
-from gateway.store.redis.conduit import Caller
+from gateway.store.redis.conduit import Caller, Job
 from gateway.store.redis.delivering import DeliveringStore
 from gateway.store.redis.endpoint import Endpoint
 from gateway.store.redis.news import News
@@ -58,6 +58,7 @@ class PresentStore(DeliveringStore):
         self._bells = Bells()
         self._listeners: list[Callable[[SessionKey, SignalKind], None]] = []
         self._held: dict[SessionKey, Claim] = {}  # the lanes this process runs, as far as it knows
+        self._bypassed: list[InboxItem] = []  # accepted for somebody who was gone before it was said
         self.owner = os.urandom(8).hex()  # this opening of the store, to the others
 
     # -- lifetime ---------------------------------------------------------------------------
@@ -73,7 +74,7 @@ class PresentStore(DeliveringStore):
         )
         news = News(self._endpoint, channel, clock=self._clock, heard=self._heard, caught_up=self._caught_up)
         self._chores.start(news.serve(), name="store news")
-        await self._beat(first=True)
+        await self._wire.results([self._send_beat(partition, first=True) for partition in EVERYWHERE])
         await news.listening.wait()
         await self._look_for_rows()
         self._chores.start(self._beats(), name="store beats")
@@ -95,39 +96,33 @@ class PresentStore(DeliveringStore):
     # -- the beat ---------------------------------------------------------------------------
 
     async def _beats(self) -> None:
+        """One beat in each partition, time and again; one that is not answered holds up no other."""
+        unanswered: set[int] = set()
         while True:
             await self._clock.sleep(min(_LONGEST_BEAT, self._lease_seconds / 4))
-            try:
-                await self._beat(first=False)
-            except StoreError as error:
-                log.warning("store_beat_missed", error=str(error))
+            for partition in EVERYWHERE:
+                if partition not in unanswered:
+                    unanswered.add(partition)
+                    self._wire.watch(self._send_beat(partition), partial(unanswered.discard, partition))
 
-    async def _beat(self, *, first: bool) -> None:
-        jobs = [self._wire.send(partition, "beat") for partition in EVERYWHERE]
-        answers = await self._wire.results(jobs)
-        self._others = max(answer[1] for answer in answers)
-        if not first and not all(answer[0] for answer in answers):
-            log.warning("store_took_this_process_for_dead", lanes=len(self._held))
-        for partition, answer in enumerate(answers):
-            ready, suspect = answer[3:5]  # the news of them may have been lost
-            if ready:
+    def _send_beat(self, partition: int, *, first: bool = False) -> Job:
+        def done(answer: list[Any]) -> None:
+            known, others, dead, ready, suspect, chat, due = answer
+            self._others[partition] = others
+            if not known and not first:
+                log.warning("store_took_this_process_for_dead", partition=partition)
+            if ready:  # the news of it may have been lost
                 self._bells.ring(partition, int(ready))
             if suspect:
                 self._bells.ring_suspect(partition, int(suspect))
-        if any(answer[2] for answer in answers):
-            await self._take_up()
-        self._look_at_overdue(answers)
+            if dead:
+                self._chores.start(self._take_up(), name="store takes up")
+            if chat and float(due) < self._clock.now() - self._lease_seconds:
+                # Nobody has looked at it since it was due: whoever put it off is gone.
+                self._agenda.wait((partition, chat), 0.0)
+                self._tell_left()
 
-    def _look_at_overdue(self, answers: list[Any]) -> None:
-        """Rows that nobody has looked at since they were due: whoever put them off is gone."""
-        before = self._clock.now() - self._lease_seconds
-        overdue = [
-            (partition, chat) for partition, (*_, chat, due) in enumerate(answers) if chat and float(due) < before
-        ]
-        for chat in overdue:
-            self._agenda.wait(chat, 0.0)
-        if overdue:
-            self._tell_left()
+        return self._wire.send(partition, "beat", done=done)
 
     async def _take_up(self) -> None:
         """Somebody died, or left: what they had begun is anybody's."""
@@ -153,7 +148,6 @@ class PresentStore(DeliveringStore):
             if owner != self.owner:
                 self._tell_signal(SessionKey.parse(key), kind)
         elif what == "left":
-            self._others = max(self._others, 1)
             self._chores.start(self._take_up(), name="store takes up")  # or else a beat sees what is overdue
 
     def _caught_up(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from gateway.domain.chat import Outbound, SessionKey
@@ -60,11 +61,21 @@ class RedisStore(PresentStore):
                 if numbers:
                     self._bells.ring(where, min(numbers))
 
-            jobs.append(self._wire.send(partition, "accept", str(cap), str(len(batch)), *flat, done=done))
+            parts = [str(cap), str(len(batch)), *flat]
+            abandoned = partial(self._accepted_for_nobody, batch)
+            jobs.append(self._wire.send(partition, "accept", *parts, done=done, abandoned=abandoned))
         if not jobs:
             return []
         answers = dict(zip(partitions, map(iter, await self._wire.results(jobs)), strict=True))
         return [_receipt(arrival, *next(answers[place])) for arrival, place in zip(arrivals, places, strict=True)]
+
+    def _accepted_for_nobody(self, batch: Sequence[Arrival], reply: list[Any]) -> None:
+        """The caller will not see its receipts: bypass items are offered to whoever asks next."""
+        receipts = (_receipt(arrival, *each) for arrival, each in zip(batch, reply, strict=True))
+        items = [receipt.item for receipt in receipts if receipt.item is not None]
+        self._bypassed += items
+        if items:
+            self._tell_left()
 
     async def refuse(self, arrival: Arrival, notice: Outbound) -> tuple[Outbound, ...]:
         partition = partition_of_key(arrival.key)
@@ -123,6 +134,8 @@ class RedisStore(PresentStore):
     async def claim_bypassed(self, worker: str) -> list[InboxItem]:
         jobs = [self._wire.send(partition, "claim_bypassed") for partition in EVERYWHERE]
         items = [item_from(each) for reply in await self._wire.results(jobs) for each in reply]
+        unseen, self._bypassed = self._bypassed, []
+        items += unseen
         return sorted(items, key=lambda item: int(item.id))
 
     async def release(self, lease: Lease, *, counted: bool = False) -> None:

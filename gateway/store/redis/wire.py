@@ -22,7 +22,7 @@ from gateway.store.redis.scripts import script
 
 T = TypeVar("T")
 
-_LAST_WORDS = 3.0  # seconds that steps on their way have at the close
+_LAST_WORDS = 3.0  # seconds that steps on their way are waited for
 
 
 def _nothing(*_: Any) -> None:
@@ -107,6 +107,11 @@ class Wire:
         self._writers[partition].put(job)
         job.future.add_done_callback(_heard)
 
+    def watch(self, job: Job, over: Callable[[], None]) -> None:
+        """Call `over` when a sent job has ended, well or not; nobody waits for its result."""
+        job.over.append(lambda _: over())
+        job.future.add_done_callback(_heard)
+
     async def results(self, jobs: Sequence[Job]) -> list[Any]:
         """The results of jobs, once all are done. If one failed, raises its error then."""
         try:
@@ -149,12 +154,17 @@ class Wire:
     # -- lifetime ---------------------------------------------------------------------------
 
     async def settled(self) -> None:
-        """Return when every step that nobody waits for is done, and what follows from it."""
-        for _ in range(2):
-            left = set(self._loose)
-            while left := left & self._loose:
-                self._secured.clear()
-                await self._secured.wait()
+        """Return when every step that nobody waits for is done, and what follows from it; or after a
+        while, since one node that is down must not hold up what lives on the others."""
+        try:
+            async with asyncio.timeout(_LAST_WORDS):
+                for _ in range(2):
+                    left = set(self._loose)
+                    while left := left & self._loose:
+                        self._secured.clear()
+                        await self._secured.wait()
+        except TimeoutError:
+            return
 
     async def drain(self) -> None:
         """Take no more steps but `submit`ted ones; return when those on their way are done, or the
