@@ -33,7 +33,8 @@ from adapters.console import codec, screen
 from adapters.console.codec import Request
 from adapters.console.history import QuietHistory
 from adapters.console.intake import Intake
-from adapters.console.screen import Fragment, ReplyFlow
+from adapters.console.screen import ReplyFlow
+from adapters.console.wrapping import Fragment, wrap
 from gateway.adapter import Accept, Limits
 from gateway.clock import Clock, Ids
 from gateway.domain.chat import ChatAddress, Inbound, Outbound
@@ -55,6 +56,7 @@ _STYLE: Final = Style.from_dict(
         "heading": "bold",
         "strong": "bold",
         "code": "ansigreen",
+        "block": "ansigreen",
         "aside": "ansibrightblack",
         "error": "ansired",
         "bottom-toolbar": "noreverse ansibrightblack",
@@ -113,6 +115,7 @@ class InteractiveConsole:
         self._stop_id: str | None = None  # the latest /stop that Ctrl-C sent
         self._working = False
         self._live = ""  # the line being written
+        self._live_code = False  # whether it belongs to a code block
         self._flows: dict[str, ReplyFlow] = {}
         self._shown: deque[str] = deque(maxlen=REMEMBERED)
         self._latest: str | None = None  # the reply whose lines came last
@@ -178,6 +181,7 @@ class InteractiveConsole:
         again = flow.begun
         lines = self._headed(outbound_id, flow.advance(text), again=again, place=self._place(to))
         self._live = flow.unfinished(text)
+        self._live_code = flow.in_code
         if lines:
             with suppress(Disconnected):
                 await self._print(lines)
@@ -203,13 +207,14 @@ class InteractiveConsole:
     async def _converse(self) -> None:
         """Prompt until the person leaves; what they say is handed over beside, so that typing never waits."""
         try:
-            while True:
-                self._prompting = True
-                text = await self._session.prompt_async(handle_sigint=False, set_exception_handler=False)
-                self._prompting = False
-                if text.strip().lower() in LEAVE:
-                    return
-                self._submit(text)
+            with self._session.input.raw_mode():  # between two prompts, too, the terminal must not echo
+                while True:
+                    self._prompting = True
+                    text = await self._session.prompt_async(handle_sigint=False, set_exception_handler=False)
+                    self._prompting = False
+                    if text.strip().lower() in LEAVE:
+                        return
+                    self._submit(text)
         except (EOFError, OSError):
             return  # Ctrl-D, or the terminal went away
         finally:
@@ -297,8 +302,10 @@ class InteractiveConsole:
         if not self._dumb and not self._session.app.is_done:  # what is left in the scrollback is only what was said
             if self._live:
                 columns = self._session.output.get_size().columns
-                rows = screen.fold(self._live, columns=columns, rows=LIVE_ROWS, cells=get_cwidth)
-                fragments += [fragment for row in rows for fragment in (*screen.inline(row), ("", "\n"))]
+                code = self._live_code
+                for row in screen.fold(self._live, columns=columns, rows=LIVE_ROWS, cells=get_cwidth, code=code):
+                    fragments += [("class:code", row)] if code else screen.inline(row)
+                    fragments.append(("", "\n"))
             elif self._working or self._open:
                 fragments.append(("class:aside", "· thinking… (Ctrl-C stops)\n"))
         return FormattedText([*fragments, _PROMPT])
@@ -325,7 +332,10 @@ class InteractiveConsole:
             fragments = [("", "\n"), *fragments, _PROMPT]
 
         def write() -> None:
-            print_formatted_text(output, FormattedText(fragments), _STYLE)
+            wrapped = wrap(fragments, columns=output.get_size().columns, cells=get_cwidth)
+            # The prompt has let go of the terminal, which would show at once whatever is typed meanwhile.
+            with self._session.input.raw_mode():
+                print_formatted_text(output, FormattedText(wrapped), _STYLE)
 
         try:
             with set_app(self._session.app):

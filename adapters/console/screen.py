@@ -2,19 +2,18 @@
 
 A reply streams line by line: a line goes to the scrollback once, when it is complete, and is never
 touched again; the unfinished one is the caller's to show where it can be redrawn. The text stays
-as the model wrote it, Markdown marks included, so that what is copied is what was said.
+as the model wrote it, Markdown marks included, so that what is copied is what was said; only where
+a long line is broken is decided when it is printed (`wrapping`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Final
 
 from adapters.console.codec import printable
+from adapters.console.wrapping import VERBATIM, Cells, Fragment, breaks
 from gateway.domain.chat import OutboundKind
-
-Fragment = tuple[str, str]  # a style's name, a text
 
 REWRITTEN: Final = "· (the answer changed; it goes on from here as it is now)\n"
 _MARKS: Final = {"notice": "· ", "error": "! "}
@@ -34,6 +33,11 @@ class ReplyFlow:
     def begun(self) -> bool:
         """Whether some of it is printed."""
         return bool(self._printed)
+
+    @property
+    def in_code(self) -> bool:
+        """Whether the next line belongs to a code block, which is shown as it is."""
+        return self._fenced
 
     def advance(self, text: str) -> list[Fragment]:
         """What to print now that the reply is `text` so far: the lines newly complete."""
@@ -69,9 +73,9 @@ class ReplyFlow:
     def _styled(self, line: str) -> list[Fragment]:
         if _FENCE.match(line):
             self._fenced = not self._fenced
-            return [("class:code", line)]
+            return [(VERBATIM, line)]
         if self._fenced:
-            return [("class:code", line)]
+            return [(VERBATIM, line)]
         if _HEADING.match(line):
             return [("class:heading", line)]
         return inline(line)
@@ -119,18 +123,32 @@ def whole(kind: OutboundKind, text: str, *, place: str | None = None) -> list[Fr
     return [("class:aside", where), *flow.finish(text), ("", "\n")]
 
 
-def fold(text: str, *, columns: int, rows: int, cells: Callable[[str], int]) -> list[str]:
-    """The last `rows` rows of `text` on a screen of `columns`; `cells` is a character's width.
+def fold(text: str, *, columns: int, rows: int, cells: Cells, code: bool = False) -> list[str]:
+    """The last `rows` rows of the line `text` on a screen of `columns`; `cells` is a character's width.
 
-    Cut between characters, as a terminal wraps, so that nothing moves when the line is printed.
+    Broken as `wrapping.wrap` will break it (`code`: as the terminal will), so that nothing moves when
+    the line is printed.
     """
-    lines: list[str] = []
-    line, used = "", 0
-    for character in text.expandtabs(8)[-(rows + 1) * columns :]:
+    line = text.expandtabs(8)
+    indent, spans = (0, [(0, len(line))]) if code else breaks(line, columns=columns, cells=cells)
+    folded: list[str] = []
+    for start, end in reversed(spans):
+        row = " " * (indent if start else 0) + line[start:end]
+        folded[:0] = _cut(row[-(rows + 1) * columns :], columns, cells)
+        if len(folded) >= rows:
+            break
+    return folded[-rows:]
+
+
+def _cut(row: str, columns: int, cells: Cells) -> list[str]:
+    """A row cut between characters wherever the terminal's last column is."""
+    parts: list[str] = []
+    part, used = "", 0
+    for character in row:
         width = cells(character)
         if used + width > columns:
-            lines.append(line)
-            line, used = "", 0
-        line += character
+            parts.append(part)
+            part, used = "", 0
+        part += character
         used += width
-    return [*lines, line][-rows:]
+    return [*parts, part]

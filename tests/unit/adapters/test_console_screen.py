@@ -82,8 +82,8 @@ class TestLooks:
         flow = ReplyFlow()
         flow.advance("# Title\n```py\n# no title\n")
         assert flow.finish("# Title\n```py\n# no title\n**x**\n```\ny") == [
-            ("class:code", "**x**\n"),
-            ("class:code", "```\n"),
+            ("class:block", "**x**\n"),
+            ("class:block", "```\n"),
             ("", "y\n"),
         ]
         assert ReplyFlow().finish("# Title") == [("class:heading", "# Title\n")]
@@ -91,7 +91,7 @@ class TestLooks:
     def test_a_rewritten_reply_knows_whether_it_is_in_a_code_block(self) -> None:
         flow = ReplyFlow()
         flow.advance("```\na\n```\nb\n")
-        assert flow.finish("```\na\nc") == [("class:aside", REWRITTEN), ("class:code", "c\n")]
+        assert flow.finish("```\na\nc") == [("class:aside", REWRITTEN), ("class:block", "c\n")]
 
     def test_a_heading_says_who_goes_on_and_where(self) -> None:
         assert text_of(heading("Legato", again=False, place=None)) == "Legato\n"
