@@ -121,7 +121,10 @@ def running(folder: Path, **options: str) -> Iterator[RedisServer]:
 def running_cluster(folder: Path, size: int = 3) -> Iterator[list[RedisServer]]:
     """A cluster of primaries that share the slots evenly."""
     servers = [
-        RedisServer(folder / str(number), cluster_enabled="yes", cluster_node_timeout="5000") for number in range(size)
+        RedisServer(
+            folder / str(number), cluster_enabled="yes", cluster_node_timeout="5000", cluster_require_full_coverage="no"
+        )
+        for number in range(size)
     ]
     try:
         for server in servers:
