@@ -98,12 +98,10 @@ class Attempt:
 
     async def _clean(self, conversation: Conversation) -> None:
         self.watch.phase("compacting")
-        await self.watch.compacting("hygiene")
+        await self.watch.compacting("hygiene", conversation.session.compaction_count + 1)
         result = await self.hygiene.run(conversation, self.agent.compactor)
         if result.failure:
             self.agent.compact_no_more()
             await self.watch.tell(NOT_CLEANED.format(reason=result.failure.rstrip(".")))
         elif result.report is not None and result.report.compaction is not None:
-            await self.watch.compacted(
-                result.report.compaction, result.report.outcome, conversation.session.compaction_count
-            )
+            await self.watch.compacted(result.report.compaction, result.report.outcome)

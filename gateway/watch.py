@@ -13,6 +13,7 @@ from gateway.agent.conversation import Conversation
 from gateway.background import best_effort
 from gateway.clock import Clock, Deadline
 from gateway.context.engine import Outcome
+from gateway.context.feedback import aging
 from gateway.domain.chat import SessionKey
 from gateway.domain.command import parse_command
 from gateway.domain.message import user
@@ -27,14 +28,11 @@ log = structlog.get_logger(__name__)
 _STEERED_AT_ONCE = 50
 _REMEMBERED = 10_000  # keys, before those told long ago are forgotten
 
-CONDENSING = "Condensing the earlier conversation so that there is room to go on; nothing that was said is lost."
+CONDENSING = "Condensing the earlier conversation to make room; nothing that was said is lost."
+CONDENSING_AGAIN = "Condensing the earlier conversation to make room. {aging}"
 FALLBACK = (
     "The earlier conversation was condensed without the help of a model, so details may be missing from my view; "
     "every original can still be found with /recall."
-)
-GROWING_OLD = (
-    "This conversation has been condensed {count} times, so my memory of its early parts may be less exact. "
-    "/new starts fresh; /recall finds anything that was said."
 )
 BLOCKED = (
     "Condensing this conversation no longer makes it shorter, so I stopped trying by myself. "
@@ -98,11 +96,12 @@ class Watch:
             if not await best_effort(shown, what="show_partial"):
                 self._stream = None
 
-    async def compacting(self, trigger: str) -> None:
-        """The person is told why they wait."""
-        await self.tell(CONDENSING)
+    async def compacting(self, trigger: str, number: int) -> None:
+        """The person is told why they wait and, from the second time on, what it may cost: one notice
+        for both, since two for every compaction would be noise."""
+        await self.tell(CONDENSING if number == 1 else CONDENSING_AGAIN.format(aging=aging(number)))
 
-    async def compacted(self, compaction: Compaction, outcome: Outcome, count: int) -> None:
+    async def compacted(self, compaction: Compaction, outcome: Outcome) -> None:
         """The person is told when the result is less than they may expect."""
         if outcome.fallback:
             await self.tell(FALLBACK)
@@ -110,8 +109,6 @@ class Watch:
             await self.tell(
                 f"The auxiliary model {outcome.failed_model} could not be used; the main model wrote the summary.",
             )
-        if count >= 2:
-            await self.tell(GROWING_OLD.format(count=count))
 
     async def blocked(self, conversation: Conversation) -> None:
         """Automatic compaction does not help any more: the person is told once."""

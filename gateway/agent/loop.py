@@ -111,13 +111,12 @@ class Agent:
 
     async def _compact(self, conversation: Conversation, trigger: Trigger, *, force: bool = False) -> bool:
         self.observer.phase("compacting")
-        await self.observer.compacting(trigger)
+        await self.observer.compacting(trigger, conversation.session.compaction_count + 1)
         report = await self.compactor.run(conversation, trigger, force=force)
         if report.compaction is None:
             await self.observer.not_compacted(trigger, report.outcome)
             return False
-        count = conversation.session.compaction_count
-        await self.observer.compacted(report.compaction, report.outcome, count)
+        await self.observer.compacted(report.compaction, report.outcome)
         return True
 
     # -- asking the model -------------------------------------------------------------------

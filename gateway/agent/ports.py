@@ -41,11 +41,11 @@ class Observer(Protocol):
     async def text(self, so_far: str) -> None:
         """The reply as far as it is written."""
 
-    async def compacting(self, trigger: str) -> None:
-        """The turn now waits for a compaction."""
+    async def compacting(self, trigger: str, number: int) -> None:
+        """The turn now waits for a compaction, which will be the lineage's `number`th (from 1)."""
 
-    async def compacted(self, compaction: Compaction, outcome: Outcome, count: int) -> None:
-        """A compaction was published; `count` is how many the lineage has had."""
+    async def compacted(self, compaction: Compaction, outcome: Outcome) -> None:
+        """A compaction was published."""
 
     async def blocked(self, conversation: Conversation) -> None:
         """A compaction would be due, but the engine holds automatic ones back."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from gateway.agent.compaction import CompactionReport
 from gateway.agent.conversation import Conversation
@@ -89,16 +90,20 @@ class Scene:
             return None
 
 
+Group = Literal["Conversation", "While I work", "What I remember", "Sessions", "About"]
+
 Run = Callable[[Scene], Awaitable[Answer]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command. `bypass`: it answers at once even while a turn runs in its lane."""
+    """One command. `group`: where /help lists it. `bypass`: it answers at once even while a turn runs
+    in its lane."""
 
     name: str
     help: str
     run: Run
+    group: Group
     argument: str = ""
     aliases: tuple[str, ...] = ()
     bypass: bool = False

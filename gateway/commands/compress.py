@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gateway.agent.compaction import CompactionReport
 from gateway.commands.base import Answer, Command, Scene
 from gateway.context.engine import Outcome
-from gateway.context.feedback import summarize_manual_compression
+from gateway.context.feedback import aging, summarize_manual_compression
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction
 from gateway.errors import UserError
@@ -33,12 +33,13 @@ async def compress(scene: Scene) -> Answer:
     assert scene.compress is not None, "a lane's command is given the compactor"
     report = await scene.compress(conversation, scene.argument or None)
     # The summariser's calls and what the engine learnt are stored with the answer.
-    return Answer(text=_describe(report), conversation=conversation)
+    count = conversation.session.compaction_count if report.changed else 0
+    return Answer(text=_describe(report, count), conversation=conversation)
 
 
-def _describe(report: CompactionReport) -> str:
+def _describe(report: CompactionReport, count: int) -> str:
     lines = _lines(report.before, report.after, report.tokens_before, report.tokens_after)
-    return "\n".join([*lines, *_remarks(report.outcome)])
+    return "\n".join([*lines, *_remarks(report.outcome, count)])
 
 
 async def _recorded(scene: Scene, done: Compaction) -> str:
@@ -47,7 +48,8 @@ async def _recorded(scene: Scene, done: Compaction) -> str:
     parent, child = await store.session(done.parent_id), await store.session(done.child_id)
     before, after = (await store.transcript(parent)).messages, (await store.transcript(child)).messages
     lines = _lines(before, after, done.tokens_before, done.tokens_after)
-    return "\n".join([*lines, *_remarks(Outcome(fallback=done.fallback, error=done.error))])
+    outcome = Outcome(fallback=done.fallback, error=done.error)
+    return "\n".join([*lines, *_remarks(outcome, child.compaction_count)])
 
 
 def _lines(before: Sequence[Message], after: Sequence[Message], tokens_before: int, tokens_after: int) -> list[str]:
@@ -55,7 +57,8 @@ def _lines(before: Sequence[Message], after: Sequence[Message], tokens_before: i
     return [line for line in (feedback.headline, feedback.token_line, feedback.note) if line]
 
 
-def _remarks(outcome: Outcome) -> list[str]:
+def _remarks(outcome: Outcome, count: int) -> list[str]:
+    """What the person should know beside the sizes; `count` is how often the lineage was condensed."""
     remarks = []
     if outcome.aborted:
         remarks.append(f"The compaction was called off: {outcome.error or 'the summariser could not be used'}.")
@@ -69,11 +72,17 @@ def _remarks(outcome: Outcome) -> list[str]:
         remarks.append(f"Nothing more could be done: {outcome.error}.")
     if outcome.failed_model:
         remarks.append(f"The auxiliary model {outcome.failed_model} failed; the main model wrote the summary.")
+    if count >= 2:
+        remarks.append(aging(count))
     return remarks
 
 
 COMMANDS = (
     Command(
-        name="compress", argument="[topic]", help="condense this conversation, keeping a topic in detail", run=compress
+        name="compress",
+        group="What I remember",
+        argument="[topic]",
+        help="condense this conversation, keeping a topic in detail",
+        run=compress,
     ),
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gateway.commands.base import Answer, Command, Scene
+from typing import get_args
+
+from gateway.commands.base import Answer, Command, Group, Scene
 
 
 async def start(scene: Scene) -> Answer:
@@ -14,18 +16,26 @@ async def start(scene: Scene) -> Answer:
 
 
 async def help_(scene: Scene) -> Answer:
-    """All commands, one line each."""
-    width = max(len(_usage(command)) for command in scene.registry.commands)
-    lines = [f"{_usage(command):<{width}}  {command.help}" for command in scene.registry.commands]
-    return Answer(text="\n".join(lines))
+    """All commands, one line each, in groups."""
+    commands = scene.registry.commands
+    width = max(len(_usage(command)) for command in commands)
+    blocks = ["Just write to me. What begins with a slash is a command:"]
+    for group in get_args(Group):
+        lines = [f"  {_usage(command):<{width}}  {_text(command)}" for command in commands if command.group == group]
+        blocks.append("\n".join([group, *lines]))
+    return Answer(text="\n\n".join(blocks))
 
 
 def _usage(command: Command) -> str:
-    names = " ".join(f"/{name}" for name in (command.name, *command.aliases))
-    return f"{names} {command.argument}".strip()
+    return f"/{command.name} {command.argument}".strip()
+
+
+def _text(command: Command) -> str:
+    also = " or ".join(f"/{name}" for name in command.aliases)
+    return f"{command.help} (also {also})" if also else command.help
 
 
 COMMANDS = (
-    Command(name="start", help="say hello", run=start),
-    Command(name="help", help="list the commands", run=help_, bypass=True),
+    Command(name="start", group="About", help="say hello", run=start),
+    Command(name="help", group="About", help="list the commands", run=help_, bypass=True),
 )

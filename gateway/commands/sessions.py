@@ -156,10 +156,10 @@ def _number(text: str, otherwise: str) -> int:
 
 
 COMMANDS = (
-    Command(name="new", aliases=("reset",), help="start a fresh session", run=new),
-    Command(name="undo", argument="[n]", help="take the last exchanges back", run=undo),
-    Command(name="sessions", help="list earlier sessions", run=sessions),
-    Command(name="resume", argument="[n]", help="go back to an earlier session", run=resume),
-    Command(name="branch", argument="[title]", help="go on in a copy of this session", run=branch),
-    Command(name="title", argument="[name]", help="show or set this session's name", run=title),
+    Command(name="new", group="Conversation", aliases=("reset",), help="start a fresh session", run=new),
+    Command(name="undo", group="Conversation", argument="[n]", help="take the last exchanges back", run=undo),
+    Command(name="sessions", group="Sessions", help="list earlier sessions", run=sessions),
+    Command(name="resume", group="Sessions", argument="[n]", help="go back to an earlier session", run=resume),
+    Command(name="branch", group="Sessions", argument="[title]", help="go on in a copy of this session", run=branch),
+    Command(name="title", group="Sessions", argument="[name]", help="show or set this session's name", run=title),
 )

@@ -151,11 +151,19 @@ async def _session(scene: Scene) -> Session:
 
 
 COMMANDS = (
-    Command(name="status", help="what runs, what waits, which session this is", run=status, bypass=True),
-    Command(name="context", help="how full the window is and when it is condensed", run=context),
-    Command(name="usage", help="tokens and cost of this session and day", run=usage),
-    Command(name="model", argument="[name]", help="show or switch this session's model", run=model),
-    Command(name="recall", argument="<words>", help="find what was said before", run=recall),
-    Command(name="whoami", help="how the gateway sees you", run=whoami),
-    Command(name="version", help="which Legato this is", run=version),
+    Command(
+        name="status",
+        group="While I work",
+        help="what runs, what waits, which session this is",
+        run=status,
+        bypass=True,
+    ),
+    Command(
+        name="context", group="What I remember", help="how full the window is and when it is condensed", run=context
+    ),
+    Command(name="usage", group="About", help="tokens and cost of this session and day", run=usage),
+    Command(name="model", group="About", argument="[name]", help="show or switch this session's model", run=model),
+    Command(name="recall", group="What I remember", argument="<words>", help="find what was said before", run=recall),
+    Command(name="whoami", group="About", help="how the gateway sees you", run=whoami),
+    Command(name="version", group="About", help="which Legato this is", run=version),
 )

@@ -54,8 +54,10 @@ def _again(scene: Scene, request: Message) -> Answer:
 
 
 COMMANDS = (
-    Command(name="stop", help="end the running turn", run=stop, bypass=True),
-    Command(name="steer", argument="<text>", help="tell the running turn something", run=steer),
-    Command(name="queue", argument="<text>", help="ask something after what is running", run=queue),
-    Command(name="retry", help="take the last exchange back and ask it again", run=retry),
+    Command(name="stop", group="While I work", help="end the running turn", run=stop, bypass=True),
+    Command(name="steer", group="While I work", argument="<text>", help="tell the running turn something", run=steer),
+    Command(
+        name="queue", group="While I work", argument="<text>", help="ask something after what is running", run=queue
+    ),
+    Command(name="retry", group="Conversation", help="take the last exchange back and ask it again", run=retry),
 )

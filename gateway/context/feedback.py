@@ -1,4 +1,4 @@
-"""What `/compress` answers about sizes: plain data in, sentences out (SPEC 7)."""
+"""What people are told about compactions: plain data in, sentences out (SPEC 5 and 7)."""
 
 from __future__ import annotations
 
@@ -16,6 +16,14 @@ class ManualFeedback:
     headline: str
     token_line: str
     note: str | None
+
+
+def aging(count: int) -> str:
+    """What a conversation that was condensed `count` times (two at least) can no longer promise."""
+    return (
+        f"That makes {count} times, so my memory of its early parts may be less exact; "
+        "/new starts fresh, /recall finds anything that was said."
+    )
 
 
 def summarize_manual_compression(

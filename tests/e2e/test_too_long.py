@@ -23,6 +23,7 @@ from gateway.errors import (
 )
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.turns import BROKEN
+from gateway.watch import CONDENSING
 from tests.emulators.llm import LlmServer
 from tests.fakes import ManualClock
 from tests.fakes_gateway import FakeModel, Gate, Live, RecordingEngine, Say, config_in, echo, in_turn, running
@@ -228,6 +229,21 @@ async def test_hygiene_compacts_before_the_turn_at_85_percent_and_not_below(tmp_
         assert await triggers(live) == ["hygiene"]
         assert live.model.spoken()[0] == ("user", "notes on what was said")
         assert live.model.spoken()[-1] == ("user", "five")
+
+
+async def test_each_compaction_is_one_notice_that_counts_from_the_second_time_on(tmp_path: Path) -> None:
+    async with running(
+        tmp_path, config=hygienic(tmp_path, max_messages=6), engine=engine_of(RecordingEngine, [])
+    ) as live:
+        for number in range(8):
+            await live.ask(f"{number} {LONG}")
+        assert await triggers(live) == ["hygiene"] * 3
+        first, second, third = live.adapter.shown("c", "notice")
+        assert first == CONDENSING
+        assert "That makes 2 times" in second
+        assert "That makes 3 times" in third
+        assert "/new starts fresh" in third
+        assert "That makes 4 times" in await live.ask("/compress")
 
 
 async def test_hygiene_fires_at_the_hard_count_of_messages(tmp_path: Path) -> None:
