@@ -19,7 +19,7 @@ from gateway.watch import Watch
 
 _NEVER = 10 * 365 * 86_400.0  # seconds
 
-STOPPED = "Stopped before an answer was ready."
+STOPPED = "Stopped before the answer was finished."
 INTERRUPTED = "I stopped what I was doing to turn to your new message."
 NOT_CLEANED = "The earlier conversation should have been condensed but could not be ({reason}); I go on with all of it."
 COMPACTION_STOPPED = "The compaction was stopped; the conversation is as it was."

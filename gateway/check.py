@@ -61,7 +61,8 @@ async def _store(store: Store) -> Finding:
 
 async def _model(what: str, models: Models, spec: ModelSpec) -> Finding:
     request = ModelRequest(messages=[user(_GREETING)], max_tokens=_PROBE_TOKENS)
-    detail = f"{spec.provider} {spec.name}, window {spec.context_length:,} tokens"
+    name = spec.name if spec.name == spec.provider else f"{spec.name} ({spec.provider})"
+    detail = f"{name}, window {spec.context_length:,} tokens"
     try:
         async with aclosing(models.provider(spec).stream(spec, request)) as events:
             answered = [event async for event in events if isinstance(event, Completed)]

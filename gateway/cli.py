@@ -28,14 +28,18 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
-sessions_app = typer.Typer(help="Look at sessions, beside a running gateway if need be.", no_args_is_help=True)
+sessions_app = typer.Typer(
+    help="Look at sessions, beside a running gateway if need be.", no_args_is_help=True, rich_markup_mode=None
+)
 app.add_typer(sessions_app, name="sessions")
 
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="PATH", help="Configuration file (default: ./config.yaml).")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, one value.")]
+SessionArgument = Annotated[str, typer.Argument(metavar="ID", help="A session, as `legato sessions list` names it.")]
 
 T = TypeVar("T")
 
@@ -88,8 +92,8 @@ def check(config: ConfigOption = None) -> None:
 
 @app.command()
 def usage(
-    days: Annotated[int, typer.Option(min=1, help="How many days back.")] = 30,
-    by: Annotated[str, typer.Option(help="model, purpose, platform or session.")] = "model",
+    days: Annotated[int, typer.Option(min=1, metavar="N", help="How many days back.")] = 30,
+    by: Annotated[str, typer.Option(metavar="WHAT", help="model, purpose, platform or session.")] = "model",
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
@@ -106,7 +110,7 @@ def usage(
 
 @sessions_app.command("list")
 def sessions_list(
-    limit: Annotated[int, typer.Option(min=1, max=10_000)] = 50,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="How many at most.")] = 50,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
@@ -117,7 +121,7 @@ def sessions_list(
 
 
 @sessions_app.command("show")
-def sessions_show(session_id: str, as_json: JsonOption = False, config: ConfigOption = None) -> None:
+def sessions_show(session_id: SessionArgument, as_json: JsonOption = False, config: ConfigOption = None) -> None:
     """One session with its transcript."""
     from gateway.reports import show_row, show_text
 
@@ -125,7 +129,7 @@ def sessions_show(session_id: str, as_json: JsonOption = False, config: ConfigOp
 
 
 @sessions_app.command("lineage")
-def sessions_lineage(session_id: str, as_json: JsonOption = False, config: ConfigOption = None) -> None:
+def sessions_lineage(session_id: SessionArgument, as_json: JsonOption = False, config: ConfigOption = None) -> None:
     """The chain of continuations a session belongs to, root to tip."""
     from gateway.reports import lineage_rows, sessions_text
 
@@ -134,8 +138,8 @@ def sessions_lineage(session_id: str, as_json: JsonOption = False, config: Confi
 
 @sessions_app.command("search")
 def sessions_search(
-    words: list[str],
-    limit: Annotated[int, typer.Option(min=1, max=1_000)] = 20,
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="What the messages must hold.")],
+    limit: Annotated[int, typer.Option(min=1, max=1_000, metavar="N", help="How many at most.")] = 20,
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
@@ -272,7 +276,7 @@ def _log_to(settings: Config, file: Path | None) -> None:
 
 def _make_home(path: Path) -> None:
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         _fail(f"the folder {path} cannot be made ({error.strerror}); choose another place with store.url")
 
@@ -290,7 +294,8 @@ def _console(settings: Config, json_lines: bool, interactive: bool, running: lis
 
     def toolbar() -> str:
         turns = running[0].board.count() if running else 0
-        return f" {_model_name(settings)}  ·  {'working' if turns else 'ready'}  ·  /help  ·  Ctrl-D leaves"
+        name = settings.model.name or "offline model"
+        return f" {name}  ·  {'working' if turns else 'ready'}  ·  /help  ·  Ctrl-D leaves"
 
     return adapter_class("adapters.console.interactive:InteractiveConsole")(
         ids=ids,

@@ -9,6 +9,7 @@ translates most of aiohttp's, some of them misleadingly (a dropped connection ar
 from __future__ import annotations
 
 import json
+import os
 import ssl
 from collections.abc import Callable
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -108,7 +109,11 @@ def _timed_out(error: BaseException) -> bool:
 
 
 def _detail(error: BaseException, redact: Callable[[str], str]) -> str:
-    text = " ".join(str(error).split())
+    cause = error.__cause__
+    # An address that nobody listens at is the mistake that is made most: say it without aiohttp's inner life.
+    if isinstance(cause, aiohttp.ClientConnectorError) and isinstance(cause.os_error, ConnectionError):
+        return redact(f"{cause.host}:{cause.port}: {os.strerror(cause.os_error.errno or 0).lower()}")
+    text = " ".join(str(error).replace("ssl:default ", "").split())
     return redact(text)[:160] or type(error).__name__
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import stat
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -142,8 +143,19 @@ async def test_a_reader_works_beside_the_gateway(make: Opener, store: SqliteStor
     await finish(store, claim)
 
 
+async def test_only_its_owner_may_read_what_people_said(make: Opener, path: Path) -> None:
+    store = make()
+    await store.open()
+    await store.accept([arrival("e1")], cap=9)
+    await store.backup(path.with_name("copy.db"))
+    files = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+    names = ("legato.db", "legato.db-wal", "legato.db-shm", "legato.db.lock", "copy.db")
+    assert files == dict.fromkeys(names, 0o600)
+    await store.aclose()
+
+
 async def test_a_reader_needs_a_file_of_its_own_schema(make: Opener, path: Path) -> None:
-    with pytest.raises(StoreUnavailable, match="cannot be opened"):
+    with pytest.raises(StoreUnavailable, match="There is no store at"):
         await make(read_only=True).open()
     assert path.name not in os.listdir(path.parent)
     old = apsw.Connection(str(path))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,12 +39,21 @@ def unavailable(error: apsw.Error, path: Path) -> StoreUnavailable:
     return StoreUnavailable(f"The store at {path} failed: {error}.")
 
 
+def make_private(path: Path) -> None:
+    """Make an empty file that only its owner may read, if there is none: people's conversations go
+    into it. SQLite gives its log and index beside it the same permissions. What cannot be made here
+    SQLite will say in its own words."""
+    with suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
 def connect_writer(path: Path) -> apsw.Connection:
     """The one connection that writes: write-ahead log, every commit on the disk when it returns.
 
     Foreign keys stay off: all writes go through this room, whose statements keep references
     whole, and a check per reference would be paid on every message.
     """
+    make_private(path)
     connection = apsw.Connection(str(path))
     connection.set_busy_timeout(BUSY_MS)
     for pragma in (

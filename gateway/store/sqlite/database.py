@@ -18,7 +18,7 @@ import apsw
 
 from gateway.errors import StoreError, StoreUnavailable
 from gateway.store.sqlite import search
-from gateway.store.sqlite.connection import connect_reader, connect_writer, unavailable
+from gateway.store.sqlite.connection import connect_reader, connect_writer, make_private, unavailable
 from gateway.store.sqlite.lock import LockFile
 from gateway.store.sqlite.migrations import check_readable, migrate, next_generation
 from gateway.store.sqlite.writer import Writer
@@ -100,6 +100,12 @@ class Database:
             migrate(writing, self._path)
             self.generation = next_generation(writing)
             self._connections = [connect_reader(self._path), connect_reader(self._path), writing]
+        except apsw.CantOpenError as error:
+            if self._read_only and not os.path.exists(self._path):
+                raise StoreUnavailable(
+                    f"There is no store at {self._path} yet: `legato chat` makes it; store.url says where."
+                ) from error
+            raise unavailable(error, self._path) from error
         except apsw.Error as error:
             raise unavailable(error, self._path) from error
 
@@ -117,6 +123,7 @@ class Database:
         partial = target.with_name(target.name + ".partial")
         try:
             partial.unlink(missing_ok=True)
+            make_private(partial)
             destination = apsw.Connection(str(partial))
             try:
                 source = connect_reader(self._path)

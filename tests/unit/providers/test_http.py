@@ -1,5 +1,6 @@
 """Every exception class below HTTP has a meaning, and requests are JSON that any server reads."""
 
+import errno
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -69,6 +70,16 @@ def test_unreadable_answers_are_malformed() -> None:
     error = transport_error(httpx.RemoteProtocolError("x"))
     assert isinstance(error, ProviderUnavailable)
     assert error.malformed
+
+
+def test_an_address_where_nobody_listens_is_named_in_plain_words() -> None:
+    refused = httpx.ConnectError(
+        "Cannot connect to host 127.0.0.1:9 ssl:default [Connect call failed ('127.0.0.1', 9)]"
+    )
+    key = aiohttp.client_reqrep.ConnectionKey("127.0.0.1", 9, False, True, None, None, None)
+    refused.__cause__ = aiohttp.ClientConnectorError(key, ConnectionRefusedError(errno.ECONNREFUSED, "Connect call"))
+    text = str(transport_error(refused))
+    assert text == "The model cannot be reached (127.0.0.1:9: connection refused); try again later."
 
 
 def test_texts_are_redacted() -> None:
