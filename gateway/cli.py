@@ -8,13 +8,14 @@ import os
 import signal
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
 
 import typer
 
 from gateway import __version__
-from gateway.errors import ConfigError, GatewayError
+from gateway.errors import ConfigError, GatewayError, StoreUnavailable
 
 if TYPE_CHECKING:
     from gateway.adapter import Adapter
@@ -284,6 +285,8 @@ def _make_home(path: Path) -> None:
 def _console(settings: Config, json_lines: bool, interactive: bool, running: list[Gateway]) -> Adapter:
     from gateway.bootstrap import adapter_class, command_registry, home
     from gateway.clock import SystemClock, SystemIds
+    from gateway.commands.sessions import greeting
+    from gateway.domain.chat import Source, session_key
 
     clock, ids = SystemClock(), SystemIds()
     if json_lines:
@@ -291,6 +294,12 @@ def _console(settings: Config, json_lines: bool, interactive: bool, running: lis
     if not interactive:
         pipe = adapter_class("adapters.console:PipeConsole")
         return pipe(sys.stdin, sys.stdout, ids=ids, clock=clock, stderr=sys.stderr)
+
+    async def welcome(source: Source) -> str:
+        rules = running[0].turns.rules
+        with suppress(StoreUnavailable):  # a greeting is not worth the chat
+            return await greeting(running[0].store, session_key(source, groups=rules.groups, threads=rules.threads))
+        return ""
 
     def toolbar() -> str:
         turns = running[0].board.count() if running else 0
@@ -303,6 +312,7 @@ def _console(settings: Config, json_lines: bool, interactive: bool, running: lis
         model=_model_name(settings),
         commands=[(command.name, command.help) for command in command_registry().commands],
         toolbar=toolbar,
+        greeting=welcome,
         history=home(settings) / "history",
     )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -37,7 +37,7 @@ from adapters.console.screen import ReplyFlow
 from adapters.console.wrapping import Fragment, wrap
 from gateway.adapter import Accept, Limits
 from gateway.clock import Clock, Ids
-from gateway.domain.chat import ChatAddress, Inbound, Outbound
+from gateway.domain.chat import ChatAddress, Inbound, Outbound, Source
 from gateway.errors import Disconnected
 
 BATCH: Final = 64
@@ -46,6 +46,7 @@ LEAVE: Final = ("/quit", "/exit")
 LIVE_ROWS: Final = 5  # most screen rows of the line being written: the prompt must keep its place
 REFRESH: Final = 1.0  # seconds between looks at the toolbar
 REDRAW: Final = 0.03  # seconds, at least, between redraws while text streams
+RESUMING: Final = "Still answering what you asked before."
 REMEMBERED: Final = 64  # ids of replies shown in full, against a partial that comes late
 
 _PROMPT: Final = ("class:prompt", "› ")
@@ -84,7 +85,8 @@ class InteractiveConsole:
     """`legato chat` in a terminal: one direct chat, "main", with the person at the keyboard.
 
     `model` is named in the banner; `commands` are (name, help) pairs to complete; `toolbar` gives
-    the line at the bottom, asked about once a second; `history` is the file of what was typed (None:
+    the line at the bottom, asked about once a second; `greeting` what to say first to who comes back
+    (a sentence, or nothing), given where they speak from; `history` is the file of what was typed (None:
     kept in memory). `input` and `output` are the terminal unless a test hands in others.
     """
 
@@ -101,6 +103,7 @@ class InteractiveConsole:
         model: str,
         commands: Sequence[tuple[str, str]] = (),
         toolbar: Callable[[], str] | None = None,
+        greeting: Callable[[Source], Awaitable[str]] | None = None,
         history: Path | None = None,
         input: Input | None = None,
         output: Output | None = None,
@@ -109,6 +112,7 @@ class InteractiveConsole:
         self._clock = clock
         self._model = model
         self._toolbar = toolbar
+        self._greeting = greeting
         self._intake = Intake(clock=clock, complain=self._complain)
         self._submitted: asyncio.Queue[Inbound | None] = asyncio.Queue()
         self._open: dict[str, None] = {}  # event ids not answered yet, oldest first
@@ -121,6 +125,9 @@ class InteractiveConsole:
         self._latest: str | None = None  # the reply whose lines came last
         self._dumb = output is None and is_dumb_terminal()  # nothing can be redrawn: whole answers only
         self._prompting = False
+        self._welcomed = False
+        self._spoken = False
+        self._resuming = False  # an answer is being made to what was said in an earlier run
         self._session = self._make_session(commands, history, input, output)
 
     def _make_session(
@@ -150,7 +157,7 @@ class InteractiveConsole:
     async def run(self, accept: Accept) -> None:
         """Talk until the person leaves (Ctrl-D, /quit), the terminal closes or the task is cancelled."""
         with patch_stdout():  # whatever else prints, prints above the prompt
-            await self._print(self._banner())
+            await self._print(await self._welcome())
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._converse())
                 await self._hand_over(accept)
@@ -191,6 +198,10 @@ class InteractiveConsole:
     async def typing(self, to: ChatAddress, active: bool) -> None:
         """Say above the prompt that an answer is being made."""
         self._working = active
+        if active and not self._spoken and not self._resuming:
+            self._resuming = True
+            if self._welcomed:
+                await self._print(screen.whole("notice", RESUMING))
         if not active:
             self._live = ""
             self._open.clear()  # what still waits in the lane says so again when its turn comes
@@ -224,6 +235,7 @@ class InteractiveConsole:
 
     def _submit(self, text: str) -> str:
         event_id = self._ids.new("line")
+        self._spoken = True
         request = Request(text=codec.storable(text.rstrip("\n")))  # a paste often ends with a line end
         self._open[event_id] = None
         self._submitted.put_nowait(codec.inbound(request, event_id=event_id, sent_at=self._clock.now()))
@@ -314,12 +326,19 @@ class InteractiveConsole:
         text = codec.printable(self._toolbar()) if self._toolbar is not None else ""
         return FormattedText([("", text.replace("\n", " "))])
 
-    def _banner(self) -> list[Fragment]:
-        return [
+    async def _welcome(self) -> list[Fragment]:
+        """Who speaks, the way out, and what goes on from an earlier run."""
+        here = codec.inbound(Request(text=""), event_id="", sent_at=self._clock.now()).source
+        greeting = await self._greeting(here) if self._greeting is not None else ""
+        self._welcomed = True
+        asides = [text for text in (greeting, RESUMING if self._resuming else "") if text]
+        welcome: list[Fragment] = [
             ("class:name", NAME),
             ("", f" · chatting with {codec.printable(self._model)}.\n"),
             ("class:aside", "/help lists the commands · Alt-Enter begins a new line · Ctrl-D leaves\n\n"),
+            *(fragment for text in asides for fragment in screen.whole("notice", text)),
         ]
+        return [*welcome, ("", "\n")] if asides else welcome
 
     async def _complain(self, text: str) -> None:
         with suppress(Disconnected):

@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 
 from gateway.commands.base import Answer, Command, Scene
 from gateway.commands.transcript import last_requests
+from gateway.domain.chat import SessionKey
 from gateway.domain.message import is_request, text_of
 from gateway.domain.session import Session
 from gateway.errors import SessionNotFound, UserError
+from gateway.store.base import Store
 
 _LISTED = 10
 _LOOKED_AT = 500
@@ -43,14 +45,14 @@ async def resume(scene: Scene) -> Answer:
         return await sessions(scene)
     opened = await scene.opened_before()
     if opened is not None:
-        return Answer(text=f"Went back to “{await heading(scene, opened)}”.")
+        return Answer(text=f"Went back to “{await heading(services.store, opened)}”.")
     present = await services.store.tip(scene.key)
     target = await _find(scene, scene.argument)
     if present is not None and target.id == present.id:
         raise UserError("You are in that session already; just write on.")
     messages = (await services.store.transcript(target)).messages
     await services.lifecycle.switch(scene.owned(), present, target, messages, "switched", session_id=scene.session_id)
-    return Answer(text=f"Went back to “{await heading(scene, target)}” ({target.message_count} messages).")
+    return Answer(text=f"Went back to “{await heading(services.store, target)}” ({target.message_count} messages).")
 
 
 async def branch(scene: Scene) -> Answer:
@@ -100,7 +102,7 @@ async def title(scene: Scene) -> Answer:
         raise UserError("There is no session to name yet; send a message first.")
     name = " ".join(scene.argument.split())[:100]
     if not name:
-        return Answer(text=f"This session is “{await heading(scene, present)}”. /title <name> changes that.")
+        return Answer(text=f"This session is “{await heading(services.store, present)}”. /title <name> changes that.")
     await services.store.update_session(scene.owned(), present.ref, title=name)
     return Answer(text=f"This session is now “{name}”.")
 
@@ -118,19 +120,27 @@ async def earlier(scene: Scene) -> list[Session]:
     return kept[:_LISTED]
 
 
-async def heading(scene: Scene, session: Session) -> str:
+async def heading(store: Store, session: Session) -> str:
     """A session's title, or the first words that were said in it."""
     if session.title:
         return session.title
-    messages = (await scene.services.store.transcript(session)).messages
+    messages = (await store.transcript(session)).messages
     first = next((text_of(message) for message in messages if is_request(message)), "")
     words = " ".join(first.split())
     return f"{words[:_HEADING]}…" if len(words) > _HEADING else words or "untitled"
 
 
+async def greeting(store: Store, key: SessionKey) -> str:
+    """What somebody who comes back finds: one sentence, empty if there was nothing before."""
+    session = await store.tip(key)
+    if session is None or not session.message_count:
+        return ""
+    return f"Going on with “{await heading(store, session)}”; /new starts fresh."
+
+
 async def _line(scene: Scene, number: int, session: Session) -> str:
     day = datetime.fromtimestamp(session.last_active_at, UTC).strftime("%Y-%m-%d %H:%M")
-    return f"{number:>2}. {day}  {session.message_count:>4} messages  {await heading(scene, session)}"
+    return f"{number:>2}. {day}  {session.message_count:>4} messages  {await heading(scene.services.store, session)}"
 
 
 async def _find(scene: Scene, wanted: str) -> Session:

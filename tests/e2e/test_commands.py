@@ -10,7 +10,9 @@ import pytest
 from gateway import __version__
 from gateway.adapter import Limits
 from gateway.bootstrap import command_registry
+from gateway.commands.sessions import greeting
 from gateway.config.models import Access
+from gateway.domain.chat import SessionKey
 from gateway.domain.message import text_of
 from gateway.errors import ProviderUnavailable
 from tests.fakes_gateway import (
@@ -53,6 +55,16 @@ async def test_start_version_and_whoami(tmp_path: Path) -> None:
         assert (await live.ask("/start")).startswith("Hello")
         assert __version__ in await live.ask("/version")
         assert "fake:u (Ada) in chat c" in await live.ask("/whoami", user_name="Ada")
+
+
+async def test_who_comes_back_is_told_where_they_are(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        key = SessionKey(platform="fake", chat="c")
+        assert await greeting(live.store, key) == ""
+        await live.ask("How tall is the tower?")
+        assert await greeting(live.store, key) == "Going on with “How tall is the tower?”; /new starts fresh."
+        await live.ask("/title Towers")
+        assert await greeting(live.store, key) == "Going on with “Towers”; /new starts fresh."
 
 
 async def test_a_command_may_be_written_in_many_ways(tmp_path: Path) -> None:

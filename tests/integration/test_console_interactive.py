@@ -18,7 +18,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 from adapters.console.interactive import CommandCompleter, InteractiveConsole
 from gateway.adapter import Accepted, Adapter, CanStream, CanType
-from gateway.domain.chat import ChatAddress, Inbound, Outbound, OutboundKind, SessionKey
+from gateway.domain.chat import ChatAddress, Inbound, Outbound, OutboundKind, SessionKey, Source
 from gateway.errors import StoreUnavailable
 from tests.fakes import ManualClock, SequentialIds
 
@@ -120,6 +120,10 @@ def keys() -> Iterator[PipeInput]:
         yield keys
 
 
+async def greeting(source: Source) -> str:
+    return f"Going on in {source.chat}."
+
+
 @pytest.fixture
 async def person(keys: PipeInput, screen: Screen, clock: ManualClock, tmp_path: Path) -> AsyncIterator[Person]:
     console = InteractiveConsole(
@@ -128,6 +132,7 @@ async def person(keys: PipeInput, screen: Screen, clock: ManualClock, tmp_path: 
         model="test-model",
         commands=[("help", "what it can do"), ("status", "how it goes")],
         toolbar=lambda: "12% full",
+        greeting=greeting,
         history=tmp_path / "deep" / "history",
         input=keys,
         output=screen.output,
@@ -150,6 +155,17 @@ class TestTalking:
     async def test_the_banner_names_the_model_and_the_way_out(self, person: Person) -> None:
         await person.sees("chatting with test-model")
         await person.sees("/help lists the commands")
+        await person.sees("· Going on in main.")
+
+    async def test_an_answer_to_an_earlier_run_is_announced_and_one_to_this_run_is_not(self, person: Person) -> None:
+        await person.sees("/help lists the commands")
+        await person.console.typing(MAIN, True)
+        await person.sees("· Still answering what you asked before.")
+        await person.console.typing(MAIN, False)
+        await person.says("and now?" + ENTER)
+        await person.console.typing(MAIN, True)
+        await person.sees("thinking…")
+        assert person.screen.text.count("Still answering") == 1
 
     async def test_alt_enter_begins_a_line(self, person: Person) -> None:
         assert (await person.says(f"one{ALT_ENTER}two{ENTER}")).text == "one\ntwo"
