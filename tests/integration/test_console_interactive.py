@@ -10,13 +10,11 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.data_structures import Size
-from prompt_toolkit.document import Document
 from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from adapters.console.interactive import CommandCompleter, InteractiveConsole
+from adapters.console.interactive import InteractiveConsole
 from gateway.adapter import Accepted, Adapter, CanStream, CanType
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, OutboundKind, SessionKey, Source
 from gateway.errors import StoreUnavailable
@@ -388,19 +386,6 @@ async def test_an_unusable_history_file_does_not_matter(clock: ManualClock, scre
         assert (await person.says("hi" + ENTER)).text == "hi"
         keys.send_text(CTRL_D)
         await person.left()
-
-
-def test_commands_complete_at_the_start_of_a_message_only() -> None:
-    completer = CommandCompleter([("status", "how it goes"), ("/stop", "end the turn")])
-
-    def complete(text: str) -> list[str]:
-        return [found.text for found in completer.get_completions(Document(text), CompleteEvent())]
-
-    assert complete("/") == ["/quit", "/status", "/stop"]
-    assert complete("/ST") == ["/status", "/stop"]
-    assert complete("/stop now") == []
-    assert complete("see /st") == []
-    assert complete("") == []
 
 
 def test_it_is_an_adapter_that_streams_and_types(clock: ManualClock) -> None:
