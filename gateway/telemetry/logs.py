@@ -5,12 +5,32 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, MutableMapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal, TextIO
+from typing import Any, Literal, TextIO, cast
 
 import structlog
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+class _Sink:
+    """Where log lines go: `file`, else whatever stderr is at that moment. A reader that has left, or
+    a full disk, costs the line and nothing else."""
+
+    def __init__(self, file: TextIO | None) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        """As a text file's."""
+        with suppress(OSError, ValueError):
+            return (self._file or sys.stderr).write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """As a text file's."""
+        with suppress(OSError, ValueError):
+            (self._file or sys.stderr).flush()
 
 
 def configure_logs(
@@ -21,14 +41,14 @@ def configure_logs(
     file: Path | None = None,
 ) -> None:
     """Set up structlog for the process: to `file` if given, else to stderr."""
-    stream: TextIO = file.open("a", encoding="utf-8", buffering=1) if file else sys.stderr
+    stream = cast(TextIO, _Sink(file.open("a", encoding="utf-8", buffering=1) if file else None))
 
     def redacted(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         return {key: redact(value) if isinstance(value, str) else value for key, value in event.items()}
 
     renderer: Any = structlog.processors.JSONRenderer()
     if form == "console":
-        colors = file is None and stream.isatty()
+        colors = file is None and sys.stderr.isatty()
         renderer = structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback)
     chain: list[Any] = [
         structlog.contextvars.merge_contextvars,
