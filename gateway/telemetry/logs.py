@@ -32,6 +32,11 @@ class _Sink:
         with suppress(OSError, ValueError):
             (self._file or sys.stderr).flush()
 
+    def close(self) -> None:
+        """Close the file, if there is one."""
+        if self._file is not None:
+            self._file.close()
+
 
 def configure_logs(
     *,
@@ -39,9 +44,11 @@ def configure_logs(
     form: Literal["console", "json"],
     redact: Callable[[str], str],
     file: Path | None = None,
-) -> None:
-    """Set up structlog for the process: to `file` if given, else to stderr."""
-    stream = cast(TextIO, _Sink(file.open("a", encoding="utf-8", buffering=1) if file else None))
+) -> Callable[[], None]:
+    """Set up structlog for the process: to `file` if given, else to stderr. Returns what closes
+    `file`; a program that logs until its end need not call it."""
+    sink = _Sink(file.open("a", encoding="utf-8", buffering=1) if file else None)
+    stream = cast(TextIO, sink)
 
     def redacted(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
         return {key: redact(value) if isinstance(value, str) else value for key, value in event.items()}
@@ -66,3 +73,4 @@ def configure_logs(
     )
     # Libraries that log through the standard library (APScheduler) only speak up when it matters.
     logging.basicConfig(level=max(_LEVELS[level], logging.WARNING), stream=stream, format="%(name)s: %(message)s")
+    return sink.close

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,8 +30,8 @@ def as_it_was() -> Iterator[None]:
     structlog.configure(**kept)
 
 
-def configured(redact=str, file: Path | None = None) -> None:
-    configure_logs(level="info", form="json", redact=redact, file=file)
+def configured(redact=str, file: Path | None = None) -> Callable[[], None]:
+    return configure_logs(level="info", form="json", redact=redact, file=file)
 
 
 def test_a_line_goes_to_stderr_as_it_is_when_the_line_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,8 @@ def test_a_stream_that_is_gone_costs_the_line_and_nothing_else(monkeypatch: pyte
 
 def test_secrets_are_taken_out_of_every_value(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    configured(redact=lambda text: text.replace("hush", "[REDACTED]"), file=log)
+    close = configured(redact=lambda text: text.replace("hush", "[REDACTED]"), file=log)
     structlog.get_logger("x").error("failed", detail="the key is hush")
+    close()
     assert "hush" not in log.read_text()
     assert "the key is [REDACTED]" in log.read_text()
