@@ -63,6 +63,7 @@ class Lifecycle:
         self._clock = clock
         self._ids = ids
         self._points = points
+        self._ending: set[str] = set()  # sessions whose hook this process owes or is calling
         # A prompt is long, many sessions share one, and every turn asks.
         self._prompt_tokens = lru_cache(maxsize=256)(self._count_prompt)
 
@@ -173,14 +174,18 @@ class Lifecycle:
     ) -> Session | None:
         """End `session` for good, open what `opening` says in the same step, and call the hook."""
         at = self._clock.now()
-        # A full disk delays an end; failing half-way would leave it to be done, or told, twice.
-        opened = await insist(
-            lambda: self._store.end_session(lease, session.ref, reason, at, opening),
-            clock=self._clock,
-            what="end_session",
-        )
-        self._points("session.ended")
-        await self.call_hook(session, reason)
+        self._ending.add(session.id)
+        try:
+            # A full disk delays an end; failing half-way would leave it to be done, or told, twice.
+            opened = await insist(
+                lambda: self._store.end_session(lease, session.ref, reason, at, opening),
+                clock=self._clock,
+                what="end_session",
+            )
+            self._points("session.ended")
+            await self._call_hook(session, reason)
+        finally:
+            self._ending.discard(session.id)
         if opened is not None and reason == "reset":
             await self._engines.move(session, opened, "reset")
         self._engines.drop(session.id)
@@ -227,7 +232,17 @@ class Lifecycle:
         assert opened is not None
         return opened
 
-    async def call_hook(self, session: Session, reason: EndReason | None) -> None:
+    async def pay_hooks(self, owed: Sequence[Session]) -> None:
+        """Call the hooks that an earlier process owed; one that cannot be called stays owed."""
+        for session in owed:
+            if session.id in self._ending:
+                continue  # not a debt of the past: this process is at it
+            self._ending.add(session.id)
+            await best_effort(self._call_hook(session, session.end_reason), what="owed hook")
+            self._ending.discard(session.id)
+            self._engines.drop(session.id)
+
+    async def _call_hook(self, session: Session, reason: EndReason | None) -> None:
         """Call `on_session_end` (and `on_session_reset` after a reset) and strike out the debt."""
         seat = await self._engines.seat(session)
         transcript = await self._store.transcript(session)
@@ -236,12 +251,6 @@ class Lifecycle:
             await seat.engine.reset()
         self._points("session.hook_called")
         await insist(lambda: self._store.hook_done(session.id), clock=self._clock, what="hook_done")
-
-    async def pay_hooks(self, owed: Sequence[Session]) -> None:
-        """Call the hooks that an earlier process owed; one that cannot be called stays owed."""
-        for session in owed:
-            await best_effort(self.call_hook(session, session.end_reason), what="owed hook")
-            self._engines.drop(session.id)
 
     def _overhead(self, session: Session) -> int:
         return self._prompt_tokens(session.system_prompt) + self._schema_tokens
