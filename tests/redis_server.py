@@ -148,7 +148,9 @@ def _knows_all(server: RedisServer, size: int) -> bool:
         info = client.execute_command("CLUSTER INFO")
     text = info if isinstance(info, str) else "\n".join(f"{name}:{value}" for name, value in info.items())
     facts = dict(line.split(":", 1) for line in text.split() if ":" in line)
-    return facts["cluster_state"] == "ok" and facts["cluster_known_nodes"] == str(size)
+    # The state is "ok" as soon as a node's own slots are; a client would still be told of none at the others.
+    knows_nodes = facts["cluster_known_nodes"] == str(size) and facts["cluster_size"] == str(size)
+    return facts["cluster_state"] == "ok" and knows_nodes and facts["cluster_slots_ok"] == str(_SLOTS)
 
 
 @pytest.fixture(scope="session")

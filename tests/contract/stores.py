@@ -6,6 +6,7 @@ load this as a plugin, `pytest_plugins = ["tests.contract.stores"]`, and import 
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -74,7 +75,8 @@ class RedisBench:
         # Real time runs the leases, and the test's clock the beats, which never come.
         store = RedisStore(self._servers[0].url, clock=self.clock, lease_seconds=600.0)
         self._opened.append(store)
-        await store.open()
+        async with asyncio.timeout(20):  # a server that is not ready is waited for by a clock nobody moves
+            await store.open()
         return store
 
     async def crash(self, store: Store) -> RedisStore:
