@@ -87,7 +87,6 @@ def run(
 def check(config: ConfigOption = None) -> None:
     """Validate the configuration and probe what it names."""
     settings = _settings(config)
-    print("config           ok    valid")
     raise typer.Exit(_guarded(lambda: _check(settings)))
 
 
@@ -329,6 +328,7 @@ async def _check(settings: Config) -> int:
 
     _log_to(settings, None)
     gateway = build(settings, [])
+    print("config           ok    valid")  # only now: building finds what no single value can show
     await gateway.turns.services.models.learn_window(gateway.clock)
     worst = 0
     async for finding in findings(
