@@ -107,11 +107,6 @@ class Conversation:
         self.reported_tokens = usage.prompt_tokens
         self.reported_messages = self.length
 
-    def forget_report(self) -> None:
-        """The last report says nothing about the next request (another model, another window)."""
-        self.reported_tokens = 0
-        self.reported_messages = 0
-
     def record(self, at: float, expires_at: float | None, engine_state: Mapping[str, Any]) -> StepRecord:
         """Everything not stored yet, as one record."""
         usage = CanonicalUsage()

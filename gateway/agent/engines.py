@@ -87,10 +87,6 @@ class Engines:
         """Let go of an ended session's engine."""
         self._seats.pop(session_id, None)
 
-    def fresh(self, spec: ModelSpec) -> GuardedEngine:
-        """A new instance that belongs to no session."""
-        return GuardedEngine(self._factory(), log=log, clock=self._clock)
-
     def _make(self, spec: ModelSpec) -> Seat:
         ledger: list[LedgerEntry] = []
         seat: Seat
@@ -101,7 +97,8 @@ class Engines:
         auxiliary = AuxiliaryModel(
             models=self._models, purpose="compression", live=live, charge=ledger.append, clock=self._clock
         )
-        seat = Seat(engine=self.fresh(spec), spec=spec, auxiliary=auxiliary, ledger=ledger)
+        engine = GuardedEngine(self._factory(), log=log, clock=self._clock)
+        seat = Seat(engine=engine, spec=spec, auxiliary=auxiliary, ledger=ledger)
         return seat
 
     async def _start(self, seat: Seat, session: Session, reason: StartReason) -> None:

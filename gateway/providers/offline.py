@@ -22,7 +22,6 @@ from gateway.providers.offline_summary import checkpoint
 SUMMARY_MARKER: Final = "legato:summary-request"
 """Stands on the first line of a request for a summary; how this model tells it from conversation."""
 
-MODEL_NAME: Final = "offline"
 _OVERHEAD: Final = 4  # tokens of every message beside its text
 _LOOKED_AT: Final = 200  # characters of a message's first line
 

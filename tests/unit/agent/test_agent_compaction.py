@@ -207,8 +207,6 @@ def test_the_estimate_is_what_was_reported_plus_what_was_added_since() -> None:
     assert talk.prompt_tokens() == 1_000 + talk.calibration.correct("m", added)
     assert talk.length == 3
     assert talk.fresh == []
-    talk.forget_report()
-    assert talk.prompt_tokens() == talk.calibration.correct("m", talk.counted_tokens())
 
 
 def test_a_provider_that_reports_nothing_teaches_nothing() -> None:
