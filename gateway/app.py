@@ -52,11 +52,14 @@ class Gateway:
     worker: str
     close: Sequence[Callable[[], Awaitable[None]]] = ()
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _grace: float = DRAIN_SECONDS
     failure: str | None = None  # why an adapter stopped, as a sentence for the person
     _failed: bool = False
 
-    def stop(self) -> None:
-        """Ask `run` to drain and return (SIGTERM, SIGINT)."""
+    def stop(self, *, grace: float = DRAIN_SECONDS) -> None:
+        """Ask `run` to drain and return (SIGTERM, SIGINT). Turns that are not done after `grace` seconds
+        are cut short; the next start goes on with them. Asked again, the shorter grace counts."""
+        self._grace = min(self._grace, grace)
         self._stop.set()
 
     async def run(self) -> bool:
@@ -132,7 +135,7 @@ class Gateway:
             await self.clock.sleep(_LOOK_AGAIN)
 
     async def _shut_down(self) -> None:
-        await self.lanes.stop(DRAIN_SECONDS)
+        await self.lanes.stop(self._grace)
         try:
             async with self.clock.limit(_LAST_WORDS):
                 while self.outbox.in_flight:

@@ -238,8 +238,8 @@ async def _chat(settings: Config, json_lines: bool) -> int:
     running.append(gateway)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, gateway.stop)
-    if not interactive:
-        loop.add_signal_handler(signal.SIGINT, gateway.stop)
+    # In a terminal Ctrl-C is a key of the prompt; a signal comes only from who has left and will not wait.
+    loop.add_signal_handler(signal.SIGINT, (lambda: gateway.stop(grace=0)) if interactive else gateway.stop)
     well = await gateway.run()
     if gateway.failure:
         _fail(gateway.failure)

@@ -46,6 +46,7 @@ LEAVE: Final = ("/quit", "/exit")
 LIVE_ROWS: Final = 5  # most screen rows of the line being written: the prompt must keep its place
 REFRESH: Final = 1.0  # seconds between looks at the toolbar
 REDRAW: Final = 0.03  # seconds, at least, between redraws while text streams
+FINISHING: Final = "Finishing the answer first. Ctrl-C leaves at once; the next start goes on with it."
 RESUMING: Final = "Still answering what you asked before."
 REMEMBERED: Final = 64  # ids of replies shown in full, against a partial that comes late
 
@@ -224,14 +225,17 @@ class InteractiveConsole:
                     text = await self._session.prompt_async(handle_sigint=False, set_exception_handler=False)
                     self._prompting = False
                     if text.strip().lower() in LEAVE:
-                        return
+                        break
                     self._submit(text)
         except (EOFError, OSError):
-            return  # Ctrl-D, or the terminal went away
+            pass  # Ctrl-D, or the terminal went away
         finally:
             self._prompting = False
             self._submitted.put_nowait(None)
             self._intake.abandon()  # who leaves does not wait for a store that is down
+        if self._working or self._open:
+            with suppress(Disconnected):
+                await self._print(screen.whole("notice", FINISHING))
 
     def _submit(self, text: str) -> str:
         event_id = self._ids.new("line")

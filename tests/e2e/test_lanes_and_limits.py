@@ -241,3 +241,13 @@ async def test_a_turn_cut_short_by_the_stop_of_the_program_goes_on_at_the_next_s
         assert said[-1] == "it is late"
         assert len(said) == 4
         assert all(one != other for one, other in pairwise(said))
+
+
+async def test_who_will_not_wait_for_a_running_turn_finds_it_at_the_next_start(tmp_path: Path) -> None:
+    gate = Gate()
+    async with running(tmp_path, model=FakeModel(in_turn(Say(text="never", gate=gate)))) as live:
+        event = await live.tell("how long is the river?")
+        await gate.until_waiting()
+        live.gateway.stop(grace=0)
+    async with running(tmp_path) as live:
+        assert (await live.answer(event)).text == "echo: how long is the river?"

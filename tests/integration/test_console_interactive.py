@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import os
-import re
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import PipeInput, create_pipe_input
-from prompt_toolkit.output.vt100 import Vt100_Output
 
 from adapters.console.interactive import InteractiveConsole
-from gateway.adapter import Accepted, Adapter, CanStream, CanType
-from gateway.domain.chat import ChatAddress, Inbound, Outbound, OutboundKind, SessionKey, Source
-from gateway.errors import StoreUnavailable
+from gateway.adapter import Adapter, CanStream, CanType
+from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey, Source
 from tests.fakes import ManualClock, SequentialIds
+from tests.integration.console_person import Person, Screen
 
 MAIN = ChatAddress(platform="console", chat="main")
 ENTER, ALT_ENTER, CTRL_C, CTRL_D = "\r", "\x1b\r", "\x03", "\x04"
@@ -35,71 +31,6 @@ def outbound(
         text=text,
         answers=answers,
     )
-
-
-class Paper(io.StringIO):
-    """Keeps what is written and says that something was."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.written = asyncio.Event()
-
-    def write(self, text: str, /) -> int:
-        self.written.set()
-        return super().write(text)
-
-
-class Screen:
-    """A terminal of 60 columns that keeps all it was sent; `answers`: it can be asked for its cursor."""
-
-    def __init__(self, *, answers: bool = False) -> None:
-        self.file = Paper()
-        size = Size(rows=24, columns=60)
-        self.output = Vt100_Output(self.file, lambda: size, term="xterm", enable_cpr=answers)
-
-    @property
-    def text(self) -> str:
-        """Everything ever written, without colours and cursor movements."""
-        return re.sub(r"\x1b(\[[0-?]*[ -/]*[@-~]|[=>])|\r", "", self.file.getvalue())
-
-
-class Person:
-    """Runs the console, types, and sees what the gateway was handed."""
-
-    def __init__(self, console: InteractiveConsole, keys: PipeInput, screen: Screen) -> None:
-        self.console = console
-        self.keys = keys
-        self.screen = screen
-        self.said: asyncio.Queue[Inbound] = asyncio.Queue()
-        self.down = False
-        self._run: asyncio.Task[None] | None = None
-
-    async def accept(self, batch: Sequence[Inbound]) -> Sequence[Accepted]:
-        if self.down:
-            raise StoreUnavailable("the disk is full")
-        for inbound in batch:
-            self.said.put_nowait(inbound)
-        return [Accepted(event_id=inbound.event_id, status="new") for inbound in batch]
-
-    def start(self) -> None:
-        self._run = asyncio.create_task(self.console.run(self.accept))
-
-    async def says(self, keys: str) -> Inbound:
-        self.keys.send_text(keys)
-        return await self.said.get()
-
-    async def left(self) -> None:
-        assert self._run is not None
-        await self._run
-
-    def cancel(self) -> None:
-        assert self._run is not None
-        self._run.cancel()
-
-    async def sees(self, text: str) -> None:
-        while text not in self.screen.text:
-            self.screen.file.written.clear()
-            await self.screen.file.written.wait()
 
 
 @pytest.fixture
@@ -181,6 +112,12 @@ class TestTalking:
         person.keys.send_text(leave)
         await person.left()
         assert person.said.empty()
+
+    async def test_who_leaves_during_an_answer_is_told_what_is_waited_for(self, person: Person) -> None:
+        await person.says("hi" + ENTER)
+        person.keys.send_text(CTRL_D)
+        await person.sees("· Finishing the answer first. Ctrl-C leaves at once")
+        await person.left()
 
     async def test_what_was_typed_before_leaving_is_handed_over(self, person: Person) -> None:
         person.keys.send_text(f"one{ENTER}")
