@@ -50,11 +50,12 @@ class Lanes:
         """Claim and drain lanes until cancelled, or until `stop` was called."""
         while True:
             await self._slots.acquire()
+            claim: Claim | None = None
             try:
                 claim = await self._claim()
-            except BaseException:
-                self._slots.release()
-                raise
+            finally:
+                if claim is None:
+                    self._slots.release()
             if self._stopping:
                 # Else the lanes that a stop gives back would be claimed and given back without end.
                 await self._give_back(claim.lease, counted=False)

@@ -56,12 +56,14 @@ class Endpoint:
         if address is not None:
             settings["host"], settings["port"] = address
         connection = self._class(**settings)
+        connected = False
         try:
             async with asyncio.timeout(self.timeout):
                 await connection.connect()  # type: ignore[no-untyped-call]
-        except BaseException:
-            await connection.disconnect(nowait=True)
-            raise
+            connected = True
+        finally:
+            if not connected:
+                await connection.disconnect(nowait=True)
         return connection
 
     async def connect_for(self, partition: int) -> AbstractConnection:
