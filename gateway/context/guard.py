@@ -11,7 +11,6 @@ it is not called again.
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextvars
 import copy
 import inspect
@@ -59,27 +58,33 @@ class _BlockingModel:
         self._call_model = call_model
         self._loop = loop
         self._thread = threading.get_ident()  # made on the loop
-        self._pending: set[concurrent.futures.Future[Any]] = set()
+        # Both are touched on the loop only, so that no call can begin while they are looked through.
+        self._pending: set[asyncio.Task[Any]] = set()
+        self._cancelled = 0  # how often; a call that was on its way at that time is not begun
 
     def __call__(self, messages: Sequence[Message], max_tokens: int) -> Any:
         """Raises RuntimeError on the event loop's own thread, where waiting would never end."""
         if threading.get_ident() == self._thread:
             raise RuntimeError("call_model blocks: call it from a plain function, not from a coroutine")
-        future = asyncio.run_coroutine_threadsafe(self._ask(messages, max_tokens), self._loop)
-        self._pending.add(future)
-        try:
-            return future.result()
-        finally:
-            self._pending.discard(future)
+        asked = self._ask(messages, max_tokens, self._cancelled)
+        return asyncio.run_coroutine_threadsafe(asked, self._loop).result()
 
-    async def _ask(self, messages: Sequence[Message], max_tokens: int) -> Any:
-        reply = self._call_model(messages, max_tokens)
-        return await reply if inspect.isawaitable(reply) else reply
+    async def _ask(self, messages: Sequence[Message], max_tokens: int, cancelled: int) -> Any:
+        task = asyncio.current_task()
+        if task is None or cancelled != self._cancelled:
+            raise asyncio.CancelledError
+        self._pending.add(task)
+        try:
+            reply = self._call_model(messages, max_tokens)
+            return await reply if inspect.isawaitable(reply) else reply
+        finally:
+            self._pending.discard(task)
 
     def cancel(self) -> None:
         """Let go of a thread whose turn was cancelled."""
-        for future in tuple(self._pending):
-            future.cancel()
+        self._cancelled += 1
+        for task in tuple(self._pending):
+            task.cancel()
 
 
 class GuardedEngine:
