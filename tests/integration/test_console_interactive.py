@@ -15,6 +15,7 @@ from gateway.adapter import Adapter, CanStream, CanType
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey, Source
 from tests.fakes import ManualClock, SequentialIds
 from tests.integration.console_person import Person, Screen
+from tests.integration.console_terminal import chatting
 
 MAIN = ChatAddress(platform="console", chat="main")
 ENTER, ALT_ENTER, CTRL_C, CTRL_D = "\r", "\x1b\r", "\x03", "\x04"
@@ -333,3 +334,27 @@ def test_it_is_an_adapter_that_streams_and_types(clock: ManualClock) -> None:
     assert isinstance(adapter, CanStream)
     assert isinstance(adapter, CanType)
     assert adapter.name == "console"
+
+
+async def test_who_comes_back_sees_where_they_are_and_that_their_answer_is_still_being_made(tmp_path: Path) -> None:
+    async with chatting(tmp_path) as first:
+        await first.sees("› ")
+        first.types("thank you" + ENTER)
+        await first.sees("You are welcome!")
+        first.types("Count to 400" + ENTER)
+        await first.sees("1 2 3 4")
+        first.types(CTRL_D)
+        await first.sees("Finishing the answer first.")
+        first.interrupts()
+        assert await first.left() == 0
+    assert "Going on with" not in first.text
+    assert "Still answering" not in first.text
+
+    async with chatting(tmp_path) as second:
+        await second.sees("· Going on with “thank you”; /new starts fresh.")
+        await second.sees("· Still answering what you asked before.")
+        await second.sees("1 2 3 4")
+        second.types(CTRL_C)
+        await second.sees("Stopped")
+        second.types(CTRL_D)
+        assert await second.left() == 0
