@@ -12,6 +12,7 @@ from gateway.domain.session import Session, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 
 Acceptance = Literal["new", "duplicate", "full"]
+CapName = Literal["session", "person", "gateway"]
 ItemOutcome = Literal["answered", "stopped", "failed", "dead", "absorbed", "refused"]
 SignalKind = Literal["stop", "interrupt"]
 
@@ -166,3 +167,34 @@ class Transcript:
 
     session_id: str
     messages: tuple[Message, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cap:
+    """A spend cap in force: `account` may not be charged beyond `limit`, in millionths of a US
+    dollar. `resets_at`: when another account takes over (a day's end, seconds since the epoch);
+    None: never."""
+
+    name: CapName
+    account: str
+    limit: int
+    resets_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """The most that one model call can cost, in millionths of a US dollar, and the caps it counts
+    against, widest first. `id` is the call's own."""
+
+    id: str
+    amount: int
+    caps: tuple[Cap, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapReached:
+    """A reservation that was refused, by the first cap without room for it. `spent`: what is spent
+    and reserved of that, in millionths of a US dollar."""
+
+    cap: Cap
+    spent: int

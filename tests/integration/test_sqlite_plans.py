@@ -11,7 +11,7 @@ import pytest
 
 from gateway.domain.message import user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
-from gateway.store.base import Opening, Patch, StepRecord, ToolIntent
+from gateway.store.base import Cap, Opening, Patch, Reservation, StepRecord, ToolIntent
 from gateway.store.sqlite import SqliteStore
 from tests.contract.store_kit import (
     START,
@@ -122,6 +122,10 @@ async def test_nothing_in_a_turn_scans(store: SqliteStore) -> None:
     await store.search("问", None, 9)
     await store.usage(START, "model", session_id="s2")
     await store.outbox(outbound("o").to, 9)
+    cap = Cap(name="gateway", account="gateway", limit=9, resets_at=START)
+    await store.reserve(Reservation(id="r", amount=9, caps=(cap,)))
+    await store.settle(Reservation(id="r", amount=9, caps=(cap,)), 1)
+    await store.spent(["gateway"])
     assert len(plans.statements) > 60
     assert plans.scans() == []
 

@@ -34,7 +34,9 @@ from gateway.store.sqlite import inbox, outbox, sessions, turns
 from gateway.store.sqlite.agenda import Agenda, rows_to_send
 from gateway.store.sqlite.lanes import Lanes
 from gateway.store.sqlite.leases import Leases
+from gateway.store.sqlite.metering import MeteringStore
 from gateway.store.sqlite.outbox import Advance
+from gateway.store.sqlite.rates import Rates
 from gateway.store.sqlite.readable import ReadableStore
 from gateway.store.sqlite.sessions import CHANGEABLE, Appended, Opened
 from gateway.telemetry.points import Points, ignore_points
@@ -44,7 +46,7 @@ T = TypeVar("T")
 EXPIRY_CLAIM: Final = 600.0  # seconds after which a session that is still due is offered again
 
 
-class SqliteStore(ReadableStore):
+class SqliteStore(ReadableStore, MeteringStore):
     """Everything in the SQLite file at `path`. `concurrency`: how many lanes may be claimed as their
     message is accepted, which saves a commit. With `read_only` it opens beside a running gateway,
     without lock or migration, and writing methods raise StoreUnavailable. `points` is for every
@@ -66,6 +68,7 @@ class SqliteStore(ReadableStore):
         self._lanes = Lanes(concurrency=concurrency, generation=0, waiting=())
         self._agenda = Agenda(())
         self._leases = Leases(clock)
+        self._rates, self._void = Rates(), []
         self._bypassed: list[InboxItem] = []
         self._listeners: list[Callable[[SessionKey, SignalKind], None]] = []
         self._due_claims: dict[str, float] = {}  # session id → when it may be offered again

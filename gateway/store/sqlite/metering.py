@@ -1,0 +1,51 @@
+"""The part of the store that counts money and moments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import apsw
+
+from gateway.clock import Clock
+from gateway.domain.rates import Rate
+from gateway.store.base import CapReached, Reservation, Store
+from gateway.store.sqlite import spending
+from gateway.store.sqlite.database import Database
+from gateway.store.sqlite.rates import Rates
+
+
+class MeteringStore(Store):
+    """Spending in an open `Database`, rates in memory."""
+
+    _clock: Clock
+    _database: Database
+    _rates: Rates
+    _void: list[Reservation]  # reserved for a caller that was gone before it was told
+
+    async def reserve(self, reservation: Reservation) -> CapReached | None:
+        now, generation = self._clock.now(), self._database.generation
+        void, self._void = self._void, []
+
+        def work(connection: apsw.Connection) -> CapReached | None:
+            for each in void:
+                spending.settle(connection, each, 0, generation)
+            return spending.reserve(connection, reservation, now, generation)
+
+        return await self._database.writer.run(
+            work,
+            failed=lambda: self._void.extend(void),
+            abandoned=lambda reached: None if reached else self._void.append(reservation),
+        )
+
+    async def settle(self, reservation: Reservation, cost: int) -> None:
+        generation = self._database.generation
+        await self._database.writer.run(lambda connection: spending.settle(connection, reservation, cost, generation))
+
+    async def spent(self, accounts: Sequence[str]) -> list[int]:
+        return self._database.look(lambda connection: spending.spent_of_all(connection, accounts))
+
+    async def take(self, account: str, ticket: str, rates: Sequence[Rate]) -> float:
+        return self._rates.take(account, ticket, rates, self._clock.monotonic())
+
+    async def hold_off(self, account: str, bucket: str, seconds: float) -> None:
+        self._rates.hold_off(account, bucket, self._clock.monotonic() + seconds)

@@ -1,0 +1,69 @@
+"""Moments to send at, within the one process that owns the file: memory is enough."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from gateway.domain.rates import GRACE, Rate, earliest
+
+_MANY: Final = 4_096  # buckets, after which those that hold nobody back are let go
+
+
+@dataclass(slots=True)
+class _Bucket:
+    taken: list[float] = field(default_factory=list)  # ascending
+    silent_until: float = 0.0
+    idle_from: float = 0.0  # nothing in it matters from then on
+
+
+class Rates:
+    """Which moments were given away, in seconds of the clock that the caller reads."""
+
+    def __init__(self) -> None:
+        self._buckets: dict[tuple[str, str], _Bucket] = {}
+        self._tickets: dict[tuple[str, str], float] = {}
+
+    def take(self, account: str, ticket: str, rates: Sequence[Rate], now: float) -> float:
+        """Seconds until the ticket's moment; 0.0 uses it up."""
+        self._forget(now)
+        buckets = [self._bucket(account, rate.bucket, now, rate.seconds) for rate in rates]
+        start = max([now, *(bucket.silent_until for bucket in buckets)])
+        moment = self._tickets.pop((account, ticket), None)
+        if moment is not None and (moment + GRACE < now or start > max(now, moment)):
+            for bucket in buckets:
+                _drop(bucket.taken, moment)
+            moment = None
+        if moment is None:
+            moment = earliest([bucket.taken for bucket in buckets], rates, start)
+            for bucket, rate in zip(buckets, rates, strict=True):
+                insort(bucket.taken, moment)
+                bucket.idle_from = max(bucket.idle_from, moment + rate.seconds)
+        if moment > now:
+            self._tickets[account, ticket] = moment
+        return max(0.0, moment - now)
+
+    def hold_off(self, account: str, bucket: str, until: float) -> None:
+        """No moment of this bucket comes before `until`."""
+        silent = self._buckets.setdefault((account, bucket), _Bucket())
+        silent.silent_until = max(silent.silent_until, until)
+        silent.idle_from = max(silent.idle_from, until)
+
+    def _bucket(self, account: str, name: str, now: float, seconds: float) -> _Bucket:
+        bucket = self._buckets.setdefault((account, name), _Bucket())
+        del bucket.taken[: bisect_left(bucket.taken, now - max(seconds, GRACE))]
+        return bucket
+
+    def _forget(self, now: float) -> None:
+        """Let go of what nobody can ask for any more."""
+        if len(self._tickets) + len(self._buckets) > _MANY:
+            self._tickets = {name: moment for name, moment in self._tickets.items() if moment + GRACE >= now}
+            self._buckets = {name: each for name, each in self._buckets.items() if each.idle_from > now}
+
+
+def _drop(taken: list[float], moment: float) -> None:
+    place = bisect_left(taken, moment)
+    if place < len(taken) and taken[place] == moment:
+        del taken[place]

@@ -1,0 +1,78 @@
+"""Accounts of spend caps: what is spent, and what is reserved for calls under way.
+
+A reservation is counted as spent at once, so that a crash needs no repair: what it leaves behind is
+only the note that could have corrected the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import apsw
+
+from gateway.store.base import CapReached, Reservation
+from gateway.store.sqlite.codec import storable
+from gateway.store.sqlite.connection import change, one
+
+_KEPT: Final = 7 * 86_400.0  # seconds that a day's account outlives its day: clocks may be wrong
+
+
+def reserve(connection: apsw.Connection, reservation: Reservation, now: float, generation: int) -> CapReached | None:
+    """Count it under all its caps, or under none."""
+    change(connection, "DELETE FROM reservations WHERE generation < ?", (generation,))
+    change(connection, "DELETE FROM spending WHERE forget_at IS NOT NULL AND forget_at < ?", (now,))
+    new = [cap for cap in reservation.caps if _reserved(connection, reservation, cap.account, generation) is None]
+    for cap in new:
+        present = spent(connection, cap.account)
+        if present + reservation.amount > cap.limit:
+            return CapReached(cap=cap, spent=present)
+    for cap in new:
+        account = storable(cap.account)
+        change(
+            connection,
+            "INSERT INTO spending(account, spent, forget_at) VALUES (?, ?, ?)"
+            " ON CONFLICT (account) DO UPDATE SET spent = spent + excluded.spent",
+            (account, reservation.amount, None if cap.resets_at is None else cap.resets_at + _KEPT),
+        )
+        change(
+            connection,
+            "INSERT INTO reservations(generation, id, account, amount) VALUES (?, ?, ?, ?)",
+            (generation, storable(reservation.id), account, reservation.amount),
+        )
+    return None
+
+
+def settle(connection: apsw.Connection, reservation: Reservation, cost: int, generation: int) -> None:
+    """Correct each account by the difference, if that was not done before."""
+    for cap in reservation.caps:
+        amount = _reserved(connection, reservation, cap.account, generation)
+        if amount is None:
+            continue
+        account = storable(cap.account)
+        change(connection, "UPDATE spending SET spent = spent + ? WHERE account = ?", (cost - amount, account))
+        change(
+            connection,
+            "DELETE FROM reservations WHERE generation = ? AND id = ? AND account = ?",
+            (generation, storable(reservation.id), account),
+        )
+
+
+def spent(connection: apsw.Connection, account: str) -> int:
+    """What is spent and reserved."""
+    row = one(connection, "SELECT spent FROM spending WHERE account = ?", (storable(account),))
+    return int(row[0]) if row is not None else 0
+
+
+def spent_of_all(connection: apsw.Connection, accounts: Sequence[str]) -> list[int]:
+    """The same of several."""
+    return [spent(connection, account) for account in accounts]
+
+
+def _reserved(connection: apsw.Connection, reservation: Reservation, account: str, generation: int) -> int | None:
+    row = one(
+        connection,
+        "SELECT amount FROM reservations WHERE generation = ? AND id = ? AND account = ?",
+        (generation, storable(reservation.id), storable(account)),
+    )
+    return int(row[0]) if row is not None else None

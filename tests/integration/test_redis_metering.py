@@ -1,0 +1,138 @@
+"""Several processes on one Redis database spend from the same caps and send at the same rates.
+
+Each store stands for a process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gateway.clock import SystemClock
+from gateway.domain.rates import Rate
+from gateway.store.base import Cap, Reservation
+from gateway.store.redis import RedisStore
+from gateway.store.redis.partitions import partition_of_name, prefix
+from tests.contract.stores import cut_off
+
+if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
+    from tests.redis_server import RedisServer
+
+pytest_plugins = ["tests.redis_server"]
+
+DAY = Cap(name="gateway", account="gateway today", limit=10_000, resets_at=4e9)
+BOT = "test:1"
+
+
+@pytest.fixture
+async def processes(redis_server: RedisServer) -> AsyncIterator[list[RedisStore]]:
+    """Three of them, on an empty database."""
+    with redis_server.client() as client:
+        client.flushall()
+    stores = [RedisStore(redis_server.url, clock=SystemClock()) for _ in range(3)]
+    await asyncio.gather(*(store.open() for store in stores))
+    yield stores
+    await asyncio.gather(*(store.aclose() for store in stores))
+
+
+def caps(person: int) -> tuple[Cap, ...]:
+    """The gateway's and one person's."""
+    return DAY, Cap(name="person", account=f"person {person}", limit=2_500, resets_at=4e9)
+
+
+async def test_processes_together_never_spend_more_than_a_cap(processes: list[RedisStore]) -> None:
+    """Calls begin and end everywhere at once; whoever looks at any time sees no cap overrun."""
+    real: list[int] = []
+
+    async def work(number: int, store: RedisStore) -> None:
+        for step in range(40):
+            person = (number + step) % 5
+            call = Reservation(id=f"r{number}-{step}", amount=200 + 10 * (step % 9), caps=caps(person))
+            if await store.reserve(call) is None:
+                await asyncio.sleep(0)
+                cost = call.amount // 2
+                await processes[step % 3].settle(call, cost)
+                await store.settle(call, call.amount)
+                real.append(cost)
+            day, own = await store.spent([cap.account for cap in call.caps])
+            assert day <= 10_000
+            assert own <= 2_500
+
+    await asyncio.gather(*(work(number, store) for number, store in enumerate(processes * 4)))
+    people = [caps(person)[1].account for person in range(5)]
+    day, *own = await processes[0].spent([DAY.account, *people])
+    assert day == sum(own) == sum(real)
+    assert day > 8_000
+
+
+async def test_what_a_dead_process_had_reserved_stays_spent_for_the_others(processes: list[RedisStore]) -> None:
+    dying, living, _ = processes
+    lost = Reservation(id="lost", amount=2_400, caps=caps(1))
+    assert await dying.reserve(lost) is None
+    await cut_off(dying)
+    reached = await living.reserve(Reservation(id="next", amount=101, caps=caps(1)))
+    assert reached is not None
+    assert (reached.cap.name, reached.spent) == ("person", 2_400)
+    assert await living.spent([DAY.account]) == [2_400]
+
+
+async def test_accounts_of_a_day_are_forgotten_and_those_of_sessions_are_not(
+    processes: list[RedisStore], redis_server: RedisServer
+) -> None:
+    session = Cap(name="session", account="session s1", limit=10_000)
+    await processes[0].reserve(Reservation(id="r", amount=1, caps=(DAY, session)))
+    with redis_server.client() as client:
+        lives = {
+            cap.name: client.ttl(f"{prefix(partition_of_name(cap.account))}spent:{cap.account}")
+            for cap in (DAY, session)
+        }
+        notes = [client.ttl(key) for key in client.keys("*reserved:*")]
+    assert lives["gateway"] > 7 * 86_400
+    assert lives["session"] == -1
+    assert len(notes) == 2
+    assert all(0 < life <= 86_400 for life in notes)
+
+
+async def test_processes_together_keep_every_rate(processes: list[RedisStore], redis_server: RedisServer) -> None:
+    everybody = Rate(bucket="all", most=5, seconds=30.0)
+
+    async def send(number: int, store: RedisStore) -> None:
+        for step in range(12):
+            chat = Rate(bucket=f"chat {step % 4}", most=1, seconds=20.0)
+            await store.take(BOT, f"t{number}-{step}", [chat, everybody])
+
+    await asyncio.gather(*(send(number, store) for number, store in enumerate(processes)))
+    at = f"{prefix(partition_of_name(BOT))}rate:{BOT}:"
+    with redis_server.client() as client:
+        moments = [moment for _, moment in client.zrange(f"{at}all", 0, -1, withscores=True)]
+        chats = [client.zrange(f"{at}chat {chat}", 0, -1, withscores=True) for chat in range(4)]
+    assert len(moments) == 36
+    assert min(last - first for first, last in zip(moments, moments[5:], strict=False)) >= 30_000
+    for chat in chats:
+        assert len(chat) == 9
+        assert min(last - first for (_, first), (_, last) in pairwise(chat)) >= 20_000
+
+
+async def test_another_process_goes_on_with_a_ticket_and_honours_a_silence(processes: list[RedisStore]) -> None:
+    one, two, three = processes
+    limits = [Rate(bucket="all", most=1, seconds=3_600.0)]
+    assert await one.take(BOT, "t1", limits) == 0.0
+    mine = await one.take(BOT, "t2", limits)
+    theirs = await two.take(BOT, "t2", limits)
+    assert 3_000 < theirs <= mine <= 3_600
+    await two.hold_off(BOT, "all", 7_200.0)
+    assert await three.take(BOT, "t2", limits) > 7_000
+
+
+async def test_a_ticket_whose_moment_has_come_is_used_up(processes: list[RedisStore]) -> None:
+    one, two, _ = processes
+    limits = [Rate(bucket="all", most=1, seconds=0.05)]
+    assert await one.take(BOT, "t1", limits) == 0.0
+    clock = SystemClock()
+    while wait := await one.take(BOT, "t2", limits):
+        await clock.sleep(wait)
+    assert await two.take(BOT, "t3", [Rate(bucket="all", most=1, seconds=3_600.0)]) > 0.0
