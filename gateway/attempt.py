@@ -85,10 +85,10 @@ class Attempt:
             self.watch.idle = idle
             self.watch.turn.end = lambda _: stop.extend(0)
             with self.board.running(self.watch.turn):
-                await self.watch.typing(True)
-                for kind in await self.store.signals(self.watch.item):
-                    self.board.deliver(self.watch.item.key, kind)
                 try:
+                    await self.watch.typing(True)
+                    for kind in await self.store.signals(self.watch.item):
+                        self.board.deliver(self.watch.item.key, kind)
                     yield
                 finally:
                     # From here on a limit that is moved would be one that is gone.

@@ -11,12 +11,14 @@ import pytest
 from gateway.attempt import COMPACTION_STOPPED, INTERRUPTED, STOPPED
 from gateway.config import Config
 from gateway.config.models import Sessions
+from gateway.domain.chat import ChatAddress
 from gateway.domain.message import text_of
 from gateway.store.sqlite.store import SqliteStore
 from gateway.tools.base import ToolContext
 from gateway.turns import BUSY
 from tests.fakes import ManualClock
 from tests.fakes_gateway import (
+    FakeAdapter,
     FakeModel,
     Gate,
     Live,
@@ -284,3 +286,27 @@ async def test_a_stop_in_the_middle_of_a_write_tears_nothing(tmp_path: Path, ste
         tip = await live.tip()
         assert tip is not None
         assert tip.compaction_count == (1 if step == "continue_session" else 0)
+
+
+class SlowToShowTyping(FakeAdapter):
+    """A platform that takes its time to show that an answer is being made."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = Gate()
+
+    async def typing(self, to: ChatAddress, active: bool) -> None:
+        """Wait, at the beginning."""
+        if active:
+            await self.gate.pass_through()
+
+
+async def test_stop_reaches_a_turn_that_has_not_begun_to_ask(tmp_path: Path) -> None:
+    adapter = SlowToShowTyping()
+    async with running(tmp_path, adapter=adapter) as live:
+        await live.tell("a question")
+        await adapter.gate.until_waiting()
+        assert await live.ask("/stop") == "Stopping. What was done so far stays recorded."
+        await live.quiet()
+        assert live.adapter.shown("c", "notice", "error") == [STOPPED]
+        assert live.model.requests == []
