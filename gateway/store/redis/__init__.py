@@ -14,9 +14,12 @@ so that a cluster keeps them together. Under it lie
     ledger ledger:<key> figures dead term:<owner>:<term>        what people ask about
     members answers:<process> sending:<process> …               who is there and what each has claimed
     lease:<name>                    leases of things that are not chats
+    spent:<account> reserved:<call>:<account>                   what is spent under caps: see reserve.lua
+    rate:<account>:<bucket> silent:<account>:<bucket>           when to send: see take.lua
 
-and, beside them, `legato:meta`. Only `lease:` and `answers:` ever expire; nothing else is deleted
-that is not done with. What a crash of the server can lose is what its append-only file lacks:
+and, beside them, `legato:meta`. Only leases, answers, moments to send at, notes of calls a day after
+they were made and a day's spending a week after it ever expire; nothing else is deleted that is not
+done with. What a crash of the server can lose is what its append-only file lacks:
 nothing with `appendfsync always`, up to a second of it with `everysec`; a failover to a replica can
 lose what that one had not received, unless the server is told to wait for it (`min-replicas-to-write`).
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import apsw
 
@@ -19,12 +20,20 @@ class MeteringStore(Store):
 
     _clock: Clock
     _database: Database
-    _rates: Rates
-    _void: list[Reservation]  # reserved for a caller that was gone before it was told
+
+    @cached_property
+    def _rates(self) -> Rates:
+        return Rates()
+
+    @cached_property
+    def _void(self) -> list[Reservation]:
+        """Reserved for a caller that was gone before it was told."""
+        return []
 
     async def reserve(self, reservation: Reservation) -> CapReached | None:
         now, generation = self._clock.now(), self._database.generation
-        void, self._void = self._void, []
+        void = [*self._void]
+        self._void.clear()
 
         def work(connection: apsw.Connection) -> CapReached | None:
             for each in void:

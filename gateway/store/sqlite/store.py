@@ -36,7 +36,6 @@ from gateway.store.sqlite.lanes import Lanes
 from gateway.store.sqlite.leases import Leases
 from gateway.store.sqlite.metering import MeteringStore
 from gateway.store.sqlite.outbox import Advance
-from gateway.store.sqlite.rates import Rates
 from gateway.store.sqlite.readable import ReadableStore
 from gateway.store.sqlite.sessions import CHANGEABLE, Appended, Opened
 from gateway.telemetry.points import Points, ignore_points
@@ -68,7 +67,6 @@ class SqliteStore(ReadableStore, MeteringStore):
         self._lanes = Lanes(concurrency=concurrency, generation=0, waiting=())
         self._agenda = Agenda(())
         self._leases = Leases(clock)
-        self._rates, self._void = Rates(), []
         self._bypassed: list[InboxItem] = []
         self._listeners: list[Callable[[SessionKey, SignalKind], None]] = []
         self._due_claims: dict[str, float] = {}  # session id → when it may be offered again
