@@ -20,6 +20,7 @@ from gateway.adapter import Adapter
 from gateway.agent.caching import caches_by_marks
 from gateway.agent.engines import Engines
 from gateway.agent.factory import AgentFactory
+from gateway.agent.metering import Caps, Metering
 from gateway.agent.models import Models, Prices, Windows
 from gateway.agent.prompt import PromptBuilder
 from gateway.app import Gateway
@@ -95,11 +96,15 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     background = Background()
     store = parts.store or configured_store(config, clock=clock, points=points)
     models, closers = _models(config, counter, clock, redact, parts)
+    caps = Caps(**config.budgets.model_dump())
+    metering = Metering(models=models, store=store, caps=caps, counter=counter, clock=clock, ids=ids)
+    metering.require_prices()
     tools = ToolRegistry([TodoTool(), ClockTool(), HistoryTool(), *parts.tools])
     schema_tokens = counter.schemas(tools.schemas)
     engines = Engines(
         factory=parts.engine or _engine_factory(config, counter, clock, redact),
         models=models,
+        metering=metering,
         clock=clock,
         home=home(config) / "engines",
     )
@@ -125,6 +130,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         outbox=outbox,
         agents=AgentFactory(
             models=models,
+            metering=metering,
             tools=ToolRuntime(tools, clock),
             clock=clock,
             points=points,
@@ -137,6 +143,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             store=store,
             lifecycle=lifecycle,
             models=models,
+            metering=metering,
             board=board,
             clock=clock,
             counter=counter,

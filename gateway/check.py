@@ -25,8 +25,11 @@ class Finding:
     detail: str
 
 
-async def findings(store: Store, models: Models, *, threshold: float, caching: str) -> AsyncIterator[Finding]:
-    """Probe the store, the model and the auxiliary model, one after the other."""
+async def findings(
+    store: Store, models: Models, *, threshold: float, caching: str, spending: str | None = None
+) -> AsyncIterator[Finding]:
+    """Probe the store, the model and the auxiliary model, one after the other; `caching` and `spending`
+    are what there is to say about prompt caching and spend caps."""
     yield await _store(store)
     yield await _model("model", models, models.main)
     live = models.main
@@ -40,6 +43,8 @@ async def findings(store: Store, models: Models, *, threshold: float, caching: s
                 "it is fed in parts",
             )
     yield Finding(what="prompt caching", ok=None, detail=caching)
+    if spending is not None:
+        yield Finding(what="spend caps", ok=None, detail=spending)
 
 
 async def _store(store: Store) -> Finding:

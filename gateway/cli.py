@@ -336,6 +336,7 @@ async def _check(settings: Config) -> int:
         gateway.turns.services.models,
         threshold=settings.compression.threshold,
         caching=caching_note(settings),
+        spending=gateway.turns.services.metering.note(),
     ):
         mark = {True: "ok", False: "FAIL", None: "note"}[finding.ok]
         print(f"{finding.what:<16} {mark:<5} {finding.detail}")

@@ -7,6 +7,7 @@ shown to the person verbatim.
 GatewayError
 ├── ConfigError                 the configuration cannot be used; `problems` lists every reason
 ├── UserError                   the person asked for something that cannot be done
+│   └── SpendCapReached         a spend cap leaves no room for the call; nothing was sent
 ├── StoreError
 │   ├── SessionNotFound
 │   ├── SessionConflict         a write carried a stale epoch or fence; nothing was written
@@ -49,6 +50,10 @@ class ConfigError(GatewayError):
 
 class UserError(GatewayError):
     """What the person asked for cannot be done; the text is shown to them verbatim."""
+
+
+class SpendCapReached(UserError):
+    """A spend cap leaves no room for a model call, so it was not made."""
 
 
 class StoreError(GatewayError):

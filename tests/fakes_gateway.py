@@ -251,7 +251,12 @@ async def running(
         store = MortalStore(config.store.sqlite_path, clock=clock)
         store.kill = points
     parts = bootstrap.Parts(
-        clock=clock, points=points, providers={"offline": model}, engine=engine, tools=tools, store=store
+        clock=clock,
+        points=points,
+        providers={"offline": model, "openai": model},
+        engine=engine,
+        tools=tools,
+        store=store,
     )
     gateway = bootstrap.build(config, [adapter], parts)
     serving = asyncio.create_task(gateway.run())

@@ -7,11 +7,13 @@ from contextlib import aclosing
 
 import structlog
 
+from gateway.agent.metering import Metering
 from gateway.agent.models import Models
 from gateway.clock import Clock
 from gateway.domain.message import Message
+from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
-from gateway.errors import ProviderError, ProviderUnavailable, SummaryRefused
+from gateway.errors import ProviderError, ProviderUnavailable, SpendCapReached, SummaryRefused
 from gateway.providers.base import Completed, ModelRequest, ModelSpec
 
 log = structlog.get_logger(__name__)
@@ -35,13 +37,17 @@ class AuxiliaryModel:
         self,
         *,
         models: Models,
+        metering: Metering,
         purpose: Purpose,
+        session: Callable[[], Session],
         live: Callable[[], ModelSpec],
         charge: Callable[[LedgerEntry], None],
         clock: Clock,
     ) -> None:
         self._models = models
+        self._metering = metering
         self._purpose: Purpose = purpose
+        self._session = session
         self._live = live
         self._charge = charge
         self._clock = clock
@@ -52,14 +58,14 @@ class AuxiliaryModel:
         return min(spec.context_length for spec in self._models.helpers(self._purpose, self._live()))
 
     async def __call__(self, messages: Sequence[Message], max_tokens: int) -> Helped:
-        """The answer's text. Raises ProviderError if every candidate failed, and SummaryRefused if
-        the answer was cut off or refused."""
+        """The answer's text. Raises ProviderError if every candidate failed, SummaryRefused if the
+        answer was cut off or refused, and SpendCapReached if none can be paid."""
         failed: str | None = None
         candidates = self._models.helpers(self._purpose, self._live())
         for spec in candidates:
             try:
                 helped = Helped(await self._ask(spec, messages, max_tokens))
-            except (ProviderError, SummaryRefused) as error:
+            except (ProviderError, SummaryRefused, SpendCapReached) as error:
                 if spec is candidates[-1]:
                     raise
                 log.warning("auxiliary_failed", model=spec.name, purpose=self._purpose, error=str(error))
@@ -72,7 +78,7 @@ class AuxiliaryModel:
     async def _ask(self, spec: ModelSpec, messages: Sequence[Message], max_tokens: int) -> str:
         request = ModelRequest(messages=messages, max_tokens=max_tokens)
         completed: Completed | None = None
-        async with aclosing(self._models.provider(spec).stream(spec, request)) as events:
+        async with aclosing(self._metering.stream(spec, request, self._session())) as events:
             async for event in events:
                 if isinstance(event, Completed):
                     completed = event

@@ -11,6 +11,7 @@ from typing import Literal
 import structlog
 
 from gateway.agent.auxiliary import AuxiliaryModel
+from gateway.agent.metering import Metering
 from gateway.agent.models import Models
 from gateway.clock import Clock
 from gateway.context.engine import ContextEngine
@@ -28,6 +29,7 @@ log = structlog.get_logger(__name__)
 class Seat:
     """A session's engine, the model it works for, and the calls it caused that no record holds yet."""
 
+    session: Session
     engine: GuardedEngine
     spec: ModelSpec
     auxiliary: AuxiliaryModel
@@ -43,12 +45,14 @@ class Engines:
         *,
         factory: Callable[[], ContextEngine],
         models: Models,
+        metering: Metering,
         clock: Clock,
         home: Path,
         capacity: int = 1_024,
     ) -> None:
         self._factory = factory
         self._models = models
+        self._metering = metering
         self._clock = clock
         self._home = home
         self._capacity = capacity
@@ -62,7 +66,7 @@ class Engines:
         spec = self._models.spec(session.model)
         seat = self._seats.get(session.id)
         if seat is None:
-            seat = self._make(spec)
+            seat = self._make(session, spec)
             self._seats[session.id] = seat
             await seat.engine.load(session.engine_state)
             await self._start(seat, session, reason or ("resume" if session.message_count else "new"))
@@ -77,8 +81,9 @@ class Engines:
         """The parent's engine goes on with the child."""
         seat = self._seats.pop(parent.id, None)
         if seat is None:
-            seat = self._make(self._models.spec(child.model))
+            seat = self._make(child, self._models.spec(child.model))
             await seat.engine.load(parent.engine_state)
+        seat.session = child
         self._seats[child.id] = seat
         await self._start(seat, child, reason)
         self._shrink()
@@ -87,18 +92,20 @@ class Engines:
         """Let go of an ended session's engine."""
         self._seats.pop(session_id, None)
 
-    def _make(self, spec: ModelSpec) -> Seat:
+    def _make(self, session: Session, spec: ModelSpec) -> Seat:
         ledger: list[LedgerEntry] = []
         seat: Seat
-
-        def live() -> ModelSpec:
-            return seat.spec
-
         auxiliary = AuxiliaryModel(
-            models=self._models, purpose="compression", live=live, charge=ledger.append, clock=self._clock
+            models=self._models,
+            metering=self._metering,
+            purpose="compression",
+            session=lambda: seat.session,
+            live=lambda: seat.spec,
+            charge=ledger.append,
+            clock=self._clock,
         )
         engine = GuardedEngine(self._factory(), log=log, clock=self._clock)
-        seat = Seat(engine=engine, spec=spec, auxiliary=auxiliary, ledger=ledger)
+        seat = Seat(session=session, engine=engine, spec=spec, auxiliary=auxiliary, ledger=ledger)
         return seat
 
     async def _start(self, seat: Seat, session: Session, reason: StartReason) -> None:

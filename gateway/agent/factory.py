@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from gateway.agent.compaction import Compactor
 from gateway.agent.loop import Agent
+from gateway.agent.metering import Metering
 from gateway.agent.models import Models
 from gateway.agent.ports import Observer, SearchOriginals, TranscriptWriter
 from gateway.clock import Clock
@@ -18,6 +19,7 @@ class AgentFactory:
     """Everything the agents of this gateway share."""
 
     models: Models
+    metering: Metering
     tools: ToolRuntime
     clock: Clock
     points: Points
@@ -32,6 +34,7 @@ class AgentFactory:
         """An agent for one turn."""
         return Agent(
             models=self.models,
+            metering=self.metering,
             tools=self.tools,
             compactor=self.compactor(writer),
             writer=writer,

@@ -15,6 +15,7 @@ from gateway.agent.caching import caches_by_marks, with_marks
 from gateway.agent.compaction import Compactor, Trigger
 from gateway.agent.conversation import Conversation
 from gateway.agent.engines import adopt
+from gateway.agent.metering import Metering
 from gateway.agent.models import Models
 from gateway.agent.overflow import NO_WAY_OUT, remedy
 from gateway.agent.ports import Observer, SearchOriginals, TranscriptWriter
@@ -40,6 +41,7 @@ class Agent:
     """One turn over one conversation. Cheap to build: it holds references and two counters."""
 
     models: Models
+    metering: Metering
     tools: ToolRuntime
     compactor: Compactor
     writer: TranscriptWriter
@@ -160,7 +162,8 @@ class Agent:
         )
         self.partial_text = ""
         completed: Completed | None = None
-        async with aclosing(self.models.provider(spec).stream(spec, request)) as events:
+        stream = self.metering.stream(spec, request, conversation.session, prompt_tokens=conversation.prompt_tokens())
+        async with aclosing(stream) as events:
             async for event in events:
                 if isinstance(event, TextDelta):
                     self.partial_text += event.text

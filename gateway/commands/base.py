@@ -9,6 +9,7 @@ from typing import Literal
 
 from gateway.agent.compaction import CompactionReport
 from gateway.agent.conversation import Conversation
+from gateway.agent.metering import Metering
 from gateway.agent.models import Models
 from gateway.clock import Clock
 from gateway.domain.chat import Inbound, OutboundKind, SessionKey
@@ -39,6 +40,7 @@ class Services:
     store: Store
     lifecycle: Lifecycle
     models: Models
+    metering: Metering
     board: SignalBoard
     clock: Clock
     counter: TokenCounter

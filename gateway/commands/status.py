@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from gateway.agent.conversation import Conversation
+from gateway.agent.metering import Standing, written
 from gateway.commands.base import Answer, Command, Scene
 from gateway.domain.message import is_summary, note_of
 from gateway.domain.session import Session
@@ -16,6 +17,7 @@ from gateway.tools.history import render as render_hit
 _BAR = 30  # characters
 _DAY = 86_400.0
 _RECALLED = 5
+_WHOSE = {"session": "this conversation", "person": "you today", "gateway": "everybody today"}
 
 
 async def status(scene: Scene) -> Answer:
@@ -80,7 +82,7 @@ async def draw_context(scene: Scene, conversation: Conversation) -> str:
 
 
 async def usage(scene: Scene) -> Answer:
-    """What this session and the last day used and cost."""
+    """What this session and the last day used and cost, and what is left of each spend cap."""
     services = scene.services
     session = await services.store.tip(scene.key)
     lines = []
@@ -90,7 +92,14 @@ async def usage(scene: Scene) -> Answer:
     day = await services.store.usage(services.clock.now() - _DAY, "model", key=scene.key)
     lines.append(f"Last 24 hours: {_total(day)}")
     lines += [f"  {total.label}: {_total([total])}" for total in day]
+    lines += map(_left, await services.metering.standings(scene.key, session))
     return Answer(text="\n".join(lines))
+
+
+def _left(standing: Standing) -> str:
+    cap, whose = standing.cap, _WHOSE[standing.cap.name]
+    left = written(max(0, cap.limit - standing.spent))
+    return f"Cap for {whose}: {left} left of {written(cap.limit)}{'' if cap.resets_at is None else ' until 00:00 UTC'}"
 
 
 def _total(totals: list[UsageTotal]) -> str:

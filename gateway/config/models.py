@@ -99,6 +99,7 @@ Natural = Annotated[int, Field(strict=True, ge=0)]
 Share = Annotated[float, Field(strict=True, gt=0, lt=1, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+SpendCap = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 
 
 class Section(BaseModel):
@@ -253,11 +254,11 @@ class Plugins(Section):
 
 
 class Budgets(Section):
-    """Spend caps in US dollars; None: no cap."""
+    """Spend caps in US dollars; None: no cap. A day begins at 00:00 UTC."""
 
-    per_session_usd: Dollars | None = None
-    per_user_daily_usd: Dollars | None = None
-    daily_usd: Dollars | None = None
+    per_session_usd: SpendCap | None = None
+    per_user_daily_usd: SpendCap | None = None
+    daily_usd: SpendCap | None = None
 
 
 class Web(Section):

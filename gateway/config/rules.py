@@ -53,7 +53,6 @@ UNAVAILABLE: Final[tuple[Unavailable, ...]] = (
     ),
     Unavailable(keys=("tools", "shell", "enabled"), asked=_is(True), what="the shell tool", instead="leave it false"),
     Unavailable(keys=("tools", "mcp"), asked=bool, what="tools over MCP", instead="leave it empty"),
-    Unavailable(keys=("budgets", "*"), asked=lambda cap: cap is not None, what="a spend cap", instead="leave it null"),
     Unavailable(keys=("adapters", "web", "enabled"), asked=_is(True), what="the web page", instead="leave it false"),
     Unavailable(keys=("adapters", "telegram", "enabled"), asked=_is(True), what="Telegram", instead="leave it false"),
     Unavailable(keys=("adapters", "discord", "enabled"), asked=_is(True), what="Discord", instead="leave it false"),
@@ -84,6 +83,7 @@ Finding = tuple[tuple[KeyPath, ...], str]
 def contradictions(config: Config) -> Iterator[Finding]:
     """Combinations that cannot work: the keys involved, the one to blame first, and the sentence."""
     yield from _budgets_of_context(config)
+    yield from _spend_caps(config)
     yield from _models(config)
     tools = config.tools
     if tools.preview_chars > tools.result_chars:
@@ -111,6 +111,15 @@ def _budgets_of_context(config: Config) -> Iterator[Finding]:
             (("hygiene", "max_messages"), ("hygiene", "min_messages")),
             f"hygiene.max_messages ({hygiene.max_messages:,}) must be above "
             f"hygiene.min_messages ({hygiene.min_messages:,})",
+        )
+
+
+def _spend_caps(config: Config) -> Iterator[Finding]:
+    person, all_ = config.budgets.per_user_daily_usd, config.budgets.daily_usd
+    if person is not None and all_ is not None and person > all_:
+        yield (
+            (("budgets", "per_user_daily_usd"), ("budgets", "daily_usd")),
+            f"budgets.per_user_daily_usd ({person:g}) must not exceed budgets.daily_usd ({all_:g}), which all share",
         )
 
 

@@ -163,6 +163,12 @@ def test_all_problems_are_told_at_once_with_line_and_nearest_name(problems):
             ":1: auxiliary.title.name is needed",
         ),
         ("adapters: {matrix: {}}", ":1: adapters.matrix is not a known key; known here: web, telegram, discord"),
+        ("budgets: {daily_usd: 0}", ":1: budgets.daily_usd must be greater than 0, not 0"),
+        ("budgets: {per_session_usd: '5'}", ":1: budgets.per_session_usd must be a number, not '5'"),
+        (
+            "budgets: {daily_usd: 1, per_user_daily_usd: 2}",
+            ":1: budgets.per_user_daily_usd (2) must not exceed budgets.daily_usd (1), which all share",
+        ),
         ("1: 2", ":1: 1 is not a known key"),
         ("? [a, b]\n: c", ":1: ? a key must be a single word"),
         ("model: {}\nlog: {}\nmodel: {}", ":1: model is given twice, here and in line 3"),
@@ -219,6 +225,14 @@ def test_aliases_that_multiply_are_refused(problems):
     assert any("repeats itself without end" in line for line in problems("\n".join(lines)))
 
 
+def test_spend_caps_are_taken_as_they_are_given(load):
+    assert load("budgets: {daily_usd: 5, per_user_daily_usd: 0.5}").budgets.model_dump() == {
+        "per_session_usd": None,
+        "per_user_daily_usd": 0.5,
+        "daily_usd": 5,
+    }
+
+
 # What this version cannot do
 
 ASKING = {
@@ -229,7 +243,6 @@ ASKING = {
     ("store", "url"): "store: {url: 'redis://localhost:6379/0'}",
     ("tools", "shell", "enabled"): "tools: {shell: {enabled: true}}",
     ("tools", "mcp"): "tools: {mcp: {files: {command: x}}}",
-    ("budgets", "*"): "budgets: {daily_usd: 0}",
     ("adapters", "web", "enabled"): "adapters: {web: {enabled: true}}",
     ("adapters", "telegram", "enabled"): 'adapters: {telegram: {enabled: true, token: "${K}"}}',
     ("adapters", "discord", "enabled"): 'adapters: {discord: {enabled: true, token: "${K}"}}',

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from typing import cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.agent.auxiliary import AuxiliaryModel
+from gateway.agent.metering import Caps, Metering
 from gateway.agent.models import Calibration, Models
 from gateway.agent.overflow import MOST_ATTEMPTS, remedy
 from gateway.domain.message import user
@@ -22,7 +24,10 @@ from gateway.errors import (
     SummaryRefused,
 )
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason
-from tests.fakes import ManualClock
+from gateway.store.base import Store
+from gateway.tokens import TokenCounter
+from tests.contract.store_kit import new_session
+from tests.fakes import ManualClock, SequentialIds
 
 
 class Table:
@@ -67,6 +72,18 @@ def models(provider: Answering | None = None, *, helper: bool = False, configure
         prices=Table(),
         auxiliary={"compression": HELPER} if helper else {},
         window_is_configured=configured,
+    )
+
+
+def metering(known: Models) -> Metering:
+    """One without caps, which never asks its store."""
+    return Metering(
+        models=known,
+        store=cast(Store, None),
+        caps=Caps(),
+        counter=TokenCounter(),
+        clock=ManualClock(),
+        ids=SequentialIds(),
     )
 
 
@@ -130,9 +147,12 @@ def test_a_ledger_entry_says_what_a_call_cost_or_that_nobody_knows() -> None:
 
 
 async def ask(provider: Answering, charged: list[LedgerEntry], *, helper: bool = True) -> tuple[str, str | None]:
+    known = models(provider, helper=helper)
     auxiliary = AuxiliaryModel(
-        models=models(provider, helper=helper),
+        models=known,
+        metering=metering(known),
         purpose="compression",
+        session=lambda: new_session("s1"),
         live=lambda: MAIN,
         charge=charged.append,
         clock=ManualClock(),

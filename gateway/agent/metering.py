@@ -1,0 +1,273 @@
+"""What calls may cost: every model call of every purpose goes through here.
+
+Where a cap is configured, a call's worst case is reserved under each cap that applies before it is
+sent, and replaced by its real cost when the answer is there. So caps are never overrun, by however
+many turns and processes at once, as far as a prompt is counted right: the reservation adds a quarter
+to our count. Where none is configured, nothing is asked of the store.
+
+What a call cost is known from the usage its answer reports. A call that was refused, or failed before
+it said anything, cost nothing. One that was broken off or reported no usage is left at its worst
+case, and so is one whose process died: the money may have been spent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from math import ceil
+from typing import Final
+
+import structlog
+
+from gateway.agent.models import Models
+from gateway.clock import Clock, Ids
+from gateway.domain.chat import SessionKey
+from gateway.domain.session import Session
+from gateway.domain.usage import CanonicalUsage
+from gateway.errors import (
+    ConfigError,
+    ContextOverflow,
+    OutputCapTooLarge,
+    ProviderRateLimited,
+    ProviderRejected,
+    ProviderUnavailable,
+    SpendCapReached,
+    StoreUnavailable,
+    UserError,
+)
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec
+from gateway.store.base import Cap, CapReached, Reservation, Store
+from gateway.store.insist import insist
+from gateway.tokens import TokenCounter
+
+log = structlog.get_logger(__name__)
+
+_MARGIN: Final = 1.25  # of the prompt's count: a provider may count more than we do
+_MOST_ROOTS: Final = 10_000  # sessions whose lineage's root is remembered
+_REFUSED: Final = (ProviderRejected, ProviderRateLimited, ContextOverflow, OutputCapTooLarge)
+
+_WHOSE: Final = {
+    "session": ("This conversation's", "budgets.per_session_usd"),
+    "person": ("Your daily", "budgets.per_user_daily_usd"),
+    "gateway": ("This bot's daily", "budgets.daily_usd"),
+}
+
+REACHED = (
+    "{whose} spend cap of {limit} leaves no room for another answer ({spent} is spent or set aside, and this one "
+    "could cost up to {amount}): {way_out}, or the operator can raise {key}."
+)
+UNPRICED = (
+    "No price is known for the model {model}, so no spend cap could be kept: choose another one with /model, or the "
+    "operator can set model.prices."
+)
+UNPRICED_AT_START = (
+    "{where}.prices: no price is known for {model}, so the caps in budgets could not be kept; say what it costs in USD "
+    "per million tokens, for example {{input: 1, output: 4}} (0 and 0 for a server of your own), or remove the caps"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caps:
+    """The configured spend caps in US dollars; None: no such cap."""
+
+    per_session_usd: float | None = None
+    per_user_daily_usd: float | None = None
+    daily_usd: float | None = None
+
+    def __bool__(self) -> bool:
+        """Whether there is any."""
+        return (self.per_session_usd, self.per_user_daily_usd, self.daily_usd) != (None, None, None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """How much of a cap is used: spent or set aside for answers under way; millionths of a US dollar."""
+
+    cap: Cap
+    spent: int
+
+
+class Metering:
+    """Calls models within the spend caps. A day begins at 00:00 UTC, the same on every host; a person
+    is whoever the conversation's key names, or its chat; a session's cap spans its whole lineage."""
+
+    def __init__(
+        self, *, models: Models, store: Store, caps: Caps, counter: TokenCounter, clock: Clock, ids: Ids
+    ) -> None:
+        self._models = models
+        self._store = store
+        self._caps = caps
+        self._counter = counter
+        self._clock = clock
+        self._ids = ids
+        self._roots: dict[str, str] = {}
+
+    def stream(
+        self, spec: ModelSpec, request: ModelRequest, session: Session, *, prompt_tokens: int | None = None
+    ) -> AsyncGenerator[ModelEvent, None]:
+        """Call the model, as `Provider.stream` does, for this session. `prompt_tokens` is the request's
+        count where it is known. Raises SpendCapReached, before anything is sent.
+
+        With a cap, a call without a limit of its own is given the model's `reserved_output`: without
+        any, its worst case would be the whole window.
+        """
+        if not self._caps:
+            return self._models.provider(spec).stream(spec, request)
+        return self._metered(spec, request, session, prompt_tokens)
+
+    async def _metered(
+        self, spec: ModelSpec, request: ModelRequest, session: Session, prompt_tokens: int | None
+    ) -> AsyncGenerator[ModelEvent, None]:
+        request = replace(request, max_tokens=request.max_tokens or spec.reserved_output)
+        reservation = await self._reserve(self._worst_case(spec, request, prompt_tokens), session)
+        begun = False
+        try:
+            async with aclosing(self._models.provider(spec).stream(spec, request)) as events:
+                async for event in events:
+                    begun = True
+                    if isinstance(event, Completed) and event.usage is not None:
+                        await self._settle(reservation, self._price(spec, event.usage))
+                    yield event
+        except _REFUSED:
+            await self._settle(reservation, 0)
+            raise
+        except ProviderUnavailable as error:
+            if not begun and not error.timed_out:
+                await self._settle(reservation, 0)
+            raise
+
+    # -- caps -------------------------------------------------------------------------------
+
+    async def standings(self, key: SessionKey, session: Session | None) -> list[Standing]:
+        """How much of each cap is used that applies there, widest first."""
+        caps = await self._in_force(key, session)
+        if not caps:
+            return []
+        spent = await self._store.spent([cap.account for cap in caps])
+        return [Standing(cap=cap, spent=used) for cap, used in zip(caps, spent, strict=True)]
+
+    async def _in_force(self, key: SessionKey, session: Session | None) -> tuple[Cap, ...]:
+        caps: list[Cap] = []
+        now = datetime.fromtimestamp(self._clock.now(), UTC)
+        midnight = datetime(now.year, now.month, now.day, tzinfo=UTC) + timedelta(days=1)
+        ends, today = midnight.timestamp(), f"{now:%Y-%m-%d}"
+        if self._caps.daily_usd is not None:
+            limit = millionths(self._caps.daily_usd)
+            caps.append(Cap(name="gateway", account=f"gateway {today}", limit=limit, resets_at=ends))
+        if self._caps.per_user_daily_usd is not None:
+            limit = millionths(self._caps.per_user_daily_usd)
+            person = SessionKey(platform=key.platform, chat=key.user or key.chat)
+            caps.append(Cap(name="person", account=f"person {person} {today}", limit=limit, resets_at=ends))
+        if self._caps.per_session_usd is not None and session is not None:
+            limit = millionths(self._caps.per_session_usd)
+            caps.append(Cap(name="session", account=f"session {await self._root(session)}", limit=limit))
+        return tuple(caps)
+
+    async def _root(self, session: Session) -> str:
+        """The first session of the lineage; asked for once for each continuation."""
+        if session.parent_id is None:
+            return session.id
+        root = self._roots.get(session.id)
+        if root is None:
+            root = (await self._store.lineage(session.id))[0].id
+            if len(self._roots) >= _MOST_ROOTS:
+                self._roots.clear()
+            self._roots[session.id] = root
+        return root
+
+    # -- reserving --------------------------------------------------------------------------
+
+    async def _reserve(self, amount: int, session: Session) -> Reservation:
+        """Raises SpendCapReached. While the store cannot be written, the call waits."""
+        caps = await self._in_force(session.key, session) if amount else ()
+        reservation = Reservation(id=self._ids.new("r"), amount=amount, caps=caps)
+        if caps:
+            reached = await insist(lambda: self._store.reserve(reservation), clock=self._clock, what="reserve")
+            if reached is not None:
+                raise SpendCapReached(_sentence(reached, amount, self._clock.now()))
+        return reservation
+
+    async def _settle(self, reservation: Reservation, cost: int | None) -> None:
+        if not reservation.caps or cost is None:
+            return
+        try:
+            await self._store.settle(reservation, cost)
+        except StoreUnavailable as error:  # it stays at its worst case: no answer is lost for that
+            log.warning("spending_not_settled", reservation=reservation.id, error=str(error))
+
+    def _worst_case(self, spec: ModelSpec, request: ModelRequest, prompt_tokens: int | None) -> int:
+        """Raises UserError if no price is known: somebody has chosen a model that nobody configured."""
+        counted = self._count(request) if prompt_tokens is None else prompt_tokens
+        prompt, output = ceil(_MARGIN * counted), request.max_tokens or 0
+        plain = self._price(spec, CanonicalUsage(input_tokens=prompt, output_tokens=output))
+        if plain is None:
+            raise UserError(UNPRICED.format(model=spec.name))
+        return max(plain, self._price(spec, CanonicalUsage(cache_write_tokens=prompt, output_tokens=output)) or 0)
+
+    def _count(self, request: ModelRequest) -> int:
+        return sum(map(self._counter.message, request.messages)) + self._counter.schemas(request.tools)
+
+    def _price(self, spec: ModelSpec, usage: CanonicalUsage) -> int | None:
+        cost = self._models.prices.cost_usd(spec.provider, spec.name, usage)
+        return None if cost is None else millionths(cost)
+
+    # -- for the operator -------------------------------------------------------------------
+
+    def require_prices(self) -> None:
+        """Raises ConfigError if there is a cap and a configured model whose price nobody knows."""
+        configured = {"model": self._models.main}
+        configured |= {f"auxiliary.{purpose}": spec for purpose, spec in self._models.auxiliary.items()}
+        sample = CanonicalUsage(input_tokens=1, output_tokens=1)
+        problems = [
+            UNPRICED_AT_START.format(where=where, model=spec.name)
+            for where, spec in configured.items()
+            if self._caps and self._price(spec, sample) is None
+        ]
+        if problems:
+            raise ConfigError(problems)
+
+    def note(self) -> str | None:
+        """The caps in one line, and what they do to calls; None if there is none."""
+        named = [
+            (self._caps.per_session_usd, "a conversation"),
+            (self._caps.per_user_daily_usd, "a person and day"),
+            (self._caps.daily_usd, "a day in all"),
+        ]
+        if not self._caps:
+            return None
+        listed = ", ".join(f"{written(millionths(cap))} {what}" for cap, what in named if cap is not None)
+        spec = self._models.main
+        return f"{listed}; days begin at 00:00 UTC; an answer has at most {spec.reserved_output:,} tokens"
+
+
+def millionths(dollars: float) -> int:
+    """US dollars in whole millionths, rounded up; what floating point adds of its own is not counted."""
+    return ceil(round(dollars * 1_000_000, 3))
+
+
+def written(amount: int) -> str:
+    """Millionths of a US dollar as people read them: "$1.50", "$0.0042"."""
+    places = 2 if amount >= 1_000_000 or amount % 10_000 == 0 else 4
+    return f"${amount / 1_000_000:,.{places}f}"
+
+
+def _sentence(reached: CapReached, amount: int, now: float) -> str:
+    cap = reached.cap
+    whose, key = _WHOSE[cap.name]
+    if amount > cap.limit:
+        way_out = "/compress or /new makes an answer cheaper"
+    elif cap.resets_at is None:
+        way_out = "/new starts a conversation with a cap of its own"
+    else:
+        minutes = max(1, ceil((cap.resets_at - now) / 60))
+        way_out = f"it starts anew at 00:00 UTC, in {minutes // 60} h {minutes % 60} min"
+    return REACHED.format(
+        whose=whose,
+        limit=written(cap.limit),
+        spent=written(reached.spent),
+        amount=written(amount),
+        way_out=way_out,
+        key=key,
+    )

@@ -1,0 +1,332 @@
+"""Spend caps: what is reserved before a call, what is settled after it, and what a person is told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import replace
+from typing import Any, cast
+
+import pytest
+
+from gateway.agent.metering import Caps, Metering, millionths, written
+from gateway.agent.models import Models
+from gateway.domain.chat import SessionKey
+from gateway.domain.message import user
+from gateway.domain.session import Session
+from gateway.domain.usage import CanonicalUsage
+from gateway.errors import (
+    ConfigError,
+    ContextOverflow,
+    OutputCapTooLarge,
+    ProviderError,
+    ProviderRateLimited,
+    ProviderRejected,
+    ProviderUnavailable,
+    SpendCapReached,
+    StoreUnavailable,
+    UserError,
+)
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, TextDelta
+from gateway.store.base import CapReached, Reservation, Store
+from gateway.tokens import TokenCounter
+from tests.fakes import ManualClock, SequentialIds
+
+NOON = 1_700_049_600.0  # 2023-11-15 12:00 UTC
+SPEC = ModelSpec(provider="openai", name="known", context_length=100_000, max_output_tokens=1_025)
+REQUEST = ModelRequest(messages=[user("hello")])
+USED = CanonicalUsage(input_tokens=500, output_tokens=100)
+WORST = 3_300  # millionths: 1,000 prompt tokens and a quarter more, and 1,025 of output
+
+
+class Table:
+    """A dollar per million tokens in, two out, and for what is written to a cache."""
+
+    def context_window(self, model: str) -> int | None:
+        return None
+
+    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
+        if model not in ("known", "free"):
+            return None
+        price = (usage.input_tokens + 2 * usage.output_tokens + 1 * usage.cache_write_tokens) / 1_000_000
+        return price if model == "known" else 0.0
+
+
+class Accounts:
+    """The steps of the store that metering takes, in memory. `trouble` is raised by the next ones."""
+
+    def __init__(self) -> None:
+        self.sums: dict[str, int] = {}
+        self.open: dict[str, Reservation] = {}
+        self.trouble: list[Exception] = []
+        self.lineages = 0
+
+    def _stumble(self) -> None:
+        if self.trouble:
+            raise self.trouble.pop(0)
+
+    async def reserve(self, reservation: Reservation) -> CapReached | None:
+        self._stumble()
+        for cap in reservation.caps:
+            if self.sums.get(cap.account, 0) + reservation.amount > cap.limit:
+                return CapReached(cap=cap, spent=self.sums.get(cap.account, 0))
+        for cap in reservation.caps:
+            self.sums[cap.account] = self.sums.get(cap.account, 0) + reservation.amount
+        self.open[reservation.id] = reservation
+        return None
+
+    async def settle(self, reservation: Reservation, cost: int) -> None:
+        self._stumble()
+        for cap in self.open.pop(reservation.id).caps:
+            self.sums[cap.account] += cost - reservation.amount
+
+    async def spent(self, accounts: Sequence[str]) -> list[int]:
+        return [self.sums.get(account, 0) for account in accounts]
+
+    async def lineage(self, session_id: str) -> list[Session]:
+        self.lineages += 1
+        return [session("root"), session(session_id, parent_id="root")]
+
+
+class Script:
+    """A provider that yields, then raises what stands at the end of its script."""
+
+    name = "openai"
+
+    def __init__(self, *events: ModelEvent | Exception) -> None:
+        self.events = events
+        self.requests: list[ModelRequest] = []
+
+    async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        self.requests.append(request)
+        for event in self.events:
+            if isinstance(event, Exception):
+                raise event
+            yield event
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+ANSWER = Completed(text="hi", usage=USED)
+
+
+def session(number: str, **changes: Any) -> Session:
+    """A session in a group where everyone has a conversation of their own."""
+    key = SessionKey(platform="test", chat="group", user="7")
+    made = Session(
+        id=number, key=key, chat_type="group", parent_id=None, started_at=0.0, model="known", system_prompt=""
+    )
+    return replace(made, **changes)
+
+
+def metering(
+    store: Any, provider: Script, *, clock: ManualClock | None = None, main: ModelSpec = SPEC, **caps: float
+) -> Metering:
+    """One with these caps."""
+    models = Models(main=main, providers={"openai": provider}, windows=Table(), prices=Table())
+    return Metering(
+        models=models,
+        store=cast(Store, store),
+        caps=Caps(**caps),
+        counter=TokenCounter(),
+        clock=clock or ManualClock(NOON),
+        ids=SequentialIds(),
+    )
+
+
+async def call(over: Metering, *, spec: ModelSpec = SPEC, of: Session | None = None) -> list[ModelEvent]:
+    """One call of a thousand prompt tokens, read to its end."""
+    async with aclosing(over.stream(spec, REQUEST, of or session("s1"), prompt_tokens=1_000)) as events:
+        return [event async for event in events]
+
+
+async def test_without_caps_the_store_is_never_asked_and_the_request_is_as_it_was() -> None:
+    provider = Script(ANSWER)
+    assert await call(metering(None, provider)) == [ANSWER]
+    assert provider.requests == [REQUEST]
+    assert await metering(None, provider).standings(session("s").key, None) == []
+
+
+async def test_a_call_is_settled_at_what_it_cost_under_every_cap() -> None:
+    store = Accounts()
+    over = metering(store, Script(TextDelta(text="hi"), ANSWER), per_session_usd=1, per_user_daily_usd=2, daily_usd=3)
+    assert len(await call(over)) == 2
+    assert store.sums == {
+        "gateway 2023-11-15": 700,
+        "person test/chat=7 2023-11-15": 700,
+        "session s1": 700,
+    }
+    standings = await over.standings(session("s1").key, session("s1"))
+    assert [(each.cap.name, each.cap.limit, each.spent) for each in standings] == [
+        ("gateway", 3_000_000, 700),
+        ("person", 2_000_000, 700),
+        ("session", 1_000_000, 700),
+    ]
+
+
+async def test_the_worst_case_is_reserved_while_the_model_works() -> None:
+    store = Accounts()
+    over = metering(store, Script(TextDelta(text="h"), ANSWER), daily_usd=1)
+    async with aclosing(over.stream(SPEC, REQUEST, session("s1"), prompt_tokens=1_000)) as events:
+        await anext(events)
+        assert store.sums == {"gateway 2023-11-15": WORST}
+
+
+async def test_a_call_without_a_limit_of_its_own_gets_one() -> None:
+    provider = Script(ANSWER)
+    over = metering(Accounts(), provider, daily_usd=1)
+    await call(over)
+    await call(over, spec=replace(SPEC, max_output_tokens=None))
+    assert [request.max_tokens for request in provider.requests] == [1_025, 8_192]
+
+
+@pytest.mark.parametrize(
+    ("cap", "whose", "way_out"),
+    [
+        ("per_session_usd", "This conversation's", "/new starts a conversation with a cap of its own"),
+        ("per_user_daily_usd", "Your daily", "it starts anew at 00:00 UTC, in 12 h 0 min"),
+        ("daily_usd", "This bot's daily", "it starts anew at 00:00 UTC, in 12 h 0 min"),
+    ],
+)
+async def test_a_refused_call_is_not_made_and_the_sentence_says_all(cap: str, whose: str, way_out: str) -> None:
+    provider = Script(Completed(text="no report"))
+    over = metering(Accounts(), provider, **{cap: 0.005})
+    await call(over)
+    with pytest.raises(SpendCapReached) as caught:
+        await call(over)
+    assert str(caught.value) == (
+        f"{whose} spend cap of $0.0050 leaves no room for another answer ($0.0033 is spent or set aside, and this one "
+        f"could cost up to $0.0033): {way_out}, or the operator can raise budgets.{cap}."
+    )
+    assert len(provider.requests) == 1
+
+
+async def test_a_call_that_no_cap_can_hold_asks_for_less() -> None:
+    with pytest.raises(SpendCapReached, match="/compress or /new makes an answer cheaper"):
+        await call(metering(Accounts(), Script(ANSWER), daily_usd=0.003))
+
+
+@pytest.mark.parametrize(
+    ("script", "left"),
+    [
+        ([ProviderRejected("no")], 0),
+        ([ProviderRateLimited("later")], 0),
+        ([ContextOverflow("long")], 0),
+        ([OutputCapTooLarge("long")], 0),
+        ([ProviderUnavailable("refused")], 0),
+        ([ProviderUnavailable("no answer in time", timed_out=True)], WORST),
+        ([TextDelta(text="h"), ProviderUnavailable("cut")], WORST),
+    ],
+)
+async def test_what_a_failed_call_cost(script: list[ModelEvent | Exception], left: int) -> None:
+    store = Accounts()
+    with pytest.raises(ProviderError):
+        await call(metering(store, Script(*script), daily_usd=1))
+    assert store.sums == {"gateway 2023-11-15": left}
+
+
+async def test_a_call_that_is_broken_off_or_not_reported_stays_at_its_worst_case() -> None:
+    store = Accounts()
+    over = metering(store, Script(TextDelta(text="h"), Completed(text="h")), daily_usd=1)
+    async with aclosing(over.stream(SPEC, REQUEST, session("s1"), prompt_tokens=1_000)) as events:
+        await anext(events)
+    assert store.sums == {"gateway 2023-11-15": WORST}
+    await call(over)
+    assert store.sums == {"gateway 2023-11-15": 2 * WORST}
+
+
+async def test_a_request_nobody_counted_is_counted() -> None:
+    store = Accounts()
+    over = metering(store, Script(Completed(text="no report")), daily_usd=1)
+    async with aclosing(over.stream(SPEC, replace(REQUEST, max_tokens=10), session("s1"))) as events:
+        assert len([event async for event in events]) == 1
+    assert 20 < store.sums["gateway 2023-11-15"] < 60
+
+
+async def test_the_next_day_is_another_account() -> None:
+    store, clock = Accounts(), ManualClock(NOON)
+    over = metering(store, Script(Completed(text="no report")), clock=clock, daily_usd=0.005)
+    await call(over)
+    with pytest.raises(SpendCapReached):
+        await call(over)
+    await clock.advance(12 * 3_600)
+    await call(over)
+    assert list(store.sums) == ["gateway 2023-11-15", "gateway 2023-11-16"]
+
+
+async def test_a_lineage_shares_one_cap_and_is_looked_up_once() -> None:
+    store = Accounts()
+    over = metering(store, Script(ANSWER), per_session_usd=1)
+    for number in ("root", "child", "child", "grandchild"):
+        await call(over, of=session(number, parent_id=None if number == "root" else "x"))
+    assert store.sums == {"session root": 4 * 700}
+    assert store.lineages == 2
+
+
+async def test_a_free_model_needs_no_room() -> None:
+    store = Accounts()
+    assert await call(metering(store, Script(ANSWER), daily_usd=0.000001), spec=replace(SPEC, name="free")) == [ANSWER]
+    assert store.sums == {}
+
+
+async def test_a_model_without_a_price_is_refused_where_there_is_a_cap() -> None:
+    unknown, provider = replace(SPEC, name="new"), Script(ANSWER)
+    with pytest.raises(UserError, match="No price is known for the model new"):
+        await call(metering(Accounts(), provider, daily_usd=1), spec=unknown)
+    assert provider.requests == []
+    assert await call(metering(None, provider), spec=unknown) == [ANSWER]
+
+
+def test_a_configured_model_without_a_price_is_refused_at_the_start() -> None:
+    unknown = replace(SPEC, name="new")
+    metering(None, Script(), main=unknown).require_prices()
+    metering(None, Script(), daily_usd=1).require_prices()
+    with pytest.raises(ConfigError, match=r"^model.prices: no price is known for new, .*\{input: 1, output: 4\}"):
+        metering(None, Script(), main=unknown, daily_usd=1).require_prices()
+
+
+async def test_a_store_that_cannot_be_written_delays_a_call() -> None:
+    store, clock = Accounts(), ManualClock(NOON)
+    store.trouble = [StoreUnavailable("full")]
+    waiting = asyncio.create_task(call(metering(store, Script(ANSWER), clock=clock, daily_usd=1)))
+    await clock.advance(0.4)
+    assert not waiting.done()
+    await clock.advance(0.2)
+    assert await waiting == [ANSWER]
+    assert store.sums == {"gateway 2023-11-15": 700}
+
+
+async def test_an_answer_is_not_lost_because_its_cost_cannot_be_stored() -> None:
+    store = Accounts()
+    over = metering(store, Script(TextDelta(text="h"), ANSWER), daily_usd=1)
+    async with aclosing(over.stream(SPEC, REQUEST, session("s1"), prompt_tokens=1_000)) as events:
+        await anext(events)
+        store.trouble = [StoreUnavailable("full")]
+        assert await anext(events) == ANSWER
+    assert store.sums == {"gateway 2023-11-15": WORST}
+
+
+def test_the_operator_reads_the_caps_in_one_line() -> None:
+    assert metering(None, Script()).note() is None
+    assert metering(None, Script(), per_session_usd=0.5, daily_usd=10).note() == (
+        "$0.50 a conversation, $10.00 a day in all; days begin at 00:00 UTC; an answer has at most 1,025 tokens"
+    )
+
+
+@pytest.mark.parametrize(
+    ("dollars", "whole"), [(0.1 + 0.2, 300_000), (0.0, 0), (1e-9, 1), (0.0000011, 2), (12.345678, 12_345_678)]
+)
+def test_sums_are_whole_millionths_rounded_up(dollars: float, whole: int) -> None:
+    assert millionths(dollars) == whole
+
+
+def test_sums_as_people_read_them() -> None:
+    assert [written(sum_) for sum_ in (0, 4_200, 50_000, 1_234_567, 2_000_000_000)] == [
+        "$0.00",
+        "$0.0042",
+        "$0.05",
+        "$1.23",
+        "$2,000.00",
+    ]
