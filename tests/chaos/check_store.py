@@ -17,7 +17,7 @@ from tests.chaos.snapshot import Snapshot
 
 # The last point of a turn whose intents may be stored: they are before `tools_begun` is passed.
 _AMONG_TOOLS: Final = (["turn.model_called"], ["turn.tools_begun"], ["turn.tools_ran"])
-_ENDED_BY: Final = {
+ENDED_BY: Final = {
     "reset": ("Started a fresh session",),
     "undone": ("Took the last exchange back",),
     "switched": ("You are in a branch now", "Went back to"),
@@ -200,7 +200,7 @@ def sessions(facts: Facts) -> Iterator[str]:
             yield f"{key} has {count} open sessions"
     yield from _hooks_repeated(facts)
     told = [text for kind, text, _, _ in facts.last.outbox.values() if kind in ("command", "notice")]
-    for reason, sentences in _ENDED_BY.items():
+    for reason, sentences in ENDED_BY.items():
         said = sum(text.startswith(sentences) for text in told)
         if reason == "undone":
             said += sum(event.text == "/retry" and not facts.refused(event) for event in facts.events)

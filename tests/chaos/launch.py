@@ -18,7 +18,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import gateway.providers.catalog
 import gateway.providers.chat_completions
@@ -125,10 +125,17 @@ class Told:
         return f"{self._says} {token}"
 
 
+class Entries(Protocol):
+    """Where entries of several words are kept."""
+
+    def add(self, *words: str) -> None:
+        """Keep one."""
+
+
 class RecordingEngine(Compressor):
     """The default engine, its hook's calls kept."""
 
-    def __init__(self, config: Config, record: Record, trace: Record) -> None:
+    def __init__(self, config: Config, record: Record, trace: Entries) -> None:
         settings = CompressionSettings(
             protect_first_n=config.compression.protect_first_n,
             protect_last_n=config.compression.protect_last_n,

@@ -1,0 +1,380 @@
+"""Carrying a schedule out: a Redis server, several gateway processes, people who talk, faults."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import redis.asyncio
+from redis.exceptions import RedisError
+
+from tests.chaos.clocks import Shift
+from tests.chaos.forks import Child, Forks
+from tests.chaos.node import Setting, Strike
+from tests.chaos.redis_snapshot import raw_messages, redis_snapshot, unfinished
+from tests.chaos.schedule import WEEK, Fault, Schedule
+from tests.chaos.snapshot import Snapshot
+from tests.chaos.socket_platform import Send, SocketPlatform, Update
+from tests.chaos.watched_model import Call, Watch, WatchedModel
+from tests.redis_server import RedisServer
+
+PATIENCE: Final = 45.0  # real seconds for a run; it needs three
+_LEAVING: Final = 12.0  # real seconds for a process that was asked to stop
+_LOOK: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A fault that took place: from when to when (monotonic seconds), and to which process (-1: not to
+    one of them)."""
+
+    kind: str
+    begun: float
+    ended: float
+    process: int = -1
+
+
+@dataclass(slots=True, kw_only=True)
+class Findings:
+    """What a run left behind. `exits` are (process, status) of those that left by themselves."""
+
+    schedule: Schedule
+    folder: Path
+    hits: list[Hit] = field(default_factory=list)
+    exits: list[tuple[int, int]] = field(default_factory=list)
+    sends: list[Send] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    offered: dict[str, int] = field(default_factory=dict)
+    messages_seen: dict[str, str] = field(default_factory=dict)  # rows as they lay there during the run
+    messages_left: dict[str, str] = field(default_factory=dict)
+    snapshot: Snapshot | None = None
+    violations: list[str] = field(default_factory=list)
+    trouble: list[str] = field(default_factory=list)  # what kept the run from its end
+
+    def record(self, name: str) -> list[tuple[int, str]]:
+        """A file that the processes wrote: (process, text) of each line."""
+        path = self.folder / name
+        rows = path.read_text().splitlines() if path.exists() else []
+        return [(int(number), text) for number, _, text in (row.partition(" ") for row in rows)]
+
+    def starved(self) -> list[Hit]:
+        """When processes did not get to run, though nobody had stopped them: the machine was too busy."""
+        stops = [hit for hit in self.hits if hit.kind == "stop"]
+        late = [
+            Hit(kind="starved", begun=at - float(words[1]), ended=at, process=process)
+            for at, process, words in self.trace()
+            if words[0] == "late"
+        ]
+        return [
+            hit
+            for hit in late
+            if not any(
+                stop.process == hit.process and stop.begun < hit.ended and hit.begun < stop.ended for stop in stops
+            )
+        ]
+
+    def trace(self) -> list[tuple[float, int, list[str]]]:
+        """What the processes did: (when, process, words) in order."""
+        rows = ((process, text.split()) for process, text in self.record("trace"))
+        return sorted(((float(at), process, words) for process, (at, *words) in rows), key=lambda row: row[0])
+
+
+class Stage:
+    """A server, a parent of processes and a model, used for one run after the other."""
+
+    def __init__(self, folder: Path, model: WatchedModel, forks: Forks) -> None:
+        self._folder = folder
+        self._model = model
+        self._forks = forks
+        self._server = RedisServer(folder / "redis", appendfsync="always")
+        self._runs = 0
+
+    async def run(self, schedule: Schedule) -> Findings:
+        """Carry it out, to its end or to the end of all patience."""
+        self._runs += 1
+        folder = self._folder / f"run-{self._runs}"
+        folder.mkdir()
+        await asyncio.to_thread(self._empty_server)
+        run = _Run(schedule, folder, self._server, self._model, self._forks)
+        try:
+            return await run.carry_out()
+        finally:
+            await run.aclose()
+
+    def _empty_server(self) -> None:
+        if self._server._process is None:
+            self._server.start()
+        self._server.resume()
+        with self._server.client() as client:
+            client.flushall()
+
+    async def aclose(self) -> None:
+        """End what was started here."""
+        self._server.kill()  # first, and without waiting: nothing must be left running
+        await self._forks.aclose()
+
+
+@asynccontextmanager
+async def stage() -> AsyncIterator[Stage]:
+    """A stage, taken down in the end."""
+    folder = Path(tempfile.mkdtemp(prefix="legato-fleet-"))
+    async with WatchedModel() as model:
+        one = Stage(folder, model, Forks())
+        try:
+            yield one
+        finally:
+            await one.aclose()
+            shutil.rmtree(folder)
+
+
+class _Run:
+    """One schedule on its way."""
+
+    def __init__(
+        self, schedule: Schedule, folder: Path, server: RedisServer, model: WatchedModel, forks: Forks
+    ) -> None:
+        self._schedule = schedule
+        self._server = server
+        self._model = model
+        self._forks = forks
+        rng = random.Random(schedule.seed)
+        sends = {each.call: each.kind.partition(" ")[2] for each in schedule.faults if each.kind.startswith("send ")}
+        calls = {each.call: each.kind.partition(" ")[2] for each in schedule.faults if each.kind.startswith("model ")}
+        self._platform = SocketPlatform(polls=schedule.polls, rng=rng, faults=sends)  # type: ignore[arg-type]
+        model.watch = self._watch = Watch(calls, rng)  # type: ignore[arg-type]
+        model.violations.clear()
+        self._findings = Findings(schedule=schedule, folder=folder)
+        self._origin = time.time()
+        self._shifts = [Shift(folder / f"clock-{slot}") for slot in range(schedule.nodes)]
+        self._present: dict[int, tuple[int, Child]] = {}  # slot → process number and process
+        self._numbers = iter(range(1_000))
+        self._strikes = {f"{number}": fault for number, fault in enumerate(schedule.faults) if fault.point is not None}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._faulty: set[asyncio.Task[None]] = set()  # what has to be over before a run can settle
+        self._server_lock = asyncio.Lock()
+        self._leaving = False
+        self._client: Any = redis.asyncio.Redis(
+            port=server.port, decode_responses=True, socket_timeout=1.0, socket_connect_timeout=1.0
+        )
+
+    async def carry_out(self) -> Findings:
+        """The whole of it."""
+        findings = self._findings
+        await self._platform.up()
+        for slot in range(self._schedule.nodes):
+            await self._start(slot)
+        self._begun = asyncio.get_running_loop().time()
+        self._do(self._talk())
+        for fault in self._schedule.faults:
+            if fault.at is not None:
+                self._do(self._commit(fault))
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self._settle()
+        except TimeoutError:
+            left = await self._left()
+            findings.trouble.append(f"the run did not come to its end: {left}, taken {self._platform.all_taken}")
+        await self._end_all()
+        await self._collect()
+        return findings
+
+    async def aclose(self) -> None:
+        """Let go of everything that belongs to this run."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for _, child in self._present.values():
+            child.send(signal.SIGKILL)
+        await self._platform.aclose()
+        await self._client.aclose()
+
+    # -- people and processes ---------------------------------------------------------------
+
+    def _do(self, work: Any) -> None:
+        task: asyncio.Task[None] = asyncio.create_task(work)
+        for group in (self._tasks, self._faulty):
+            group.add(task)
+            task.add_done_callback(group.discard)
+
+    async def _until(self, at: float) -> None:
+        await asyncio.sleep(self._begun + at - asyncio.get_running_loop().time())
+
+    async def _talk(self) -> None:
+        for number, said in enumerate(self._schedule.said):
+            await self._until(said.at)
+            event = said.event
+            update = Update(
+                number=number, id=event.id, chat=event.chat, user=said.speaker, group=said.group, text=event.text
+            )
+            self._platform.receive(update)
+
+    async def _start(self, slot: int) -> None:
+        number = next(self._numbers)
+        schedule = self._schedule
+        setting = Setting(
+            number=number,
+            slot=slot,
+            store=self._server.url,
+            model=self._model.url,
+            platform=self._platform.port,
+            origin=self._origin,
+            polls=schedule.polls,
+            groups=schedule.groups,
+            busy_mode=schedule.busy_mode,
+            window=schedule.window,
+            strikes=tuple(
+                Strike(
+                    name=name,
+                    point=fault.point,
+                    passing=fault.passing,
+                    signal=signal.SIGKILL if fault.kind == "kill" else signal.SIGSTOP,
+                )
+                for name, fault in self._strikes.items()
+                if fault.point is not None
+            ),
+        )
+        child = await self._forks.start(setting.write(self._findings.folder))
+        self._present[slot] = (number, child)
+        task = asyncio.create_task(self._look_after(slot, number, child))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _look_after(self, slot: int, number: int, child: Child) -> None:
+        """Start a process again when it dies, and wake it when it has struck itself still."""
+        while not child.ended.done():
+            stopped = asyncio.create_task(child.stopped.wait())
+            try:
+                await asyncio.wait([stopped, child.ended], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                stopped.cancel()
+            if child.stopped.is_set():
+                child.stopped.clear()
+                self._do(self._wake(number, child, self._struck(number, "stop")))
+        status = child.ended.result()
+        if status != -signal.SIGKILL:
+            self._findings.exits.append((number, status))
+        else:
+            now = time.monotonic()
+            self._findings.hits.append(Hit(kind="kill", begun=now, ended=now, process=number))
+        if not self._leaving:
+            fault = self._struck(number, "kill")
+            await asyncio.sleep(fault.seconds if fault else 0.1)
+            if not self._leaving:
+                await self._start(slot)
+
+    def _struck(self, process: int, kind: str) -> Fault | None:
+        """The strike that a process dealt itself last."""
+        for _, number, words in reversed(self._findings.trace()):
+            if number == process and words[0] == "struck" and self._strikes[words[1]].kind == kind:
+                return self._strikes[words[1]]
+        return None
+
+    async def _wake(self, number: int, child: Child, fault: Fault | None) -> None:
+        if fault is None:
+            return  # the laboratory stopped it, and wakes it
+        begun = time.monotonic()
+        await asyncio.sleep(fault.seconds)
+        child.send(signal.SIGCONT)
+        self._findings.hits.append(Hit(kind="stop", begun=begun, ended=time.monotonic(), process=number))
+
+    # -- faults -----------------------------------------------------------------------------
+
+    async def _commit(self, fault: Fault) -> None:
+        assert fault.at is not None
+        await self._until(fault.at)
+        begun, process = time.monotonic(), -1
+        if fault.kind in ("kill", "stop"):
+            process, child = self._present[fault.slot % self._schedule.nodes]
+            if child.ended.done():
+                return
+            child.send(signal.SIGKILL if fault.kind == "kill" else signal.SIGSTOP)
+            if fault.kind == "kill":
+                return  # `_look_after` sees it
+            await asyncio.sleep(fault.seconds)
+            child.send(signal.SIGCONT)
+        elif fault.kind in ("restart", "freeze", "pause", "cut"):
+            await self._disturb_server(fault)
+        elif fault.kind == "platform down":
+            await self._platform.down()
+            await asyncio.sleep(fault.seconds)
+            await self._platform.up()
+        else:
+            for slot, shift in enumerate(self._shifts):
+                if fault.kind == "week":
+                    shift.add(WEEK)
+                elif slot == fault.slot % self._schedule.nodes:
+                    shift.add(fault.seconds)
+        self._findings.hits.append(Hit(kind=fault.kind, begun=begun, ended=time.monotonic(), process=process))
+
+    async def _disturb_server(self, fault: Fault) -> None:
+        async with self._server_lock:  # one disturbance at a time, in turn
+            if fault.kind == "restart":
+                await self._keep_messages()
+                self._server.kill()
+                await asyncio.sleep(fault.seconds)
+                await asyncio.to_thread(self._server.start)
+            elif fault.kind == "freeze":
+                self._server.pause()
+                await asyncio.sleep(fault.seconds)
+                self._server.resume()
+            elif fault.kind == "pause":
+                with contextlib.suppress(RedisError):
+                    await self._client.client_pause(int(fault.seconds * 1_000))
+                await asyncio.sleep(fault.seconds)
+            else:
+                with contextlib.suppress(RedisError):
+                    await self._client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+                    await self._client.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
+
+    async def _keep_messages(self) -> None:
+        with contextlib.suppress(RedisError):
+            self._findings.messages_seen.update(await raw_messages(self._client))
+
+    # -- the end ----------------------------------------------------------------------------
+
+    async def _left(self) -> dict[str, int]:
+        try:
+            return await unfinished(self._client)
+        except (RedisError, OSError):
+            return {"unknown": 1}
+
+    async def _settle(self) -> None:
+        """Return when everything was said, taken, answered and shown, and nothing more is to go wrong."""
+        while True:
+            while self._faulty:
+                await asyncio.wait(self._faulty)
+            if self._platform.all_taken and not any((await self._left()).values()) and not self._faulty:
+                await self._keep_messages()
+                return
+            await asyncio.sleep(_LOOK)
+
+    async def _end_all(self) -> None:
+        self._leaving = True
+        children = [child for _, child in self._present.values()]
+        for child in children:
+            child.send(signal.SIGTERM)
+        _, late = await asyncio.wait([child.ended for child in children], timeout=_LEAVING)
+        if late:
+            self._findings.trouble.append(f"{len(late)} processes did not leave when asked to")
+            for child in children:
+                child.send(signal.SIGKILL)
+            await asyncio.wait(late)
+
+    async def _collect(self) -> None:
+        findings = self._findings
+        findings.sends = self._platform.sends
+        findings.calls = self._watch.calls
+        findings.offered = dict(self._platform.offered)
+        findings.violations = list(self._model.violations)
+        findings.messages_left = await raw_messages(self._client)
+        findings.snapshot = await redis_snapshot(self._server.url)

@@ -1,0 +1,109 @@
+"""Many runs of several processes on Redis: side by side, what they found, and the figures."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tests.chaos.fleet import Findings, Stage, stage
+from tests.chaos.schedule import Schedule
+from tests.chaos.timeline import timeline
+from tests.chaos.verdict import judge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetResult:
+    """One run: what took place, what it excused, what was wrong, and how long it took in seconds. `log`
+    is the end of the processes' log where something was wrong."""
+
+    schedule: Schedule
+    faults: Counter[str]
+    takeovers: int
+    messages: int
+    repeated: int
+    excused: Counter[str]
+    problems: tuple[str, ...]
+    seconds: float
+    log: tuple[str, ...] = field(default=())
+
+
+async def perform(on: Stage, schedule: Schedule) -> FleetResult:
+    """One run and the verdict on it."""
+    began = time.monotonic()
+    findings = await on.run(schedule)
+    verdict = await asyncio.to_thread(judge, findings)
+    shown = [send.row for send in findings.sends if send.shown]
+    return FleetResult(
+        schedule=schedule,
+        faults=_faults(findings),
+        takeovers=max(0, sum(words[0] == "owns" for _, _, words in findings.trace()) - 1),
+        messages=len(schedule.said),
+        repeated=len(shown) - len(set(shown)),
+        excused=verdict.excused,
+        problems=tuple(verdict.problems),
+        seconds=time.monotonic() - began,
+        log=(*timeline(findings), *_last_words(findings)) if verdict.problems else (),
+    )
+
+
+def _faults(findings: Findings) -> Counter[str]:
+    """What took place of what was planned, by kind."""
+    faults = Counter(hit.kind for hit in (*findings.hits, *findings.starved()))
+    faults.update(f"send {send.fault}" for send in findings.sends if send.fault)
+    faults.update(f"model {call.fault}" for call in findings.calls if call.fault)
+    return faults
+
+
+def _last_words(findings: Findings, most: int = 60) -> list[str]:
+    path = findings.folder / "log"
+    return path.read_text().splitlines()[-most:] if path.exists() else []
+
+
+async def fleet_campaign(schedules: Iterable[Schedule], jobs: int) -> AsyncIterator[FleetResult]:
+    """The results of all schedules as they come, `jobs` of them at a time."""
+    waiting: Iterator[Schedule] = iter(schedules)
+    results: asyncio.Queue[FleetResult | None] = asyncio.Queue()
+
+    async def work() -> None:
+        try:
+            async with stage() as one:
+                for schedule in waiting:
+                    results.put_nowait(await perform(one, schedule))
+        finally:
+            results.put_nowait(None)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(jobs):
+            group.create_task(work())
+        working = jobs
+        while working:
+            result = await results.get()
+            if result is None:
+                working -= 1
+            else:
+                yield result
+
+
+def fleet_report(results: Sequence[FleetResult]) -> list[str]:
+    """The figures of a campaign."""
+    faults, excused = Counter[str](), Counter[str]()
+    for result in results:
+        faults += result.faults
+        excused += result.excused
+    seconds = sorted(result.seconds for result in results)
+    failed = [result for result in results if result.problems]
+    return [
+        f"{len(results)} runs of several processes on Redis, {sum(result.messages for result in results):,} messages, "
+        f"{faults.total()} faults, {sum(result.takeovers for result in results)} takeovers of the account, "
+        f"{sum(result.repeated for result in results)} messages shown twice, {len(failed)} runs with problems",
+        "faults by kind: " + _listed(faults),
+        "excused by a fault that struck the very row, turn or hook: " + (_listed(excused) or "nothing"),
+        f"a run took {seconds[len(seconds) // 2]:.1f} s (median), {seconds[-1]:.1f} s at most",
+    ]
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))

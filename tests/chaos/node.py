@@ -1,0 +1,253 @@
+"""One gateway process of the crash laboratory: `python -m tests.chaos.node --config PATH`.
+
+What `legato run` is, with the tests' own adapter, tools that leave a trace, a hurried clock, short
+leases, and the strikes that its configuration asks for. Everything else is the product's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import redis.asyncio  # noqa: F401 (loaded before the fork)
+
+import gateway.providers.catalog
+import gateway.providers.chat_completions
+import gateway.providers.http
+import gateway.store.redis
+from gateway import tokens
+from gateway.bootstrap import Parts, build
+from gateway.clock import Clock, SystemIds
+from gateway.config import Config
+from gateway.context.engine import ContextEngine
+from gateway.redaction import Redactor
+from gateway.store.base import Sent
+from gateway.store.redis import RedisStore
+from gateway.telemetry.logs import configure_logs
+from gateway.telemetry.points import Point
+from gateway.tokens import TokenCounter
+from tests.chaos.answers import DONE, NOTED
+from tests.chaos.clocks import PACE, HurriedClock, Shift, StoreClock
+from tests.chaos.launch import Record, RecordingEngine, Told
+from tests.chaos.socket_adapter import PollingSocketAdapter, SocketAdapter
+
+__all__ = ["Setting", "Strike", "TokenCounter", "main", "tokens"]
+
+LEASE: Final = 1.5  # real seconds after which a silent process is taken for dead
+_TICK: Final = 0.1
+_WARM: Final = (gateway.providers.catalog, gateway.providers.chat_completions, gateway.providers.http)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strike:
+    """A signal to itself at the `passing`-th time that a process passes `point`: whichever process is
+    the first to do so, once in a run."""
+
+    name: str
+    point: Point
+    passing: int
+    signal: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What a node is told: its number among the run's processes, its slot (which survives a restart),
+    where everything is, and how the run is configured."""
+
+    number: int
+    slot: int
+    store: str
+    model: str
+    platform: int
+    origin: float
+    polls: bool
+    groups: str
+    busy_mode: str
+    window: int
+    strikes: tuple[Strike, ...] = ()
+
+    def write(self, folder: Path) -> Path:
+        """Make its file."""
+        path = folder / f"node-{self.number}.json"
+        path.write_text(json.dumps(asdict(self)))
+        return path
+
+    @classmethod
+    def read(cls, path: Path) -> Setting:
+        """What `write` wrote."""
+        fields: dict[str, Any] = json.loads(path.read_text())
+        strikes = tuple(Strike(**each) for each in fields.pop("strikes"))
+        return cls(**fields, strikes=strikes)
+
+
+class Trace:
+    """What this process did, when (monotonic seconds, the same for all processes of a machine)."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self._record = Record(folder / "trace", number)
+
+    def add(self, *words: str) -> None:
+        """Keep one entry; it outlives the process."""
+        self._record.add(f"{time.monotonic():.6f}", *words)
+
+
+class StrikingPoints:
+    """The `Points` that keeps a trace and strikes this very process."""
+
+    def __init__(self, folder: Path, strikes: Sequence[Strike], trace: Trace) -> None:
+        self._folder = folder
+        self._left = {strike: strike.passing for strike in strikes}
+        self._trace = trace
+
+    def __call__(self, point: Point, /) -> None:
+        self._trace.add(point)
+        for strike in self._left:
+            if strike.point != point:
+                continue
+            self._left[strike] -= 1
+            if self._left[strike] <= 0 and self._is_first(strike):
+                self._trace.add("struck", strike.name)
+                os.kill(os.getpid(), strike.signal)
+
+    def _is_first(self, strike: Strike) -> bool:
+        try:
+            os.close(os.open(self._folder / f"strike-{strike.name}", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        except FileExistsError:
+            return False
+        return True
+
+
+class NodeStore(RedisStore):
+    """The product's store. A lease is asked for in the node's hurried seconds and kept by the server in
+    real ones; what was marked is noted, when it is certain."""
+
+    def __init__(self, url: str, *, clock: Clock, trace: Trace) -> None:
+        super().__init__(url, clock=clock, lease_seconds=LEASE, timeout=3.0, patience=3.0)
+        self._trace = trace
+        self._owns = False
+
+    async def hold(self, name: str, holder: str, seconds: float) -> bool:
+        held = await super().hold(name, holder, seconds / PACE)
+        if held != self._owns:
+            self._owns = held
+            self._trace.add("owns" if held else "lost", name)
+        return held
+
+    async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Sent:
+        sent = await super().mark_sent(outbound_id, platform_message_id)
+        self._trace.add("marked", outbound_id)
+        return sent
+
+    async def hook_done(self, session_id: str) -> None:
+        await super().hook_done(session_id)
+        self._trace.add("hook_done", session_id)
+
+
+class _Tracing:
+    """Notes every send before it is begun."""
+
+    _trace: Trace
+
+    async def send(self, outbound: Any) -> str:
+        self._trace.add("sending", outbound.id)
+        return await super().send(outbound)  # type: ignore[misc]
+
+
+class _Delivered(_Tracing, SocketAdapter):
+    pass
+
+
+class _Polled(_Tracing, PollingSocketAdapter):
+    pass
+
+
+def configuration(setting: Setting) -> Config:
+    """Windows small enough to be condensed, and everything else as it comes."""
+    return Config.model_validate(
+        {
+            "model": {
+                "provider": "openai",
+                "name": "test-model",
+                "base_url": setting.model,
+                "api_key": f"process-{setting.number}",
+                "context_length": setting.window,
+                "max_output_tokens": 600,
+            },
+            "compression": {
+                "min_threshold_tokens": 1_000,
+                "protect_first_n": 1,
+                "protect_last_n": 2,
+                "background": False,
+            },
+            "sessions": {"busy_mode": setting.busy_mode, "groups": setting.groups},
+            "access": {"allow": ["socket:*"]},
+            "store": {"url": setting.store},
+        }
+    )
+
+
+async def _watch_the_loop(trace: Trace) -> None:
+    """Note when this process could not run for so long that others may take it for dead."""
+    while True:
+        before = time.monotonic()
+        await asyncio.sleep(_TICK)
+        late = time.monotonic() - before - _TICK
+        if late > LEASE / 3:
+            trace.add("late", f"{late:.3f}")
+
+
+async def run(setting: Setting, folder: Path) -> int:
+    """Be the gateway until asked to stop; the exit code."""
+    config = configuration(setting)
+    clock = HurriedClock(setting.origin, Shift(folder / f"clock-{setting.slot}"))
+    trace = Trace(folder, setting.number)
+
+    def record(name: str) -> Record:
+        return Record(folder / name, setting.number)
+
+    def engine() -> ContextEngine:
+        return RecordingEngine(config, record("hooks"), trace)
+
+    parts = Parts(
+        clock=clock,
+        ids=SystemIds(),
+        points=StrikingPoints(folder, setting.strikes, trace),
+        engine=engine,
+        tools=[
+            Told("effect", DONE, record("effects"), idempotent=False),
+            Told("note", NOTED, record("notes"), idempotent=True),
+        ],
+        store=NodeStore(setting.store, clock=StoreClock(clock), trace=trace),
+    )
+    adapter = (_Polled if setting.polls else _Delivered)(setting.platform, process=setting.number, clock=clock)
+    adapter._trace = trace
+    gateway = build(config, [adapter], parts)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
+    trace.add("began")
+    watching = asyncio.create_task(_watch_the_loop(trace))
+    try:
+        return 0 if await gateway.run() else 1
+    finally:
+        watching.cancel()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Read the configuration, run; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos.node", description=__doc__)
+    parser.add_argument("--config", type=Path, required=True, help="a file that `Setting.write` made")
+    path = parser.parse_args(arguments).config
+    configure_logs(level="info", form="json", redact=Redactor(()))
+    return asyncio.run(run(Setting.read(path), path.parent))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

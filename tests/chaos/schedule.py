@@ -1,0 +1,216 @@
+"""What one run of several processes does, drawn from its seed: who says what when, what goes wrong when.
+
+The same seed gives the same schedule. What the operating system makes of it is not reproducible, and
+nothing that is checked depends on it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal, get_args
+
+from gateway.telemetry.points import POINTS, Point
+from tests.chaos.answers import PADDING
+from tests.chaos.script import COMMANDS, Event, Kind
+
+FaultKind = Literal[
+    "kill",  # SIGKILL to a process, which is started again
+    "stop",  # SIGSTOP to a process for longer than its lease, then SIGCONT
+    "restart",  # SIGKILL to the Redis server, which is started again on its file
+    "freeze",  # SIGSTOP to the Redis server, then SIGCONT
+    "pause",  # CLIENT PAUSE
+    "cut",  # CLIENT KILL: every connection breaks
+    "model limited",
+    "model broken",
+    "model hanging",
+    "model cut",
+    "send ambiguous",  # shown, and the answer is lost
+    "send late",  # shown, and answered after the sender has given up
+    "send unavailable",  # taken for nothing, and said so
+    "send limited",  # 429
+    "send slow",
+    "send refused",  # 400, for good
+    "platform down",
+    "jump",  # a process's wall clock is wrong from now on
+    "week",  # everybody's clock is a week ahead: sessions expire
+]
+KINDS: Final[tuple[FaultKind, ...]] = get_args(FaultKind)
+
+STOPPED: Final = 2.4  # real seconds: longer than the lease and a beat
+_BRIEF: Final = ("restart", "freeze", "pause", "platform down")
+_TALK: Final = 1.2  # real seconds in which everything is said
+_WINDOW: Final = 4_200
+WEEK: Final = 8 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """One thing that goes wrong: `at` real seconds after the start, or at the `passing`-th passing of a
+    point by any process, or with the `call`-th call. `seconds`: how long it lasts, or how far a clock
+    jumps. `slot`: which process."""
+
+    kind: FaultKind
+    at: float | None = None
+    slot: int = 0
+    point: Point | None = None
+    passing: int = 1
+    call: int = 0
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        when = f"at {self.at:.2f} s" if self.at is not None else f"with call {self.call}"
+        if self.point:
+            when = f"at {self.point} (passing {self.passing})"
+        whom = f" process {self.slot}" if self.kind in ("kill", "stop", "jump") and not self.point else ""
+        long = f", {self.seconds:g} s" if self.seconds else ""
+        return f"{self.kind}{whom} {when}{long}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """One message: `event` as the checks know it, who says it in which chat, and when (real seconds)."""
+
+    event: Event
+    speaker: str
+    group: bool
+    at: float
+
+    def __str__(self) -> str:
+        text = self.event.text
+        short = f"…{text[-30:]}" if len(text) > 32 else text
+        return f"at {self.at:.2f} s {self.speaker} in {self.event.chat}: {short}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """One run."""
+
+    seed: int
+    nodes: int
+    polls: bool
+    groups: Literal["shared", "per_user"]
+    busy_mode: str
+    said: tuple[Said, ...]
+    faults: tuple[Fault, ...]
+    window: int = _WINDOW
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Every event, in the order in which they are sent."""
+        return tuple(said.event for said in self.said)
+
+    @property
+    def joins(self) -> bool:
+        """Whether messages may join running turns or end them: then not each has a turn of its own."""
+        rude = any(event.text.startswith(("/stop", "/steer")) for event in self.events)
+        return rude or self.busy_mode != "queue"
+
+    def lines(self) -> list[str]:
+        """The schedule, to be read."""
+        how = "polled by one process" if self.polls else "delivered to any process"
+        head = f"{self.nodes} processes, updates {how}, groups {self.groups}, busy mode {self.busy_mode}"
+        return [f"seed {self.seed}: {head}", *map(str, self.said), *map(str, self.faults)]
+
+
+def make_schedule(seed: int) -> Schedule:
+    """The run of a seed. Its first fault strikes a process at the seed's own point, so that any sixteen
+    seeds in a row have all of them."""
+    rng = random.Random(f"fleet {seed}")
+    groups: Literal["shared", "per_user"] = rng.choice(("shared", "per_user"))
+    busy_mode = rng.choice(("queue", "queue", "queue", "steer", "interrupt"))
+    nodes = rng.choice((2, 2, 3))
+    own = Fault(
+        kind="kill" if (seed // len(POINTS)) % 2 == 0 else "stop",
+        point=POINTS[seed % len(POINTS)],
+        passing=rng.randint(1, 3),
+        seconds=0.0,
+    )
+    faults = [replace(own, seconds=STOPPED if own.kind == "stop" else 0.1)]
+    faults += [_fault(rng, nodes) for _ in range(rng.randint(0, 5))]
+    return Schedule(
+        seed=seed,
+        nodes=nodes,
+        polls=rng.random() < 0.7,
+        groups=groups,
+        busy_mode=busy_mode,
+        said=_talk(rng, groups, rude=busy_mode == "queue" and rng.random() < 0.4),
+        faults=tuple(faults),
+    )
+
+
+def _fault(rng: random.Random, nodes: int) -> Fault:
+    kind = rng.choice(KINDS)
+    at = round(rng.uniform(0.05, 1.6), 2)
+    slot = rng.randrange(nodes)
+    if kind in ("kill", "stop"):
+        seconds = STOPPED if kind == "stop" else round(rng.uniform(0.02, 0.5), 2)
+        if rng.random() < 0.5:
+            return Fault(kind=kind, point=rng.choice(POINTS), passing=rng.randint(1, 8), seconds=seconds)
+        return Fault(kind=kind, at=at, slot=slot, seconds=seconds)
+    if kind.startswith("model"):
+        return Fault(kind=kind, call=rng.randint(1, 20))
+    if kind.startswith("send"):
+        return Fault(kind=kind, call=rng.randint(1, 15))
+    if kind == "jump":
+        return Fault(kind=kind, at=at, slot=slot, seconds=rng.choice((-3_600.0, -30.0, 30.0, 3_600.0)))
+    if kind == "week":
+        return Fault(kind=kind, at=at)
+    if kind in _BRIEF:
+        return Fault(kind=kind, at=at, seconds=round(rng.uniform(0.05, 0.8), 2))
+    return Fault(kind=kind, at=at)
+
+
+def _talk(rng: random.Random, groups: str, *, rude: bool) -> tuple[Said, ...]:
+    """`rude`: some speak while an answer is being made, to change it or to end it."""
+    speakers = _speakers(rng)
+    kinds: list[Kind] = ["effect", "both", "steps", "say"]
+    kinds += [rng.choice(("say", "say", "long", "effect", "note", "steps")) for _ in range(rng.randint(0, 8))]
+    rng.shuffle(kinds)
+    words: list[tuple[Kind, str, str, str, bool]] = []
+
+    def message(kind: Kind, chat: str, speaker: str, group: bool, before: str = "") -> None:
+        token = f"tok{len(words):02d}{rng.randrange(16**5):05x}"
+        padding = f"{PADDING} " * 6 if kind == "long" else ""
+        words.append((kind, f"{before}{padding}{kind} {token}", chat, speaker, group))
+
+    for kind in kinds:
+        whom = rng.choice(speakers)
+        message(kind, *whom, before="/steer " if rude and kind == "say" and rng.random() < 0.4 else "")
+        if rng.random() < 0.3:
+            command = rng.choice((*COMMANDS, "/help", *(["/stop"] * 3 if rude else ())))
+            words.append(("command", command, *whom))
+    whom = rng.choice(speakers)  # one conversation that is surely condensed, and one that surely ends
+    for kind in ("long", "long", "say", "long", "say"):
+        message(kind, *whom)
+    words.append(("command", "/compress", *whom))
+    message("say", *whom)
+    words.append(("command", rng.choice(("/new", "/undo")), *whom))
+    times = sorted(rng.uniform(0.0, _TALK) for _ in words)
+    return tuple(
+        Said(
+            event=Event(
+                id=f"e{number}",
+                chat=chat,
+                user=speaker if group and groups == "per_user" else None,
+                kind=kind,
+                text=text,
+                token="" if kind == "command" else text.split()[-1],
+            ),
+            speaker=speaker,
+            group=group,
+            at=round(at, 3),
+        )
+        for number, (at, (kind, text, chat, speaker, group)) in enumerate(zip(times, words, strict=True))
+    )
+
+
+def _speakers(rng: random.Random) -> Sequence[tuple[str, str, bool]]:
+    speakers: list[tuple[str, str, bool]] = []
+    for number in range(rng.randint(2, 5)):
+        if rng.random() < 0.3:
+            speakers += [(f"group{number}", "ann", True), (f"group{number}", "bob", True)]
+        else:
+            speakers.append((f"chat{number}", f"person{number}", False))
+    return speakers

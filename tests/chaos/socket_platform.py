@@ -1,0 +1,234 @@
+"""A platform that confirms, on loopback: hands updates out until they are taken, logs what it shows.
+
+Updates of a chat are handed out in their order, at least once. What a send becomes is decided by
+`faults`, numbered by the order in which sends come in: without one it is shown and answered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Literal
+
+SendFault = Literal["ambiguous", "unavailable", "limited", "slow", "late", "refused"]
+
+SLOW: Final = 0.15  # real seconds that a slow answer takes
+LATE: Final = 1.4  # real seconds: longer than the adapter waits
+SILENCE: Final = 4.0  # seconds of the nodes' time that a 429 asks for
+_POLL: Final = 0.25  # real seconds a poll is held
+_BATCH: Final = 5
+_DELIVER_AGAIN: Final = 0.8  # real seconds without an answer
+_LINE: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """What a person sent. `number` is its place in the platform's order."""
+
+    number: int
+    id: str
+    chat: str
+    user: str
+    group: bool
+    text: str
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Send:
+    """A call of send: when it came (monotonic), from which process, and what became of it. It was
+    `shown` or it was not; `heard` says whether the process was told so."""
+
+    number: int
+    at: float
+    process: int
+    row: str
+    chat: str
+    kind: str
+    text: str
+    answers: str | None
+    shown: bool
+    heard: bool
+    fault: SendFault | None
+
+
+class SocketPlatform:
+    """The server. `polls`: updates are polled; else they are delivered to whoever listens."""
+
+    def __init__(self, *, polls: bool, rng: random.Random, faults: Mapping[int, SendFault] | None = None) -> None:
+        self.sends: list[Send] = []
+        self.offered: Counter[str] = Counter()
+        self.port = 0
+        self._polls = polls
+        self._rng = rng
+        self._faults = dict(faults or {})
+        self._updates: list[Update] = []
+        self._taken = -1
+        self._queues: dict[str, deque[Update]] = defaultdict(deque)
+        self._listeners: set[asyncio.StreamWriter] = set()
+        self._confirmed: dict[int, asyncio.Event] = {}
+        self._news = asyncio.Event()
+        self._present_poll = 0
+        self._calls = 0
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def up(self) -> None:
+        """Listen (again)."""
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, limit=_LINE)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def down(self) -> None:
+        """Cut every connection and refuse new ones."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+        for writer in list(self._connections):
+            writer.transport.abort()
+
+    async def aclose(self) -> None:
+        """Go away for good."""
+        await self.down()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def receive(self, update: Update) -> None:
+        """A person has sent something."""
+        self._updates.append(update)
+        self._news.set()
+        if not self._polls:
+            queue = self._queues[update.chat]
+            queue.append(update)
+            if len(queue) == 1:
+                self._start(self._deliver(queue))
+
+    @property
+    def all_taken(self) -> bool:
+        """Whether everything was confirmed."""
+        if self._polls:
+            return not self._updates or self._taken >= self._updates[-1].number
+        return not any(self._queues.values())
+
+    def shown(self) -> Iterator[Send]:
+        """What people saw, in order."""
+        return (send for send in self.sends if send.shown)
+
+    # -- requests ---------------------------------------------------------------------------
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections.add(writer)
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            with contextlib.suppress(OSError, ValueError):
+                line = await reader.readline()
+                if not line.endswith(b"\n"):
+                    return
+                request = json.loads(line)
+                if request["op"] == "listen":
+                    await self._listen(reader, writer)
+                    return
+                answer = await (self._poll(request) if request["op"] == "poll" else self._send(request))
+                if answer is None:
+                    writer.transport.abort()
+                    return
+                writer.write(json.dumps(answer).encode() + b"\n")
+                await writer.drain()
+        except asyncio.CancelledError:
+            return  # the platform goes away; asyncio's own callback would complain of a cancelled one
+        finally:
+            self._tasks.discard(task)
+            self._connections.discard(writer)
+            writer.close()
+
+    async def _poll(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        self._taken = max(self._taken, request["taken"])
+        self._present_poll += 1
+        mine = self._present_poll
+        until = time.monotonic() + _POLL
+        while not (found := self._waiting()) and (left := until - time.monotonic()) > 0:
+            self._news.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), left)
+            if mine != self._present_poll:
+                return {"status": 409}  # somebody else polls now
+        if found and self._rng.random() < 0.2:  # at least once: sometimes what was taken comes again
+            place = self._updates.index(found[0])
+            found = self._updates[max(0, place - self._rng.randint(1, 3)) : place] + found
+        self.offered.update(update.id for update in found)
+        return {"status": 200, "updates": [asdict(update) for update in found]}
+
+    def _waiting(self) -> list[Update]:
+        return [update for update in self._updates if update.number > self._taken][:_BATCH]
+
+    async def _send(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
+        self._calls += 1
+        fault = self._faults.get(self._calls)
+        shown = fault in (None, "ambiguous", "slow", "late")
+        send = Send(
+            number=self._calls,
+            at=time.monotonic(),
+            process=request["process"],
+            row=request["row"],
+            chat=request["chat"],
+            kind=request["kind"],
+            text=request["text"],
+            answers=request["answers"],
+            shown=shown,
+            heard=fault not in ("ambiguous", "late"),
+            fault=fault,
+        )
+        self.sends.append(send)
+        if fault in ("slow", "late"):
+            await asyncio.sleep(SLOW if fault == "slow" else LATE)
+        if fault == "ambiguous":
+            return None
+        if fault == "unavailable":
+            return {"status": 503}
+        if fault == "limited":
+            return {"status": 429, "retry_after": SILENCE}
+        if fault == "refused":
+            return {"status": 400, "why": "it cannot be shown here."}
+        return {"status": 200, "id": f"m{self._calls}"}
+
+    # -- deliveries -------------------------------------------------------------------------
+
+    async def _listen(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._listeners.add(writer)
+        self._news.set()
+        try:
+            while (line := await reader.readline()).endswith(b"\n"):
+                confirmed = self._confirmed.get(json.loads(line)["taken"])
+                if confirmed is not None:
+                    confirmed.set()
+        finally:
+            self._listeners.discard(writer)
+
+    def _start(self, work: Any) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _deliver(self, queue: deque[Update]) -> None:
+        """Hand the chat's updates out, one after the other, each to one process or to two at once."""
+        while queue:
+            update = queue[0]
+            confirmed = self._confirmed.setdefault(update.number, asyncio.Event())
+            listeners = list(self._listeners)
+            for writer in self._rng.sample(listeners, min(len(listeners), self._rng.choice((1, 1, 2)))):
+                self.offered[update.id] += 1
+                with contextlib.suppress(OSError):
+                    writer.write(json.dumps(asdict(update)).encode() + b"\n")
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(confirmed.wait(), _DELIVER_AGAIN if listeners else 0.05)
+            if confirmed.is_set():
+                queue.popleft()

@@ -1,0 +1,289 @@
+"""What must be true after a run of several processes, whatever was done to them (SPEC 21).
+
+Every check yields a sentence for each thing that is wrong. `judge` runs them all; what a fault
+excuses is counted by its kind, and told.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final
+
+from gateway.tools.runtime import UNKNOWN_OUTCOME
+from tests.chaos.answers import effects_of, final_text
+from tests.chaos.check_store import Facts, compactions, messages, reachable
+from tests.chaos.drive import ANSWERS, Evidence, Line
+from tests.chaos.excuses import Excuses
+from tests.chaos.fleet import Findings
+from tests.chaos.script import Event, Plan
+from tests.chaos.verdict_turns import hooks, isolation, overlaps, sessions
+
+BYPASSING: Final = ("/status", "/stop", "/help")
+INSTEAD: Final = "I could not show a message here because"
+_REFUSALS: Final = ("There is nothing to", "There is no session number", "You are in that session already")
+_TOLD: Final = re.compile(r"^Answer to (tok\w+) \[(.*?)\]", re.DOTALL)
+
+
+@dataclass(slots=True, kw_only=True)
+class Verdict:
+    """`problems`: what is wrong. `excused`: repeats and overlaps by the fault that they come from."""
+
+    problems: list[str] = field(default_factory=list)
+    excused: Counter[str] = field(default_factory=Counter)
+
+
+def judge(findings: Findings) -> Verdict:
+    """Look at everything that a run left behind."""
+    verdict = Verdict(problems=list(findings.trouble))
+    if findings.snapshot is None or findings.trouble:
+        return verdict
+    facts, excuses = _facts(findings), Excuses(findings)
+    checks = (
+        came_to_its_end(findings),
+        outcomes(findings, facts),
+        answered_once(findings, facts),
+        seen(findings, facts, excuses, verdict.excused),
+        repeats(findings, excuses, verdict.excused),
+        in_order(findings, facts),
+        replies_are_right(findings, facts),
+        effects_once(findings, facts),
+        rows_kept(findings),
+        isolation(findings, facts),
+        overlaps(findings, facts, excuses, verdict.excused),
+        hooks(findings, excuses, verdict.excused),
+        messages(facts),
+        sessions(facts),
+        compactions(facts),
+        reachable(facts),
+    )
+    verdict.problems += [problem for check in checks for problem in check]
+    return verdict
+
+
+class FleetFacts(Facts):
+    """A command that had nothing to work on said so; other errors are about the model or the platform,
+    and what they are about is kept all the same."""
+
+    def refused(self, event: Event) -> bool:
+        rows = self.last.outbox.values()
+        return any(
+            kind == "error" and answers == event.id and text.startswith(_REFUSALS) for kind, text, answers, _ in rows
+        )
+
+    def answered_in_order(self) -> list[str]:
+        answers = (
+            line.fields["answers"]
+            for line in self.shown
+            if line.fields["kind"] in ANSWERS and line.fields["answers"] and not line.fields["text"].startswith(INSTEAD)
+        )
+        return list(dict.fromkeys(answers))
+
+
+def _facts(findings: Findings) -> Facts:
+    """The run as the checks of single processes know one."""
+    schedule = findings.schedule
+    assert findings.snapshot is not None
+    plan = Plan(
+        seed=schedule.seed,
+        lines=schedule.events,
+        kills=(),
+        ahead=1,
+        again=0.0,
+        busy_mode="steer" if schedule.joins else "queue",
+    )
+    lines = [
+        Line(
+            process=send.process, fields={"id": send.row, "kind": send.kind, "text": send.text, "answers": send.answers}
+        )
+        for send in findings.sends
+        if send.shown
+    ]
+    return FleetFacts(Evidence(plan=plan, folder=findings.folder, lines=lines, snapshots=[findings.snapshot]))
+
+
+def came_to_its_end(findings: Findings) -> Iterator[str]:
+    """Who was asked to leave left well; every request was a valid one."""
+    for process, status in findings.exits:
+        if status != 0:
+            yield f"process {process} left with {status}"
+    for violation in findings.violations:
+        yield f"the model was sent an invalid request: {violation}"
+
+
+def outcomes(findings: Findings, facts: Facts) -> Iterator[str]:
+    """Every event that was handed out was accepted and ended, in the order in which it was sent."""
+    inbox = facts.last.inbox
+    order: dict[str, list[int]] = defaultdict(list)
+    for event in facts.events:
+        if event.id not in inbox:
+            yield f"{event.id} was handed out {findings.offered.get(event.id, 0)} times and never accepted"
+            continue
+        number, key, outcome, attempts, bypass = inbox[event.id]
+        if not bypass:
+            order[key].append(number)
+        if outcome not in _allowed(findings, facts, event):
+            yield f"{event.id} ({event.text[-40:]}) ended as {outcome} after {attempts} attempts"
+    for event_id, row in inbox.items():
+        if row[2] is None:
+            yield f"{event_id} has no end"
+    for key, numbers in order.items():
+        if numbers != sorted(numbers):
+            yield f"{key}: accepted in another order than sent"
+
+
+def _allowed(findings: Findings, facts: Facts, event: Event) -> tuple[str, ...]:
+    allowed = ["answered"]
+    said = [other.text for other in facts.events if other.key == event.key]
+    if facts.joins:
+        allowed.append("absorbed")
+    if findings.schedule.busy_mode == "interrupt" or "/stop" in said:
+        allowed.append("stopped")
+    if any(call.fault and event.token in str(call.body["messages"]) for call in findings.calls) and event.token:
+        allowed.append("failed")
+    return tuple(allowed)
+
+
+def answered_once(findings: Findings, facts: Facts) -> Iterator[str]:
+    """Exactly one message answers each event, and it is told nothing twice."""
+    answers: dict[str, set[str]] = defaultdict(set)
+    notices: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for row_id, (kind, text, event_id, _) in facts.last.outbox.items():
+        if text.startswith(INSTEAD):
+            continue
+        if kind in ANSWERS and event_id:
+            answers[event_id].add(row_id)
+        elif event_id:
+            notices[event_id, text].add(row_id)
+    for event in facts.events:
+        expected = {"absorbed": (0,), "stopped": (0, 1)}.get(str(facts.outcome(event)), (1,))
+        if len(answers[event.id]) not in expected:
+            yield f"{event.id} ({event.text[-40:]}) was answered by {len(answers[event.id])} messages"
+    for (event_id, text), ids in notices.items():
+        if len(ids) > 1:
+            yield f"{event_id} was told {len(ids)} times: {text[:60]}"
+
+
+def seen(findings: Findings, facts: Facts, excuses: Excuses, excused: Counter[str]) -> Iterator[str]:
+    """Every message was shown, as it is kept, where it belongs. One may stay unseen only if two attempts
+    at it were struck: the platform allows no third."""
+    texts: dict[str, set[str]] = defaultdict(set)
+    for send in findings.sends:
+        texts[send.row].add(send.text)
+        if send.row not in facts.last.outbox and not send.text.startswith("I cannot store my work"):
+            yield f"something was sent that no row is behind: {send.text[:60]}"
+    tried: dict[str, list[tuple[float, int]]] = defaultdict(list)
+    for at, process, words in findings.trace():
+        if words[0] == "sending":
+            tried[words[1]].append((at, process))
+    refused = {send.row for send in findings.sends if send.fault == "refused"}
+    shown = {send.row for send in findings.sends if send.shown}
+    for row_id, (kind, text, _, state) in facts.last.outbox.items():
+        if len(texts[row_id]) > 1:
+            yield f"the message {row_id} was shown with {len(texts[row_id])} texts"
+        if state == "refused" and row_id in refused:
+            continue
+        if state != "sent":
+            yield f"a {kind} is {state}: {text[:60]}"
+        elif row_id not in shown:
+            if excuses.ambiguities(row_id, findings.sends, tried[row_id]) < 2:
+                yield f"a {kind} was never seen: {text[:60]}"
+            else:
+                excused["unseen after two struck attempts"] += 1
+
+
+def repeats(findings: Findings, excuses: Excuses, excused: Counter[str]) -> Iterator[str]:
+    """A message comes again only if the send before was struck: each repeat has an excuse of its own."""
+    latest: dict[str, Any] = {}
+    for send in findings.sends:
+        if not send.shown:
+            continue
+        before = latest.get(send.row)
+        latest[send.row] = send
+        if before is None:
+            continue
+        why = excuses.repeated_send(before, send)
+        if why is None:
+            yield (
+                f"{send.row} was shown by process {before.process} and again by process {send.process} "
+                f"{send.at - before.at:.2f} s later: {send.text[:40]}"
+            )
+        else:
+            excused[f"shown twice: {why}"] += 1
+
+
+def in_order(findings: Findings, facts: Facts) -> Iterator[str]:
+    """In a chat, messages are first shown in the order in which they were emitted; and for each key
+    answers come in the order of what they answer (what bypasses its lane may overtake)."""
+    place = {row_id: number for number, row_id in enumerate(facts.last.outbox)}
+    chats: dict[str, list[str]] = defaultdict(list)
+    for send in findings.sends:
+        if send.shown and send.row in place and not send.text.startswith(INSTEAD) and send.row not in chats[send.chat]:
+            chats[send.chat].append(send.row)
+    for chat, rows in chats.items():
+        for one, other in pairwise(rows):
+            if place[one] > place[other]:
+                yield f"{chat}: {other} was shown after {one}, which was emitted later"
+    shown: dict[Any, list[int]] = defaultdict(list)
+    for event_id in facts.answered_in_order():
+        event = facts.event(event_id)
+        if event.text not in BYPASSING:
+            shown[event.key].append(facts.last.inbox[event_id][0])
+    for key, numbers in shown.items():
+        if numbers != sorted(numbers):
+            yield f"{key}: answers were shown out of order"
+
+
+def replies_are_right(findings: Findings, facts: Facts) -> Iterator[str]:
+    """Each message got the answer to itself, and the answer says what its tools did."""
+    for kind, text, event_id, _ in facts.last.outbox.values():
+        if kind == "error" and not text.startswith((*_REFUSALS, INSTEAD)):
+            event = facts.event(event_id) if event_id else None
+            if (event is None or facts.outcome(event) != "failed") and not _about_the_model(findings, text):
+                yield f"an error was shown: {text[:120]}"
+        if kind != "reply" or event_id is None:
+            continue
+        event = facts.event(event_id)
+        if facts.outcome(event) in ("stopped", "failed"):
+            continue
+        told = _TOLD.match(text)
+        if told and facts.joins:
+            event = facts.about(told[1])  # the newest of the messages that share the turn
+        if not told or told[1] != event.token:
+            yield f"{event.id} (about {event.token}) was answered: {text[:80]}"
+            continue
+        results = [UNKNOWN_OUTCOME if part == "unknown" else part for part in told[2].split(", ") if part]
+        if final_text(event.kind, event.token, results) != text:
+            yield f"{event.id}: the answer is not whole: {text[:80]}"
+
+
+def _about_the_model(findings: Findings, text: str) -> bool:
+    """A command that asks the model may fail with it."""
+    return any(call.fault for call in findings.calls) and "condens" in text.lower()
+
+
+def effects_once(findings: Findings, facts: Facts) -> Iterator[str]:
+    """A side effect takes place at most once; exactly once unless the model was told otherwise."""
+    count = Counter(token for _, token in findings.record("effects"))
+    unknown = facts.unknown_effects()
+    for event in facts.events:
+        whole = facts.outcome(event) == "answered" and not facts.joins
+        for token in effects_of(event.kind, event.token):
+            if whole and not count[token] and token not in unknown:
+                yield f"the effect {token} did not take place, and the model was told nothing"
+    for token, times in count.items():
+        if times > 1:
+            yield f"the effect {token} took place {times} times"
+        if not any(token.startswith(event.token) for event in facts.events if event.token):
+            yield f"nobody asked for the effect {token}"
+
+
+def rows_kept(findings: Findings) -> Iterator[str]:
+    """No message row that was there at some time during the run has changed or gone."""
+    left: Mapping[str, str] = findings.messages_left
+    changed = [name for name, row in findings.messages_seen.items() if left.get(name) != row]
+    if changed:
+        yield f"{len(changed)} message rows changed or vanished: {changed[:3]}"

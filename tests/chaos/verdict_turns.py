@@ -1,0 +1,124 @@
+"""Checks of a run of several processes that look at turns: never two at once, none in another's, sessions."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Final
+
+from tests.chaos.check_store import ENDED_BY, Facts
+from tests.chaos.excuses import Excuses
+from tests.chaos.fleet import Findings
+from tests.chaos.watched_model import Call
+
+_TOKEN: Final = re.compile(r"tok\d\d[0-9a-f]{5}")
+
+
+def _keys(facts: Facts) -> dict[str, Any]:
+    return {event.token: event.key for event in facts.events if event.token}
+
+
+def _tokens(text: Any) -> list[str]:
+    return _TOKEN.findall(str(text))
+
+
+def isolation(findings: Findings, facts: Facts) -> Iterator[str]:
+    """No word of one conversation is in another's prompt or chat: every message has a word of its own."""
+    keys = _keys(facts)
+    for call in findings.calls:
+        met = {keys[token] for token in _tokens(call.body["messages"])}
+        if len(met) > 1:
+            yield f"a prompt holds words of {sorted(map(str, met))}"
+    for send in findings.sends:
+        chats = {keys[token][0] for token in _tokens(send.text)}
+        if chats - {send.chat}:
+            yield f"{send.chat} was shown words of {sorted(chats)}: {send.text[:60]}"
+        if send.answers and {keys[token] for token in _tokens(send.text)} - {facts.event(send.answers).key}:
+            yield f"the answer to {send.answers} holds words of another conversation: {send.text[:60]}"
+
+
+def overlaps(findings: Findings, facts: Facts, excuses: Excuses, excused: Counter[str]) -> Iterator[str]:
+    """Per key, the model is asked by one process at a time, about one message after the other."""
+    keys, calls = _keys(facts), defaultdict(list)
+    for call in findings.calls:
+        tokens = _tokens(call.body["messages"])
+        if tokens:
+            calls[keys[tokens[-1]]].append(call)
+    place = {event.token: number for number, event in enumerate(facts.events) if event.token}
+    for key, ordered in calls.items():
+        for number, call in enumerate(ordered):
+            for earlier in ordered[:number]:
+                if earlier.process != call.process and (earlier.ended or call.begun) > call.begun:
+                    why = excuses.overlap(earlier.process, earlier.begun, call.begun) or excuses.woken(
+                        call.process, call.begun
+                    )
+                    if why is None:
+                        yield f"{key}: processes {earlier.process} and {call.process} asked the model at the same time"
+                    else:
+                        excused[f"asked at once: {why}"] += 1
+        yield from _asked_in_order(key, ordered, place, excuses)
+
+
+def _asked_in_order(key: Any, calls: list[Call], place: dict[str, int], excuses: Excuses) -> Iterator[str]:
+    latest = -1
+    for call in calls:
+        if call.is_summary:
+            continue
+        said = [message for message in call.body["messages"] if message["role"] == "user"]
+        tokens = _tokens(said[-1]["content"])
+        if not tokens:
+            continue
+        number = place[tokens[-1]]
+        # One that was still may ask once more about what another has gone on from; it can store nothing.
+        if number < latest and excuses.woken(call.process, call.begun) is None:
+            yield f"{key}: the model was asked about {tokens[-1]} after a later message"
+        latest = max(latest, number)
+
+
+def hooks(findings: Findings, excuses: Excuses, excused: Counter[str]) -> Iterator[str]:
+    """The hook of an ended session is called again only if the process that called it was struck in it."""
+    calls: dict[str, list[tuple[float, int]]] = defaultdict(list)
+    for at, process, words in findings.trace():
+        if words[0] == "hook":
+            calls[words[1]].append((at, process))
+    for session, called in calls.items():
+        for first, second in pairwise(called):
+            why = excuses.repeated_hook(session, first, second)
+            if why is None:
+                yield f"the hook of {session} was called {len(called)} times, by {[who for _, who in called]}"
+            else:
+                excused[f"hook again: {why}"] += 1
+
+
+def sessions(facts: Facts) -> Iterator[str]:
+    """A key has at most one open session, its tip; ends and what people were told of them correspond;
+    every end but a compaction's had its hook."""
+    by_reason: Counter[str] = Counter()
+    open_: Counter[str] = Counter()
+    called = {session_id for _, session_id in facts.evidence.record("hooks")}
+    for session_id, (key, reason, ended_at, hook, continuation, _) in facts.last.sessions.items():
+        if reason is None:
+            open_[key] += 1
+            if facts.last.tips.get(key) != session_id:
+                yield f"{key}: {session_id} is open and not its tip"
+        else:
+            by_reason[reason] += 1
+        if (ended_at is None) != (reason is None):
+            yield f"{session_id} is half ended"
+        real_end = reason not in (None, "compression")
+        if hook != ("done" if real_end else "none"):
+            yield f"{session_id} ended by {reason} and its hook is {hook}"
+        if (session_id in called) != real_end:
+            yield f"{session_id} ended by {reason} and its hook was {'' if session_id in called else 'not '}called"
+        if (reason == "compression") != (continuation is not None):
+            yield f"{session_id} ended by {reason} and its continuation is {continuation}"
+    for key, count in open_.items():
+        if count > 1:
+            yield f"{key} has {count} open sessions"
+    told = [text for kind, text, _, _ in facts.last.outbox.values() if kind in ("command", "notice")]
+    for reason, sentences in ENDED_BY.items():
+        said = sum(text.startswith(sentences) for text in told)
+        if said != by_reason[reason]:
+            yield f"{by_reason[reason]} sessions ended by {reason}, and people were told so {said} times"

@@ -1,0 +1,77 @@
+"""The loopback model of the crash laboratory: who asked what, from when to when, and faults by number."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from aiohttp import web
+
+from gateway.providers.offline import is_summary_request
+from tests.chaos.answers import model
+from tests.emulators.llm import LlmServer
+from tests.emulators.llm_replies import Answer, Cut, Reply, rate_limited, server_error
+
+ModelFault = Literal["limited", "broken", "hanging", "cut"]
+
+HANGS: Final = 2.2  # real seconds: longer than a lease, so that a turn outlives it
+_LONGEST: Final = 0.12  # real seconds that an answer takes
+
+
+@dataclass(slots=True, kw_only=True)
+class Call:
+    """One request: whose, and its span (monotonic seconds; `ended` None: still open)."""
+
+    number: int
+    process: int
+    body: Mapping[str, Any]
+    begun: float
+    ended: float | None = None
+    fault: ModelFault | None = None
+
+    @property
+    def is_summary(self) -> bool:
+        """Whether it is a compaction's."""
+        return is_summary_request(self.body["messages"])
+
+
+@dataclass(slots=True)
+class Watch:
+    """What one run's calls were, and what is to go wrong with them."""
+
+    faults: Mapping[int, ModelFault]
+    rng: random.Random
+    calls: list[Call] = field(default_factory=list)
+
+
+class WatchedModel(LlmServer):
+    """The emulator, with a log. `watch` is replaced for every run."""
+
+    def __init__(self) -> None:
+        super().__init__(model)
+        self.watch = Watch({}, random.Random(0))
+
+    async def _answer(
+        self, request: web.Request, body: dict[str, Any], answer: Answer, prompt: int
+    ) -> web.StreamResponse:
+        watch = self.watch
+        process = int(request.headers["Authorization"].rpartition("-")[2])
+        number = len(watch.calls) + 1
+        call = Call(number=number, process=process, body=body, begun=time.monotonic(), fault=watch.faults.get(number))
+        watch.calls.append(call)
+        try:
+            await asyncio.sleep(HANGS if call.fault == "hanging" else watch.rng.uniform(0.0, _LONGEST))
+            if call.fault == "hanging" and request.transport is not None:
+                request.transport.abort()
+            faulty: dict[ModelFault | None, Answer] = {
+                "limited": rate_limited(1),
+                "broken": server_error(),
+                "cut": Cut(text=answer.text, after=2) if isinstance(answer, Reply) else answer,
+            }
+            return await super()._answer(request, body, faulty.get(call.fault, answer), prompt)
+        finally:
+            call.ended = time.monotonic()
