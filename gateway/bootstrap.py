@@ -98,12 +98,10 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     models, closers = _models(config, counter, clock, redact, parts)
     caps = Caps(**config.budgets.model_dump())
     metering = Metering(models=models, store=store, caps=caps, counter=counter, clock=clock, ids=ids)
-    metering.require_prices()
     tools = ToolRegistry([TodoTool(), ClockTool(), HistoryTool(), *parts.tools])
     schema_tokens = counter.schemas(tools.schemas)
     engines = Engines(
         factory=parts.engine or _engine_factory(config, counter, clock, redact),
-        models=models,
         metering=metering,
         clock=clock,
         home=home(config) / "engines",

@@ -8,7 +8,6 @@ from contextlib import aclosing
 import structlog
 
 from gateway.agent.metering import Metering
-from gateway.agent.models import Models
 from gateway.clock import Clock
 from gateway.domain.message import Message
 from gateway.domain.session import Session
@@ -36,7 +35,6 @@ class AuxiliaryModel:
     def __init__(
         self,
         *,
-        models: Models,
         metering: Metering,
         purpose: Purpose,
         session: Callable[[], Session],
@@ -44,7 +42,7 @@ class AuxiliaryModel:
         charge: Callable[[LedgerEntry], None],
         clock: Clock,
     ) -> None:
-        self._models = models
+        self._models = metering.models
         self._metering = metering
         self._purpose: Purpose = purpose
         self._session = session

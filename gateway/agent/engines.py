@@ -12,7 +12,6 @@ import structlog
 
 from gateway.agent.auxiliary import AuxiliaryModel
 from gateway.agent.metering import Metering
-from gateway.agent.models import Models
 from gateway.clock import Clock
 from gateway.context.engine import ContextEngine
 from gateway.context.guard import GuardedEngine
@@ -44,14 +43,13 @@ class Engines:
         self,
         *,
         factory: Callable[[], ContextEngine],
-        models: Models,
         metering: Metering,
         clock: Clock,
         home: Path,
         capacity: int = 1_024,
     ) -> None:
         self._factory = factory
-        self._models = models
+        self._models = metering.models
         self._metering = metering
         self._clock = clock
         self._home = home
@@ -96,7 +94,6 @@ class Engines:
         ledger: list[LedgerEntry] = []
         seat: Seat
         auxiliary = AuxiliaryModel(
-            models=self._models,
             metering=self._metering,
             purpose="compression",
             session=lambda: seat.session,

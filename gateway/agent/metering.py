@@ -91,18 +91,35 @@ class Standing:
 
 class Metering:
     """Calls models within the spend caps. A day begins at 00:00 UTC, the same on every host; a person
-    is whoever the conversation's key names, or its chat; a session's cap spans its whole lineage."""
+    is whoever the conversation's key names, or its chat; a session's cap spans its whole lineage.
+    Raises ConfigError if there is a cap and a configured model whose price nobody knows."""
 
     def __init__(
         self, *, models: Models, store: Store, caps: Caps, counter: TokenCounter, clock: Clock, ids: Ids
     ) -> None:
-        self._models = models
+        self.models = models
         self._store = store
         self._caps = caps
         self._counter = counter
         self._clock = clock
         self._ids = ids
         self._roots: dict[str, str] = {}
+        if self._caps:
+            self._require_prices()
+
+    def _require_prices(self) -> None:
+        configured = {"model": self.models.main}
+        configured |= {f"auxiliary.{purpose}": spec for purpose, spec in self.models.auxiliary.items()}
+        sample = CanonicalUsage(input_tokens=1, output_tokens=1)
+        problems = [
+            UNPRICED_AT_START.format(where=where, model=spec.name)
+            for where, spec in configured.items()
+            if self._price(spec, sample) is None
+        ]
+        if problems:
+            raise ConfigError(problems)
+
+    # -- calling ----------------------------------------------------------------------------
 
     def stream(
         self, spec: ModelSpec, request: ModelRequest, session: Session, *, prompt_tokens: int | None = None
@@ -114,7 +131,7 @@ class Metering:
         any, its worst case would be the whole window.
         """
         if not self._caps:
-            return self._models.provider(spec).stream(spec, request)
+            return self.models.provider(spec).stream(spec, request)
         return self._metered(spec, request, session, prompt_tokens)
 
     async def _metered(
@@ -124,7 +141,7 @@ class Metering:
         reservation = await self._reserve(self._worst_case(spec, request, prompt_tokens), session)
         begun = False
         try:
-            async with aclosing(self._models.provider(spec).stream(spec, request)) as events:
+            async with aclosing(self.models.provider(spec).stream(spec, request)) as events:
                 async for event in events:
                     begun = True
                     if isinstance(event, Completed) and event.usage is not None:
@@ -210,23 +227,8 @@ class Metering:
         return sum(map(self._counter.message, request.messages)) + self._counter.schemas(request.tools)
 
     def _price(self, spec: ModelSpec, usage: CanonicalUsage) -> int | None:
-        cost = self._models.prices.cost_usd(spec.provider, spec.name, usage)
+        cost = self.models.prices.cost_usd(spec.provider, spec.name, usage)
         return None if cost is None else millionths(cost)
-
-    # -- for the operator -------------------------------------------------------------------
-
-    def require_prices(self) -> None:
-        """Raises ConfigError if there is a cap and a configured model whose price nobody knows."""
-        configured = {"model": self._models.main}
-        configured |= {f"auxiliary.{purpose}": spec for purpose, spec in self._models.auxiliary.items()}
-        sample = CanonicalUsage(input_tokens=1, output_tokens=1)
-        problems = [
-            UNPRICED_AT_START.format(where=where, model=spec.name)
-            for where, spec in configured.items()
-            if self._caps and self._price(spec, sample) is None
-        ]
-        if problems:
-            raise ConfigError(problems)
 
     def note(self) -> str | None:
         """The caps in one line, and what they do to calls; None if there is none."""
@@ -238,7 +240,7 @@ class Metering:
         if not self._caps:
             return None
         listed = ", ".join(f"{written(millionths(cap))} {what}" for cap, what in named if cap is not None)
-        spec = self._models.main
+        spec = self.models.main
         return f"{listed}; days begin at 00:00 UTC; an answer has at most {spec.reserved_output:,} tokens"
 
 

@@ -147,10 +147,8 @@ def test_a_ledger_entry_says_what_a_call_cost_or_that_nobody_knows() -> None:
 
 
 async def ask(provider: Answering, charged: list[LedgerEntry], *, helper: bool = True) -> tuple[str, str | None]:
-    known = models(provider, helper=helper)
     auxiliary = AuxiliaryModel(
-        models=known,
-        metering=metering(known),
+        metering=metering(models(provider, helper=helper)),
         purpose="compression",
         session=lambda: new_session("s1"),
         live=lambda: MAIN,

@@ -281,10 +281,10 @@ async def test_a_model_without_a_price_is_refused_where_there_is_a_cap() -> None
 
 def test_a_configured_model_without_a_price_is_refused_at_the_start() -> None:
     unknown = replace(SPEC, name="new")
-    metering(None, Script(), main=unknown).require_prices()
-    metering(None, Script(), daily_usd=1).require_prices()
+    metering(None, Script(), main=unknown)
+    metering(None, Script(), daily_usd=1)
     with pytest.raises(ConfigError, match=r"^model.prices: no price is known for new, .*\{input: 1, output: 4\}"):
-        metering(None, Script(), main=unknown, daily_usd=1).require_prices()
+        metering(None, Script(), main=unknown, daily_usd=1)
 
 
 async def test_a_store_that_cannot_be_written_delays_a_call() -> None:
