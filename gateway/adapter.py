@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 from gateway.domain.chat import ChatAddress, Inbound, Outbound
+from gateway.domain.rates import Rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +75,20 @@ class HasAccount(Protocol):
 
     account: str
     waits_for_account: bool
+
+
+@runtime_checkable
+class HasRates(Protocol):
+    """Shows messages no faster than its platform allows, all processes together.
+
+    `account`: on whose behalf it sends (a bot's id); the platform counts each account by itself.
+    """
+
+    account: str
+
+    def rates(self, to: ChatAddress) -> Sequence[Rate]:
+        """The limits that a message to `to` counts against, narrowest first: the chat's own, then the
+        whole account's. After a RateLimited the first of them rests, or the last if it concerns all."""
 
 
 @runtime_checkable

@@ -97,11 +97,12 @@ class Ambiguous(AdapterError):
 
 
 class RateLimited(AdapterError):
-    """The platform asks for silence in this chat for `retry_after` seconds."""
+    """The platform asks for silence in this chat, or `everywhere`, for `retry_after` seconds."""
 
-    def __init__(self, text: str, *, retry_after: float) -> None:
+    def __init__(self, text: str, *, retry_after: float, everywhere: bool = False) -> None:
         super().__init__(text)
         self.retry_after = retry_after
+        self.everywhere = everywhere
 
 
 class DeliveryRefused(AdapterError):
