@@ -11,7 +11,18 @@ import structlog
 from gateway.app import collect_seldom
 from tests.bench.table import render
 
-BENCHES = ("throughput", "loopback", "commits", "transcript", "compaction", "start", "decide")
+BENCHES = (
+    "throughput",
+    "loopback",
+    "commits",
+    "transcript",
+    "compaction",
+    "start",
+    "decide",
+    "redis",
+    "crowd",
+    "takeover",
+)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gateway.tools.base import Tool
 from tests.bench.table import Row, Rows
-from tests.bench.world import Instant, Stamp, quiet, running, said, settings
+from tests.bench.world import Instant, Stamp, quiet, running, said, settings, sqlite
 
 TITLE = "Commits per message"
 MESSAGES = 50
@@ -33,8 +33,9 @@ async def measure() -> Rows:
 
 async def _commits(model: Instant, tools: list[Tool] | None = None) -> str:
     with tempfile.TemporaryDirectory() as folder:
-        async with running(settings(Path(folder, "bench.db")), provider=model, tools=tools or ()) as world:
-            gateway, chats, store = world
+        config = settings(Path(folder, "bench.db"))
+        store = sqlite(config)
+        async with running(config, store=store, provider=model, tools=tools or ()) as (gateway, chats):
             await chats.say("one", said(0))
             await quiet(gateway)
             before = store.commits

@@ -1,18 +1,20 @@
-"""Makes a session with a long transcript, through the store's own port."""
+"""Makes sessions with transcripts of any length, through the store's own port."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import asyncio
+from collections.abc import Sequence
 
 from gateway.clock import SystemClock
-from gateway.domain.chat import Inbound, SessionKey, Source
+from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey, Source
 from gateway.domain.message import Message, assistant, tool_result, user
 from gateway.domain.session import Session
-from gateway.store.base import Arrival, Opening
-from gateway.store.sqlite.store import SqliteStore
-from tests.bench.world import Chats
+from gateway.domain.usage import CanonicalUsage, LedgerEntry
+from gateway.store.base import Arrival, Opening, Patch, StepRecord, Store
+from tests.bench.world import REPLY, Chats
 
 CALL = "call_{number}"
+_AT_ONCE = 100  # lanes
 
 
 def messages(count: int) -> list[Message]:
@@ -37,19 +39,28 @@ def messages(count: int) -> list[Message]:
     return kept
 
 
-async def open_long(path: Path, chat: str, transcript: list[Message]) -> None:
-    """Give `chat` a session that holds `transcript`."""
-    store = SqliteStore(path, clock=SystemClock())
-    await store.open()
-    now = SystemClock().now()
-    key = SessionKey(platform=Chats.name, chat=chat)
+async def converse(store: Store, chats: Sequence[str], transcript: Sequence[Message]) -> None:
+    """Give each chat a session that holds `transcript`, as one turn that said it all leaves it:
+    answered, paid and shown. The store is open and nobody else uses it."""
+    for first in range(0, len(chats), _AT_ONCE):
+        some = chats[first : first + _AT_ONCE]
+        await store.accept([_arrival(chat) for chat in some], cap=9)
+        async with asyncio.TaskGroup() as group:
+            for _ in some:
+                group.create_task(_turn(store, transcript))
+
+
+def _arrival(chat: str) -> Arrival:
     source = Source(platform=Chats.name, chat=chat, chat_type="direct", user=chat)
-    await store.accept(
-        [Arrival(inbound=Inbound(event_id=f"open {chat}", source=source, text=""), key=key, at=now)], cap=9
-    )
+    inbound = Inbound(event_id=f"open {chat}", source=source, text="Hello there.")
+    return Arrival(inbound=inbound, key=SessionKey(platform=Chats.name, chat=chat), at=SystemClock().now())
+
+
+async def _turn(store: Store, transcript: Sequence[Message]) -> None:
     claim = await store.claim_next("bench")
+    key, now = claim.lease.key, SystemClock().now()
     session = Session(
-        id=f"s_{chat}",
+        id=f"s_{key.chat}",
         key=key,
         chat_type="direct",
         parent_id=None,
@@ -58,6 +69,13 @@ async def open_long(path: Path, chat: str, transcript: list[Message]) -> None:
         system_prompt="You are a bench.",
         last_active_at=now,
     )
-    await store.open_session(claim.lease, Opening(session=session, transcript=transcript))
-    await store.finish_turn(claim.lease, None, claim.item, None, "answered", [])
-    await store.aclose()
+    opened = await store.open_session(claim.lease, Opening(session=session))
+    usage = CanonicalUsage(input_tokens=640, output_tokens=20)
+    call = LedgerEntry(at=now, purpose="turn", provider="offline", model="offline", usage=usage, cost_usd=0.0)
+    record = StepRecord(messages=transcript, patch=Patch(at=now, usage=usage), ledger=[call])
+    to = ChatAddress(platform=key.platform, chat=key.chat)
+    reply = Outbound(
+        id=f"o_{key.chat}", key=key, to=to, kind="reply", text=REPLY, session_id=session.id, created_at=now
+    )
+    await store.finish_turn(claim.lease, opened.ref, claim.item, record, "answered", [reply])
+    await store.mark_sent(reply.id, "1")

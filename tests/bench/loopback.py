@@ -67,7 +67,7 @@ async def _compare(folder: Path, url: str) -> Rows:
     names = [f"chat{number}" for number in range(CHATS)]
     bare: list[tuple[float, float]] = []
     ours: list[tuple[float, float]] = []
-    async with http_client() as client, running(settings(folder / "bench.db", model)) as (gateway, chats, _):
+    async with http_client() as client, running(settings(folder / "bench.db", model)) as (gateway, chats):
         connection = _connect(folder / "bare.db")
         for number in range(ROUNDS + 1):
             start, cpu = time.perf_counter(), time.process_time()

@@ -20,7 +20,7 @@ _OWN = {"inbox": "id", "sessions": "seq", "messages": "id", "outbox": "seq", "le
 
 async def fill(path: Path, sessions: int) -> None:
     """A store at `path` that knows `sessions` sessions of two messages each, of chats `known0` on."""
-    async with running(settings(path), provider=Instant()) as (gateway, chats, _):
+    async with running(settings(path), provider=Instant()) as (gateway, chats):
         await chats.say(_SEED, said(0))
         await quiet(gateway)
     if sessions > 1:

@@ -91,11 +91,11 @@ def _talk(process: subprocess.Popen[bytes], text: str) -> tuple[float, float]:
     first = peak = 0.0
     while os.read(process.stdout.fileno(), 65_536):
         first = first or time.perf_counter()
-        peak = max(peak, _peak(process.pid))
+        peak = max(peak, peak_memory(process.pid))
     return first or time.perf_counter(), peak
 
 
-def _peak(pid: int) -> float:
+def peak_memory(pid: int) -> float:
     """Peak resident memory so far in MB; not `ru_maxrss`, which begins with the parent's."""
     status = Path(f"/proc/{pid}/status")
     lines = status.read_text().splitlines() if status.exists() else []

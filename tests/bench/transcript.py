@@ -3,69 +3,91 @@
 The model takes no time but looks at each request as an HTTP provider must: encodes it and writes it
 as JSON. CPU of a turn (of this process, all threads) is shown whole, then without that: what is
 left should not depend on the length. Hygiene's count limit is raised, and the window never fills.
-The first turn after a start also reads the transcript from the disk, and is shown apart.
+The first turn after a start also reads the transcript from the store, and is shown apart.
 """
 
 from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from gateway.config import Config
 from gateway.config.models import Hygiene
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.chat_codec import encode_request
 from gateway.providers.http import json_bytes
-from tests.bench.long import messages, open_long
+from gateway.store.base import Store
+from tests.bench.long import converse, messages
 from tests.bench.table import Row, Rows, milliseconds
-from tests.bench.world import Instant, quiet, running, said, settings
+from tests.bench.world import Instant, quiet, running, said, settings, sqlite
 
 TITLE = "A turn in a long conversation"
 LENGTHS = (100, 1_000, 10_000)
 TURNS = 40
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """Seconds of the first turn after a start; of the CPU of a later one, of its request, of the rest."""
+
+    length: int
+    first: float
+    whole: float
+    request: float
+    rest: float
+
+
 async def measure() -> Rows:
     """Four lines for each length."""
-    rows: list[Row] = []
-    shortest = 0.0
-    for length in LENGTHS:
-        first, whole, request, rest = await _turns(length)
-        shortest = shortest or rest
-        label = f"{length:>6,} messages"
-        rows += [
-            Row(f"{label}: first turn after a start", milliseconds(first)),
-            Row(f"{label}: turn, CPU", milliseconds(whole)),
-            Row(f"{label}: of it the request itself", milliseconds(request)),
-            Row(f"{label}: the rest", milliseconds(rest), f"{rest / shortest:.2f} times the shortest"),
-        ]
-    return rows
+    return rows([await turn(length, sqlite) for length in LENGTHS])
 
 
-def _write(spec: ModelSpec, request: ModelRequest) -> None:
-    json_bytes(encode_request(spec, request))
+def rows(turns: Sequence[Turn]) -> list[Row]:
+    """Four lines for each, compared with the first."""
+    return [
+        row
+        for each in turns
+        for label in [f"{each.length:>6,} messages"]
+        for row in (
+            Row(f"{label}: first turn after a start", milliseconds(each.first)),
+            Row(f"{label}: turn, CPU", milliseconds(each.whole)),
+            Row(f"{label}: of it the request itself", milliseconds(each.request)),
+            Row(f"{label}: the rest", milliseconds(each.rest), f"{each.rest / turns[0].rest:.2f} times the shortest"),
+        )
+    ]
 
 
-async def _turns(length: int) -> tuple[float, float, float, float]:
-    """(seconds of the first turn; medians of the CPU of a turn, of its request, and of the rest)."""
+async def turn(length: int, make: Callable[[Config], Store]) -> Turn:
+    """What a turn costs after `length` messages, in a store that `make` gives, twice."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "bench.db")
-        await open_long(path, "long", messages(length))
+        config = settings(Path(folder, "bench.db"), hygiene=Hygiene(max_messages=1_000_000))
+        store = make(config)
+        await store.open()
+        chat = f"long{length}"
+        await converse(store, [chat], messages(length))
+        await store.aclose()
         model = Instant(weigh=_write)
-        config = settings(path, hygiene=Hygiene(max_messages=1_000_000))
-        async with running(config, provider=model) as (gateway, chats, _):
-            first = await chats.say("long", said(0))
+        async with running(config, store=make(config), provider=model) as (gateway, chats):
+            first = await chats.say(chat, said(0))
             await quiet(gateway)
             spent: list[tuple[float, float]] = []
             for number in range(TURNS):
                 cpu, before = time.process_time(), model.sent
-                await chats.say("long", said(number))
+                await chats.say(chat, said(number))
                 await quiet(gateway)
                 spent.append((time.process_time() - cpu, model.sent - before))
-        return (
-            first,
-            median(whole for whole, _ in spent),
-            median(request for _, request in spent),
-            median(whole - request for whole, request in spent),
-        )
+    return Turn(
+        length=length,
+        first=first,
+        whole=median(whole for whole, _ in spent),
+        request=median(request for _, request in spent),
+        rest=median(whole - request for whole, request in spent),
+    )
+
+
+def _write(spec: ModelSpec, request: ModelRequest) -> None:
+    json_bytes(encode_request(spec, request))

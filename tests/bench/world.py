@@ -1,8 +1,8 @@
 """A gateway to measure: built by `bootstrap.build`, with chats that answer at once.
 
 `Chats` is the platform: each chat says its next thing the moment it was handed the reply to the
-last one. `Instant` is a model that takes no time. The store is a real SQLite file, synced on every
-commit.
+last one. `Instant` is a model that takes no time. The store is the one that is given, else a real
+SQLite file, synced on every commit.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from gateway.background import Background
 from gateway.bootstrap import Parts, build
 from gateway.clock import SystemClock
 from gateway.config import Config
-from gateway.config.models import Hygiene, Model, Store
+from gateway.config.models import Hygiene, Model, Turns
+from gateway.config.models import Store as StoreSettings
 from gateway.domain.chat import Inbound, Outbound, Source
 from gateway.domain.message import ToolCall
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Provider, TextDelta
+from gateway.store.base import Store
 from gateway.store.sqlite.store import SqliteStore
 from gateway.tools.base import Tool, ToolContext
 
@@ -64,6 +66,10 @@ class Chats:
     async def aclose(self) -> None:
         """Nothing is open."""
 
+    async def ready(self) -> None:
+        """Return when somebody listens."""
+        await asyncio.shield(self._accept)
+
     async def say(self, chat: str, text: str) -> float:
         """Seconds from handing a message to `accept` until its reply is handed over."""
         accept = await asyncio.shield(self._accept)
@@ -86,15 +92,20 @@ class Chats:
 
 
 class Instant:
-    """A `Provider` that answers at once. `calls` are tool calls it makes before the text of each turn;
-    `sent` adds up the seconds that `weigh`, if given, takes to look at each request."""
+    """A `Provider` that answers at once, or after `seconds`. `calls` are tool calls it makes before the
+    text of each turn; `sent` adds up the seconds that `weigh`, if given, takes to look at each request."""
 
     name = "offline"
 
     def __init__(
-        self, calls: Sequence[tuple[str, str]] = (), *, weigh: Callable[[ModelSpec, ModelRequest], Any] | None = None
+        self,
+        calls: Sequence[tuple[str, str]] = (),
+        *,
+        weigh: Callable[[ModelSpec, ModelRequest], Any] | None = None,
+        seconds: float = 0.0,
     ) -> None:
         self._calls = calls
+        self._seconds = seconds
         self._weigh = weigh
         self._number = 0
         self.sent = 0.0
@@ -105,6 +116,8 @@ class Instant:
             start = time.process_time()
             self._weigh(spec, request)
             self.sent += time.process_time() - start
+        if self._seconds:
+            await _CLOCK.sleep(self._seconds)
         usage = CanonicalUsage(input_tokens=600 + 40 * len(request.messages), output_tokens=20)
         if self._calls and request.messages[-1]["role"] == "user":
             yield Completed(text="", tool_calls=tuple(map(self._call, self._calls)), stop="tool_calls", usage=usage)
@@ -137,30 +150,37 @@ class Stamp:
         return "stamped"
 
 
-def settings(path: Path, model: Model | None = None, hygiene: Hygiene | None = None) -> Config:
+def settings(
+    path: Path, model: Model | None = None, hygiene: Hygiene | None = None, concurrent: int | None = None
+) -> Config:
     """The defaults of an empty configuration, with a window that is never full."""
     return Config(
+        turns=Turns() if concurrent is None else Turns(concurrent=concurrent),
         model=model or Model(context_length=WINDOW),
         hygiene=hygiene or Hygiene(),
-        store=Store(url=f"sqlite:///{path}"),
+        store=StoreSettings(url=f"sqlite:///{path}"),
     )
+
+
+def sqlite(config: Config) -> SqliteStore:
+    """The configured store, for who looks into it."""
+    path = config.store.sqlite_path
+    assert path is not None
+    return SqliteStore(path, clock=_CLOCK, concurrency=config.turns.concurrent)
 
 
 @asynccontextmanager
 async def running(
-    config: Config, *, provider: Provider | None = None, tools: Sequence[Tool] = ()
-) -> AsyncIterator[tuple[Gateway, Chats, SqliteStore]]:
-    """A running gateway, its platform and its store. `provider` None: the configured one."""
+    config: Config, *, store: Store | None = None, provider: Provider | None = None, tools: Sequence[Tool] = ()
+) -> AsyncIterator[tuple[Gateway, Chats]]:
+    """A running gateway and its platform. `store` and `provider` None: the configured ones."""
     chats = Chats()
-    path = config.store.sqlite_path
-    assert path is not None
-    store = SqliteStore(path, clock=_CLOCK, concurrency=config.turns.concurrent)
     providers = None if provider is None else {"offline": provider}
-    gateway = build(config, [chats], Parts(store=store, providers=providers, tools=tools))
+    gateway = build(config, [chats], Parts(store=store or sqlite(config), providers=providers, tools=tools))
     owner = Background()
     task = owner.start(_run(gateway), name="gateway")
     try:
-        yield gateway, chats, store
+        yield gateway, chats
     finally:
         gateway.stop()
         await task
