@@ -128,17 +128,19 @@ class Metering:
         count where it is known. Raises SpendCapReached, before anything is sent.
 
         With a cap, a call without a limit of its own is given the model's `reserved_output`: without
-        any, its worst case would be the whole window.
+        any, its worst case would be the whole window. A call that costs nothing needs no room.
         """
+        provider = self.models.provider(spec)
         if not self._caps:
-            return self.models.provider(spec).stream(spec, request)
-        return self._metered(spec, request, session, prompt_tokens)
+            return provider.stream(spec, request)
+        limited = replace(request, max_tokens=request.max_tokens or spec.reserved_output)
+        amount = self._worst_case(spec, limited, prompt_tokens)
+        return self._metered(spec, limited, session, amount) if amount else provider.stream(spec, request)
 
     async def _metered(
-        self, spec: ModelSpec, request: ModelRequest, session: Session, prompt_tokens: int | None
+        self, spec: ModelSpec, request: ModelRequest, session: Session, amount: int
     ) -> AsyncGenerator[ModelEvent, None]:
-        request = replace(request, max_tokens=request.max_tokens or spec.reserved_output)
-        reservation = await self._reserve(self._worst_case(spec, request, prompt_tokens), session)
+        reservation = await self._reserve(amount, session)
         begun = False
         try:
             async with aclosing(self.models.provider(spec).stream(spec, request)) as events:
@@ -198,16 +200,15 @@ class Metering:
 
     async def _reserve(self, amount: int, session: Session) -> Reservation:
         """Raises SpendCapReached. While the store cannot be written, the call waits."""
-        caps = await self._in_force(session.key, session) if amount else ()
+        caps = await self._in_force(session.key, session)
         reservation = Reservation(id=self._ids.new("r"), amount=amount, caps=caps)
-        if caps:
-            reached = await insist(lambda: self._store.reserve(reservation), clock=self._clock, what="reserve")
-            if reached is not None:
-                raise SpendCapReached(_sentence(reached, amount, self._clock.now()))
+        reached = await insist(lambda: self._store.reserve(reservation), clock=self._clock, what="reserve")
+        if reached is not None:
+            raise SpendCapReached(_sentence(reached, amount, self._clock.now()))
         return reservation
 
     async def _settle(self, reservation: Reservation, cost: int | None) -> None:
-        if not reservation.caps or cost is None:
+        if cost is None:
             return
         try:
             await self._store.settle(reservation, cost)
@@ -240,8 +241,8 @@ class Metering:
         if not self._caps:
             return None
         listed = ", ".join(f"{written(millionths(cap))} {what}" for cap, what in named if cap is not None)
-        spec = self.models.main
-        return f"{listed}; days begin at 00:00 UTC; an answer has at most {spec.reserved_output:,} tokens"
+        most = self.models.main.reserved_output
+        return f"{listed}; days begin at 00:00 UTC; answers that cost anything have at most {most:,} tokens"
 
 
 def millionths(dollars: float) -> int:

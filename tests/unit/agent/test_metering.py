@@ -266,9 +266,11 @@ async def test_a_lineage_shares_one_cap_and_is_looked_up_once() -> None:
 
 
 async def test_a_free_model_needs_no_room() -> None:
-    store = Accounts()
-    assert await call(metering(store, Script(ANSWER), daily_usd=0.000001), spec=replace(SPEC, name="free")) == [ANSWER]
+    store, provider = Accounts(), Script(ANSWER)
+    free = replace(SPEC, name="free", max_output_tokens=None)
+    assert await call(metering(store, provider, daily_usd=0.000001), spec=free) == [ANSWER]
     assert store.sums == {}
+    assert provider.requests == [REQUEST]
 
 
 async def test_a_model_without_a_price_is_refused_where_there_is_a_cap() -> None:
@@ -311,7 +313,8 @@ async def test_an_answer_is_not_lost_because_its_cost_cannot_be_stored() -> None
 def test_the_operator_reads_the_caps_in_one_line() -> None:
     assert metering(None, Script()).note() is None
     assert metering(None, Script(), per_session_usd=0.5, daily_usd=10).note() == (
-        "$0.50 a conversation, $10.00 a day in all; days begin at 00:00 UTC; an answer has at most 1,025 tokens"
+        "$0.50 a conversation, $10.00 a day in all; days begin at 00:00 UTC; "
+        "answers that cost anything have at most 1,025 tokens"
     )
 
 
