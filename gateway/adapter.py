@@ -70,11 +70,13 @@ class HasAccount(Protocol):
     account's lease calls `run`; one that loses it cancels `run`, and may call it again later.
 
     `account` names it within the platform (a bot's id). `waits_for_account`: take over when the other
-    reader is gone, instead of giving up at once.
+    reader is gone, instead of giving up at once. `reader_sends`: only who reads can show messages, as
+    in a terminal; else every process that has the adapter sends.
     """
 
     account: str
     waits_for_account: bool
+    reader_sends: bool
 
 
 @runtime_checkable

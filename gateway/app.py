@@ -77,7 +77,9 @@ class Gateway:
 
     async def _serve(self, scheduler: AsyncIOScheduler) -> None:
         self.store.on_signal(self.board.deliver)
+        self.store.on_rows(self.outbox.look)
         self.store.on_left(self._take_over)
+        self.ownership.begin(self.adapters.values())
         await self.turns.services.models.learn_window(self.clock)
         await self._recover()
         self.background.start(self.outbox.serve(), name="outbox")
@@ -100,7 +102,6 @@ class Gateway:
 
     def _take_over(self) -> None:
         """Another process died: go on with what it left."""
-        self.outbox.look()
         self.background.start_once(self._recover(), name="recovery")
 
     async def _recover(self) -> None:
@@ -124,11 +125,12 @@ class Gateway:
         await self._stop.wait()
 
     async def _settle(self) -> None:
-        """Return when everything accepted is answered and shown, or cannot be shown now."""
+        """Return when everything accepted here is answered and shown, or cannot be shown now."""
         while True:
             if not self.lanes.active and not self.outbox.in_flight:
-                status = await self.store.status()
-                delayed = await self.store.next_due() is not None
+                status = await self.store.status(self.adapters)
+                due = await self.store.next_due()
+                delayed = due is not None and due > self.clock.now()
                 if not status.waiting and (delayed or not status.unsent):
                     self._failed = self._failed or bool(status.unsent)
                     return
@@ -142,6 +144,7 @@ class Gateway:
                     await self.clock.sleep(_LOOK_AGAIN)
         except TimeoutError:
             log.warning("left_unsent", chats=self.outbox.in_flight)
+        await self.ownership.aclose()
         await self.background.aclose()
         closing: list[tuple[str, Awaitable[None]]] = [(each.name, each.aclose()) for each in self.adapters.values()]
         closing += [("a resource", close()) for close in self.close]

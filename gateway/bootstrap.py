@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import time
 from importlib import import_module
 from pathlib import Path
@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from gateway import __version__
 from gateway.access import Access
-from gateway.adapter import Adapter
+from gateway.adapter import Adapter, Limits
 from gateway.agent.caching import caches_by_marks
 from gateway.agent.engines import Engines
 from gateway.agent.factory import AgentFactory
@@ -70,7 +70,9 @@ _OFFLINE_WINDOW = 32_000  # the offline model has no window of its own; this let
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What a caller may replace. `providers` and `engine` stand in for the configured ones."""
+    """What a caller may replace. `providers` and `engine` stand in for the configured ones;
+    `also_runs` are platforms without an adapter here whose turns are run all the same, for a process
+    that has one."""
 
     clock: Clock | None = None
     ids: Ids | None = None
@@ -80,6 +82,7 @@ class Parts:
     engine: Callable[[], ContextEngine] | None = None
     tools: Sequence[Tool] = ()
     store: Store | None = None
+    also_runs: Mapping[str, Limits] = field(default_factory=dict)
     pace: float = 0.0  # seconds between two words of the offline model
 
 
@@ -119,7 +122,10 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         points=points,
     )
     by_name = {adapter.name: adapter for adapter in adapters}
-    outbox = Outbox(store=store, adapters=by_name, clock=clock, ids=ids, background=background, points=points)
+    limits = {**parts.also_runs, **{adapter.name: adapter.limits for adapter in adapters}}
+    outbox = Outbox(
+        store=store, adapters=by_name, limits=limits, clock=clock, ids=ids, background=background, points=points
+    )
     board = SignalBoard()
     rules = _hygiene_rules(config)
     turns = Turns(
@@ -153,7 +159,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         access=Access(
             allow=frozenset(config.access.allow),
             admins=frozenset(config.access.admins),
-            trusted=frozenset(adapter.name for adapter in adapters if adapter.limits.trusted),
+            trusted=frozenset(name for name, limit in limits.items() if limit.trusted),
         ),
         board=board,
         background=background,
@@ -182,7 +188,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         background=background,
         adapters=by_name,
         clock=clock,
-        ownership=Ownership(store=store, clock=clock, worker=worker),
+        ownership=Ownership(store=store, clock=clock, worker=worker, background=background, runs=tuple(limits)),
         worker=worker,
         close=closers,
     )
@@ -199,6 +205,13 @@ def adapter_class(where: str) -> Callable[..., Adapter]:
     library costs nothing to those who do not talk on it."""
     module, _, name = where.partition(":")
     found: Callable[..., Adapter] = getattr(import_module(module), name)
+    return found
+
+
+def adapter_limits(where: str) -> Limits:
+    """The limits at `module:name`, for a process that runs a platform's turns without its adapter."""
+    module, _, name = where.partition(":")
+    found: Limits = getattr(import_module(module), name)
     return found
 
 

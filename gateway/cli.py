@@ -248,11 +248,12 @@ async def _chat(settings: Config, json_lines: bool) -> int:
 
 async def _run(settings: Config) -> int:
     from gateway.app import collect_seldom
-    from gateway.bootstrap import build
+    from gateway.bootstrap import Parts, adapter_limits, build
 
     collect_seldom()
     _log_to(settings, None)
-    gateway = build(settings, [])
+    # A terminal's turns go on here when its own process dies; it shows the answers when it is back.
+    gateway = build(settings, [], Parts(also_runs={"console": adapter_limits("adapters.console:LIMITS")}))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
     return 0 if await gateway.run() else 1

@@ -15,7 +15,7 @@ from hashlib import blake2s
 
 import structlog
 
-from gateway.adapter import Adapter
+from gateway.adapter import Adapter, Limits
 from gateway.background import Background
 from gateway.clock import Clock, Ids
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
@@ -28,18 +28,20 @@ log = structlog.get_logger(__name__)
 
 _FIRST_RETRY = 1.0
 _LAST_RETRY = 60.0
-_NO_ADAPTER_RETRY = 3600.0
 _CLAIM_BATCH = 256
+_UNKNOWN = Limits()  # of a platform that nothing is known of here
 
 
 class Outbox:
-    """Splits, delivers and retries; the sole caller of `Adapter.send`."""
+    """Splits, delivers and retries; the sole caller of `Adapter.send`. `limits` are those of every
+    platform whose turns run here, also of one that another process sends to."""
 
     def __init__(
         self,
         *,
         store: Store,
         adapters: Mapping[str, Adapter],
+        limits: Mapping[str, Limits],
         clock: Clock,
         ids: Ids,
         background: Background,
@@ -47,6 +49,7 @@ class Outbox:
     ) -> None:
         self._store = store
         self._adapters = adapters
+        self._limits = limits
         self._clock = clock
         self._ids = ids
         self._background = background
@@ -81,9 +84,7 @@ class Outbox:
         A notice about an event gets its id from both, so that a turn that a crash made start again
         does not say again what was said: the store keeps each id once.
         """
-        adapter = self._adapters.get(to.platform)
-        limit = adapter.limits.text_units if adapter else None
-        unit = adapter.limits.unit if adapter else "codepoints"
+        limits = self._limits.get(to.platform, _UNKNOWN)
         return [
             Outbound(
                 id=self._id_of(key, kind, part, answers, number) if number or not first_id else first_id,
@@ -95,7 +96,7 @@ class Outbox:
                 answers=answers,
                 created_at=self._clock.now(),
             )
-            for number, part in enumerate(split_text(text, limit, utf16=unit == "utf16"))
+            for number, part in enumerate(split_text(text, limits.text_units, utf16=limits.unit == "utf16"))
         ]
 
     def _id_of(self, key: SessionKey, kind: OutboundKind, part: str, answers: str | None, number: int) -> str:
@@ -174,13 +175,11 @@ class Outbox:
             self._wake.set()
 
     async def _attempt(self, row: Outbound) -> Sent:
-        adapter = self._adapters.get(row.to.platform)
         if (row.key.platform, row.key.chat) != (row.to.platform, row.to.chat):
             # The last wall against mixing conversations up: never send across keys.
             log.error("isolation_abort", outbound=row.id)
             return await self._refuse(row, "the message's chat is not its conversation's chat", None)
-        if adapter is None:
-            return await self._retry(row, _NO_ADAPTER_RETRY, ambiguous=False)
+        adapter = self._adapters[row.to.platform]  # no other platform's rows are claimed here
         allowed = adapter.limits.ambiguous_retries
         if allowed is not None and row.ambiguous > allowed:
             log.warning("delivery_unknown", outbound=row.id, attempts=row.attempts)

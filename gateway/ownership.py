@@ -1,16 +1,19 @@
 """One process reads an account at a time, whichever it is, and another takes over when it dies.
 
 A platform that allows one reader per bot account (a polling Telegram bot, a gateway session) must
-not be read twice. The right to read is a lease in the store, renewed while the adapter runs.
+not be read twice. The right to read is a lease in the store, renewed until this process ends or
+loses it. Where only the reader can show messages, the right to send comes and goes with it.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Iterable
 
 import structlog
 
 from gateway.adapter import Accept, Adapter, HasAccount
+from gateway.background import Background
 from gateway.clock import Clock
 from gateway.errors import GatewayError, StoreLocked, StoreUnavailable
 from gateway.store.base import Store
@@ -23,26 +26,55 @@ _RENEW_SECONDS = 4.0
 
 
 class Ownership:
-    """Runs adapters whose account nobody else reads."""
+    """Runs adapters whose account nobody else reads, and tells the store whose work is done here:
+    the lanes of the platforms `runs`, and the messages of every adapter that may send."""
 
-    def __init__(self, *, store: Store, clock: Clock, worker: str) -> None:
+    def __init__(
+        self, *, store: Store, clock: Clock, worker: str, background: Background, runs: Collection[str]
+    ) -> None:
         self._store = store
+        self._background = background
         self._clock = clock
         self._worker = worker
+        self._runs = runs
+        self._sends: set[str] = set()
+        self._keepers: dict[str, asyncio.Task[None]] = {}  # account → who renews its lease
+
+    def begin(self, adapters: Iterable[Adapter]) -> None:
+        """The store is open: from now on its work for these adapters is taken."""
+        self._sends = {each.name for each in adapters if not (isinstance(each, HasAccount) and each.reader_sends)}
+        self._store.serve(runs=self._runs, sends=self._sends)
 
     async def read(self, adapter: Adapter, accept: Accept) -> None:
         """Run the adapter while this process owns its account; returns when the adapter has read all
-        there is. An adapter without an account is simply run. Raises what the adapter raises, and
-        StoreLocked if the account is taken and the adapter does not wait for it."""
+        there is, and owns the account still: what it asked for is yet to be shown. An adapter without
+        an account is simply run. Raises what the adapter raises, and StoreLocked if the account is
+        taken and the adapter does not wait for it."""
         if not isinstance(adapter, HasAccount):
             await adapter.run(accept)
             return
         name = f"{adapter.name}:{adapter.account}"
-        while not await self._read_while_owner(name, adapter, accept, waits=adapter.waits_for_account):
+        while True:
+            await self._take(name, adapter, waits=adapter.waits_for_account)
+            keeper = self._background.start(self._keep(name, adapter), name=f"account {name}")
+            self._keepers[name] = keeper
+            if await self._read_until(keeper, adapter, accept):
+                return
             log.warning("account_lost", account=name)
 
-    async def _read_while_owner(self, name: str, adapter: Adapter, accept: Accept, *, waits: bool) -> bool:
-        """Whether the adapter came to its end; False: the account was lost to another process."""
+    async def aclose(self) -> None:
+        """Let go of every account, so that others need not wait for the lease."""
+        keepers, self._keepers = self._keepers, {}
+        for keeper in keepers.values():
+            keeper.cancel()
+        await asyncio.gather(*keepers.values(), return_exceptions=True)
+        for name in keepers:
+            try:
+                await self._store.let_go(name, self._worker)
+            except StoreUnavailable as error:
+                log.warning("account_not_let_go", account=name, error=str(error))
+
+    async def _take(self, name: str, adapter: Adapter, *, waits: bool) -> None:
         told = False
         while not await self._hold(name):
             if not waits:
@@ -55,6 +87,10 @@ class Ownership:
                 log.warning("waiting_for_account", account=name)
             await self._clock.sleep(_LOOK_SECONDS)
         log.info("account_owned", account=name)
+        self._may_send(adapter)
+
+    async def _read_until(self, lost: asyncio.Task[None], adapter: Adapter, accept: Accept) -> bool:
+        """Run the adapter until it ends or the account is `lost`: whether it ended."""
         failures: list[GatewayError] = []
 
         async def read() -> None:
@@ -65,18 +101,14 @@ class Ownership:
 
         async with asyncio.TaskGroup() as group:
             reading = group.create_task(read())
-            keeping = group.create_task(self._keep(name))
-            await asyncio.wait([reading, keeping], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([reading, lost], return_when=asyncio.FIRST_COMPLETED)
             ended = reading.done()
             reading.cancel()
-            keeping.cancel()
         if failures:
             raise failures[0]
-        if ended:
-            await self._store.let_go(name, self._worker)
         return ended
 
-    async def _keep(self, name: str) -> None:
+    async def _keep(self, name: str, adapter: Adapter) -> None:
         """Renew the lease; return when it is lost, or could not be renewed for as long as it lasts."""
         good_until = self._clock.monotonic() + LEASE_SECONDS
         while self._clock.monotonic() < good_until:
@@ -84,11 +116,18 @@ class Ownership:
             asked = self._clock.monotonic()
             try:
                 if not await self._store.hold(name, self._worker, LEASE_SECONDS):
-                    return
+                    break
             except StoreUnavailable as error:
                 log.warning("lease_not_renewed", account=name, error=str(error))
             else:
                 good_until = asked + LEASE_SECONDS
+        self._may_send(adapter, no_more=True)
+
+    def _may_send(self, adapter: Adapter, *, no_more: bool = False) -> None:
+        others = self._sends - {adapter.name}
+        if isinstance(adapter, HasAccount) and adapter.reader_sends:
+            self._sends = others if no_more else {*others, adapter.name}
+            self._store.serve(runs=self._runs, sends=self._sends)
 
     async def _hold(self, name: str) -> bool:
         try:

@@ -5,5 +5,9 @@ in a terminal library that the other two do without.
 """
 
 from adapters.console.adapter import JsonConsole, PipeConsole
+from gateway.adapter import Limits
 
-__all__ = ["JsonConsole", "PipeConsole"]
+LIMITS = Limits(trusted=True)
+"""What holds in every mode: whoever runs a terminal's turns elsewhere need know no more."""
+
+__all__ = ["LIMITS", "JsonConsole", "PipeConsole"]

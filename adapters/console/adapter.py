@@ -29,6 +29,7 @@ class _LineConsole(ABC):
     name = codec.PLATFORM
     account = "terminal"  # two at once would each show what was meant for the other
     waits_for_account = True
+    reader_sends = True
 
     def __init__(self, stdin: FileDescriptorLike, stdout: FileDescriptorLike, *, ids: Ids, clock: Clock) -> None:
         self._reader = InputReader(stdin)

@@ -94,6 +94,7 @@ class InteractiveConsole:
     name = codec.PLATFORM
     account = "terminal"  # two at once would each show what was meant for the other
     waits_for_account = False
+    reader_sends = True
     limits = Limits(text_units=None, ambiguous_retries=1, pauses_when_full=False, trusted=True)
 
     def __init__(

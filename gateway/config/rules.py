@@ -45,12 +45,6 @@ UNAVAILABLE: Final[tuple[Unavailable, ...]] = (
         what="collecting messages",
         instead="use queue, steer or interrupt",
     ),
-    Unavailable(
-        keys=("store", "url"),
-        asked=lambda url: str(url).startswith(("redis://", "rediss://")),
-        what="the Redis store",
-        instead="use sqlite:///FILE",
-    ),
     Unavailable(keys=("tools", "shell", "enabled"), asked=_is(True), what="the shell tool", instead="leave it false"),
     Unavailable(keys=("tools", "mcp"), asked=bool, what="tools over MCP", instead="leave it empty"),
     Unavailable(keys=("adapters", "web", "enabled"), asked=_is(True), what="the web page", instead="leave it false"),

@@ -18,7 +18,7 @@ Foreign failures (disk full, connection lost) become StoreUnavailable.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal
 
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
@@ -198,9 +198,20 @@ class Store(ABC):
     # -- several processes ------------------------------------------------------------------
 
     @abstractmethod
+    def serve(self, *, runs: Collection[str], sends: Collection[str]) -> None:
+        """From now on this process claims only lanes and bypass items of the platforms `runs`, and
+        only rows of the platforms `sends`; the others wait for a process that does. Before the first
+        call it does everything."""
+
+    @abstractmethod
+    def on_rows(self, listener: Callable[[], None]) -> None:
+        """Call `listener` on the event loop whenever `claim_outbound` may give rows that no step of
+        this process has put off."""
+
+    @abstractmethod
     def on_left(self, listener: Callable[[], None]) -> None:
-        """Call `listener` on the event loop whenever another process died or ended and left rows to
-        `claim_outbound`, items to `claim_bypassed` or `pending_hooks`."""
+        """Call `listener` on the event loop whenever another process died or ended and left items to
+        `claim_bypassed` or `pending_hooks`."""
 
     @abstractmethod
     async def hold(self, name: str, holder: str, seconds: float) -> bool:
@@ -357,8 +368,9 @@ class Store(ABC):
         """Ledger totals from `since` on, most expensive first, optionally of one session or key."""
 
     @abstractmethod
-    async def status(self) -> StoreStatus:
-        """Counts over everything; may take a scan."""
+    async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
+        """Counts over everything; may take a scan. What waits and what is unsent is counted only of
+        these platforms, if they are given."""
 
     @abstractmethod
     async def outbox(self, address: ChatAddress | None, limit: int) -> list[Outbound]:

@@ -253,7 +253,7 @@ async def test_a_ready_stream_that_is_gone_is_made_again(server: RedisServer, ma
     await store.open()
     await finish(store, await claim_of(store, "e1"))
     with server.client() as client:
-        client.delete(*client.keys("*:ready"))
+        client.delete(*client.keys("*:ready:*"))
     await finish(store, await claim_of(store, "e2"))
 
 

@@ -212,6 +212,22 @@ async def test_a_row_of_another_process_is_not_claimed_while_it_lives(process: O
     assert following.id == "o2"
 
 
+async def test_who_sends_to_a_platform_hears_of_rows_that_another_process_made(process: Opener) -> None:
+    terminal, worker = await process(), await process()
+    terminal.serve(runs=["test"], sends=["test"])
+    worker.serve(runs=["test"], sends=[])
+    told: list[bool] = []
+    terminal.on_rows(lambda: told.append(True))
+    claim = await claimed(worker)
+    assert (await finish(worker, claim, outbound("o1"), outbound("o2"))).outbound == ()
+    rows = await eventually(lambda: told and terminal.claim_outbound(START, 9))
+    assert [(row.id, row.attempts, row.ambiguous) for row in rows] == [("o1", 1, 0)]
+    following = (await terminal.mark_sent("o1", "m1")).next
+    assert following is not None
+    assert following.id == "o2"
+    assert await worker.claim_outbound(START + 999, 9) == []
+
+
 async def test_bypass_items_and_hooks_of_the_dead_are_left_to_the_living(process: Opener) -> None:
     silent = await process(silent=True)
     await silent.accept([arrival("stop", bypass=True)], cap=9)

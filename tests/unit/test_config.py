@@ -240,7 +240,6 @@ ASKING = {
     ("auxiliary", "*", "provider"): "auxiliary: {title: {provider: openai-responses}}",
     ("fallback_models",): "fallback_models: [{provider: offline}]",
     ("sessions", "busy_mode"): "sessions: {busy_mode: collect}",
-    ("store", "url"): "store: {url: 'redis://localhost:6379/0'}",
     ("tools", "shell", "enabled"): "tools: {shell: {enabled: true}}",
     ("tools", "mcp"): "tools: {mcp: {files: {command: x}}}",
     ("adapters", "web", "enabled"): "adapters: {web: {enabled: true}}",

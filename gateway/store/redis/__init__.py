@@ -6,10 +6,10 @@ so that a cluster keeps them together. Under it lie
 
     seq                             the number that item, message, fence and place take from, ever rising
     events:<platform>               which events are known, for ever: accepting is deduplicated by it
-    inbox:<key> item:<id> lane:<key> ready suspects            lanes: see parts/lanes.lua
+    inbox:<key> item:<id> lane:<key> ready:<platform> …        lanes: see parts/lanes.lua
     turn:<item> signals:<item> absorbed:<item>                  a turn until it ends
     session:<id> transcript:<id> message:<id> tip:<key>         conversations: see parts/sessions.lua
-    row:<id> out:<chat> out_due rows rows:<address>             the outbox: see parts/outbox.lua
+    row:<id> out:<chat> out_due:<platform> rows rows:<address>  the outbox: see parts/outbox.lua
     due due_claims hooks hook_owners compactions:<session>      what is to be done about sessions
     ledger ledger:<key> figures dead term:<owner>:<term>        what people ask about
     members answers:<process> sending:<process> …               who is there and what each has claimed

@@ -35,6 +35,7 @@ from redis.exceptions import (
 
 from gateway.clock import Clock
 from gateway.errors import GatewayError, SessionConflict, SessionNotFound, StoreError, StoreUnavailable
+from gateway.store.platforms import Platforms
 from gateway.store.redis.endpoint import UNREACHABLE
 from gateway.store.redis.scripts import Script
 
@@ -122,14 +123,17 @@ def _refusal(status: str, reply: Sequence[str]) -> GatewayError:
     return StoreError("The server took this step for an old copy of one that was answered; nothing was done.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Caller:
-    """What every script is told about who calls: the process, where news go, and how many
-    milliseconds it counts as alive after a beat."""
+    """What every script is told about who calls: the process, where news go, how many milliseconds
+    it counts as alive after a beat, and the platforms whose lanes it runs and those it sends to, which
+    may change."""
 
     owner: str
     channel: str
     life: int
+    runs: Platforms = field(default_factory=Platforms)
+    sends: Platforms = field(default_factory=Platforms)
 
 
 class Conduit:
@@ -243,7 +247,15 @@ class Conduit:
         start = ("EVALSHA", sha) if sha in self._known else ("EVAL", job.script.text)
         self._known.add(sha)
         caller = self._caller
-        header = (caller.owner, str(job.number), str(self._answered), caller.channel, str(caller.life))
+        header = (
+            caller.owner,
+            str(job.number),
+            str(self._answered),
+            caller.channel,
+            str(caller.life),
+            caller.runs.text,
+            caller.sends.text,
+        )
         return (*start, "1", job.key, *header, *job.arguments)
 
     def _deliver(self, replies: Sequence[Any]) -> BaseException | None:

@@ -11,6 +11,7 @@ from gateway.clock import Clock
 from gateway.domain.chat import Outbound
 from gateway.errors import StoreUnavailable
 from gateway.store.base import Sent
+from gateway.store.platforms import Platforms
 from gateway.store.redis import arguments
 from gateway.store.redis.agenda import Agenda, Chat
 from gateway.store.redis.codec import number, row_from, storable
@@ -19,7 +20,6 @@ from gateway.store.redis.partitions import partition_of
 from gateway.store.redis.readable import ReadableStore
 from gateway.store.redis.reading import EVERYWHERE
 
-_LOOK_AGAIN = 1.0  # seconds after which rows are looked for while other processes live that may die
 _MOST_LEFT = 256  # chats taken up at a time from a dead process
 
 
@@ -49,14 +49,14 @@ def rows_to_send(advances: Iterable[Advance]) -> tuple[Outbound, ...]:
 
 
 class DeliveringStore(ReadableStore):
-    """Rows out of a store. `_others` is kept by the beat."""
+    """Rows out of a store. `_sends` are the platforms this process sends to."""
 
     def __init__(self, *, clock: Clock, cached_messages: int) -> None:
         super().__init__(cached_messages=cached_messages)
         self._clock = clock
         self._agenda = Agenda()
-        self._others: dict[int, int] = {}  # partition → how many other processes are there
-        self._left_listeners: list[Callable[[], None]] = []
+        self._sends = Platforms()
+        self._rows_listeners: list[Callable[[], None]] = []
 
     async def emit(self, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
         places = [partition_of(row.to.platform, row.to.chat) for row in outbound]
@@ -93,19 +93,15 @@ class DeliveringStore(ReadableStore):
         return await self._mark(outbound_id, "refused", storable(reason), *row)
 
     async def next_due(self) -> float | None:
-        due = self._agenda.next_due()
-        if not any(self._others.values()):
-            return due
-        soon = self._clock.now() + _LOOK_AGAIN
-        return soon if due is None else min(due, soon)
+        return self._agenda.next_due()
 
     async def note_streamed(self, outbound_id: str, platform_message_id: str) -> None:
         partition = await self._place_of_row(outbound_id)
         if partition is not None:
             await self._wire.run(partition, "note_streamed", outbound_id, storable(platform_message_id))
 
-    def on_left(self, listener: Callable[[], None]) -> None:
-        self._left_listeners.append(listener)
+    def on_rows(self, listener: Callable[[], None]) -> None:
+        self._rows_listeners.append(listener)
 
     # -- what the other modules use ---------------------------------------------------------
 
@@ -136,18 +132,28 @@ class DeliveringStore(ReadableStore):
 
     def _left_rows(self, advances: tuple[Advance, ...]) -> None:
         self._noted(advances)
-        self._tell_left()
+        self._tell_rows()
 
-    def _tell_left(self) -> None:
-        for listener in self._left_listeners:
+    def _tell_rows(self) -> None:
+        for listener in self._rows_listeners:
             listener()
 
-    async def _look_for_rows(self) -> None:
-        """Put on the agenda what waits for a time, whoever put it there."""
-        commands = ((each, ("ZRANGE", "out_due", "0", str(_MOST_LEFT - 1), "WITHSCORES")) for each in EVERYWHERE)
-        for partition, flat in enumerate(await self._wire.ask_all(commands)):
-            for name, due in zip(flat[::2], flat[1::2], strict=True):
-                self._agenda.wait((partition, name), float(due))
+    async def _look_for_rows(self, partitions: Sequence[int] = EVERYWHERE) -> None:
+        """Put on the agenda what waits for a time on the platforms sent to, whoever put it there."""
+        platforms = await self._wire.ask_all((each, ("SMEMBERS", "platforms")) for each in partitions)
+        places = [
+            (partition, f"out_due:{platform}")
+            for partition, names in zip(partitions, platforms, strict=True)
+            for platform in names
+            if self._sends.has_chat_of(platform)
+        ]
+        found = await self._wire.ask_all(
+            (partition, ("ZRANGE", name, "0", str(_MOST_LEFT - 1), "WITHSCORES")) for partition, name in places
+        )
+        for (partition, _), flat in zip(places, found, strict=True):
+            for chat, due in zip(flat[::2], flat[1::2], strict=True):
+                self._agenda.wait((partition, chat), float(due))
+        self._tell_rows()
 
     # -- within -----------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ what decides is the fence, which rises when the lane is freed or claimed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ import structlog
 from gateway.clock import Clock
 from gateway.domain.chat import SessionKey
 from gateway.store.base import Claim, InboxItem, SignalKind
+from gateway.store.platforms import Platforms
 from gateway.store.redis import searching
 from gateway.store.redis.admission import admit
 from gateway.store.redis.bells import Bells
@@ -55,10 +56,13 @@ class PresentStore(DeliveringStore):
         self._lease_seconds = lease_seconds
         self._patience = patience
         self._chores = Chores()
+        self._caller: Caller | None = None
         self._bells = Bells()
         self._listeners: list[Callable[[SessionKey, SignalKind], None]] = []
         self._held: dict[SessionKey, Claim] = {}  # the lanes this process runs, as far as it knows
         self._bypassed: list[InboxItem] = []  # accepted for somebody who was gone before it was said
+        self._runs = Platforms()
+        self._left_listeners: list[Callable[[], None]] = []
         self.owner = os.urandom(8).hex()  # this opening of the store, to the others
 
     # -- lifetime ---------------------------------------------------------------------------
@@ -68,13 +72,14 @@ class PresentStore(DeliveringStore):
         one that must not be used."""
         store_id = await admit(self._endpoint, self._clock)
         channel = f"legato:{store_id}"
-        caller = Caller(owner=self.owner, channel=channel, life=int(self._lease_seconds * 1_000))
+        life = int(self._lease_seconds * 1_000)
+        self._caller = Caller(owner=self.owner, channel=channel, life=life, runs=self._runs, sends=self._sends)
         self._open_wire = Wire(
-            self._endpoint, caller=caller, clock=self._clock, chores=self._chores, patience=self._patience
+            self._endpoint, caller=self._caller, clock=self._clock, chores=self._chores, patience=self._patience
         )
         news = News(self._endpoint, channel, clock=self._clock, heard=self._heard, caught_up=self._caught_up)
         self._chores.start(news.serve(), name="store news")
-        await self._wire.results([self._send_beat(partition, first=True) for partition in EVERYWHERE])
+        await self._first_beats()
         await news.listening.wait()
         await self._look_for_rows()
         self._chores.start(self._beats(), name="store beats")
@@ -93,7 +98,21 @@ class PresentStore(DeliveringStore):
             await wire.aclose()
         self._open_wire = None
 
+    def serve(self, *, runs: Collection[str], sends: Collection[str]) -> None:
+        self._runs, self._sends = Platforms(runs), Platforms(sends)
+        if self._caller is not None:
+            self._caller.runs, self._caller.sends = self._runs, self._sends
+            # What waited for a process that does them; lanes are found by the next beat.
+            self._chores.start(self._look_for_rows(), name="store rows")
+            self._chores.start(self._first_beats(), name="store lanes")
+
+    def on_left(self, listener: Callable[[], None]) -> None:
+        self._left_listeners.append(listener)
+
     # -- the beat ---------------------------------------------------------------------------
+
+    async def _first_beats(self) -> None:
+        await self._wire.results([self._send_beat(partition, first=True) for partition in EVERYWHERE])
 
     async def _beats(self) -> None:
         """One beat in each partition, time and again; one that is not answered holds up no other."""
@@ -107,8 +126,7 @@ class PresentStore(DeliveringStore):
 
     def _send_beat(self, partition: int, *, first: bool = False) -> Job:
         def done(answer: list[Any]) -> None:
-            known, others, dead, ready, suspect, chat, due = answer
-            self._others[partition] = others
+            known, dead, ready, suspect, chat, due = answer
             if not known and not first:
                 log.warning("store_took_this_process_for_dead", partition=partition)
             if ready:  # the news of it may have been lost
@@ -120,7 +138,7 @@ class PresentStore(DeliveringStore):
             if chat and float(due) < self._clock.now() - self._lease_seconds:
                 # Nobody has looked at it since it was due: whoever put it off is gone.
                 self._agenda.wait((partition, chat), 0.0)
-                self._tell_left()
+                self._tell_rows()
 
         return self._wire.send(partition, "beat", done=done)
 
@@ -136,17 +154,25 @@ class PresentStore(DeliveringStore):
 
     # -- news -------------------------------------------------------------------------------
 
+    def _tell_left(self) -> None:
+        for listener in self._left_listeners:
+            listener()
+
     def _heard(self, text: str) -> None:
         what, _, rest = text.partition(" ")
         if what in ("ready", "suspect"):
-            partition, number, owner = rest.split(" ")
-            if owner != self.owner:  # this process rang when it heard the answer
+            partition, number, owner, platform = rest.split(" ")
+            if owner != self.owner and self._runs.has_chat_of(platform):  # its own it rang with the answer
                 ring = self._bells.ring if what == "ready" else self._bells.ring_suspect
                 ring(int(partition), int(number))
         elif what == "signal":
             kind, owner, key = rest.split(" ", 2)
             if owner != self.owner:
                 self._tell_signal(SessionKey.parse(key), kind)
+        elif what == "rows":
+            partition, owner, platform = rest.split(" ")
+            if owner != self.owner and self._sends.has_chat_of(platform):
+                self._chores.start(self._look_for_rows([int(partition)]), name="store rows")
         elif what == "left":
             self._chores.start(self._take_up(), name="store takes up")  # or else a beat sees what is overdue
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Collection
 from typing import Any, Final
 
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
@@ -11,6 +12,7 @@ from gateway.domain.session import Compaction, Session, is_continuation
 from gateway.domain.usage import UsageTotal
 from gateway.errors import SessionNotFound, StoreUnavailable
 from gateway.store.base import Found, InboxItem, SignalKind, Store, StoreStatus, Transcript, TurnJournal
+from gateway.store.platforms import Platforms
 from gateway.store.redis import reading, searching
 from gateway.store.redis.codec import (
     compaction_from,
@@ -171,8 +173,8 @@ class ReadableStore(Store):
         where = EVERYWHERE if key is None else (partition_of_key(key),)
         return await reading.usage(self._wire, where, since, by, session_id, key)
 
-    async def status(self) -> StoreStatus:
-        return await reading.status(self._wire)
+    async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
+        return await reading.status(self._wire, Platforms(platforms))
 
     async def outbox(self, address: ChatAddress | None, limit: int) -> list[Outbound]:
         return await reading.rows(self._wire, address, limit)

@@ -7,6 +7,7 @@ and merges what they say by the partitions' numbers, which are near the server's
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
@@ -15,8 +16,9 @@ from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, UsageTotal
 from gateway.store.base import StoreStatus
+from gateway.store.platforms import Platforms
 from gateway.store.redis.arguments import listed
-from gateway.store.redis.codec import number, row_from, session_from
+from gateway.store.redis.codec import number, pairs, row_from, session_from
 from gateway.store.redis.partitions import PARTITIONS, address_name, partition_of, partition_of_key
 from gateway.store.redis.wire import Wire
 
@@ -50,12 +52,16 @@ async def rows(wire: Wire, address: ChatAddress | None, limit: int) -> list[Outb
     return [row_from(fields) for fields in await _fields(wire, "rows_of", places)]
 
 
-async def status(wire: Wire) -> StoreStatus:
-    """Counts over everything: they are kept, not counted."""
-    figures = await wire.ask_all((each, ("HMGET", "figures", "waiting", "unsent", "dead")) for each in EVERYWHERE)
+async def status(wire: Wire, platforms: Platforms) -> StoreStatus:
+    """Counts over everything (they are kept, not counted); of these platforms what waits and is unsent."""
+    totals: Counter[str] = Counter()
+    for flat in await wire.ask_all((each, ("HGETALL", "figures")) for each in EVERYWHERE):
+        for name, value in pairs(flat).items():
+            what, _, platform = name.partition(":")
+            if not platform or platforms.has_chat_of(platform):
+                totals[what] += int(value)
     sessions = await wire.ask_all((each, ("ZCARD", "sessions")) for each in EVERYWHERE)
-    waiting, unsent, dead = (sum(int(each[place] or 0) for each in figures) for place in range(3))
-    return StoreStatus(waiting=waiting, unsent=unsent, dead=dead, sessions=sum(sessions))
+    return StoreStatus(waiting=totals["waiting"], unsent=totals["unsent"], dead=totals["dead"], sessions=sum(sessions))
 
 
 @dataclass(slots=True)

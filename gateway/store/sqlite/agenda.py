@@ -10,6 +10,7 @@ import heapq
 from collections.abc import Iterable, Sequence
 
 from gateway.domain.chat import Outbound
+from gateway.store.platforms import Platforms
 from gateway.store.sqlite.outbox import Advance
 
 
@@ -20,7 +21,16 @@ class Agenda:
         self._due: dict[str, float] = {}
         self._heap: list[tuple[float, str]] = []
         self._unclaimed: list[Outbound] = []
+        self._sends = Platforms()
+        self._elsewhere: dict[str, float] = {}  # off the heap: this process does not send to their platform
         for lane, due_at in heads:
+            self.wait(lane, due_at)
+
+    def serve(self, sends: Platforms) -> None:
+        """Give only chats of these platforms from now on."""
+        self._sends = sends
+        set_aside, self._elsewhere = self._elsewhere, {}
+        for lane, due_at in set_aside.items():
             self.wait(lane, due_at)
 
     def wait(self, lane: str, due_at: float) -> None:
@@ -61,10 +71,16 @@ class Agenda:
         return tuple(self._unclaimed)
 
     def _earliest(self) -> float | None:
-        # Entries that `wait` replaced are still in the heap; drop them when they come up.
-        while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
+        while self._heap:
+            due_at, lane = self._heap[0]
+            # Entries that `wait` replaced are still in the heap; drop them when they come up.
+            current = self._due.get(lane) == due_at
+            if current and self._sends.has_chat_of(lane):
+                return due_at
+            if current:
+                self._elsewhere[lane] = self._due.pop(lane)
             heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else None
+        return None
 
 
 def rows_to_send(advances: Iterable[Advance]) -> tuple[Outbound, ...]:

@@ -21,6 +21,7 @@ from enum import Enum, auto
 from gateway.domain.chat import SessionKey
 from gateway.errors import SessionConflict
 from gateway.store.base import Claim, InboxItem, Lease
+from gateway.store.platforms import Platforms
 
 _FENCES_PER_GENERATION = 1 << 40
 _SUSPECT = 3  # attempts that no process survived, after which an item is tried alone
@@ -60,8 +61,17 @@ class Lanes:
         # tried one at a time, so that it is the only one whose attempts run out.
         self._suspect: Lane | None = None
         self._suspects: deque[Lane] = deque()
+        self._runs = Platforms()
+        self._elsewhere: list[Lane] = []  # taken off `_ready`: this process does not run their platform
         for item in waiting:
             self.queued(item)
+
+    def serve(self, runs: Platforms) -> None:
+        """Hand out only lanes of these platforms from now on."""
+        self._runs = runs
+        set_aside, self._elsewhere = self._elsewhere, []
+        for lane in set_aside:
+            self._ready.put_nowait(lane)
 
     # -- accepting --------------------------------------------------------------------------
 
@@ -69,7 +79,7 @@ class Lanes:
         """Those of the lanes that are idle and may be claimed at once; they are set aside."""
         reserved = []
         for key in keys:
-            if key not in self._lanes and self._claimed < self._concurrency:
+            if key not in self._lanes and self._claimed < self._concurrency and key.platform in self._runs:
                 self._lanes[key] = Lane(key, Phase.RESERVED)
                 self._claimed += 1
                 reserved.append(key)
@@ -101,8 +111,7 @@ class Lanes:
     async def next_ready(self) -> Lane:
         """Wait for a lane with work. Safe to cancel. The caller must grant it, or claim its head."""
         lane = await self._ready.get()
-        while self._must_wait(lane):
-            self._suspects.append(lane)
+        while self._set_aside(lane):
             lane = await self._ready.get()
         if lane.head is None:
             lane.phase = Phase.CLAIMING
@@ -111,8 +120,15 @@ class Lanes:
                 self._suspect = lane
         return lane
 
-    def _must_wait(self, lane: Lane) -> bool:
-        return lane.head is None and lane.queue[0].attempts >= _SUSPECT and self._suspect is not None
+    def _set_aside(self, lane: Lane) -> bool:
+        """Whether the lane must wait, for another process or for another suspect to end."""
+        if lane.key.platform not in self._runs:
+            self._elsewhere.append(lane)
+            return True
+        if lane.head is None and lane.queue[0].attempts >= _SUSPECT and self._suspect is not None:
+            self._suspects.append(lane)
+            return True
+        return False
 
     def _cleared(self, lane: Lane) -> None:
         """The lane's head is no longer tried: if it was a suspect, the next one may be."""

@@ -12,8 +12,20 @@ from dataclasses import dataclass, replace
 import apsw
 
 from gateway.domain.chat import ChatAddress, Outbound
+from gateway.store.platforms import Platforms
 from gateway.store.sqlite.codec import OUTBOUND_COLUMNS, lane_of, optional, outbound_from, storable
 from gateway.store.sqlite.connection import change, many, one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sender:
+    """On whose behalf rows are claimed, and when: the process by its generation, and the platforms it
+    sends to."""
+
+    generation: int
+    now: float
+    platforms: Platforms
+
 
 _UNFINISHED = "state IN ('streaming', 'pending', 'sending')"
 _HEAD = f"SELECT seq, state, due_at, claim, {OUTBOUND_COLUMNS} FROM outbox WHERE lane = ? AND {_UNFINISHED}"
@@ -29,15 +41,15 @@ class Advance:
     due_at: float | None = None
 
 
-def emit(connection: apsw.Connection, outbound: Sequence[Outbound], now: float, generation: int) -> tuple[Advance, ...]:
+def emit(connection: apsw.Connection, outbound: Sequence[Outbound], sender: Sender) -> tuple[Advance, ...]:
     """Store rows in order and advance their chats. A row whose id is known is not stored twice; if
     it is a streaming one, it gets its final text."""
-    return advance_all(connection, [_store(connection, row) for row in outbound], now, generation)
+    return advance_all(connection, [_store(connection, row) for row in outbound], sender)
 
 
 def open_streaming(connection: apsw.Connection, reply: Outbound) -> Outbound:
     """Store a reply that starts to stream."""
-    _insert(connection, replace(reply, state="streaming"))
+    insert(connection, replace(reply, state="streaming"))
     return replace(reply, state="streaming")
 
 
@@ -67,13 +79,13 @@ def by_id(connection: apsw.Connection, outbound_id: str) -> Outbound | None:
     return None if row is None else outbound_from(row)
 
 
-def advance_all(connection: apsw.Connection, lanes: Iterable[str], now: float, generation: int) -> tuple[Advance, ...]:
+def advance_all(connection: apsw.Connection, lanes: Iterable[str], sender: Sender) -> tuple[Advance, ...]:
     """`advance` for each chat once, in the order given."""
-    return tuple(advance(connection, lane, now, generation) for lane in dict.fromkeys(lanes))
+    return tuple(advance(connection, lane, sender) for lane in dict.fromkeys(lanes))
 
 
-def advance(connection: apsw.Connection, lane: str, now: float, generation: int, *, reclaim: bool = False) -> Advance:
-    """Claim the chat's earliest unfinished row if it is due.
+def advance(connection: apsw.Connection, lane: str, sender: Sender, *, reclaim: bool = False) -> Advance:
+    """Claim the chat's earliest unfinished row if it is due and its platform is sent to.
 
     With `reclaim`, also one that was being sent when an earlier process died: that attempt counts
     as ambiguous.
@@ -82,8 +94,8 @@ def advance(connection: apsw.Connection, lane: str, now: float, generation: int,
     if row is None:
         return Advance(lane=lane)
     seq, state, due_at, claim = row[:4]
-    orphaned = state == "sending" and claim != generation
-    if state == "pending" and due_at > now:
+    orphaned = state == "sending" and claim != sender.generation
+    if state == "pending" and (due_at > sender.now or not sender.platforms.has_chat_of(lane)):
         return Advance(lane=lane, due_at=due_at)
     if state != "pending" and not (reclaim and orphaned):
         return Advance(lane=lane)
@@ -91,7 +103,7 @@ def advance(connection: apsw.Connection, lane: str, now: float, generation: int,
         connection,
         "UPDATE outbox SET state = 'sending', claim = ?, attempts = attempts + 1, ambiguous = ambiguous + ?"
         " WHERE seq = ?",
-        (generation, orphaned, seq),
+        (sender.generation, orphaned, seq),
     )
     head = outbound_from(row[4:])
     return Advance(
@@ -103,7 +115,7 @@ def advance(connection: apsw.Connection, lane: str, now: float, generation: int,
 
 
 def mark_sent(
-    connection: apsw.Connection, outbound_id: str, platform_message_id: str | None, now: float, generation: int
+    connection: apsw.Connection, outbound_id: str, platform_message_id: str | None, sender: Sender
 ) -> Advance | None:
     """The row is done; advance its chat. None if there was nothing to mark."""
     row = one(
@@ -112,7 +124,7 @@ def mark_sent(
         " WHERE id = ? AND state IN ('pending', 'sending') RETURNING lane",
         (optional(platform_message_id), outbound_id),
     )
-    return None if row is None else advance(connection, row[0], now, generation)
+    return None if row is None else advance(connection, row[0], sender)
 
 
 def mark_retry(connection: apsw.Connection, outbound_id: str, due_at: float, *, ambiguous: bool) -> Advance | None:
@@ -127,7 +139,7 @@ def mark_retry(connection: apsw.Connection, outbound_id: str, due_at: float, *, 
 
 
 def mark_refused(
-    connection: apsw.Connection, outbound_id: str, reason: str, instead: Outbound | None, now: float, generation: int
+    connection: apsw.Connection, outbound_id: str, reason: str, instead: Outbound | None, sender: Sender
 ) -> Advance | None:
     """The row ends unseen; `instead` goes out in its place, before the chat's later rows."""
     row = one(
@@ -140,8 +152,8 @@ def mark_refused(
         return None
     lane, place = row
     if instead is not None:
-        _insert(connection, replace(instead, state="pending"), place)
-    return advance(connection, lane, now, generation)
+        insert(connection, replace(instead, state="pending"), place)
+    return advance(connection, lane, sender)
 
 
 def give_back(connection: apsw.Connection, outbound_ids: Sequence[str]) -> None:
@@ -194,12 +206,12 @@ def _store(connection: apsw.Connection, outbound: Outbound) -> str:
     )
     if finalised is not None:
         return str(finalised[0])
-    _insert(connection, replace(outbound, state="pending"))
+    insert(connection, replace(outbound, state="pending"))
     return lane_of(outbound.to)
 
 
-def _insert(connection: apsw.Connection, outbound: Outbound, place: int | None = None) -> None:
-    """`place` None: after everything emitted so far. A known id is left as it is."""
+def insert(connection: apsw.Connection, outbound: Outbound, place: int | None = None) -> None:
+    """Write a row as it is. `place` None: after everything emitted so far. A known id is left as it is."""
     row = one(connection, "SELECT max(seq) FROM outbox")
     seq = ((row and row[0]) or 0) + 1
     change(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from pathlib import Path
 
@@ -78,8 +79,8 @@ class ReadableStore(Store):
     ) -> list[UsageTotal]:
         return await self._database.read(lambda connection: reading.usage(connection, since, by, session_id, key))
 
-    async def status(self) -> StoreStatus:
-        return await self._database.read(reading.status)
+    async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
+        return await self._database.read(lambda connection: reading.status(connection, platforms))
 
     async def outbox(self, address: ChatAddress | None, limit: int) -> list[Outbound]:
         return await self._database.read(lambda connection: outbox.listing(connection, address, limit))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, Literal
 
 import apsw
@@ -90,14 +91,16 @@ def usage(
     ]
 
 
-def status(connection: apsw.Connection) -> StoreStatus:
-    """Counts over everything."""
+def status(connection: apsw.Connection, platforms: Collection[str] | None) -> StoreStatus:
+    """Counts over everything; what waits and what is unsent of these platforms (None: of all)."""
+    among = "" if platforms is None else f" AND platform IN ({', '.join('?' * len(platforms))})"
     row = one(
         connection,
-        "SELECT (SELECT count(*) FROM inbox WHERE outcome IS NULL),"
-        " (SELECT count(*) FROM outbox WHERE state IN ('streaming', 'pending', 'sending')),"
+        f"SELECT (SELECT count(*) FROM inbox WHERE outcome IS NULL{among}),"
+        f" (SELECT count(*) FROM outbox WHERE state IN ('streaming', 'pending', 'sending'){among}),"
         " (SELECT count(*) FROM inbox WHERE outcome = 'dead'),"
         " (SELECT count(*) FROM sessions)",
+        (*(platforms or ()), *(platforms or ())),
     )
     assert row is not None
     return StoreStatus(waiting=row[0], unsent=row[1], dead=row[2], sessions=row[3])

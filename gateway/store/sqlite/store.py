@@ -3,7 +3,7 @@ this process must remember when it is durable. Queries are in `readable`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -24,19 +24,19 @@ from gateway.store.base import (
     Lease,
     Opening,
     Receipt,
-    Sent,
     SignalKind,
     StepRecord,
     ToolIntent,
     TurnEnd,
 )
+from gateway.store.platforms import Platforms
 from gateway.store.sqlite import inbox, outbox, sessions, turns
 from gateway.store.sqlite.agenda import Agenda, rows_to_send
+from gateway.store.sqlite.delivering import DeliveringStore
 from gateway.store.sqlite.lanes import Lanes
 from gateway.store.sqlite.leases import Leases
 from gateway.store.sqlite.metering import MeteringStore
 from gateway.store.sqlite.outbox import Advance
-from gateway.store.sqlite.readable import ReadableStore
 from gateway.store.sqlite.sessions import CHANGEABLE, Appended, Opened
 from gateway.telemetry.points import Points, ignore_points
 
@@ -45,7 +45,7 @@ T = TypeVar("T")
 EXPIRY_CLAIM: Final = 600.0  # seconds after which a session that is still due is offered again
 
 
-class SqliteStore(ReadableStore, MeteringStore):
+class SqliteStore(DeliveringStore, MeteringStore):
     """Everything in the SQLite file at `path`. `concurrency`: how many lanes may be claimed as their
     message is accepted, which saves a commit. With `read_only` it opens beside a running gateway,
     without lock or migration, and writing methods raise StoreUnavailable. `points` is for every
@@ -61,12 +61,11 @@ class SqliteStore(ReadableStore, MeteringStore):
         read_only: bool = False,
         cached_messages: int = 200_000,
     ) -> None:
-        super().__init__(path, read_only=read_only, cached_messages=cached_messages)
-        self._clock = clock
+        super().__init__(path, clock=clock, read_only=read_only, cached_messages=cached_messages)
         self._concurrency = concurrency
         self._lanes = Lanes(concurrency=concurrency, generation=0, waiting=())
-        self._agenda = Agenda(())
         self._leases = Leases(clock)
+        self._runs = Platforms()
         self._bypassed: list[InboxItem] = []
         self._listeners: list[Callable[[SessionKey, SignalKind], None]] = []
         self._due_claims: dict[str, float] = {}  # session id → when it may be offered again
@@ -85,6 +84,8 @@ class SqliteStore(ReadableStore, MeteringStore):
         queued, self._bypassed = await self._database.read(inbox.unfinished)
         self._lanes = Lanes(concurrency=self._concurrency, generation=self._database.generation, waiting=queued)
         self._agenda = Agenda(await self._database.read(outbox.unfinished_heads))
+        self._lanes.serve(self._runs)
+        self._agenda.serve(self._sends)
 
     async def aclose(self) -> None:
         unstarted, unsent = self._lanes.unstarted(), [row.id for row in self._agenda.unclaimed()]
@@ -125,12 +126,12 @@ class SqliteStore(ReadableStore, MeteringStore):
         return [each.receipt for each in arrived]
 
     async def refuse(self, arrival: Arrival, notice: Outbound) -> tuple[Outbound, ...]:
-        now, generation = self._clock.now(), self._database.generation
+        sender = self._sender()
 
         def work(connection: apsw.Connection) -> tuple[Advance, ...]:
             if not inbox.record_refused(connection, arrival):
                 return ()
-            return outbox.emit(connection, [notice], now, generation)
+            return outbox.emit(connection, [notice], sender)
 
         return await self._send(work)
 
@@ -149,7 +150,8 @@ class SqliteStore(ReadableStore, MeteringStore):
         return self._lanes.grant(lane, worker)
 
     async def claim_bypassed(self, worker: str) -> list[InboxItem]:
-        left, self._bypassed = self._bypassed, []
+        left = [item for item in self._bypassed if item.key.platform in self._runs]
+        self._bypassed = [item for item in self._bypassed if item.key.platform not in self._runs]
         if not left:
             return []
         return await self._database.writer.run(
@@ -210,7 +212,7 @@ class SqliteStore(ReadableStore, MeteringStore):
         step = None if ref is None or record is None else (ref, record)
         lane = self._lanes.check(lease, item)
         self._lanes.ending(lane)
-        now, generation = self._clock.now(), self._database.generation
+        sender = self._sender()
 
         def done(ended: turns.Ended) -> None:
             if ended.appended is not None and record is not None:
@@ -224,7 +226,7 @@ class SqliteStore(ReadableStore, MeteringStore):
                 self._lanes.hand_back(lane)
 
         ended = await self._database.writer.run(
-            lambda connection: turns.finish(connection, item, step, outcome, outbound, now, generation),
+            lambda connection: turns.finish(connection, item, step, outcome, outbound, sender),
             done=done,
             failed=partial(self._lanes.not_ended, lane),
             abandoned=abandoned,
@@ -233,8 +235,8 @@ class SqliteStore(ReadableStore, MeteringStore):
         return TurnEnd(messages=stored, next=ended.next, outbound=rows_to_send(ended.advances))
 
     async def finish_bypassed(self, item: InboxItem, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
-        now, generation = self._clock.now(), self._database.generation
-        return await self._send(lambda connection: turns.finish_bypassed(connection, item, outbound, now, generation))
+        sender = self._sender()
+        return await self._send(lambda connection: turns.finish_bypassed(connection, item, outbound, sender))
 
     # -- signals ----------------------------------------------------------------------------
 
@@ -255,6 +257,11 @@ class SqliteStore(ReadableStore, MeteringStore):
         self._listeners.append(listener)
 
     # -- several processes: there is one ----------------------------------------------------
+
+    def serve(self, *, runs: Collection[str], sends: Collection[str]) -> None:
+        self._runs = Platforms(runs)
+        self._lanes.serve(self._runs)
+        self._send_to(Platforms(sends))
 
     def on_left(self, listener: Callable[[], None]) -> None:
         return
@@ -314,49 +321,6 @@ class SqliteStore(ReadableStore, MeteringStore):
         self._due_claims.update((session.id, now + EXPIRY_CLAIM) for session in claimed)
         return claimed
 
-    # -- delivery ---------------------------------------------------------------------------
-
-    async def emit(self, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
-        now, generation = self._clock.now(), self._database.generation
-        return await self._send(lambda connection: outbox.emit(connection, outbound, now, generation))
-
-    async def claim_outbound(self, now: float, limit: int) -> list[Outbound]:
-        unclaimed = self._agenda.take_unclaimed(limit)
-        chats = self._agenda.take_chats(now, limit - len(unclaimed))
-        if not chats:
-            return unclaimed
-        generation = self._database.generation
-
-        def failed() -> None:
-            self._agenda.hand_back(unclaimed)
-            for chat in chats:
-                self._agenda.wait(chat, now)
-
-        claimed = await self._send(
-            lambda connection: tuple(outbox.advance(connection, chat, now, generation, reclaim=True) for chat in chats),
-            failed=failed,
-            also=unclaimed,
-        )
-        return [*unclaimed, *claimed]
-
-    async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Sent:
-        now, generation = self._clock.now(), self._database.generation
-        return await self._mark(
-            lambda connection: outbox.mark_sent(connection, outbound_id, platform_message_id, now, generation)
-        )
-
-    async def mark_retry(self, outbound_id: str, due_at: float, *, ambiguous: bool) -> None:
-        await self._mark(lambda connection: outbox.mark_retry(connection, outbound_id, due_at, ambiguous=ambiguous))
-
-    async def mark_refused(self, outbound_id: str, reason: str, instead: Outbound | None = None) -> Sent:
-        now, generation = self._clock.now(), self._database.generation
-        return await self._mark(
-            lambda connection: outbox.mark_refused(connection, outbound_id, reason, instead, now, generation)
-        )
-
-    async def next_due(self) -> float | None:
-        return self._agenda.next_due()
-
     # -- what the process remembers ---------------------------------------------------------
 
     async def _append(
@@ -373,27 +337,3 @@ class SqliteStore(ReadableStore, MeteringStore):
         """A continuation that took over late messages is not cached: its first reader loads it."""
         if opened is not None and opened.session.message_count == len(opened.messages):
             self._cache.put(opened.session.id, opened.messages)
-
-    async def _send(
-        self,
-        work: Callable[[apsw.Connection], tuple[Advance, ...]],
-        *,
-        failed: Callable[[], None] = lambda: None,
-        also: Iterable[Outbound] = (),
-    ) -> tuple[Outbound, ...]:
-        """Run something that claims rows; what nobody waits for any more, `also` included, is handed back."""
-        advances = await self._database.writer.run(
-            work,
-            done=self._agenda.note,
-            failed=failed,
-            abandoned=lambda advances: self._agenda.hand_back((*also, *rows_to_send(advances))),
-        )
-        return rows_to_send(advances)
-
-    async def _mark(self, work: Callable[[apsw.Connection], Advance | None]) -> Sent:
-        def mark(connection: apsw.Connection) -> tuple[Advance, ...]:
-            advance = work(connection)
-            return () if advance is None else (advance,)
-
-        claimed = await self._send(mark)
-        return Sent(next=claimed[0] if claimed else None)

@@ -13,6 +13,7 @@ from gateway.store.base import InboxItem, ItemOutcome, StepRecord, ToolIntent, T
 from gateway.store.sqlite import inbox, outbox, sessions
 from gateway.store.sqlite.codec import intents_from, intents_json
 from gateway.store.sqlite.connection import change, one
+from gateway.store.sqlite.outbox import Sender
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,19 +86,18 @@ def finish(
     step: tuple[SessionRef, StepRecord] | None,
     outcome: ItemOutcome,
     outbound: Sequence[Outbound],
-    now: float,
-    generation: int,
+    sender: Sender,
 ) -> Ended:
     """End an item and claim the next of its lane."""
     appended = None
     if step is not None:
         appended = _append(connection, step[0], item, step[1])
-    inbox.end(connection, item, outcome, now)
+    inbox.end(connection, item, outcome, sender.now)
     inbox.clear_signals(connection, item)
-    advances = outbox.emit(connection, outbound, now, generation)
+    advances = outbox.emit(connection, outbound, sender)
     dropped = _forget(connection, item)
     if dropped is not None:
-        advances = (*advances, *outbox.advance_all(connection, [dropped], now, generation))
+        advances = (*advances, *outbox.advance_all(connection, [dropped], sender))
     return Ended(
         appended=appended,
         next=inbox.next_of_lane(connection, str(item.key)),
@@ -106,11 +106,11 @@ def finish(
 
 
 def finish_bypassed(
-    connection: apsw.Connection, item: InboxItem, outbound: Sequence[Outbound], now: float, generation: int
+    connection: apsw.Connection, item: InboxItem, outbound: Sequence[Outbound], sender: Sender
 ) -> tuple[outbox.Advance, ...]:
     """End a bypass item with its answer."""
-    inbox.end(connection, item, "answered", now)
-    return outbox.emit(connection, outbound, now, generation)
+    inbox.end(connection, item, "answered", sender.now)
+    return outbox.emit(connection, outbound, sender)
 
 
 def _append(connection: apsw.Connection, ref: SessionRef, item: InboxItem, record: StepRecord) -> sessions.Appended:

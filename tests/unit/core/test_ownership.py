@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection
 
 import pytest
 
 from gateway.adapter import Accept, Limits
+from gateway.background import Background
 from gateway.domain.chat import Outbound
 from gateway.errors import Disconnected, StoreLocked, StoreUnavailable
 from gateway.ownership import LEASE_SECONDS, Ownership
@@ -20,6 +22,7 @@ class Leases:
         self._clock = clock
         self.held: dict[str, tuple[str, float]] = {}
         self.down = False
+        self.sends: set[str] = set()  # what the last one who said so sends to
 
     async def hold(self, name: str, holder: str, seconds: float) -> bool:
         if self.down:
@@ -29,6 +32,9 @@ class Leases:
             return False
         self.held[name] = (holder, self._clock.monotonic() + seconds)
         return True
+
+    def serve(self, *, runs: Collection[str], sends: Collection[str]) -> None:
+        self.sends = set(sends)
 
     async def let_go(self, name: str, holder: str) -> None:
         if self.held.get(name, ("", 0.0))[0] == holder:
@@ -42,8 +48,9 @@ class Reader:
     limits = Limits()
     account = "bot"
 
-    def __init__(self, *, waits: bool = True) -> None:
+    def __init__(self, *, waits: bool = True, reader_sends: bool = False) -> None:
         self.waits_for_account = waits
+        self.reader_sends = reader_sends
         self.reading = False
         self.no_more = asyncio.Event()
         self.breaks: Exception | None = None
@@ -73,28 +80,29 @@ def leases(clock: ManualClock) -> Leases:
     return Leases(clock)
 
 
-def owner(leases: Leases, clock: ManualClock, worker: str) -> Ownership:
-    return Ownership(store=leases, clock=clock, worker=worker)
+def owner(leases: Leases, clock: ManualClock, worker: str, background: Background | None = None) -> Ownership:
+    return Ownership(store=leases, clock=clock, worker=worker, background=background or Background(), runs=())
 
 
 async def test_the_second_waits_and_takes_over_within_fifteen_seconds_of_a_death(
     leases: Leases, clock: ManualClock
 ) -> None:
-    first, second = Reader(), Reader()
-    one = asyncio.create_task(owner(leases, clock, "w1").read(first, nothing))
+    first, second, doomed = Reader(), Reader(), Background()
+    one = asyncio.create_task(owner(leases, clock, "w1", doomed).read(first, nothing))
     await clock.settle()
     two = asyncio.create_task(owner(leases, clock, "w2").read(second, nothing))
     await clock.advance(60)
     assert (first.reading, second.reading) == (True, False)
 
     one.cancel()  # killed: it lets nothing go
+    await doomed.aclose()
     leases.held["probe:bot"] = ("w1", clock.monotonic() + LEASE_SECONDS)
     await clock.advance(15)
     assert second.reading
 
     second.no_more.set()
     await two
-    assert leases.held == {}
+    assert "probe:bot" in leases.held  # what it read is yet to be answered
 
 
 async def test_who_loses_the_lease_stops_reading_and_comes_back_when_it_is_free(
@@ -142,3 +150,31 @@ async def test_what_the_adapter_raises_comes_out_as_itself(leases: Leases, clock
     reader.no_more.set()
     with pytest.raises(Disconnected):
         await owner(leases, clock, "w1").read(reader, nothing)
+
+
+async def test_where_only_the_reader_sends_the_right_to_send_comes_and_goes_with_the_account(
+    leases: Leases, clock: ManualClock
+) -> None:
+    reader, mine = Reader(reader_sends=True), owner(leases, clock, "w1")
+    await leases.hold("probe:bot", "w2", 30)
+    mine.begin([reader])
+    reading = asyncio.create_task(mine.read(reader, nothing))
+    await clock.settle()
+    assert leases.sends == set()
+    await clock.advance(32)
+    assert leases.sends == {"probe"}
+    leases.held["probe:bot"] = ("w2", clock.monotonic() + 30)
+    await clock.advance(6)
+    assert leases.sends == set()
+    await clock.advance(40)
+    reader.no_more.set()
+    await reading
+    assert leases.sends == {"probe"}
+    await mine.aclose()
+    assert leases.held == {}
+
+
+async def test_any_process_sends_where_the_reader_need_not(leases: Leases, clock: ManualClock) -> None:
+    await leases.hold("probe:bot", "w2", 30)
+    owner(leases, clock, "w1").begin([Reader()])
+    assert leases.sends == {"probe"}

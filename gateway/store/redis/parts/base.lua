@@ -3,14 +3,16 @@
 -- KEYS[1] is `{pNN}:seq`, the partition's counter; every other key a script touches has the same
 -- prefix and so lives in the same slot. ARGV: who calls (a process), the number of this call, the
 -- highest number that was answered, the channel for news, how long the caller lives without a beat
--- (milliseconds), and then whatever the script itself takes, in the order it takes it.
+-- (milliseconds), the platforms whose lanes it runs and those it sends to ('*', or names between
+-- slashes), and then whatever the script itself takes, in the order it takes it.
 --
 -- A script looks at everything before it writes anything: `refuse` after a write would leave half.
 
 local P = string.sub(KEYS[1], 1, -4)
 local OWNER, CALL, ANSWERED, CHANNEL, LIFE = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+local RUNS, SENDS = ARGV[6], ARGV[7]
 local call = redis.call
-local cursor = 5
+local cursor = 7
 
 local function take()
   cursor = cursor + 1
@@ -78,6 +80,29 @@ end
 
 local function count(name, by)
   call('HINCRBY', P .. 'figures', name, by)
+end
+
+-- The platform of a lane, a chat or an address: how its name begins.
+local function platform_of(name)
+  return string.match(name, '^[^/]*')
+end
+
+local function is_among(platforms, platform)
+  return platforms == '*' or string.find(platforms, '/' .. platform .. '/', 1, true) ~= nil
+end
+
+-- The platforms that have ever had work in this partition, as a table.
+local function all_platforms()
+  return call('SMEMBERS', P .. 'platforms')
+end
+
+-- Those of them that are among `platforms`.
+local function known_among(platforms)
+  local found = {}
+  for _, platform in ipairs(all_platforms()) do
+    if is_among(platforms, platform) then found[#found + 1] = platform end
+  end
+  return found
 end
 
 local function answer(body)

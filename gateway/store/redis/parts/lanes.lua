@@ -1,37 +1,43 @@
 -- Lanes: `inbox:<key>` lists the ids of a key's unfinished items in their order, the running one
--- first. A lane with work is an entry of the stream `ready`; a process that claims it has the entry
--- in the consumer group under its own name until it lets the lane go. `lane:<key>` holds the entry,
--- and while it runs: fence, owner, head. A fence is a number of the partition, so it only rises.
+-- first. A lane with work is an entry of its platform's stream `ready:<platform>`; a process that
+-- claims it has the entry in the consumer group under its own name until it lets the lane go.
+-- `lane:<key>` holds the entry, and while it runs: fence, owner, head. A fence is a number of the
+-- partition, so it only rises.
 
-local READY, GROUP = P .. 'ready', 'lanes'
+local GROUP = 'lanes'
 
+local function ready_at(platform) return P .. 'ready:' .. platform end
 local function item_at(id) return P .. 'item:' .. id end
 local function inbox_at(lane) return P .. 'inbox:' .. lane end
 local function lane_at(lane) return P .. 'lane:' .. lane end
 
 -- Of the items that were running at several crashes only one may be the cause. They wait in
--- `suspects`, and a process runs one of them at a time (`suspect_of:<process>`), so that it is the
--- only one whose attempts run out.
-local SUSPECT, SUSPECTS = 3, P .. 'suspects'
+-- `suspects:<platform>`, and a process runs one of them at a time (`suspect_of:<process>`), so that
+-- it is the only one whose attempts run out.
+local SUSPECT = 3
+
+local function suspects_at(platform) return P .. 'suspects:' .. platform end
+local function bypass_left_at(platform) return P .. 'bypass_left:' .. platform end
 
 -- Make a lane wait whose first item is `head`; a suspect waits by its age or, given back, at the end.
 local function schedule(lane, head, aged)
   local attempts = head and tonumber(call('HGET', item_at(head), 'attempts')) or 0
-  local number, what = next_number(), 'ready '
+  local number, what, platform = next_number(), 'ready ', platform_of(lane)
+  call('SADD', P .. 'platforms', platform)
   if attempts >= SUSPECT then
     if aged then number = head end
     what = 'suspect '
-    call('ZADD', SUSPECTS, number, lane)
+    call('ZADD', suspects_at(platform), number, lane)
   else
-    call('XADD', READY, number .. '-0', 'lane', lane)
+    call('XADD', ready_at(platform), number .. '-0', 'lane', lane)
     call('HSET', lane_at(lane), 'entry', number .. '-0')
   end
-  tell(what .. string.match(P, '%d+') .. ' ' .. number .. ' ' .. OWNER)
+  tell(what .. string.match(P, '%d+') .. ' ' .. number .. ' ' .. OWNER .. ' ' .. platform)
 end
 
--- The number of the lane that has waited longest for a worker, or ''.
-local function longest_waiting()
-  local groups = redis.pcall('XINFO', 'GROUPS', READY)
+-- The number of the platform's lane that has waited longest for a worker, or ''.
+local function waits_longest(platform)
+  local groups = redis.pcall('XINFO', 'GROUPS', ready_at(platform))
   if groups.err then return '' end
   local after = '-'
   for _, group in ipairs(groups) do
@@ -39,14 +45,28 @@ local function longest_waiting()
     for i = 1, #group, 2 do facts[group[i]] = group[i + 1] end
     if facts.name == GROUP then after = '(' .. facts['last-delivered-id'] end
   end
-  local entry = call('XRANGE', READY, after, '+', 'COUNT', 1)[1]
+  local entry = call('XRANGE', ready_at(platform), after, '+', 'COUNT', 1)[1]
   return entry and string.match(entry[1], '^%d+') or ''
 end
 
--- The same among the suspects.
-local function oldest_suspect()
-  return call('ZRANGE', SUSPECTS, 0, 0, 'WITHSCORES')[2] or ''
+local function oldest_suspect_of(platform)
+  return call('ZRANGE', suspects_at(platform), 0, 0, 'WITHSCORES')[2] or ''
 end
+
+-- The lowest number that `of` gives for the platforms this process runs, or '', and which platform's.
+local function first_of(of)
+  local lowest, whose = '', nil
+  for _, platform in ipairs(known_among(RUNS)) do
+    local number = of(platform)
+    if number ~= '' and (lowest == '' or tonumber(number) < tonumber(lowest)) then
+      lowest, whose = number, platform
+    end
+  end
+  return lowest, whose
+end
+
+local function longest_waiting() return first_of(waits_longest) end
+local function oldest_suspect() return first_of(oldest_suspect_of) end
 
 -- What a claim hands out: the item as it is stored, its attempts with this one.
 local function begin_item(id)
@@ -69,8 +89,8 @@ end
 local function let_go(lane, aged)
   local facts = call('HMGET', lane_at(lane), 'entry', 'owner')
   if facts[1] then
-    call('XACK', READY, GROUP, facts[1])
-    call('XDEL', READY, facts[1])
+    call('XACK', ready_at(platform_of(lane)), GROUP, facts[1])
+    call('XDEL', ready_at(platform_of(lane)), facts[1])
   end
   if facts[2] then call('SREM', P .. 'suspect_of:' .. facts[2], lane) end
   call('DEL', lane_at(lane))
@@ -88,7 +108,7 @@ end
 local function end_item(id, outcome, at)
   call('HSET', item_at(id), 'outcome', outcome, 'ended_at', at)
   call('DEL', P .. 'signals:' .. id)
-  count('waiting', -1)
+  count('waiting:' .. platform_of(call('HGET', item_at(id), 'key')), -1)
   if outcome == 'dead' then
     count('dead', 1)
     call('RPUSH', P .. 'dead', id)

@@ -4,35 +4,48 @@
 
 local MOST = 200 -- lanes freed in one call, so that a call stays short
 
--- Whether everything of the process is free now.
-local function free_all_of(owner)
-  local entries = redis.pcall('XPENDING', READY, GROUP, '-', '+', MOST, owner)
-  if entries.err then entries = {} end
+-- Free the lanes of one platform. Whether these were all.
+local function free_lanes_of(owner, platform)
+  local ready = ready_at(platform)
+  local entries = redis.pcall('XPENDING', ready, GROUP, '-', '+', MOST, owner)
+  if entries.err then return true end
   for _, pending in ipairs(entries) do
-    local entry = call('XRANGE', READY, pending[1], pending[1])[1]
+    local entry = call('XRANGE', ready, pending[1], pending[1])[1]
     local lane = entry and entry[2][2]
     if lane and call('HGET', lane_at(lane), 'entry') == pending[1] then
       let_go(lane, true)
     else
-      call('XACK', READY, GROUP, pending[1])
+      call('XACK', ready, GROUP, pending[1])
     end
   end
   if #entries == MOST then return false end
+  redis.pcall('XGROUP', 'DELCONSUMER', ready, GROUP, owner)
+  return true
+end
+
+-- Whether everything of the process is free now.
+local function free_all_of(owner)
+  for _, platform in ipairs(all_platforms()) do
+    if not free_lanes_of(owner, platform) then return false end
+  end
   for _, lane in ipairs(call('SMEMBERS', P .. 'suspect_of:' .. owner)) do let_go(lane, true) end
   local left = call('ZCARD', P .. 'hooks') > 0
   for _, id in ipairs(call('SMEMBERS', P .. 'sending:' .. owner)) do
     left = true
     call('HSET', row_at(id), 'claim', '')
-    call('ZADD', P .. 'out_due', 0, call('HGET', row_at(id), 'chat'))
+    look_at_chat(call('HGET', row_at(id), 'chat'), 0)
   end
   call('DEL', P .. 'sending:' .. owner)
   for _, id in ipairs(call('SMEMBERS', P .. 'bypass:' .. owner)) do
     left = true
-    if call('HEXISTS', item_at(id), 'outcome') == 0 then call('ZADD', P .. 'bypass_left', id, id) end
+    if call('HEXISTS', item_at(id), 'outcome') == 0 then
+      local platform = platform_of(call('HGET', item_at(id), 'key'))
+      call('SADD', P .. 'platforms', platform)
+      call('ZADD', bypass_left_at(platform), id, id)
+    end
   end
   call('DEL', P .. 'bypass:' .. owner)
   if left then tell('left ' .. string.match(P, '%d+') .. ' ' .. OWNER) end
   call('ZREM', P .. 'members', owner)
-  redis.pcall('XGROUP', 'DELCONSUMER', READY, GROUP, owner)
   return true
 end

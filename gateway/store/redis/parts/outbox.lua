@@ -1,15 +1,22 @@
 -- The outbox: `out:<chat>` orders the unfinished rows of a chat by their place; `row:<id>` is one.
 -- `rows` and `rows:<address>` are the history. `sending:<process>` holds the rows it is sending;
--- `out_due` the chats whose head is to be looked at, and when. A row whose `claim` is empty while
--- it is being sent was left by a process that died.
+-- `out_due:<platform>` the chats whose head is to be looked at, and when. A row whose `claim` is
+-- empty while it is being sent was left by a process that died.
 
 local function row_at(id) return P .. 'row:' .. id end
 local function chat_at(chat) return P .. 'out:' .. chat end
 
+local function out_due_at(chat) return P .. 'out_due:' .. platform_of(chat) end
+
+local function look_at_chat(chat, at)
+  call('SADD', P .. 'platforms', platform_of(chat))
+  call('ZADD', out_due_at(chat), at, chat)
+end
+
 local function settle(id, chat, state)
   call('HSET', row_at(id), 'state', state)
   call('ZREM', chat_at(chat), id)
-  count('unsent', -1)
+  count('unsent:' .. platform_of(chat), -1)
 end
 
 local function insert_row(id, chat, address, fields, state, place)
@@ -19,38 +26,42 @@ local function insert_row(id, chat, address, fields, state, place)
   call('ZADD', chat_at(chat), place or seq, id)
   call('ZADD', P .. 'rows', seq, id)
   call('ZADD', P .. 'rows:' .. address, seq, id)
-  count('unsent', 1)
+  count('unsent:' .. platform_of(chat), 1)
 end
 
 -- Claim the chat's earliest unfinished row if it is due at `now`. Rows that a dead process was
--- sending are claimed too, as ambiguous, if `adopting`. Gives {chat, 'row', …} or {chat, 'due', when}
--- or {chat, 'none'}.
+-- sending are claimed too, as ambiguous, if `adopting`. If this process does not send to the platform,
+-- those that do are told. Gives {chat, 'row', …} or {chat, 'due', when} or {chat, 'none'}.
 local function advance(chat, now, adopting)
   while true do
     local id = call('ZRANGE', chat_at(chat), 0, 0)[1]
     if not id then
-      call('ZREM', P .. 'out_due', chat)
+      call('ZREM', out_due_at(chat), chat)
       return { chat, 'none' }
     end
     local facts = call('HMGET', row_at(id), 'state', 'due_at', 'claim', 'confirmed')
     local state, due, left = facts[1], tonumber(facts[2]), facts[1] == 'sending' and facts[3] == ''
     if left and facts[4] then
       settle(id, chat, 'sent') -- its first sender knows that it was shown
+    elseif (state == 'pending' or left) and not is_among(SENDS, platform_of(chat)) then
+      look_at_chat(chat, state == 'pending' and facts[2] or 0)
+      tell('rows ' .. string.match(P, '%d+') .. ' ' .. OWNER .. ' ' .. platform_of(chat))
+      return { chat, 'none' }
     elseif state == 'pending' and due > now then
-      call('ZADD', P .. 'out_due', facts[2], chat)
+      look_at_chat(chat, facts[2])
       return { chat, 'due', facts[2] }
     elseif state == 'pending' or (left and adopting) then
       call('HINCRBY', row_at(id), 'attempts', 1)
       if left then call('HINCRBY', row_at(id), 'ambiguous', 1) end
       call('HSET', row_at(id), 'state', 'sending', 'claim', OWNER)
       call('SADD', P .. 'sending:' .. OWNER, id)
-      call('ZREM', P .. 'out_due', chat)
+      call('ZREM', out_due_at(chat), chat)
       joined()
       return { chat, 'row', call('HGETALL', row_at(id)) }
     elseif left then
       return { chat, 'due', '0' }
     else
-      call('ZREM', P .. 'out_due', chat)
+      call('ZREM', out_due_at(chat), chat)
       return { chat, 'none' }
     end
   end

@@ -12,7 +12,7 @@ return once(function()
       reply[i + 1] = { 'full', ahead, '' }
     else
       local id = new_item(lane, platform, event, inbound, at)
-      count('waiting', 1)
+      count('waiting:' .. platform_of(lane), 1)
       if bypass == '1' then
         call('HSET', item_at(id), 'bypass', 1, 'attempts', 1)
         call('SADD', P .. 'bypass:' .. OWNER, id)

@@ -1,14 +1,15 @@
 -- needs: lanes
--- 1 if this process may run a suspect, else 0. Claims the lane that has waited longest.
+-- 1 if this process may run a suspect, else 0. Claims the lane that has waited longest, of the
+-- platforms this process runs.
 -- Gives {'ok', fence and item or '' and {}, the number of the next that waits or '', of the oldest suspect or ''}.
-local function take_entry()
+local function take_entry(stream)
   local function read()
-    return redis.pcall('XREADGROUP', 'GROUP', GROUP, OWNER, 'COUNT', 1, 'STREAMS', READY, '>')
+    return redis.pcall('XREADGROUP', 'GROUP', GROUP, OWNER, 'COUNT', 1, 'STREAMS', stream, '>')
   end
   local found = read()
   if type(found) == 'table' and found.err then
     if not string.find(found.err, 'NOGROUP', 1, true) then error(found.err) end
-    call('XGROUP', 'CREATE', READY, GROUP, '0', 'MKSTREAM')
+    call('XGROUP', 'CREATE', stream, GROUP, '0', 'MKSTREAM')
     found = read()
   end
   if not found then return nil end
@@ -17,32 +18,35 @@ local function take_entry()
 end
 
 -- The lane at the head of the stream, once entries that mean nothing any more are out of the way.
-local function take_ready()
+local function take_ready(platform)
+  local stream = ready_at(platform)
   while true do
-    local entry, lane = take_entry()
+    local entry, lane = take_entry(stream)
     if not entry or call('HGET', lane_at(lane), 'entry') == entry then return lane end
-    call('XACK', READY, GROUP, entry)
-    call('XDEL', READY, entry)
+    call('XACK', stream, GROUP, entry)
+    call('XDEL', stream, entry)
   end
 end
 
-local function take_suspect()
-  local lane = call('ZPOPMIN', SUSPECTS)[1]
+local function take_suspect(platform)
+  local lane = call('ZPOPMIN', suspects_at(platform))[1]
   call('SADD', P .. 'suspect_of:' .. OWNER, lane)
   return lane
 end
 
 return once(function()
-  local suspect, ready = take() == '1' and oldest_suspect() or '', longest_waiting()
+  local may_suspect = take() == '1'
+  local ready, platform = longest_waiting()
+  local suspect, suspects_platform = oldest_suspect()
   local lane = nil
-  if suspect ~= '' and (ready == '' or tonumber(suspect) < tonumber(ready)) then
-    lane = take_suspect()
-  else
-    lane = take_ready()
+  if may_suspect and suspect ~= '' and (ready == '' or tonumber(suspect) < tonumber(ready)) then
+    lane = take_suspect(suspects_platform)
+  elseif platform then
+    lane = take_ready(platform)
   end
-  if not lane then return { 'ok', '', {}, '', oldest_suspect() } end
+  if not lane then return { 'ok', '', {}, (longest_waiting()), (oldest_suspect()) } end
   local head, fence = call('LINDEX', inbox_at(lane), 0), next_number()
   call('HSET', lane_at(lane), 'fence', fence, 'owner', OWNER, 'head', head)
   joined()
-  return { 'ok', fence, begin_item(head), longest_waiting(), oldest_suspect() }
+  return { 'ok', fence, begin_item(head), (longest_waiting()), (oldest_suspect()) }
 end)

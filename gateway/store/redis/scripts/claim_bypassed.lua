@@ -1,12 +1,14 @@
 -- needs: lanes
--- Bypass items that nobody works on. Gives {'ok', item…}.
+-- Bypass items of the platforms this process runs that nobody works on. Gives {'ok', item…}.
 return once(function()
   local reply = { 'ok' }
-  for _, id in ipairs(call('ZRANGE', P .. 'bypass_left', 0, -1)) do
-    reply[#reply + 1] = begin_item(id)
-    call('SADD', P .. 'bypass:' .. OWNER, id)
-    joined()
+  for _, platform in ipairs(known_among(RUNS)) do
+    for _, id in ipairs(call('ZRANGE', bypass_left_at(platform), 0, -1)) do
+      reply[#reply + 1] = begin_item(id)
+      call('SADD', P .. 'bypass:' .. OWNER, id)
+      joined()
+    end
+    call('DEL', bypass_left_at(platform))
   end
-  call('DEL', P .. 'bypass_left')
   return reply
 end)

@@ -7,6 +7,6 @@ return once(function()
   end
   end_item(item, 'answered', now)
   call('SREM', P .. 'bypass:' .. OWNER, item)
-  call('ZREM', P .. 'bypass_left', item)
+  call('ZREM', bypass_left_at(platform_of(call('HGET', item_at(item), 'key'))), item)
   return { 'ok', emit(take_rows(), tonumber(now), {}) }
 end)

@@ -8,7 +8,7 @@ return once(function()
       call('SREM', P .. 'sending:' .. OWNER, id)
       call('HSET', row_at(id), 'state', 'pending', 'claim', '')
       call('HINCRBY', row_at(id), 'attempts', -1)
-      call('ZADD', P .. 'out_due', 0, facts[3])
+      look_at_chat(facts[3], 0)
       advances[#advances + 1] = { facts[3], 'due', '0' }
     end
   end

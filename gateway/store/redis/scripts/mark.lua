@@ -13,7 +13,7 @@ local function retry(id, chat)
   local due, ambiguous = take(), take()
   call('HSET', row_at(id), 'state', 'pending', 'due_at', due, 'claim', '')
   if ambiguous == '1' then call('HINCRBY', row_at(id), 'ambiguous', 1) end
-  call('ZADD', P .. 'out_due', due, chat)
+  look_at_chat(chat, due)
   return { { chat, 'due', due } }
 end
 
@@ -47,7 +47,7 @@ return once(function()
   if what == 'sent' then return { 'ok', 1, sent(id, chat, now) } end
   if facts[5] then
     settle(id, chat, 'sent')
-    call('ZADD', P .. 'out_due', 0, chat)
+    look_at_chat(chat, 0)
     return { 'ok', 1, { { chat, 'due', '0' } } }
   end
   if what == 'retry' then return { 'ok', 1, retry(id, chat) } end

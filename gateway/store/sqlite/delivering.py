@@ -1,0 +1,110 @@
+"""The outbox half of the store: rows are claimed for this process by the step that makes them the
+head of their chat, and looked for again when they are due or were left by an earlier process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import apsw
+
+from gateway.clock import Clock
+from gateway.domain.chat import Outbound
+from gateway.store.base import Sent
+from gateway.store.platforms import Platforms
+from gateway.store.sqlite import outbox
+from gateway.store.sqlite.agenda import Agenda, rows_to_send
+from gateway.store.sqlite.outbox import Advance, Sender
+from gateway.store.sqlite.readable import ReadableStore
+
+
+class DeliveringStore(ReadableStore):
+    """Rows out of a store. `_sends` are the platforms this process sends to."""
+
+    def __init__(self, path: Path, *, clock: Clock, read_only: bool, cached_messages: int) -> None:
+        super().__init__(path, read_only=read_only, cached_messages=cached_messages)
+        self._clock = clock
+        self._agenda = Agenda(())
+        self._sends = Platforms()
+        self._rows_listeners: list[Callable[[], None]] = []
+
+    def on_rows(self, listener: Callable[[], None]) -> None:
+        self._rows_listeners.append(listener)
+
+    async def emit(self, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
+        sender = self._sender()
+        return await self._send(lambda connection: outbox.emit(connection, outbound, sender))
+
+    async def claim_outbound(self, now: float, limit: int) -> list[Outbound]:
+        unclaimed = self._agenda.take_unclaimed(limit)
+        chats = self._agenda.take_chats(now, limit - len(unclaimed))
+        if not chats:
+            return unclaimed
+        sender = replace(self._sender(), now=now)
+
+        def failed() -> None:
+            self._agenda.hand_back(unclaimed)
+            for chat in chats:
+                self._agenda.wait(chat, now)
+
+        claimed = await self._send(
+            lambda connection: tuple(outbox.advance(connection, chat, sender, reclaim=True) for chat in chats),
+            failed=failed,
+            also=unclaimed,
+        )
+        return [*unclaimed, *claimed]
+
+    async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Sent:
+        sender = self._sender()
+        return await self._mark(
+            lambda connection: outbox.mark_sent(connection, outbound_id, platform_message_id, sender)
+        )
+
+    async def mark_retry(self, outbound_id: str, due_at: float, *, ambiguous: bool) -> None:
+        await self._mark(lambda connection: outbox.mark_retry(connection, outbound_id, due_at, ambiguous=ambiguous))
+
+    async def mark_refused(self, outbound_id: str, reason: str, instead: Outbound | None = None) -> Sent:
+        sender = self._sender()
+        return await self._mark(
+            lambda connection: outbox.mark_refused(connection, outbound_id, reason, instead, sender)
+        )
+
+    async def next_due(self) -> float | None:
+        return self._agenda.next_due()
+
+    def _send_to(self, platforms: Platforms) -> None:
+        """From now on; rows of others, left by an earlier process, may wait for it."""
+        self._sends = platforms
+        self._agenda.serve(platforms)
+        for listener in self._rows_listeners:
+            listener()
+
+    # -- what the other modules use ---------------------------------------------------------
+
+    def _sender(self) -> Sender:
+        return Sender(generation=self._database.generation, now=self._clock.now(), platforms=self._sends)
+
+    async def _send(
+        self,
+        work: Callable[[apsw.Connection], tuple[Advance, ...]],
+        *,
+        failed: Callable[[], None] = lambda: None,
+        also: Iterable[Outbound] = (),
+    ) -> tuple[Outbound, ...]:
+        """Run something that claims rows; what nobody waits for any more, `also` included, is handed back."""
+        advances = await self._database.writer.run(
+            work,
+            done=self._agenda.note,
+            failed=failed,
+            abandoned=lambda advances: self._agenda.hand_back((*also, *rows_to_send(advances))),
+        )
+        return rows_to_send(advances)
+
+    async def _mark(self, work: Callable[[apsw.Connection], Advance | None]) -> Sent:
+        def mark(connection: apsw.Connection) -> tuple[Advance, ...]:
+            advance = work(connection)
+            return () if advance is None else (advance,)
+
+        claimed = await self._send(mark)
+        return Sent(next=claimed[0] if claimed else None)
