@@ -10,7 +10,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 
@@ -106,6 +106,29 @@ def usage(
     since = SystemClock().now() - days * 86_400
     rows = _read(config, lambda store: usage_rows(store, since, by))
     _print(rows, as_json, usage_text)
+
+
+@app.command()
+def migrate(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The store as it is, such as sqlite:///legato.db.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="An empty one, such as redis://127.0.0.1:6379/0.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Copy everything from one store into another, and verify it. No gateway may run meanwhile."""
+    from gateway.migration import migrate_between, report_row, report_text
+
+    for name, url in (("SOURCE", source), ("TARGET", target)):
+        _check_address(name, url)
+    rows: list[dict[str, Any]] = []
+
+    async def run() -> int:
+        rows.append(report_row(await migrate_between(source, target)))
+        return 0
+
+    code = _guarded(run)
+    if not rows:
+        raise typer.Exit(code)
+    _print(rows[0], as_json, report_text)
 
 
 @sessions_app.command("list")
@@ -315,6 +338,18 @@ def _console(settings: Config, json_lines: bool, interactive: bool, running: lis
         greeting=welcome,
         history=home(settings) / "history",
     )
+
+
+def _check_address(name: str, url: str) -> None:
+    from pydantic import ValidationError
+
+    from gateway.config.models import Store
+
+    try:
+        Store(url=url)
+    except ValidationError as error:  # the address may hold a password, so it is not shown
+        print(f"legato: {name} {error.errors()[0]['msg'].removeprefix('Value error, ')}", file=sys.stderr)
+        raise typer.Exit(2) from None
 
 
 def _model_name(settings: Config) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import structlog
@@ -14,44 +16,69 @@ from gateway.clock import Clock
 from gateway.errors import StoreUnavailable
 from gateway.store.redis.codec import FORMAT
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask
+from gateway.store.redis.mark import check_free, check_whole
 from gateway.store.redis.partitions import PARTITIONS
 
 log = structlog.get_logger(__name__)
 
 META: Final = "legato:meta"
 _OLDEST: Final = (7, 0)
+_FIRST_WAIT: Final = 0.25  # seconds between two attempts to reach a server, doubled each time
 _LAST_WAIT: Final = 5.0
 _ANSWER: Final = 10.0  # seconds an answer may take
 # A process of the release before this one may work beside it: it keeps fields that it does not know.
 _READABLE_FROM: Final = 1
 
 
-async def admit(endpoint: Endpoint, clock: Clock) -> str:
+async def admit(endpoint: Endpoint, clock: Clock, *, waits: bool, told: Callable[[str], None]) -> str:
     """The id of the store that the endpoint holds, made if it is new.
 
-    Waits for a server that cannot be reached yet, and says so in the log. Raises StoreUnavailable
-    for one that must not be used.
+    A server that cannot be reached is waited for, if the caller `waits`: the log says so each time,
+    and `told` is given one sentence. Raises StoreUnavailable if it does not, and for a server that
+    must not be used.
     """
-    wait = 0.25
+    wait = _FIRST_WAIT
     while True:
         try:
             return await _admit(endpoint)
-        except (AuthenticationError, AuthorizationError) as error:
-            raise StoreUnavailable(
-                f"Redis at {endpoint} refused the name or password ({error}): put the right ones into store.url."
-            ) from error
         except UNREACHABLE as error:
-            if isinstance(error, ResponseError) and "NOPERM" in str(error):
+            refused = refusal(endpoint, error)
+            if refused is not None:
+                raise refused from error
+            if not waits:
                 raise StoreUnavailable(
-                    f"Redis at {endpoint} does not let this user do what a store needs ({error})."
+                    f"Redis at {endpoint} cannot be reached ({error}): start it, or correct store.url."
                 ) from error
+            if wait == _FIRST_WAIT:
+                told(f"Redis at {endpoint} cannot be reached yet; I wait for it. Ctrl-C leaves.")
             log.warning("store_waits_for_server", server=str(endpoint), error=str(error), retry_in=wait)
             endpoint.forget()
             await clock.sleep(wait)
             wait = min(2 * wait, _LAST_WAIT)
 
 
-async def _admit(endpoint: Endpoint) -> str:
+def refusal(endpoint: Endpoint, error: BaseException) -> StoreUnavailable | None:
+    """What it means that the server refused; None if it may be willing later."""
+    if isinstance(error, AuthenticationError | AuthorizationError):
+        return StoreUnavailable(
+            f"Redis at {endpoint} refused the name or password ({error}): put the right ones into store.url."
+        )
+    if isinstance(error, ResponseError) and "NOPERM" in str(error):
+        return StoreUnavailable(f"Redis at {endpoint} does not let this user do what a store needs ({error}).")
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Survey:
+    """What an endpoint holds: the facts about its store (none: there is no store), and how many keys."""
+
+    meta: Mapping[str, str]
+    size: int
+
+
+async def survey(endpoint: Endpoint) -> Survey:
+    """Look at the server, and learn whether it is a cluster. Raises StoreUnavailable if it must not be
+    used, or UNREACHABLE."""
     connection = await endpoint.connect_any()
     try:
         server = _facts(await _told(connection, "INFO", "server"))
@@ -67,9 +94,27 @@ async def _admit(endpoint: Endpoint) -> str:
             size += await _check_server(endpoint, connection)
         finally:
             await connection.disconnect(nowait=True)
-    connection = await endpoint.connect_slot(int(key_slot(META.encode())))
+    connection = await connect_meta(endpoint)
     try:
-        return await _identity(endpoint, connection, size)
+        meta = await _meta(connection)
+        if not meta and size:
+            meta = await _meta(connection)  # another process may have made it since
+    finally:
+        await connection.disconnect(nowait=True)
+    return Survey(meta=meta, size=size)
+
+
+async def connect_meta(endpoint: Endpoint) -> AbstractConnection:
+    """A new connection to where the facts about the store are. Raises UNREACHABLE."""
+    return await endpoint.connect_slot(int(key_slot(META.encode())))
+
+
+async def _admit(endpoint: Endpoint) -> str:
+    found = await survey(endpoint)
+    await check_free(endpoint)
+    connection = await connect_meta(endpoint)
+    try:
+        return await _identity(endpoint, connection, found)
     finally:
         await connection.disconnect(nowait=True)
 
@@ -97,20 +142,39 @@ async def _check_server(endpoint: Endpoint, connection: AbstractConnection) -> i
     return int(await _told(connection, "DBSIZE"))
 
 
-async def _identity(endpoint: Endpoint, connection: AbstractConnection, size: int) -> str:
-    meta = await _meta(connection)
-    if not meta and size:
-        meta = await _meta(connection)  # another process may have made it since
-        if not meta:
-            raise StoreUnavailable(
-                f"The database at {endpoint} holds keys of another program: give Legato an empty one, "
-                "such as another number at the end of store.url."
-            )
+async def _identity(endpoint: Endpoint, connection: AbstractConnection, found: Survey) -> str:
+    check_ours(endpoint, found)
+    meta = found.meta
     if not meta:
-        await _told(connection, "HSETNX", META, "id", os.urandom(8).hex())
-        facts = {"app": "legato", "format": FORMAT, "readable_from": _READABLE_FROM, "partitions": PARTITIONS}
-        await _told(connection, "HSET", META, *(str(each) for fact in facts.items() for each in fact))
+        await _told(connection, "HSETNX", META, "id", new_id())
+        await _told(connection, "HSET", META, *founding_facts())
         meta = await _meta(connection)
+        check_ours(endpoint, Survey(meta=meta, size=0))
+    check_whole(endpoint, meta)
+    return meta["id"]
+
+
+def new_id() -> str:
+    """An id for a store."""
+    return os.urandom(8).hex()
+
+
+def founding_facts() -> list[str]:
+    """Names and values of what a store says about itself, but for its id."""
+    facts = {"app": "legato", "format": FORMAT, "readable_from": _READABLE_FROM, "partitions": PARTITIONS}
+    return [str(each) for fact in facts.items() for each in fact]
+
+
+def check_ours(endpoint: Endpoint, found: Survey) -> None:
+    """Raises StoreUnavailable unless it is nothing at all, or a store that this release can use."""
+    meta = found.meta
+    if not meta and found.size:
+        raise StoreUnavailable(
+            f"The database at {endpoint} holds keys of another program: give Legato an empty one, "
+            "such as another number at the end of store.url."
+        )
+    if not meta:
+        return
     if meta.get("app", "legato") != "legato" or "id" not in meta:
         raise StoreUnavailable(f"The database at {endpoint} belongs to another program: give Legato an empty one.")
     if int(meta.get("readable_from", "1")) > FORMAT:
@@ -122,7 +186,6 @@ async def _identity(endpoint: Endpoint, connection: AbstractConnection, size: in
             f"The database at {endpoint} has {meta['partitions']} partitions and this release uses {PARTITIONS}: "
             "use the release that made it."
         )
-    return meta["id"]
 
 
 async def _told(connection: AbstractConnection, *command: str) -> Any:

@@ -24,9 +24,10 @@ Address = tuple[str, int]
 
 
 class Endpoint:
-    """The place that a URL names. `timeout` bounds connecting and every answer, in seconds."""
+    """The place that a URL names. `timeout` bounds connecting and every answer, in seconds; `name` is
+    what the server lists this client as."""
 
-    def __init__(self, url: str, *, timeout: float) -> None:
+    def __init__(self, url: str, *, timeout: float, name: str = "legato") -> None:
         try:
             settings: dict[str, Any] = dict(parse_url(url))
         except ValueError as error:
@@ -40,7 +41,7 @@ class Endpoint:
             "protocol": 2,
             "retry": Retry(NoBackoff(), 0),  # what may be repeated is decided where it is known
             "socket_timeout": None,  # time is kept here: the library's way of it can swallow a cancellation
-            "client_name": "legato",
+            "client_name": name,
         }
         self._nodes: dict[int, Address] = {}  # slot range's end → its primary, in rising order
         self._known: set[Address] = set()
@@ -49,6 +50,14 @@ class Endpoint:
         """Where it is, without the password."""
         where = self._settings
         return str(where.get("path") or f"{where.get('host', 'localhost')}:{where.get('port', 6379)}")
+
+    def address(self) -> str:
+        """Its URL, without name and password."""
+        where = self._settings
+        if "path" in where:
+            return f"unix://{where['path']}?db={where.get('db', 0)}"
+        scheme = "redis" if self._class is Connection else "rediss"
+        return f"{scheme}://{self}/{where.get('db', 0)}"
 
     async def connect(self, address: Address | None = None) -> AbstractConnection:
         """A new connection to the address, else to the one in the URL. Raises UNREACHABLE."""

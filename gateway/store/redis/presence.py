@@ -20,6 +20,7 @@ import structlog
 
 from gateway.clock import Clock
 from gateway.domain.chat import SessionKey
+from gateway.errors import StoreUnavailable
 from gateway.store.base import Claim, InboxItem, SignalKind
 from gateway.store.platforms import Platforms
 from gateway.store.redis import searching
@@ -28,7 +29,8 @@ from gateway.store.redis.bells import Bells
 from gateway.store.redis.chores import Chores
 from gateway.store.redis.conduit import Caller, Job
 from gateway.store.redis.delivering import DeliveringStore
-from gateway.store.redis.endpoint import Endpoint
+from gateway.store.redis.endpoint import UNREACHABLE, Endpoint
+from gateway.store.redis.mark import check_free
 from gateway.store.redis.news import News
 from gateway.store.redis.reading import EVERYWHERE
 from gateway.store.redis.wire import Wire
@@ -50,9 +52,12 @@ class PresentStore(DeliveringStore):
         timeout: float = 5.0,
         patience: float = 5.0,
         cached_messages: int = 200_000,
+        waits: bool = True,
+        told: Callable[[str], None] = lambda _: None,
     ) -> None:
         super().__init__(clock=clock, cached_messages=cached_messages)
         self._endpoint = Endpoint(url, timeout=timeout)
+        self._admitted = partial(admit, self._endpoint, clock, waits=waits, told=told)
         self._lease_seconds = lease_seconds
         self._patience = patience
         self._chores = Chores()
@@ -70,7 +75,7 @@ class PresentStore(DeliveringStore):
     async def open(self) -> None:
         """Connect and join, waiting for a server that is not there yet. Raises StoreUnavailable for
         one that must not be used."""
-        store_id = await admit(self._endpoint, self._clock)
+        store_id = await self._admitted()
         channel = f"legato:{store_id}"
         life = int(self._lease_seconds * 1_000)
         self._caller = Caller(owner=self.owner, channel=channel, life=life, runs=self._runs, sends=self._sends)
@@ -80,10 +85,22 @@ class PresentStore(DeliveringStore):
         news = News(self._endpoint, channel, clock=self._clock, heard=self._heard, caught_up=self._caught_up)
         self._chores.start(news.serve(), name="store news")
         await self._first_beats()
+        await self._make_sure()
         await news.listening.wait()
         await self._look_for_rows()
         self._chores.start(self._beats(), name="store beats")
         self._chores.start(self._make_good(), name="store index")
+
+    async def _make_sure(self) -> None:
+        """A migration that began since this process was admitted has not seen it as a member, or will
+        be seen by it now: one of the two withdraws."""
+        try:
+            await check_free(self._endpoint)
+        except UNREACHABLE:
+            return  # who cannot be asked holds nothing: the steps of this process will wait for it, too
+        except StoreUnavailable:
+            await self.aclose()
+            raise
 
     async def aclose(self) -> None:
         """Finish what is on its way and leave, so that the others need not wait for the lease."""

@@ -10,6 +10,7 @@ from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound, Sess
 from gateway.domain.message import Message, note_of, noted, wire
 from gateway.domain.session import Compaction, Session, Todo
 from gateway.domain.usage import CanonicalUsage
+from gateway.errors import StoreError
 from gateway.store.base import InboxItem, ToolIntent
 from gateway.store.sqlite.connection import Row
 
@@ -24,6 +25,10 @@ COMPACTION_COLUMNS: Final = (
     " focus, fallback, error"
 )
 USAGE_COLUMNS: Final = "input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens"
+# Rowids from here on stand for the ids of messages that came from a Redis store: their numbers are
+# below 2^53, and a partition takes four bits.
+_FOREIGN: Final = 1 << 60
+_PARTITIONS: Final = 16
 # Always read as `sessions s JOIN prompts p`.
 SESSION_COLUMNS: Final = (
     "s.id, s.key, s.chat_type, s.parent_id, s.started_at, s.model, p.system_prompt, s.epoch, s.ended_at,"
@@ -128,6 +133,25 @@ def outbound_from(row: Row) -> Outbound:
     )
 
 
+def message_number(message_id: str) -> int:
+    """A message's id as a rowid. One from a Redis store ("<number>p<partition>") becomes a rowid above
+    all that SQLite gives by itself, in the same order, and reads back as it was. Raises StoreError for
+    any other form."""
+    number, mark, partition = message_id.partition("p")
+    if number.isdecimal() and not mark:
+        return int(number)
+    if number.isdecimal() and partition.isdecimal() and len(partition) == 2 and int(partition) < _PARTITIONS:
+        return _FOREIGN + int(number) * _PARTITIONS + int(partition)
+    raise StoreError(f"A message with the id {message_id!r} cannot be kept in a SQLite store.")
+
+
+def message_id(number: int) -> str:
+    """The inverse of `message_number`."""
+    if number < _FOREIGN:
+        return str(number)
+    return "{}p{:02}".format(*divmod(number - _FOREIGN, _PARTITIONS))
+
+
 def message_columns(message: Message) -> tuple[str, str | None]:
     """(body, note): what a provider sees, and what the host noted beyond the columns' facts."""
     note = {name: value for name, value in note_of(message).items() if name not in ("id", "tokens", "at")}
@@ -139,7 +163,7 @@ def message_from(row: Row) -> Message:
     number, body, extra, tokens, at = row
     message: Message = json.loads(body)
     note: dict[str, Any] = json.loads(extra) if extra else {}
-    note["id"] = str(number)
+    note["id"] = message_id(number)
     note["at"] = at
     if tokens is not None:
         note["tokens"] = tokens

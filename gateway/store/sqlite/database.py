@@ -20,6 +20,7 @@ from gateway.errors import StoreError, StoreUnavailable
 from gateway.store.sqlite import search
 from gateway.store.sqlite.connection import connect_reader, connect_writer, make_private, unavailable
 from gateway.store.sqlite.lock import LockFile
+from gateway.store.sqlite.mark import check_whole
 from gateway.store.sqlite.migrations import check_readable, migrate, next_generation
 from gateway.store.sqlite.writer import Writer
 
@@ -93,11 +94,13 @@ class Database:
             if self._read_only:
                 self._connections = [connect_reader(self._path), connect_reader(self._path)]
                 check_readable(self._connections[0], self._path)
+                check_whole(self._connections[0], self._path)
                 return
             self._lock.acquire()
             writing = connect_writer(self._path)
             self._connections = [writing]
             migrate(writing, self._path)
+            check_whole(writing, self._path)
             self.generation = next_generation(writing)
             self._connections = [connect_reader(self._path), connect_reader(self._path), writing]
         except apsw.CantOpenError as error:

@@ -32,15 +32,21 @@ class LockFile:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            owner = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(descriptor)
             raise StoreLocked(
-                f"Another gateway (process {owner}) is using {self._database}: "
+                f"Another gateway (process {self.owner()}) is using {self._database}: "
                 "stop it first, or give this one another store.url."
             ) from error
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
         self._descriptor = descriptor
+
+    def owner(self) -> str:
+        """The number of the process that holds it, or held it last; "unknown" if it does not say."""
+        try:
+            return self._path.read_text("ascii", "replace").strip() or "unknown"
+        except OSError:
+            return "unknown"
 
     def release(self) -> None:
         """Let go. Idempotent."""

@@ -8,7 +8,7 @@ import apsw
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message, note_of, noted
-from gateway.store.sqlite.codec import MESSAGE_COLUMNS, message_columns, message_from
+from gateway.store.sqlite.codec import MESSAGE_COLUMNS, message_columns, message_from, message_id, message_number
 from gateway.store.sqlite.connection import change, many
 
 
@@ -37,7 +37,7 @@ def refer(
         change(
             connection,
             "INSERT INTO transcript(session_id, position, message_id) VALUES (?,?,?)",
-            (session_id, position + offset, int(note_of(message)["id"])),
+            (session_id, position + offset, message_number(note_of(message)["id"])),
         )
     return stored
 
@@ -53,7 +53,7 @@ def _stored(connection: apsw.Connection, session_id: str, key: SessionKey, messa
         "INSERT INTO messages(key, session_id, role, body, note, tokens, at) VALUES (?,?,?,?,?,?,?)",
         (str(key), session_id, message["role"], body, extra, note.get("tokens"), at),
     )
-    return noted(message, id=str(connection.last_insert_rowid()), at=at)
+    return noted(message, id=message_id(connection.last_insert_rowid()), at=at)
 
 
 def tokens(messages: Sequence[Message]) -> int:

@@ -39,6 +39,11 @@ def check_readable(connection: apsw.Connection, path: Path) -> None:
         raise StoreUnavailable(f"{path} was made by an older Legato: start the gateway once to bring it up to date.")
 
 
+def check_known(connection: apsw.Connection, path: Path) -> None:
+    """Raises StoreUnavailable for another program's file or a newer schema."""
+    _version(connection, path)
+
+
 def next_generation(connection: apsw.Connection) -> int:
     """How often this file was opened for writing, this time included.
 

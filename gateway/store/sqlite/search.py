@@ -36,13 +36,19 @@ def indexing(connection: apsw.Connection) -> Iterator[None]:
         (before,),
     )
     for number, key, body, note in rows:
-        terms = [] if _is_rewritten(note) else text.terms(text_of(json.loads(body)))
-        if terms:
-            change(
-                connection,
-                "INSERT INTO message_search(rowid, owner, terms) VALUES (?,?,?)",
-                (number, _owner(key), " ".join(terms)),
-            )
+        if not is_rewritten(note):
+            enter(connection, number, key, text_of(json.loads(body)))
+
+
+def enter(connection: apsw.Connection, number: int, key: str, content: str) -> None:
+    """Index the text of one original message; one that is indexed already is indexed anew."""
+    terms = text.terms(content)
+    if terms:
+        change(
+            connection,
+            "INSERT OR REPLACE INTO message_search(rowid, owner, terms) VALUES (?,?,?)",
+            (number, _owner(key), " ".join(terms)),
+        )
 
 
 def search(connection: apsw.Connection, words: str, key: SessionKey | None, limit: int) -> list[Found]:
@@ -81,7 +87,7 @@ def _owner(key: str) -> str:
     return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
 
 
-def _is_rewritten(note: str | None) -> bool:
+def is_rewritten(note: str | None) -> bool:
     """Whether a compaction wrote this message: a summary, a fallback, a stub."""
     if note is None:
         return False

@@ -83,7 +83,7 @@ def append(connection: apsw.Connection, ref: SessionRef, key: SessionKey, record
     stored = messages.refer(connection, ref.id, key, count, record.messages, record.patch.at)
     _apply(connection, ref.id, record.patch, count + len(stored), messages.tokens(stored))
     for entry in record.ledger:
-        _enter(connection, entry, ref.id, key)
+        record_call(connection, entry, ref.id, key)
     return Appended(session_id=ref.id, position=count, messages=stored)
 
 
@@ -141,11 +141,7 @@ def continue_(
     late = max(0, count - snapshot_length)
     if late:
         opened = replace(opened, session=_take_over(connection, ref.id, opened.session, snapshot_length))
-    change(
-        connection,
-        f"INSERT INTO compactions({COMPACTION_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-        compaction_columns(compaction),
-    )
+    record_compaction(connection, compaction)
     return opened
 
 
@@ -215,6 +211,12 @@ def _insert(connection: apsw.Connection, key: SessionKey, opening: Opening) -> O
         raise SessionConflict(f"There is a session {session.id} already.")
     stored = messages.refer(connection, session.id, key, 0, opening.transcript, session.started_at)
     session = replace(session, message_count=len(stored), transcript_tokens=messages.tokens(stored))
+    put(connection, session)
+    return Opened(session=session, messages=stored)
+
+
+def put(connection: apsw.Connection, session: Session) -> None:
+    """Write a session's row as it is, after all there are."""
     columns = _columns(session)
     change(
         connection,
@@ -226,7 +228,15 @@ def _insert(connection: apsw.Connection, key: SessionKey, opening: Opening) -> O
         "INSERT INTO prompts(session_id, system_prompt) VALUES (?,?)",
         (session.id, storable(session.system_prompt)),
     )
-    return Opened(session=session, messages=stored)
+
+
+def record_compaction(connection: apsw.Connection, compaction: Compaction) -> None:
+    """Keep a compaction for inspection."""
+    change(
+        connection,
+        f"INSERT INTO compactions({COMPACTION_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+        compaction_columns(compaction),
+    )
 
 
 def _columns(session: Session) -> dict[str, Any]:
@@ -314,7 +324,8 @@ def _apply(connection: apsw.Connection, session_id: str, patch: Patch, count: in
     )
 
 
-def _enter(connection: apsw.Connection, entry: LedgerEntry, session_id: str, key: SessionKey) -> None:
+def record_call(connection: apsw.Connection, entry: LedgerEntry, session_id: str, key: SessionKey) -> None:
+    """Enter a model call into the ledger."""
     change(
         connection,
         f"INSERT INTO ledger(at, key, platform, session_id, purpose, provider, model, {USAGE_COLUMNS}, cost_usd)"

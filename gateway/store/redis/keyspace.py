@@ -1,0 +1,46 @@
+"""The names of all keys of a server or cluster, and of its clients, for who has to know what lies
+there and who uses it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+from redis.exceptions import ResponseError
+
+from gateway.store.redis.endpoint import Endpoint, ask
+
+_SECONDS: Final = 30.0  # one page's answer may take
+_COUNT: Final = "2000"  # keys looked at for one page
+
+
+async def clients(endpoint: Endpoint) -> AsyncIterator[tuple[str, str]]:
+    """(host, name) of each client that is connected; none if the server will not say."""
+    for address in await endpoint.primaries():
+        connection = await endpoint.connect(address)
+        try:
+            listing = await ask(connection, "CLIENT LIST", seconds=_SECONDS)
+        except ResponseError:
+            return  # this user may not ask
+        finally:
+            await connection.disconnect(nowait=True)
+        for line in str(listing).splitlines():
+            facts = dict(fact.partition("=")[::2] for fact in line.split(" "))
+            yield facts.get("addr", "").rpartition(":")[0], facts.get("name", "")
+
+
+async def keys(endpoint: Endpoint, pattern: str) -> AsyncIterator[str]:
+    """Keys that match, in no order; some may come twice. Raises UNREACHABLE."""
+    for address in await endpoint.primaries():
+        connection = await endpoint.connect(address)
+        try:
+            cursor = "0"
+            while True:
+                command = ("SCAN", cursor, "MATCH", pattern, "COUNT", _COUNT)
+                cursor, found = await ask(connection, *command, seconds=_SECONDS)
+                for name in found:
+                    yield name
+                if cursor == "0":
+                    break
+        finally:
+            await connection.disconnect(nowait=True)

@@ -1,0 +1,235 @@
+"""A Redis store as the source or the target of a migration."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
+from typing import Any, Final, TypeVar
+
+from gateway.clock import Clock
+from gateway.errors import StoreLocked, StoreUnavailable
+from gateway.store.moving import Record
+from gateway.store.platforms import Platforms
+from gateway.store.redis.admission import (
+    META,
+    check_ours,
+    connect_meta,
+    founding_facts,
+    new_id,
+    refusal,
+    survey,
+)
+from gateway.store.redis.chores import Chores
+from gateway.store.redis.conduit import Caller
+from gateway.store.redis.dumping import dump
+from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask
+from gateway.store.redis.keyspace import clients, keys
+from gateway.store.redis.mark import LEASE, MARK, check_whole
+from gateway.store.redis.partitions import partition_of_name
+from gateway.store.redis.restoring import Restoring
+from gateway.store.redis.wire import Wire
+
+T = TypeVar("T")
+
+_CLIENT: Final = "legato-migrate"  # what the server lists a migration as, to tell it from gateways
+_LEASE_SECONDS: Final = 10.0
+_OURS: Final = "{p??}:*"  # every key of a store but the facts about it
+# What a store that has never held anything may have; everything else is somebody's.
+_EMPTY: Final = re.compile(r"\{p\d\d\}:(seq|members|platforms|(answers|lease|ready|rate|silent):.*)")
+_IN_USE: Final = re.compile(r"\{p\d\d\}:(answers|lease):.*")  # by this migration
+_WIPED: Final = 500  # keys deleted at a time
+
+
+class RedisSource:
+    """A database that no gateway uses, held by a lease while it is read; nothing else is written to it."""
+
+    def __init__(self, url: str, *, clock: Clock, timeout: float = 10.0) -> None:
+        self._endpoint = Endpoint(url, timeout=timeout, name=_CLIENT)
+        self.name = self._endpoint.address()
+        self._clock = clock
+        self._chores = Chores()
+        self._owner = os.urandom(8).hex()
+        self._open_wire: Wire | None = None
+        self._store_id = ""
+        self._is_lost = False
+
+    @property
+    def identity(self) -> str:
+        return self._store_id
+
+    async def open(self) -> None:
+        await self._reached(self._open())
+
+    async def _open(self) -> None:
+        found = await survey(self._endpoint)
+        check_ours(self._endpoint, found)
+        if not found.meta:
+            raise StoreUnavailable(f"There is no store at {self._endpoint}: check the address.")
+        check_whole(self._endpoint, found.meta)
+        await self._take(found.meta["id"])
+        await self._check_unused()
+
+    async def _take(self, store_id: str) -> None:
+        """Hold the lease from now on, so that no gateway opens the store. Raises StoreLocked."""
+        self._store_id = store_id
+        # It sends to no platform and runs none: what it restores waits for others.
+        caller = Caller(
+            owner=self._owner,
+            channel=f"legato:{store_id}",
+            life=0,
+            runs=Platforms(()),
+            sends=Platforms(()),
+        )
+        self._open_wire = Wire(
+            self._endpoint, caller=caller, clock=self._clock, chores=self._chores, patience=self._endpoint.timeout
+        )
+        if not await self._hold():
+            raise StoreLocked(
+                f"Another migration works on the database at {self._endpoint}: wait until it has ended (one that was "
+                "killed is forgotten after ten seconds)."
+            )
+        self._chores.start(self._keep_hold(), name="migration lease")
+
+    async def _hold(self) -> bool:
+        life = str(int(_LEASE_SECONDS * 1_000))
+        reply: list[Any] = await self._wire.run(partition_of_name(LEASE), "hold", LEASE, self._owner, life)
+        return bool(reply[0])
+
+    async def _keep_hold(self) -> None:
+        while not self._is_lost:
+            await self._clock.sleep(_LEASE_SECONDS / 6)
+            try:
+                # Had it run out, a gateway may have come and gone since: renewing it would hide that.
+                holder = await self._wire.ask(partition_of_name(LEASE), "GET", f"lease:{LEASE}")
+                self._is_lost = holder != self._owner or not await self._hold()
+            except StoreUnavailable:
+                self._is_lost = True
+
+    async def check(self) -> None:
+        if self._is_lost:
+            raise StoreUnavailable(
+                f"This process was held up for so long that a gateway may have used {self.name} meanwhile: "
+                "run `legato migrate` again."
+            )
+
+    async def _check_unused(self) -> None:
+        """Raises StoreLocked if a gateway is there, and says where it runs as far as the server knows."""
+        alive = {owner for found in await self._wire.look_everywhere("living") for owner in found}
+        if not alive:
+            return
+        hosts = sorted({host async for host, name in clients(self._endpoint) if name == "legato"})
+        where = f" on {', '.join(hosts)}" if hosts else ""
+        count = "A gateway uses" if len(alive) == 1 else f"{len(alive)} gateways use"
+        raise StoreLocked(
+            f"{count} the database at {self._endpoint}{where}: stop every `legato run` and `legato chat` with this "
+            "store.url (one that was killed is forgotten after ten seconds), then run `legato migrate` again."
+        )
+
+    async def dump(self, now: float) -> AsyncGenerator[Sequence[Record], None]:
+        try:
+            async for page in dump(self._endpoint, self._wire, now):
+                yield page
+        except UNREACHABLE as error:
+            raise self._unreachable(error) from error
+
+    async def aclose(self) -> None:
+        wire, self._open_wire = self._open_wire, None
+        if wire is not None:
+            wire.submit(partition_of_name(LEASE), "let_go", LEASE, self._owner, done=lambda _: None)
+            await wire.drain()
+        await self._chores.aclose()
+        if wire is not None:
+            await wire.aclose()
+
+    @property
+    def _wire(self) -> Wire:
+        if self._open_wire is None:
+            raise StoreUnavailable("The store is closed.")
+        return self._open_wire
+
+    async def _reached(self, work: Awaitable[T]) -> T:
+        try:
+            return await work
+        except UNREACHABLE as error:
+            raise self._unreachable(error) from error
+
+    def _unreachable(self, error: BaseException) -> StoreUnavailable:
+        said = str(error).rstrip(".") or type(error).__name__
+        return refusal(self._endpoint, error) or StoreUnavailable(
+            f"Redis at {self._endpoint} cannot be reached ({said}): check that it runs and that the address is right."
+        )
+
+
+class RedisTarget(RedisSource):
+    """A database that is filled, or filled again from its start if an earlier migration left it
+    half-filled."""
+
+    async def _open(self) -> None:
+        found = await survey(self._endpoint)
+        check_ours(self._endpoint, found)
+        self._store_id = found.meta.get("id") or new_id()
+        await self._check_empty(found.meta)
+        await self._take(self._store_id)
+        # As it is now that no other migration can change it.
+        found = await survey(self._endpoint)
+        await self._check_empty(found.meta)
+        self._is_marked = MARK in found.meta
+        self._restoring = Restoring(self._wire)
+
+    async def _check_empty(self, meta: Any) -> None:
+        if MARK in meta:
+            return
+        async for name in keys(self._endpoint, _OURS):
+            if not _EMPTY.fullmatch(name):
+                raise StoreUnavailable(
+                    f"The database at {self._endpoint} is not empty: a migration fills an empty store, so choose "
+                    "another one, such as another number at the end of the address."
+                )
+
+    async def begin(self, origin: str) -> None:
+        await self._reached(self._begin(origin))
+
+    async def _begin(self, origin: str) -> None:
+        await self._meta("HSET", META, "id", self._store_id, *founding_facts(), MARK, origin)
+        try:
+            await self._check_unused()
+        except StoreLocked:
+            if not self._is_marked:
+                await self._meta("HDEL", META, MARK)
+            raise
+        await self._wipe()
+
+    async def _wipe(self) -> None:
+        """Delete what an earlier migration wrote: the store was empty when it was marked, and nobody
+        else has opened it since."""
+        async for names in _in_groups(keys(self._endpoint, _OURS)):
+            await self._wire.ask_all(
+                (int(name[2:4]), ("UNLINK", name.partition(":")[2])) for name in names if not _IN_USE.fullmatch(name)
+            )
+
+    async def restore(self, page: Sequence[Record]) -> None:
+        await self._restoring.restore(page)
+
+    async def complete(self) -> None:
+        await self._restoring.complete()
+
+    async def publish(self) -> None:
+        await self._reached(self._meta("HDEL", META, MARK))
+
+    async def _meta(self, *command: str) -> Any:
+        connection = await connect_meta(self._endpoint)
+        try:
+            return await ask(connection, *command, seconds=self._endpoint.timeout)
+        finally:
+            await connection.disconnect(nowait=True)
+
+
+async def _in_groups(names: AsyncIterator[str]) -> AsyncIterator[list[str]]:
+    group: list[str] = []
+    async for name in names:
+        group.append(name)
+        if len(group) == _WIPED:
+            yield group
+            group = []
+    yield group

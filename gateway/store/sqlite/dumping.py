@@ -1,0 +1,173 @@
+"""A store's facts out of its file: each kind by one query whose rows are read as they are needed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+from itertools import islice
+from typing import Final
+
+import apsw
+
+from gateway.domain.chat import SessionKey
+from gateway.domain.usage import LedgerEntry
+from gateway.errors import StoreError
+from gateway.store.moving import (
+    FORGOTTEN,
+    PAGE,
+    MovedAccount,
+    MovedCall,
+    MovedCompaction,
+    MovedHook,
+    MovedItem,
+    MovedMessage,
+    MovedReference,
+    MovedRow,
+    MovedSession,
+    MovedTurn,
+    Record,
+)
+from gateway.store.records import SignalKind
+from gateway.store.sqlite.codec import (
+    COMPACTION_COLUMNS,
+    MESSAGE_COLUMNS,
+    OUTBOUND_COLUMNS,
+    SESSION_COLUMNS,
+    USAGE_COLUMNS,
+    compaction_from,
+    intents_from,
+    item_from,
+    message_from,
+    message_id,
+    outbound_from,
+    session_from,
+    usage_from,
+)
+from gateway.store.sqlite.connection import many
+
+
+def dump(connection: apsw.Connection, now: float) -> Iterator[Sequence[Record]]:
+    """All records in pages. Nothing may write to the file meanwhile."""
+    accounts: Callable[[apsw.Connection], Iterator[Record]] = partial(_accounts, now=now)
+    for records in (*_STREAMS, accounts):
+        stream = records(connection)
+        while page := list(islice(stream, PAGE)):
+            yield page
+
+
+def _sessions(connection: apsw.Connection) -> Iterator[Record]:
+    rows = connection.execute(
+        f"SELECT t.session_id IS NOT NULL, {SESSION_COLUMNS} FROM sessions s JOIN prompts p ON p.session_id = s.id"
+        " LEFT JOIN tips t ON t.key = s.key AND t.session_id = s.id ORDER BY s.seq"
+    )
+    for row in rows:
+        yield MovedSession(session=session_from(row[1:]), is_tip=bool(row[0]))
+
+
+def _transcripts(connection: apsw.Connection) -> Iterator[Record]:
+    """A message where it was first stored, and every reference."""
+    rows = connection.execute(
+        f"SELECT s.id, s.key, t.message_id, m.session_id, m.key, {MESSAGE_COLUMNS} FROM sessions s"
+        " CROSS JOIN transcript t ON t.session_id = s.id LEFT JOIN messages m ON m.id = t.message_id"
+        " ORDER BY s.seq, t.position"
+    )
+    for row in rows:
+        session_id, owner, number, home, key = row[:5]
+        if home is None:
+            raise StoreError(
+                f"The store is damaged: message {message_id(number)} of session {session_id} is missing; "
+                "restore a backup, then migrate that."
+            )
+        if home == session_id:
+            yield MovedMessage(key=_key(key), session_id=home, message=message_from(row[5:]))
+        yield MovedReference(key=_key(owner), session_id=session_id, message_id=message_id(number))
+
+
+def _compactions(connection: apsw.Connection) -> Iterator[Record]:
+    columns = ", ".join(f"c.{name.strip()}" for name in COMPACTION_COLUMNS.split(","))
+    rows = connection.execute(
+        f"SELECT s.key, {columns} FROM compactions c JOIN sessions s ON s.id = c.parent_id ORDER BY s.seq, c.id"
+    )
+    for row in rows:
+        yield MovedCompaction(key=_key(row[0]), compaction=compaction_from(row[1:]))
+
+
+def _hooks(connection: apsw.Connection) -> Iterator[Record]:
+    rows = connection.execute(
+        "SELECT s.key, s.id FROM owed_hooks o JOIN sessions s ON s.id = o.session_id ORDER BY o.seq"
+    )
+    for key, session_id in rows:
+        yield MovedHook(key=_key(key), session_id=session_id)
+
+
+def _items(connection: apsw.Connection) -> Iterator[Record]:
+    # Only unfinished items have any, so there are few.
+    signals: dict[int, list[tuple[SignalKind, float]]] = defaultdict(list)
+    for number, kind, at in many(connection, "SELECT item, kind, at FROM signals ORDER BY item, at, kind"):
+        signals[number].append((kind, at))
+    rows = connection.execute(
+        "SELECT i.id, i.key, i.inbound, i.accepted_at, i.attempts, i.bypass, i.absorbed_by, i.outcome, i.ended_at,"
+        " t.item, t.session_id, t.steps, t.intents, t.reply"
+        " FROM inbox i LEFT JOIN turns t ON t.item = i.id ORDER BY i.id"
+    )
+    for row in rows:
+        bypass, absorbed_by, outcome, ended_at, begun, session_id, steps, intents, reply = row[5:]
+        turn = None
+        if begun is not None:
+            turn = MovedTurn(session_id=session_id, steps=steps, intents=intents_from(intents), reply_id=reply)
+        yield MovedItem(
+            item=item_from(row[:5]),
+            bypass=bool(bypass),
+            absorbed_by=None if absorbed_by is None else str(absorbed_by),
+            outcome=outcome,
+            ended_at=ended_at,
+            turn=turn,
+            signals=tuple(signals.get(row[0], ())) if outcome is None else (),
+        )
+
+
+def _rows(connection: apsw.Connection) -> Iterator[Record]:
+    columns = ", ".join(f"o.{name.strip()}" for name in OUTBOUND_COLUMNS.split(","))
+    rows = connection.execute(
+        f"SELECT p.id, {columns} FROM outbox o LEFT JOIN outbox p ON p.seq = o.place ORDER BY o.seq"
+    )
+    for row in rows:
+        yield MovedRow(row=outbound_from(row[1:]), stands_for=row[0] or row[1])
+
+
+def _calls(connection: apsw.Connection) -> Iterator[Record]:
+    rows = connection.execute(
+        f"SELECT key, session_id, at, purpose, provider, model, cost_usd, {USAGE_COLUMNS} FROM ledger ORDER BY at, id"
+    )
+    for key, session_id, at, purpose, provider, model, cost, *buckets in rows:
+        usage = usage_from(buckets)
+        entry = LedgerEntry(at=at, purpose=purpose, provider=provider, model=model, usage=usage, cost_usd=cost)
+        yield MovedCall(key=_key(key), session_id=session_id, entry=entry)
+
+
+def _accounts(connection: apsw.Connection, now: float) -> Iterator[Record]:
+    rows = connection.execute(
+        "SELECT account, spent, forget_at FROM spending WHERE forget_at IS NULL OR forget_at >= ? ORDER BY account",
+        (now + FORGOTTEN,),
+    )
+    for account, spent, forget_at in rows:
+        yield MovedAccount(
+            account=account, spent=spent, forget_at=None if forget_at is None else round(forget_at * 1_000)
+        )
+
+
+@lru_cache(maxsize=1_024)
+def _key(text: str) -> SessionKey:
+    return SessionKey.parse(text)
+
+
+_STREAMS: Final[tuple[Callable[[apsw.Connection], Iterator[Record]], ...]] = (
+    _sessions,
+    _transcripts,
+    _compactions,
+    _hooks,
+    _items,
+    _rows,
+    _calls,
+)

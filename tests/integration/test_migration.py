@@ -1,0 +1,180 @@
+"""`legato migrate` between real files, a real server and a real cluster; killed, and done again."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway.clock import SystemClock
+from gateway.domain.message import user
+from gateway.errors import StoreUnavailable
+from gateway.store.base import InboxItem
+from gateway.store.moving import MovedItem
+from gateway.store.redis.moving import RedisTarget
+from tests import migration_kit
+from tests.contract.store_kit import START, arrival, contents, exchange, finish, in_session, key, put, step
+from tests.migration_kit import killed, move
+
+if TYPE_CHECKING:  # at run time they are plugins, which nobody may import first
+    from tests.migration_places import Places
+    from tests.redis_server import RedisServer
+
+pytest_plugins = ["tests.migration_places"]
+
+
+def by_chat(turns: list[Any]) -> dict[str, list[Any]]:
+    """The turns of each conversation, in their order."""
+    return {chat: [turn for turn in turns if turn[0].key.chat == chat] for chat in migration_kit.CHATS}
+
+
+# -- all of it ----------------------------------------------------------------------------------
+
+
+async def test_there_and_back_again(places: Places) -> None:
+    start = await places.filled(places.sqlite("a.db"))
+    report = await move(start, places.redis[0])
+    assert report.copied == report.verified
+    assert all(report.copied.values())
+    assert (await move(places.redis[0], places.sqlite("b.db"))).copied == report.copied
+    stores = [await places.open(url) for url in (start, places.redis[0], places.sqlite("b.db"))]
+    seen = [await migration_kit.shown(store) for store in stores]
+    assert seen[1] == seen[0]
+    assert seen[2] == seen[0]
+    assert [len(seen[0]["found"][words]) for words in ("question", "你好", "ananas", "nowhere")] == [7, 1, 1, 0]
+    for store in stores:
+        receipts = await store.accept([arrival("e-s1", "1"), arrival("refused", "10"), arrival("dead", "11")], cap=99)
+        assert [receipt.status for receipt in receipts] == ["duplicate"] * 3
+    done = [await migration_kit.worked_off(store) for store in stores]
+    assert done[1] == done[0]
+    assert done[2] == done[0]
+    assert [turn[0].inbound.event_id for turn in done[0]["turns"]][:3] == ["e-s4", "behind-2", "behind-3"]
+    assert done[0]["turns"][0][1].intents[0].tool == "pay"
+    assert done[0]["turns"][0][2] == ("stop", "interrupt")
+    assert [(row.id, row.attempts, row.ambiguous) for row in done[0]["rows"]["2"]] == [("o2", 2, 1)]
+    assert [row.id for row in done[0]["rows"]["0"]] == ["r1b", "r2", "r3"]
+
+
+async def test_from_a_server_to_a_cluster(places: Places, redis_cluster: list[RedisServer]) -> None:
+    for server in redis_cluster:
+        with server.client() as client:
+            client.flushall()
+    start = await places.filled(places.redis[0])
+    await move(start, redis_cluster[0].url)
+    here, there = await places.open(start), await places.open(redis_cluster[0].url)
+    assert await migration_kit.shown(there) == await migration_kit.shown(here)
+    left, right = await migration_kit.worked_off(here), await migration_kit.worked_off(there)
+    turns, moved = left.pop("turns"), right.pop("turns")
+    assert right == left
+    assert by_chat(moved) == by_chat(turns)
+    heads = [min(int(turn[0].id) for turn in of) for of in by_chat(moved).values() if of]
+    first = [int(turn[0].id) for turn in moved if int(turn[0].id) in heads]
+    assert first == sorted(first)  # lanes wait in the order of their first messages
+
+
+async def test_what_a_redis_store_said_goes_on_in_a_file_and_back(places: Places) -> None:
+    """Ids go on rising wherever the store is, and nothing new takes the place of something old."""
+    start = await places.filled(places.redis[0])
+    urls = [places.sqlite("a.db"), places.redis[1], places.sqlite("b.db")]
+    for number, url in enumerate(urls):
+        await move(start, url)
+        store = await places.open(url)
+        before = len((await migration_kit.shown(store))["transcripts"]["s1"])
+        (receipt,) = await put(store, f"new-{number}", chat="1")
+        assert receipt.status == "new"
+        claim = await store.claim_next("w")
+        while claim.item.inbound.event_id != f"new-{number}":
+            await finish(store, claim)
+            claim = await store.claim_next("w")
+        session = await store.session("s1")
+        await store.finish_turn(
+            claim.lease, session.ref, claim.item, step(user(f"question again {number}")), "answered", []
+        )
+        assert len((await store.transcript(await store.session("s1"))).messages) == before + 1
+        found = contents([hit.message for hit in await store.search("question again", key("1"), 9)])
+        assert found == [f"question again {each}" for each in range(number, -1, -1)]
+        await places.leave(store)
+        start = url
+
+
+async def test_long_transcripts_and_many_sessions(places: Places) -> None:
+    store = await places.open(places.sqlite("a.db"))
+    claim, session = await in_session(store)
+    for first in range(0, 2_600, 200):
+        said = [message for number in range(first, first + 100) for message in exchange(number)]
+        await store.record_step(claim.lease, session.ref, claim.item, step(*said))
+    await finish(store, claim)
+    for number in range(450):
+        claim, session = await in_session(store, *exchange(number), session_id=f"c{number}", chat=f"c{number}")
+        await finish(store, claim)
+    await store.aclose()
+    told: list[Any] = []
+    report = await move(places.sqlite("a.db"), places.redis[0], tell=told.append)
+    assert (report.copied["messages"], report.copied["sessions"]) == (3_500, 451)
+    assert max(later.done - earlier.done for earlier, later in pairwise(told)) <= 1_000
+    await move(places.redis[0], places.sqlite("b.db"))
+    moved = await places.open(places.sqlite("b.db"))
+    texts = contents((await moved.transcript(await moved.session("s1"))).messages)
+    assert len(texts) == 2_600
+    assert (texts[0], texts[-1]) == ("question 0", "answer 2499")
+
+
+async def test_items_of_two_partitions_may_have_the_same_number(places: Places) -> None:
+    """A server numbers each partition by its clock; on a cluster two may say the same."""
+    target = RedisTarget(places.redis[0], clock=SystemClock())
+    await target.open()
+    await target.begin("nowhere")
+    chats = ["1", "2", "3", "4", "1", "2"]
+    items = [
+        InboxItem(id=number, key=key(chat), inbound=arrival(f"e{place}", chat).inbound, accepted_at=START, attempts=0)
+        for place, (number, chat) in enumerate(zip(["7", "7", "7", "8", "9", "9"], chats, strict=True))
+    ]
+    await target.restore([MovedItem(item=item) for item in items])
+    await target.complete()
+    await target.publish()
+    await target.aclose()
+    report = await move(places.redis[0], places.sqlite("a.db"))
+    assert report.verified["events"] == 6
+    store = await places.open(places.sqlite("a.db"))
+    for chat in ("1", "2"):
+        events = [item.inbound.event_id for item in await store.waiting(key(chat), 9)]
+        assert events == [f"e{place}" for place, each in enumerate(chats) if each == chat]
+    assert len({item.id for chat in "1234" for item in await store.waiting(key(chat), 9)}) == 6
+
+
+# -- killed in the middle -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", [1, 4, 12])
+@pytest.mark.parametrize("there", ["redis", "sqlite"])
+async def test_half_a_migration_is_no_store_and_is_done_again(places: Places, there: str, page: int) -> None:
+    if there == "redis":
+        source, target = await places.filled(places.sqlite("a.db")), places.redis[0]
+    else:
+        source, target = await places.filled(places.redis[0]), places.sqlite("b.db")
+    before = await places.open(source)
+    known = await migration_kit.shown(before)
+    await before.aclose()
+    killed(source, target, page)
+    places.forget_migrations()
+    with pytest.raises(StoreUnavailable, match=r"half of a migration from .*: run `legato migrate` again"):
+        await places.open(target)
+    with pytest.raises(StoreUnavailable, match="half of a migration"):
+        await move(target, places.sqlite("c.db"))
+    untouched = await places.open(source)
+    assert await migration_kit.shown(untouched) == known
+    await untouched.aclose()
+    report = await move(source, target)
+    assert report.copied == report.verified
+    assert await migration_kit.shown(await places.open(target)) == known
+
+
+async def test_a_file_that_is_read_is_not_written(places: Places) -> None:
+    source = await places.filled(places.sqlite("a.db"))
+    file = places.folder / "a.db"
+    before = hashlib.sha256(file.read_bytes()).hexdigest()
+    await move(source, places.redis[0])
+    killed(source, places.sqlite("b.db"), 3)
+    assert hashlib.sha256(file.read_bytes()).hexdigest() == before

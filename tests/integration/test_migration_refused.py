@@ -1,0 +1,200 @@
+"""What `legato migrate` refuses, what it finds to differ, and how the program tells it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway.clock import SystemClock
+from gateway.errors import StoreError, StoreLocked, StoreUnavailable
+from gateway.migration import migrate
+from gateway.store.places import source_at
+from gateway.store.redis.moving import RedisSource
+from gateway.store.sqlite.moving import SqliteTarget
+from tests.contract.store_kit import START, key, put
+from tests.fakes import ManualClock
+from tests.migration_kit import move
+from tests.waiting import eventually
+
+if TYPE_CHECKING:  # at run time they are plugins, which nobody may import first
+    from tests.migration_places import Places
+    from tests.redis_server import RedisServer
+
+pytest_plugins = ["tests.migration_places"]
+
+ROOT = Path(__file__).parents[2]
+
+# -- what is refused ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["sqlite", "redis"])
+async def test_a_target_that_holds_something_is_left_alone(places: Places, place: str) -> None:
+    source = await places.filled(places.sqlite("a.db"))
+    target = places.sqlite("b.db") if place == "sqlite" else places.redis[0]
+    store = await places.open(target)
+    await put(store, "e1")
+    await places.leave(store)
+    with pytest.raises(StoreUnavailable, match=r"is not empty: .* choose another"):
+        await move(source, target)
+    assert [item.inbound.event_id for item in await (await places.open(target)).waiting(key(), 9)] == ["e1"]
+
+
+@pytest.mark.parametrize("place", ["sqlite", "redis"])
+async def test_a_store_that_was_only_looked_at_is_empty(places: Places, place: str) -> None:
+    source = await places.filled(places.sqlite("a.db"))
+    target = places.sqlite("b.db") if place == "sqlite" else places.redis[0]
+    store = await places.open(target)
+    await store.status()
+    await store.aclose()
+    assert (await move(source, target)).verified["sessions"] == 7
+
+
+async def test_keys_of_another_program_are_left_alone(places: Places, redis_server: RedisServer) -> None:
+    source = await places.filled(places.sqlite("a.db"))
+    with redis_server.client() as client:
+        client.set("theirs", "1")
+        with pytest.raises(StoreUnavailable, match="holds keys of another program"):
+            await move(source, places.redis[0])
+        assert client.keys("*") == ["theirs"]
+    (places.folder / "other.db").write_bytes(b"no database at all, but long enough to be taken for one" * 99)
+    with pytest.raises(StoreUnavailable, match="is not a Legato store"):
+        await move(source, places.sqlite("other.db"))
+
+
+@pytest.mark.parametrize("place", ["sqlite", "redis"])
+async def test_a_store_in_use_is_not_moved(places: Places, place: str) -> None:
+    source = await places.filled(places.sqlite("a.db") if place == "sqlite" else places.redis[0])
+    running = await places.open(source)
+    who = r"in use by process \d+: stop it" if place == "sqlite" else r"A gateway uses .* on 127\.0\.0\.1: stop every"
+    with pytest.raises(StoreLocked, match=who):
+        await move(source, places.redis[1])
+    await running.aclose()
+    assert (await move(source, places.redis[1])).verified["sessions"] == 7
+
+
+async def test_a_target_in_use_is_not_filled(places: Places) -> None:
+    source = await places.filled(places.sqlite("a.db"))
+    running = await places.open(places.redis[0])
+    with pytest.raises(StoreLocked, match="A gateway uses"):
+        await move(source, places.redis[0])
+    await put(running, "e1")  # which goes on undisturbed
+    await running.aclose()
+    assert len(await (await places.open(places.redis[0])).waiting(key(), 9)) == 1
+
+
+@pytest.mark.parametrize("place", ["sqlite", "redis"])
+async def test_no_gateway_opens_a_store_that_is_moved(places: Places, place: str) -> None:
+    url = await places.filled(places.sqlite("a.db") if place == "sqlite" else places.redis[0])
+    source = source_at(url, SystemClock())
+    await source.open()
+    with pytest.raises(StoreLocked if place == "sqlite" else StoreUnavailable, match=r"Another gateway|wait until"):
+        await places.open(url)
+    with pytest.raises(StoreLocked, match=r"in use by process|Another migration works on"):
+        await move(url, places.sqlite("b.db"))
+    await source.aclose()
+    await (await places.open(url)).aclose()
+
+
+async def test_one_store_is_not_moved_to_itself(places: Places, redis_server: RedisServer) -> None:
+    file = await places.filled(places.sqlite("a.db"))
+    with pytest.raises(StoreError, match="are the same store"):
+        await move(file, f"sqlite:///{places.folder}/../{places.folder.name}/a.db")
+    database = await places.filled(places.redis[0])
+    with pytest.raises(StoreError, match="are the same store"):
+        await move(database, f"redis://localhost:{redis_server.port}/0")
+
+
+async def test_a_migration_that_was_held_up_too_long_does_not_publish(
+    places: Places, redis_server: RedisServer
+) -> None:
+    clock = ManualClock(START)
+    source = RedisSource(await places.filled(places.redis[0]), clock=clock)
+    await source.open()
+    await source.check()
+    places.forget_migrations()
+    await clock.advance(60)
+
+    async def lost() -> bool:
+        try:
+            await source.check()
+        except StoreUnavailable as error:
+            return "held up" in str(error)
+        return False
+
+    await eventually(lost)
+    await source.aclose()
+
+
+class Forgetful(SqliteTarget):
+    """Loses something on the way."""
+
+    loss: Callable[[Any], Any]
+
+    async def complete(self) -> None:
+        await super().complete()
+        await self._in_thread(lambda: self.loss(self._connected))
+
+
+@pytest.mark.parametrize(
+    ("loss", "what"),
+    [
+        ("UPDATE messages SET body = replace(body, 'a late', 'a Late')", r"messages .* is 8;"),
+        ("DELETE FROM outbox WHERE id = 'r3'", "outbox .* is r3;"),
+        ("UPDATE inbox SET attempts = 9 WHERE event_id = 'waits-1'", "events .* is waits-1;"),
+        ("UPDATE outbox SET place = seq", "outbox .* is r1b;"),
+        ("DELETE FROM tips WHERE session_id = 's4'", "sessions .* is s4;"),
+    ],
+)
+async def test_what_is_not_equal_is_named_and_not_published(places: Places, loss: str, what: str) -> None:
+    source = await places.filled(places.sqlite("a.db"))
+    clock = SystemClock()
+    target = Forgetful(places.folder / "b.db")
+    target.loss = lambda connection: connection.execute(loss).fetchall()
+    with pytest.raises(StoreError, match=f"of [0-9,]+ {what}"):
+        await migrate(source_at(source, clock), target, clock=clock)
+    with pytest.raises(StoreUnavailable, match="half of a migration"):
+        await places.open(places.sqlite("b.db"))
+    assert (await move(source, places.sqlite("b.db"))).verified["messages"] == 18
+
+
+# -- the program --------------------------------------------------------------------------------
+
+
+def program(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """`legato migrate`, ended."""
+    command = [sys.executable, "-m", "gateway", "migrate", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+async def test_the_program_says_what_it_did_and_what_to_do_next(places: Places) -> None:
+    source = await places.filled(places.sqlite("a.db"))
+    done = program(source, places.redis[0])
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split() for line in done.stdout.splitlines()[:3]] == [
+        ["copied", "verified"],
+        ["sessions", "7", "7"],
+        ["messages", "18", "18"],
+    ]
+    assert done.stdout.splitlines()[-1].startswith(f"Set store.url to {places.redis[0]} and start Legato again")
+    row = json.loads(program("--json", places.redis[0], places.sqlite("b.db")).stdout)
+    assert {"kind": "events", "copied": 24, "verified": 24} in row["kinds"]
+
+
+async def test_the_program_fails_in_one_sentence_and_tells_no_password(places: Places) -> None:
+    failed = program("sqlite:///nowhere/a.db", places.redis[0])
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert failed.stderr == "legato: There is no store at nowhere/a.db: check the address.\n"
+    source = await places.filled(places.sqlite("a.db"))
+    wrong = places.redis[0].replace("redis://", "redis://:geheim%21wort@")
+    failed = program(source, wrong)
+    assert (failed.returncode, len(failed.stderr.splitlines())) == (1, 1)
+    assert "geheim" not in failed.stderr
+    failed = program(source, "http://:geheim@localhost/0")
+    assert failed.returncode == 2
+    assert failed.stderr.startswith("legato: TARGET must be sqlite:///FILE")
