@@ -86,6 +86,7 @@ class HasRates(Protocol):
     `account`: on whose behalf it sends (a bot's id); the platform counts each account by itself.
     """
 
+    name: str
     account: str
 
     def rates(self, to: ChatAddress) -> Sequence[Rate]:

@@ -15,7 +15,7 @@ from hashlib import blake2s
 
 import structlog
 
-from gateway.adapter import Adapter, Limits
+from gateway.adapter import Adapter, HasRates, Limits
 from gateway.background import Background
 from gateway.clock import Clock, Ids
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
@@ -29,6 +29,7 @@ log = structlog.get_logger(__name__)
 _FIRST_RETRY = 1.0
 _LAST_RETRY = 60.0
 _CLAIM_BATCH = 256
+_LONGEST_PAUSE = 1.0  # seconds for which a row waits where it is; for longer it is put off
 _UNKNOWN = Limits()  # of a platform that nothing is known of here
 
 
@@ -192,10 +193,13 @@ class Outbox:
             return await self._show(adapter, row)
 
     async def _show(self, adapter: Adapter, row: Outbound) -> Sent:
+        if wait := await self._until_allowed(adapter, row):
+            return await self._retry(row, wait, ambiguous=False)
         self._points("outbox.before_send")
         try:
             platform_id = await adapter.send(row)
         except RateLimited as error:
+            await self._rest(adapter, row, error)
             return await self._retry(row, error.retry_after, ambiguous=False)
         except DeliveryRefused as error:
             return await self._refuse(row, str(error), self._instead_of(row, str(error)))
@@ -207,6 +211,29 @@ class Outbox:
         sent = await self._mark_sent(row, platform_id)
         self._points("outbox.marked")
         return sent
+
+    # What the platform allows in which time is shared by all processes: see `Store.take`.
+
+    async def _until_allowed(self, adapter: Adapter, row: Outbound) -> float:
+        """Return 0.0 at the moment at which the row may be sent; where that is far away, the seconds
+        until then, at once: a row must not look for so long as if it were being sent."""
+        if not isinstance(adapter, HasRates):
+            return 0.0
+        account, rates = _account(adapter), adapter.rates(row.to)
+        while True:
+            wait = await insist(lambda: self._store.take(account, row.id, rates), clock=self._clock, what="take")
+            if wait == 0.0 or wait > _LONGEST_PAUSE:
+                return wait
+            await self._clock.sleep(wait)
+
+    async def _rest(self, adapter: Adapter, row: Outbound, error: RateLimited) -> None:
+        """Let every process keep the silence that the platform asked for."""
+        if not isinstance(adapter, HasRates) or not (rates := adapter.rates(row.to)):
+            return
+        account, bucket = _account(adapter), rates[-1 if error.everywhere else 0].bucket
+        await insist(
+            lambda: self._store.hold_off(account, bucket, error.retry_after), clock=self._clock, what="hold_off"
+        )
 
     # A person has seen (or will not see) the message; forgetting that would show it twice.
 
@@ -235,6 +262,11 @@ class Outbox:
     @staticmethod
     def _backoff(row: Outbound) -> float:
         return float(min(_FIRST_RETRY * 2 ** min(row.attempts, 10), _LAST_RETRY))
+
+
+def _account(adapter: HasRates) -> str:
+    """Whom the platform counts: the account under its adapter's name."""
+    return f"{adapter.name}:{adapter.account}"
 
 
 def split_text(text: str, limit: int | None, *, utf16: bool = False) -> list[str]:
