@@ -7,7 +7,8 @@ to our count. Where none is configured, nothing is asked of the store.
 
 What a call cost is known from the usage its answer reports. A call that was refused, or failed before
 it said anything, cost nothing. One that was broken off or reported no usage is left at its worst
-case, and so is one whose process died: the money may have been spent.
+case, and so is one whose process died: the money may have been spent. Attempts that `providers.retry`
+repeats are one call here, so what a provider bills for an attempt it never answered goes unseen.
 """
 
 from __future__ import annotations
