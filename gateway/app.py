@@ -65,15 +65,35 @@ class Gateway:
     async def run(self) -> bool:
         """Serve until `stop` is called, or until every adapter has read all there is; then finish
         what was accepted. False if an adapter failed. Raises StoreLocked, StoreUnavailable."""
-        await self.store.open()
         scheduler = AsyncIOScheduler(timezone=UTC)  # the machine's own may be unreadable
         try:
-            await self._serve(scheduler)
+            if await self._open_store():
+                await self._serve(scheduler)
         finally:
             if scheduler.running:
                 scheduler.shutdown(wait=False)
             await self._shut_down()
         return not self._failed
+
+    async def _open_store(self) -> bool:
+        """Whether the store is open; False: a stop was asked for while its server was waited for."""
+        failures: list[GatewayError] = []
+
+        async def open_it() -> None:
+            try:
+                await self.store.open()
+            except GatewayError as error:  # as itself, not inside a group's error
+                failures.append(error)
+
+        async with asyncio.TaskGroup() as group:
+            opening, stopped = group.create_task(open_it()), group.create_task(self._stop.wait())
+            await asyncio.wait([opening, stopped], return_when=asyncio.FIRST_COMPLETED)
+            opened = opening.done()
+            opening.cancel()
+            stopped.cancel()
+        if failures:
+            raise failures[0]
+        return opened
 
     async def _serve(self, scheduler: AsyncIOScheduler) -> None:
         self.store.on_signal(self.board.deliver)

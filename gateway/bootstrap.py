@@ -83,6 +83,7 @@ class Parts:
     tools: Sequence[Tool] = ()
     store: Store | None = None
     also_runs: Mapping[str, Limits] = field(default_factory=dict)
+    told: Callable[[str], None] = lambda _: None  # what to say before an adapter can say anything
     pace: float = 0.0  # seconds between two words of the offline model
 
 
@@ -97,7 +98,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     redact = Redactor(config.secrets())
     counter = TokenCounter()
     background = Background()
-    store = parts.store or configured_store(config, clock=clock, points=points)
+    store = parts.store or configured_store(config, clock=clock, points=points, told=parts.told)
     models, closers = _models(config, counter, clock, redact, parts)
     caps = Caps(**config.budgets.model_dump())
     metering = Metering(models=models, store=store, caps=caps, counter=counter, clock=clock, ids=ids)
@@ -216,16 +217,23 @@ def adapter_limits(where: str) -> Limits:
 
 
 def configured_store(
-    config: Config, *, clock: Clock | None = None, points: Points = ignore_points, read_only: bool = False
+    config: Config,
+    *,
+    clock: Clock | None = None,
+    points: Points = ignore_points,
+    read_only: bool = False,
+    waits: bool = True,
+    told: Callable[[str], None] = lambda _: None,
 ) -> Store:
-    """The store of the configuration; `read_only` opens a SQLite file beside a running gateway (a
-    Redis store needs no such thing: any number of processes share it)."""
+    """The store of the configuration. `read_only` opens a SQLite file beside a running gateway (any
+    number of processes share a Redis store), for a person who waits for no server; nor does who does
+    not say `waits`. `told` is given a sentence about a server that is waited for."""
     path = config.store.sqlite_path
     clock = clock or SystemClock()
     if path is None:
         from gateway.store.redis import RedisStore
 
-        return RedisStore(config.store.url, clock=clock)
+        return RedisStore(config.store.url, clock=clock, waits=waits and not read_only, told=told)
     return SqliteStore(path, clock=clock, concurrency=config.turns.concurrent, points=points, read_only=read_only)
 
 
@@ -323,17 +331,7 @@ class _Overridden:
 
     def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
         price = self._own.get(model)
-        if price is None:
-            return self._table.cost_usd(provider, model, usage)
-        read = price.input if price.cache_read is None else price.cache_read
-        write = price.input if price.cache_write is None else price.cache_write
-        dollars_per_million = (
-            usage.input_tokens * price.input
-            + usage.output_tokens * price.output
-            + usage.cache_read_tokens * read
-            + usage.cache_write_tokens * write
-        )
-        return dollars_per_million / 1_000_000
+        return self._table.cost_usd(provider, model, usage) if price is None else price.cost_usd(usage)
 
 
 def _engine_factory(

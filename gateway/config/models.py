@@ -16,6 +16,8 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
+from gateway.domain.usage import CanonicalUsage
+
 
 def _tuple_of_list(value: Any) -> Any:
     """YAML has lists, a frozen model has tuples."""
@@ -115,6 +117,18 @@ class Prices(Section):
     output: Dollars
     cache_read: Dollars | None = None  # None: as `input`
     cache_write: Dollars | None = None  # None: as `input`
+
+    def cost_usd(self, usage: CanonicalUsage) -> float:
+        """What a call costs."""
+        read = self.input if self.cache_read is None else self.cache_read
+        write = self.input if self.cache_write is None else self.cache_write
+        dollars_per_million = (
+            usage.input_tokens * self.input
+            + usage.output_tokens * self.output
+            + usage.cache_read_tokens * read
+            + usage.cache_write_tokens * write
+        )
+        return dollars_per_million / 1_000_000
 
 
 class Model(Section):

@@ -43,7 +43,8 @@ class RedisStore(MeteringStore):
     `lease_seconds`: how long this process may be silent before the others take over what it holds;
     also how long it holds on to nothing after a crash. `timeout`: how long the server may take to
     answer. `patience`: how long a step that was not sent waits for a server that is away, before it
-    fails with StoreUnavailable; one that may have been done waits for its answer.
+    fails with StoreUnavailable; one that may have been done waits for its answer. With `waits`, `open`
+    waits for a server that cannot be reached, and `told` is given a sentence about that.
     """
 
     # -- receiving --------------------------------------------------------------------------
