@@ -257,7 +257,8 @@ async def _chat(settings: Config, json_lines: bool) -> int:
     collect_seldom()
     running: list[Gateway] = []
     adapter = _console(settings, json_lines, interactive, running)
-    gateway = build(settings, [adapter], Parts(pace=_PACE if interactive else 0.0))
+    parts = Parts(pace=_PACE, told=print) if interactive else Parts()
+    gateway = build(settings, [adapter], parts)
     running.append(gateway)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, gateway.stop)
@@ -359,11 +360,11 @@ def _model_name(settings: Config) -> str:
 
 
 async def _check(settings: Config) -> int:
-    from gateway.bootstrap import build, caching_note
+    from gateway.bootstrap import Parts, build, caching_note, configured_store
     from gateway.check import findings
 
     _log_to(settings, None)
-    gateway = build(settings, [])
+    gateway = build(settings, [], Parts(store=configured_store(settings, waits=False)))
     print("config           ok    valid")  # only now: building finds what no single value can show
     await gateway.turns.services.models.learn_window(gateway.clock)
     worst = 0
