@@ -52,9 +52,11 @@ class MeteringStore(PresentStore):
 
     def _unreserve(self, reservation: Reservation, caps: Iterable[Cap]) -> None:
         """Nobody will make the call, and nobody waits for this."""
+        if self._open_wire is None:  # closed meanwhile: it stays reserved
+            return
         for cap in caps:
             partition, parts = self._settling(reservation, 0, cap)
-            self._wire.submit(partition, "settle", *parts, done=lambda _: None)
+            self._open_wire.submit(partition, "settle", *parts, done=lambda _: None)
 
     async def settle(self, reservation: Reservation, cost: int) -> None:
         await self._settle(reservation, cost, reservation.caps)
