@@ -124,7 +124,11 @@ class Conversation:
             expires_at=expires_at,
         )
         return StepRecord(
-            messages=tuple(self.fresh), patch=patch, ledger=tuple(self.ledger), absorbed=tuple(self.absorbed)
+            messages=tuple(self.fresh),
+            patch=patch,
+            ledger=tuple(self.ledger),
+            absorbed=tuple(self.absorbed),
+            after=len(self.messages),
         )
 
     def stored(self, messages: Sequence[Message]) -> None:

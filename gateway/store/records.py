@@ -108,12 +108,15 @@ class StepRecord:
     """What a step (or a turn's end) adds: messages in order, calls made, changes of the session.
 
     `absorbed` are ids of queued items whose text is among the messages: they end with this turn.
+    `after` is how many messages the transcript holds before, as far as the turn knows: if it holds
+    others, an earlier write that was given up has landed, and this one is a SessionConflict.
     """
 
     messages: Sequence[Message]
     patch: Patch
     ledger: Sequence[LedgerEntry] = ()
     absorbed: Sequence[str] = ()
+    after: int | None = None  # None: whatever it holds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

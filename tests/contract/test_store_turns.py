@@ -134,6 +134,24 @@ async def test_a_stale_epoch_or_a_foreign_session_is_refused(store: Store) -> No
     assert (await store.session("s1")).message_count == 1
 
 
+async def test_a_write_that_does_not_know_of_an_earlier_one_is_refused(store: Store) -> None:
+    claim, session = await in_session(store, *exchange(0))
+    record = replace(step(*exchange(1)), after=2)
+    await store.record_step(claim.lease, session.ref, claim.item, record)  # given up by its caller, and landed
+    with pytest.raises(SessionConflict):
+        await store.record_step(claim.lease, session.ref, claim.item, record)
+    with pytest.raises(SessionConflict):
+        await store.finish_turn(claim.lease, session.ref, claim.item, record, "answered", [outbound("o1")])
+    assert len(await transcript(store, "s1")) == 4
+    assert await store.outbox(None, 9) == []
+    journal = await store.journal(claim.item)
+    assert journal is not None
+    assert journal.steps == 1
+    end = replace(step(*exchange(2)), after=4)
+    await store.finish_turn(claim.lease, session.ref, claim.item, end, "answered", [])
+    assert len(await transcript(store, "s1")) == 6
+
+
 async def test_one_conflict_does_not_undo_its_neighbours(store: Store) -> None:
     claims = [await in_session(store, session_id=f"s{n}", chat=str(n)) for n in range(6)]
     results = await asyncio.gather(

@@ -76,12 +76,13 @@ def tokens(of: Sequence[Message]) -> int:
 
 
 def step(ref: SessionRef, key: SessionKey, record: StepRecord) -> Arguments:
-    """Session, epoch, messages, patch, ledger, what is absorbed."""
+    """Session, epoch, messages before, messages, patch, ledger, what is absorbed."""
     at = record.patch.at
     entries = [(number(entry.at), ledger_json(entry, ref.id, key)) for entry in record.ledger]
     return [
         ref.id,
         str(ref.epoch),
+        "" if record.after is None else str(record.after),
         *messages(record.messages, key, ref.id, at),
         *_patch(record.patch, tokens(record.messages)),
         str(len(entries)),

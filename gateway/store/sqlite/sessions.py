@@ -80,6 +80,8 @@ def length(connection: apsw.Connection, session_id: str) -> int:
 def append(connection: apsw.Connection, ref: SessionRef, key: SessionKey, record: StepRecord) -> Appended:
     """Add a step to a session: messages, counters, patch, ledger. Raises SessionConflict."""
     count = check(connection, ref, key)
+    if record.after not in (None, count):
+        raise SessionConflict(f"Session {ref.id} holds other messages than this turn knows.")
     stored = messages.refer(connection, ref.id, key, count, record.messages, record.patch.at)
     _apply(connection, ref.id, record.patch, count + len(stored), messages.tokens(stored))
     for entry in record.ledger:

@@ -69,10 +69,21 @@ local function take_ledger()
 end
 
 local function take_step()
-  return { session = take(), epoch = take(), messages = take_messages(), patch = take_patch(), ledger = take_ledger() }
+  local step = { session = take(), epoch = take(), after = take() }
+  step.messages, step.patch, step.ledger = take_messages(), take_patch(), take_ledger()
+  return step
 end
 
--- Add a step to a session that `check_session` found to hold `known` messages.
+-- How many messages the step's session has, once it is sure that the caller knows it as it is.
+local function check_step(step, lane)
+  local known = check_session(step.session, step.epoch, lane)
+  if step.after ~= '' and tonumber(step.after) ~= known then
+    refuse('conflict', 'Session ' .. step.session .. ' holds other messages than this turn knows.')
+  end
+  return known
+end
+
+-- Add a step to a session that `check_step` found to hold `known` messages.
 local function append(step, lane, known)
   local at, patch = session_at(step.session), step.patch
   local ids = store_messages(step.messages)

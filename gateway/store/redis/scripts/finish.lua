@@ -7,7 +7,7 @@ return once(function()
   local step, known, absorbed = nil, nil, {}
   if take() == '1' then
     step = take_step()
-    known = check_session(step.session, step.epoch, lane)
+    known = check_step(step, lane)
     absorbed = take_absorbed(lane, item)
   end
   local rows, given = take_rows(), {}
