@@ -54,6 +54,7 @@ DEAD = (
     "I could not answer a message of yours: the gateway stopped during each of {attempts} attempts. It is kept, "
     "but I will not try it again; please put it differently."
 )
+UNREADABLE = "A message of yours was damaged in my store, so I cannot answer it; please send it again."
 BROKEN = "Something went wrong on my side while answering; it is logged. Please send your message again."
 PUT_AWAY = (
     "This conversation was put away after a long silence. Your next message starts fresh; /resume goes back to it."
@@ -182,7 +183,7 @@ class Turns:
             failed=lambda error: self._cannot_store(item, error),
         )
         try:
-            if item.attempts > MOST_ATTEMPTS:
+            if item.attempts > MOST_ATTEMPTS or item.inbound.kind == "unreadable":
                 return await self._bury(recorder, item)
             self.points("turn.claimed")
             if item.inbound.kind == "expiry":
@@ -335,7 +336,7 @@ class Turns:
             session = await self.lifecycle.open(recorder.lease, item.inbound.source.chat_type)
             conversation = await self.lifecycle.conversation(session)
             close_open_calls(conversation, self.clock.now())
-        text = DEAD.format(attempts=item.attempts - 1)
+        text = UNREADABLE if item.inbound.kind == "unreadable" else DEAD.format(attempts=item.attempts - 1)
         shown: Shown = [] if item.inbound.kind == "expiry" else [("error", text)]  # a sweep asked, no person did
         return await self._finish(recorder, item, conversation, "dead", shown)
 

@@ -8,7 +8,7 @@ from typing import Literal
 from urllib.parse import quote, unquote
 
 ChatType = Literal["direct", "group", "thread"]
-InboundKind = Literal["message", "steer", "expiry"]
+InboundKind = Literal["message", "steer", "expiry", "unreadable"]
 OutboundKind = Literal["reply", "notice", "command", "error"]
 OutboundState = Literal["streaming", "pending", "sending", "sent", "refused"]
 Sharing = Literal["shared", "per_user"]
@@ -127,8 +127,8 @@ class Inbound:
 
     `event_id` is stable: the same event received twice has the same one, and (platform, event_id)
     is accepted once. `kind` is `message` for what a person sent, `steer` for text meant for the
-    running turn (a message of its own if none runs), and `expiry` for the gateway's own request
-    to end the session whose id is `text`.
+    running turn (a message of its own if none runs), `expiry` for the gateway's own request to end
+    the session whose id is `text`, and `unreadable` for one that its store can no longer read.
     """
 
     event_id: str

@@ -40,6 +40,7 @@ def outbox_on(journal, clock, background):
     return Outbox(
         store=journal,
         adapters={journal.name: journal},
+        limits={},
         clock=clock,
         ids=SequentialIds(),
         background=background,

@@ -11,17 +11,16 @@ from gateway.domain.message import Message, note_of, noted
 from gateway.domain.session import Session, SessionRef
 from gateway.domain.usage import CanonicalUsage
 from gateway.store.base import Arrival, Opening, Patch, StepRecord
+from gateway.store.documents import inbound_json, storable
 from gateway.store.redis.codec import (
     BUCKETS,
     field_text,
-    inbound_json,
     is_original,
     ledger_json,
     message_text,
     number,
     row_fields,
     session_fields,
-    storable,
 )
 from gateway.store.redis.partitions import address_name, chat_name
 

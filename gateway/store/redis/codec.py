@@ -11,11 +11,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound, SessionKey, Source
+from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.message import Message, note_of, noted, wire
 from gateway.domain.session import Compaction, Session, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.store.base import InboxItem, ToolIntent
+from gateway.store.documents import dumps, readable_inbound, storable
 
 FORMAT: Final = 1
 
@@ -32,22 +33,6 @@ _WHOLE: Final = (
 _TIMES: Final = ("started_at", "ended_at", "cost_usd", "last_active_at", "expires_at")
 
 Fields = list[str]  # names and values in turn, as HSET takes and HGETALL gives them
-
-
-def dumps(value: Any) -> str:
-    """Compact JSON. Text stays readable, unless it holds half a surrogate pair, which only an
-    escape can carry."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text if storable(text) == text else json.dumps(value, separators=(",", ":"))
-
-
-def storable(text: str) -> str:
-    """The text as UTF-8 can hold it: halves of surrogate pairs become question marks."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode("utf-8")
-    return text
 
 
 def number(value: float) -> str:
@@ -67,49 +52,14 @@ def _known(data: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 # -- inbox --------------------------------------------------------------------------------------
 
 
-def inbound_json(inbound: Inbound) -> str:
-    """An Inbound as a document; what is at its default is left out."""
-    source = inbound.source
-    data: dict[str, Any] = {
-        "event_id": inbound.event_id,
-        "source": {
-            "platform": source.platform,
-            "chat": source.chat,
-            "chat_type": source.chat_type,
-            "user": source.user,
-            "thread": source.thread,
-            "user_name": source.user_name,
-        },
-        "text": inbound.text,
-        "kind": inbound.kind,
-        "sent_at": inbound.sent_at,
-    }
-    if inbound.reply_to is not None:
-        data["reply_to"] = inbound.reply_to
-    if inbound.attachments:
-        data["attachments"] = [
-            {"kind": a.kind, "ref": a.ref, "name": a.name, "mime": a.mime, "size": a.size} for a in inbound.attachments
-        ]
-    return dumps(data)
-
-
-def inbound_from(text: str) -> Inbound:
-    """The inverse of `inbound_json`."""
-    data: dict[str, Any] = json.loads(text)
-    return Inbound(
-        source=Source(**_known(data["source"], Source.__slots__)),
-        attachments=tuple(Attachment(**_known(each, Attachment.__slots__)) for each in data.get("attachments", ())),
-        **_known(data, ("event_id", "text", "kind", "sent_at", "reply_to")),
-    )
-
-
 def item_from(reply: Sequence[Any]) -> InboxItem:
     """An item as the scripts give it: id, key, document, when, attempts."""
-    number_, key, inbound, at, attempts = reply
+    number_, text, inbound, at, attempts = reply
+    key = SessionKey.parse(text)
     return InboxItem(
         id=number_,
-        key=SessionKey.parse(key),
-        inbound=inbound_from(inbound),
+        key=key,
+        inbound=readable_inbound(inbound, key, number_),
         accepted_at=float(at),
         attempts=int(attempts),
     )

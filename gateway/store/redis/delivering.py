@@ -11,10 +11,11 @@ from gateway.clock import Clock
 from gateway.domain.chat import Outbound
 from gateway.errors import StoreUnavailable
 from gateway.store.base import Sent
+from gateway.store.documents import storable
 from gateway.store.platforms import Platforms
 from gateway.store.redis import arguments
 from gateway.store.redis.agenda import Agenda, Chat
-from gateway.store.redis.codec import number, row_from, storable
+from gateway.store.redis.codec import number, row_from
 from gateway.store.redis.conduit import Job
 from gateway.store.redis.partitions import partition_of
 from gateway.store.redis.readable import ReadableStore

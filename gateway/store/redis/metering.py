@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from gateway.domain.rates import GRACE, Rate
 from gateway.store.base import Cap, CapReached, Reservation
-from gateway.store.redis.codec import storable
+from gateway.store.documents import storable
 from gateway.store.redis.partitions import partition_of_name
 from gateway.store.redis.presence import PresentStore
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gateway.domain.message import note_of
+from gateway.store.documents import inbound_json, storable
 from gateway.store.moving import (
     Kind,
     MovedAccount,
@@ -28,14 +29,12 @@ from gateway.store.redis import arguments
 from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import (
     compaction_json,
-    inbound_json,
     intents_json,
     is_original,
     ledger_json,
     message_text,
     number,
     session_fields,
-    storable,
 )
 from gateway.store.redis.partitions import PARTITIONS, partition_of, partition_of_key, partition_of_name
 from gateway.store.redis.searching import entries, owner_of
@@ -137,7 +136,8 @@ class Restoring:
         text = message_text(message, record.key, record.session_id, note["at"])
         terms = entries(message) if is_original(message) else []
         # Within a conversation messages come in their order, which the index keeps by these numbers.
-        return [note["id"], text, owner_of(str(record.key)), self._number("messages"), *listed(terms)]
+        # Terms hold no spaces; one by one they would be most of what is sent.
+        return [note["id"], text, owner_of(str(record.key)), self._number("messages"), " ".join(terms)]
 
 
 def _item(record: MovedItem) -> list[str]:

@@ -25,8 +25,9 @@ from gateway.store.base import (
     ToolIntent,
     TurnEnd,
 )
+from gateway.store.documents import storable
 from gateway.store.redis import arguments, searching
-from gateway.store.redis.codec import compaction_json, intents_json, item_from, number, row_from, session_from, storable
+from gateway.store.redis.codec import compaction_json, intents_json, item_from, number, row_from, session_from
 from gateway.store.redis.delivering import Advance, advances_from, rows_to_send
 from gateway.store.redis.metering import MeteringStore
 from gateway.store.redis.partitions import partition_of_key, partition_of_name

@@ -6,12 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound, SessionKey, Source
+from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.message import Message, note_of, noted, wire
 from gateway.domain.session import Compaction, Session, Todo
 from gateway.domain.usage import CanonicalUsage
 from gateway.errors import StoreError
 from gateway.store.base import InboxItem, ToolIntent
+from gateway.store.documents import dumps, readable_inbound, storable
 from gateway.store.sqlite.connection import Row
 
 ITEM_COLUMNS: Final = "id, key, inbound, accepted_at, attempts"
@@ -39,68 +40,19 @@ SESSION_COLUMNS: Final = (
 )
 
 
-def dumps(value: Any) -> str:
-    """Compact JSON. Text stays readable, unless it holds half a surrogate pair, which only an
-    escape can carry."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text if storable(text) == text else json.dumps(value, separators=(",", ":"))
-
-
-def storable(text: str) -> str:
-    """The text as a TEXT column can hold it: halves of surrogate pairs become question marks."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode("utf-8")
-    return text
-
-
 def optional(text: str | None) -> str | None:
     """`storable`, None included."""
     return None if text is None else storable(text)
 
 
-def inbound_json(inbound: Inbound) -> str:
-    """An Inbound as one JSON object; fields at their defaults are left out."""
-    source = inbound.source
-    data: dict[str, Any] = {
-        "event_id": inbound.event_id,
-        "source": {
-            "platform": source.platform,
-            "chat": source.chat,
-            "chat_type": source.chat_type,
-            "user": source.user,
-            "thread": source.thread,
-            "user_name": source.user_name,
-        },
-        "text": inbound.text,
-        "kind": inbound.kind,
-        "sent_at": inbound.sent_at,
-    }
-    if inbound.reply_to is not None:
-        data["reply_to"] = inbound.reply_to
-    if inbound.attachments:
-        data["attachments"] = [
-            {"kind": a.kind, "ref": a.ref, "name": a.name, "mime": a.mime, "size": a.size} for a in inbound.attachments
-        ]
-    return dumps(data)
-
-
-def inbound_from(text: str) -> Inbound:
-    """The inverse of `inbound_json`."""
-    data: dict[str, Any] = json.loads(text)
-    source = Source(**data.pop("source"))
-    attachments = tuple(Attachment(**attachment) for attachment in data.pop("attachments", ()))
-    return Inbound(source=source, attachments=attachments, **data)
-
-
 def item_from(row: Row) -> InboxItem:
     """A row of ITEM_COLUMNS."""
-    number, key, inbound, accepted_at, attempts = row
+    number, text, inbound, accepted_at, attempts = row
+    key = SessionKey.parse(text)
     return InboxItem(
         id=str(number),
-        key=SessionKey.parse(key),
-        inbound=inbound_from(inbound),
+        key=key,
+        inbound=readable_inbound(inbound, key, str(number)),
         accepted_at=accepted_at,
         attempts=attempts,
     )

@@ -9,7 +9,8 @@ import apsw
 
 from gateway.errors import SessionConflict
 from gateway.store.base import Acceptance, Arrival, InboxItem, ItemOutcome, Receipt, SignalKind
-from gateway.store.sqlite.codec import ITEM_COLUMNS, inbound_json, item_from
+from gateway.store.documents import inbound_json
+from gateway.store.sqlite.codec import ITEM_COLUMNS, item_from
 from gateway.store.sqlite.connection import change, many, one
 
 _QUEUED = "outcome IS NULL AND bypass = 0 AND absorbed_by IS NULL"

@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 import apsw
 
 from gateway.domain.chat import ChatAddress, Outbound
+from gateway.store.documents import storable
 from gateway.store.platforms import Platforms
-from gateway.store.sqlite.codec import OUTBOUND_COLUMNS, lane_of, optional, outbound_from, storable
+from gateway.store.sqlite.codec import OUTBOUND_COLUMNS, lane_of, optional, outbound_from
 from gateway.store.sqlite.connection import change, many, one
 
 

@@ -8,6 +8,7 @@ from functools import singledispatch
 import apsw
 
 from gateway.domain.message import note_of, text_of
+from gateway.store.documents import inbound_json, storable
 from gateway.store.moving import (
     MovedAccount,
     MovedCall,
@@ -21,7 +22,7 @@ from gateway.store.moving import (
     Record,
 )
 from gateway.store.sqlite import outbox, search, sessions
-from gateway.store.sqlite.codec import inbound_json, intents_json, message_columns, message_number, storable
+from gateway.store.sqlite.codec import intents_json, message_columns, message_number
 from gateway.store.sqlite.connection import change, one
 
 

@@ -14,17 +14,16 @@ from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.errors import SessionConflict, SessionNotFound
 from gateway.store.base import Opening, Patch, StepRecord
+from gateway.store.documents import dumps, storable
 from gateway.store.sqlite import messages
 from gateway.store.sqlite.codec import (
     COMPACTION_COLUMNS,
     SESSION_COLUMNS,
     USAGE_COLUMNS,
     compaction_columns,
-    dumps,
     optional,
     session_from,
     state_json,
-    storable,
     todos_json,
     usage_columns,
 )

@@ -12,7 +12,7 @@ from typing import Final
 import apsw
 
 from gateway.store.base import CapReached, Reservation
-from gateway.store.sqlite.codec import storable
+from gateway.store.documents import storable
 from gateway.store.sqlite.connection import change, one
 
 _KEPT: Final = 7 * 86_400.0  # seconds that a day's account outlives its day: clocks may be wrong

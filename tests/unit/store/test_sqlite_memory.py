@@ -12,18 +12,9 @@ from hypothesis import strategies as st
 from gateway.domain.chat import ChatAddress, Inbound, Source
 from gateway.errors import SessionConflict
 from gateway.store.base import InboxItem, ToolIntent
+from gateway.store.documents import dumps, inbound_from, inbound_json, storable
 from gateway.store.sqlite.agenda import Agenda, rows_to_send
-from gateway.store.sqlite.codec import (
-    dumps,
-    inbound_from,
-    inbound_json,
-    intents_from,
-    intents_json,
-    lane_of,
-    message_columns,
-    message_from,
-    storable,
-)
+from gateway.store.sqlite.codec import intents_from, intents_json, lane_of, message_columns, message_from
 from gateway.store.sqlite.lanes import Lanes
 from gateway.store.sqlite.outbox import Advance
 from tests.contract.store_kit import key, outbound

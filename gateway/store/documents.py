@@ -1,0 +1,82 @@
+"""How things are written as JSON documents, the same in every store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import structlog
+
+from gateway.domain.chat import Attachment, ChatType, Inbound, SessionKey, Source
+
+log = structlog.get_logger(__name__)
+
+
+def dumps(value: Any) -> str:
+    """Compact JSON. Text stays readable, unless it holds half a surrogate pair, which only an
+    escape can carry."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text if storable(text) == text else json.dumps(value, separators=(",", ":"))
+
+
+def storable(text: str) -> str:
+    """The text as UTF-8 can hold it: halves of surrogate pairs become question marks."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode("utf-8")
+    return text
+
+
+def inbound_json(inbound: Inbound) -> str:
+    """An Inbound; what is at its default is left out."""
+    source = inbound.source
+    data: dict[str, Any] = {
+        "event_id": inbound.event_id,
+        "source": {
+            "platform": source.platform,
+            "chat": source.chat,
+            "chat_type": source.chat_type,
+            "user": source.user,
+            "thread": source.thread,
+            "user_name": source.user_name,
+        },
+        "text": inbound.text,
+        "kind": inbound.kind,
+        "sent_at": inbound.sent_at,
+    }
+    if inbound.reply_to is not None:
+        data["reply_to"] = inbound.reply_to
+    if inbound.attachments:
+        data["attachments"] = [
+            {"kind": a.kind, "ref": a.ref, "name": a.name, "mime": a.mime, "size": a.size} for a in inbound.attachments
+        ]
+    return dumps(data)
+
+
+def inbound_from(text: str) -> Inbound:
+    """The inverse of `inbound_json`. What a later release may have added is passed over; a document
+    that says too little is a ValueError, KeyError or TypeError."""
+    data: dict[str, Any] = json.loads(text)
+    return Inbound(
+        source=Source(**_known(data["source"], Source.__slots__)),
+        attachments=tuple(Attachment(**_known(each, Attachment.__slots__)) for each in data.get("attachments", ())),
+        **_known(data, ("event_id", "text", "kind", "sent_at", "reply_to")),
+    )
+
+
+def readable_inbound(text: str, key: SessionKey, number: str) -> Inbound:
+    """The same, but a damaged document becomes an `unreadable` Inbound of the key's chat: one that a
+    lane can end, where an error would hold up the chat for ever."""
+    try:
+        return inbound_from(text)
+    except (ValueError, KeyError, TypeError) as error:
+        log.error("item_unreadable", item=number, key=str(key), error=f"{type(error).__name__}: {error}")
+        where: ChatType = "thread" if key.thread is not None else "direct" if key.user is None else "group"
+        source = Source(platform=key.platform, chat=key.chat, chat_type=where, user=key.user or "", thread=key.thread)
+        return Inbound(event_id=f"unreadable-{number}", source=source, text="", kind="unreadable")
+
+
+def _known(data: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: data[name] for name in names if name in data}

@@ -1,0 +1,72 @@
+"""What was accepted and cannot be read any more is said, and holds up nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import apsw
+import pytest
+
+from gateway.clock import SystemClock
+from gateway.domain.chat import session_key
+from gateway.store.base import Arrival, Store
+from gateway.store.redis import RedisStore
+from gateway.store.sqlite import SqliteStore
+from gateway.turns import UNREADABLE
+from tests.fakes_gateway import FakeAdapter, running
+
+if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
+    from tests.redis_server import RedisServer
+
+pytest_plugins = ["tests.redis_server"]
+
+Stores = tuple[Callable[[], Store], Callable[[str], None]]  # opens one; damages the item of an event
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def stores(request: pytest.FixtureRequest, tmp_path: Path) -> Stores:
+    """A way to open the same store again, and one to damage what it holds."""
+    clock = SystemClock()
+    if request.param == "sqlite":
+        path = tmp_path / "legato.db"
+
+        def damage(event_id: str) -> None:
+            with apsw.Connection(str(path)) as connection:
+                connection.execute("UPDATE inbox SET inbound = '{\"text\":' WHERE event_id = ?", (event_id,))
+
+        return lambda: SqliteStore(path, clock=clock), damage
+    server: RedisServer = request.getfixturevalue("redis_server")
+    with server.client() as client:
+        client.flushall()
+
+    def damage_redis(event_id: str) -> None:
+        with server.client() as client:
+            (item,) = [key for key in client.keys("*item:*") if event_id in (client.hget(key, "inbound") or "")]
+            client.hset(item, "inbound", '{"text":')
+
+    return lambda: RedisStore(server.url, clock=clock), damage_redis
+
+
+async def test_a_damaged_message_is_said_and_the_next_one_is_answered(tmp_path: Path, stores: Stores) -> None:
+    opened, damage = stores
+    adapter = FakeAdapter()
+    inbounds = [adapter.inbound(f"message {event}", event=event) for event in ("first", "damaged", "last")]
+    store = opened()
+    await store.open()
+    arrivals = [
+        Arrival(inbound=each, key=session_key(each.source, groups="per_user", threads="shared"), at=1.0)
+        for each in inbounds
+    ]
+    await store.accept(arrivals, cap=9)
+    await store.aclose()
+    damage("damaged")
+    async with running(tmp_path, adapter=adapter, store=opened()) as live:
+        await live.answer("last")
+        await live.quiet()
+        assert [row.kind for row in adapter.sent] == ["reply", "error", "reply"]
+        assert adapter.sent[1].text == UNREADABLE
+        status = await live.store.status()
+        assert (status.waiting, status.dead) == (0, 1)
+        assert (await live.store.accept(arrivals[1:2], cap=9))[0].status == "duplicate"
