@@ -26,7 +26,7 @@ async def status(scene: Scene) -> Answer:
     turn = services.board.of(scene.key)
     waiting = await services.store.waiting(scene.key, 100)
     session = await services.store.tip(scene.key)
-    lines = [_running(turn, services.clock.monotonic()) if turn else "Idle."]
+    lines = [_running(turn, services.clock.monotonic()) if turn else await _elsewhere(scene)]
     if waiting:
         lines.append(f"Waiting: {len(waiting)} message{'s' if len(waiting) > 1 else ''}.")
     if session is None:
@@ -42,6 +42,17 @@ async def status(scene: Scene) -> Answer:
 def _running(turn: RunningTurn, now: float) -> str:
     tools = f" ({', '.join(turn.tools)})" if turn.tools and turn.phase == "running tools" else ""
     return f"Working for {now - turn.started_at:.0f} s: {turn.phase}{tools}, step {max(turn.step, 1)}. /stop ends it."
+
+
+async def _elsewhere(scene: Scene) -> str:
+    """What another process does, as far as the store knows."""
+    services = scene.services
+    item = await services.store.running(scene.key)
+    if item is None:
+        return "Idle."
+    return (
+        f"Working on a message that came {max(0.0, services.clock.now() - item.accepted_at):.0f} s ago. /stop ends it."
+    )
 
 
 async def context(scene: Scene) -> Answer:

@@ -126,6 +126,10 @@ class Store(ABC):
         `counted`: it failed in a way that may repeat itself."""
 
     @abstractmethod
+    async def running(self, key: SessionKey) -> InboxItem | None:
+        """The key's item that some process runs, or has begun and is about to resume."""
+
+    @abstractmethod
     async def waiting(self, key: SessionKey, limit: int) -> list[InboxItem]:
         """The key's queued items behind the running one, oldest first."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -356,3 +357,25 @@ async def test_many_lanes_at_once_keep_their_order(store: Store) -> None:
     results = await asyncio.gather(*workers, return_exceptions=True)
     assert all(result is None or isinstance(result, asyncio.CancelledError) for result in results)
     assert order == {f"c{n}": [f"c{n}-{i}" for i in range(each)] for n in range(chats)}
+
+
+async def test_what_runs_is_known_to_who_asks(bench: Bench) -> None:
+    store = await bench.open()
+    assert await store.running(key()) is None
+    await put(store, "e1", "e2")
+    claim = await store.claim_next("w")
+    running = await store.running(key())
+    assert running is not None
+    assert (running.inbound.event_id, running.attempts) == ("e1", 1)
+    store = await bench.crash(store)
+    running = await store.running(key())  # begun, and about to be resumed
+    assert running is not None
+    assert running.id == claim.item.id
+    again = await store.claim_next("w")
+    end = await finish(store, again)
+    assert end.next is not None
+    running = await store.running(key())
+    assert running is not None
+    assert running.id == end.next.id
+    await finish(store, replace(again, item=end.next))
+    assert await store.running(key()) is None

@@ -65,6 +65,10 @@ class ReadableStore(Store):
 
     # -- turns and sessions -----------------------------------------------------------------
 
+    async def running(self, key: SessionKey) -> InboxItem | None:
+        (item,) = await self._wire.look(partition_of_key(key), "running", str(key))
+        return item_from(item) if item else None
+
     async def waiting(self, key: SessionKey, limit: int) -> list[InboxItem]:
         items = await self._wire.look(partition_of_key(key), "waiting", str(key), str(limit))
         return [item_from(each) for each in items]

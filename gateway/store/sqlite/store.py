@@ -170,6 +170,9 @@ class SqliteStore(DeliveringStore, MeteringStore):
             failed=partial(self._lanes.not_ended, lane),
         )
 
+    async def running(self, key: SessionKey) -> InboxItem | None:
+        return self._lanes.current(key)
+
     async def waiting(self, key: SessionKey, limit: int) -> list[InboxItem]:
         return self._lanes.waiting(key, limit)
 
