@@ -275,7 +275,7 @@ class Store(ABC):
     @abstractmethod
     async def claim_due_sessions(self, now: float, limit: int) -> list[Session]:
         """Open sessions whose `expires_at` has passed, earliest first. One that was returned is not
-        returned again for ten minutes, unless its claimant's process ends before."""
+        returned again for ten minutes, unless its deadline changes or its claimant's process ends before."""
 
     # -- delivery ---------------------------------------------------------------------------
 

@@ -240,6 +240,16 @@ async def test_due_sessions_are_claimed_once_earliest_first(store: Store) -> Non
     assert [each.id for each in await store.claim_due_sessions(START + 2000, 9)] == ["s2", "s1", "s3"]
 
 
+async def test_a_due_session_with_another_deadline_is_offered_when_that_comes(store: Store) -> None:
+    claim = await claimed(store)
+    session = await store.open_session(claim.lease, Opening(session=new_session("s1", expires_at=START)))
+    assert len(await store.claim_due_sessions(START + 1, 9)) == 1
+    await store.update_session(claim.lease, session.ref, expires_at=START + 60)  # it was used meanwhile
+    assert await store.claim_due_sessions(START + 59, 9) == []
+    assert len(await store.claim_due_sessions(START + 61, 9)) == 1
+    assert await store.claim_due_sessions(START + 62, 9) == []
+
+
 async def test_sessions_are_listed_newest_first_within_their_key(store: Store) -> None:
     claim, session = await in_session(store)
     for number in (2, 3):

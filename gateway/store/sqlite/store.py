@@ -68,7 +68,8 @@ class SqliteStore(DeliveringStore, MeteringStore):
         self._runs = Platforms()
         self._bypassed: list[InboxItem] = []
         self._listeners: list[Callable[[SessionKey, SignalKind], None]] = []
-        self._due_claims: dict[str, float] = {}  # session id → when it may be offered again
+        # A session and its deadline → when it may be offered again; with another deadline it may at once.
+        self._due_claims: dict[tuple[str, float | None], float] = {}
 
     @property
     def commits(self) -> int:
@@ -317,11 +318,11 @@ class SqliteStore(DeliveringStore, MeteringStore):
         await self._database.writer.run(lambda connection: sessions.hook_done(connection, session_id))
 
     async def claim_due_sessions(self, now: float, limit: int) -> list[Session]:
-        self._due_claims = {name: until for name, until in self._due_claims.items() if until > now}
+        self._due_claims = {each: until for each, until in self._due_claims.items() if until > now}
         most = limit + len(self._due_claims)
         due = await self._database.read(lambda connection: sessions.due(connection, now, most))
-        claimed = [session for session in due if session.id not in self._due_claims][:limit]
-        self._due_claims.update((session.id, now + EXPIRY_CLAIM) for session in claimed)
+        claimed = [session for session in due if (session.id, session.expires_at) not in self._due_claims][:limit]
+        self._due_claims.update(((session.id, session.expires_at), now + EXPIRY_CLAIM) for session in claimed)
         return claimed
 
     # -- what the process remembers ---------------------------------------------------------
