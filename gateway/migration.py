@@ -217,4 +217,5 @@ def report_text(row: dict[str, Any]) -> str:
 
 
 def _next(target: str) -> str:
-    return f"Set store.url to {target} and start Legato again; the source is untouched, and yours to keep or delete."
+    secret = "" if target.startswith("sqlite") else " (with its name and password, if it has them)"
+    return f"Set store.url to {target}{secret} and start Legato again; the source is untouched, keep it or delete it."

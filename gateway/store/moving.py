@@ -20,7 +20,7 @@ from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message, note_of, wire
 from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import LedgerEntry
-from gateway.store.records import InboxItem, ItemOutcome, SignalKind, ToolIntent
+from gateway.store.records import ItemOutcome, SignalKind, ToolIntent
 
 Kind = Literal["sessions", "messages", "transcripts", "compactions", "hooks", "events", "outbox", "ledger", "spending"]
 KINDS: Final[tuple[Kind, ...]] = (
@@ -135,13 +135,20 @@ class MovedTurn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedItem:
-    """An accepted event, ended (`outcome`, `ended_at`) or not. Item ids rise with acceptance and are
-    unique in the store; an unfinished one keeps its id, since commands make others of it."""
+    """An accepted event, ended (`outcome`, `ended_at`) or not. Numbers rise with acceptance and are
+    unique in the store; an unfinished item keeps its own, since commands make ids of it. `document` is
+    the Inbound as every store writes it (gateway.store.documents), moved as it is: a damaged one, too."""
 
     kind: ClassVar[Kind] = "events"
-    item: InboxItem
+    number: str
+    key: SessionKey
+    platform: str
+    event_id: str
+    document: str
+    accepted_at: float
+    attempts: int
     bypass: bool = False
-    absorbed_by: str | None = None  # the item into whose turn its text went
+    absorbed_by: str | None = None  # the number of the item into whose turn its text went
     outcome: ItemOutcome | None = None
     ended_at: float | None = None
     turn: MovedTurn | None = None
@@ -149,7 +156,7 @@ class MovedItem:
 
     @property
     def id(self) -> str:
-        return self.item.inbound.event_id
+        return self.event_id
 
     def facts(self) -> Any:
         return self

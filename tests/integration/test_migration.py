@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import sqlite3
+from contextlib import closing
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +13,7 @@ import pytest
 from gateway.clock import SystemClock
 from gateway.domain.message import user
 from gateway.errors import StoreUnavailable
-from gateway.store.base import InboxItem
+from gateway.store.documents import inbound_json
 from gateway.store.moving import MovedItem
 from gateway.store.redis.moving import RedisTarget
 from tests import migration_kit
@@ -64,7 +66,13 @@ async def test_from_a_server_to_a_cluster(places: Places, redis_cluster: list[Re
     start = await places.filled(places.redis[0])
     await move(start, redis_cluster[0].url)
     here, there = await places.open(start), await places.open(redis_cluster[0].url)
-    assert await migration_kit.shown(there) == await migration_kit.shown(here)
+    seen = await migration_kit.shown(here)
+    assert await migration_kit.shown(there) == seen
+    await there.aclose()
+    await move(redis_cluster[0].url, places.sqlite("a.db"))
+    there, file = await places.open(redis_cluster[0].url), await places.open(places.sqlite("a.db"))
+    assert await migration_kit.shown(file) == seen
+    assert by_chat((await migration_kit.worked_off(file))["turns"])["4"][0][2] == ("stop", "interrupt")
     left, right = await migration_kit.worked_off(here), await migration_kit.worked_off(there)
     turns, moved = left.pop("turns"), right.pop("turns")
     assert right == left
@@ -128,10 +136,18 @@ async def test_items_of_two_partitions_may_have_the_same_number(places: Places) 
     await target.begin("nowhere")
     chats = ["1", "2", "3", "4", "1", "2"]
     items = [
-        InboxItem(id=number, key=key(chat), inbound=arrival(f"e{place}", chat).inbound, accepted_at=START, attempts=0)
+        MovedItem(
+            number=number,
+            key=key(chat),
+            platform="test",
+            event_id=f"e{place}",
+            document=inbound_json(arrival(f"e{place}", chat).inbound),
+            accepted_at=START,
+            attempts=0,
+        )
         for place, (number, chat) in enumerate(zip(["7", "7", "7", "8", "9", "9"], chats, strict=True))
     ]
-    await target.restore([MovedItem(item=item) for item in items])
+    await target.restore(items)
     await target.complete()
     await target.publish()
     await target.aclose()
@@ -142,6 +158,20 @@ async def test_items_of_two_partitions_may_have_the_same_number(places: Places) 
         events = [item.inbound.event_id for item in await store.waiting(key(chat), 9)]
         assert events == [f"e{place}" for place, each in enumerate(chats) if each == chat]
     assert len({item.id for chat in "1234" for item in await store.waiting(key(chat), 9)}) == 6
+
+
+async def test_a_damaged_document_is_moved_as_it_is(places: Places) -> None:
+    """Its event stays known, and its lane goes on after it."""
+    start = await places.filled(places.sqlite("a.db"))
+    with closing(sqlite3.connect(places.folder / "a.db")) as connection, connection:
+        connection.execute("UPDATE inbox SET inbound = '{\"text' WHERE event_id IN ('waits-3', 'titled')")
+    await move(start, places.redis[0])
+    await move(places.redis[0], places.sqlite("b.db"))
+    for url in (places.redis[0], places.sqlite("b.db")):
+        store = await places.open(url)
+        receipts = await store.accept([arrival("waits-3", "6"), arrival("titled", "1")], cap=9)
+        assert [receipt.status for receipt in receipts] == ["duplicate"] * 2
+        assert [item.inbound.kind for item in await store.waiting(key("6"), 9)] == ["unreadable", "message"]
 
 
 # -- killed in the middle -----------------------------------------------------------------------

@@ -15,7 +15,10 @@ from gateway.clock import SystemClock
 from gateway.errors import StoreError, StoreLocked, StoreUnavailable
 from gateway.migration import migrate
 from gateway.store.places import source_at
+from gateway.store.redis import RedisStore
+from gateway.store.redis.mark import LEASE
 from gateway.store.redis.moving import RedisSource
+from gateway.store.redis.partitions import partition_of_name, prefix
 from gateway.store.sqlite.moving import SqliteTarget
 from tests.contract.store_kit import START, key, put
 from tests.fakes import ManualClock
@@ -101,6 +104,26 @@ async def test_no_gateway_opens_a_store_that_is_moved(places: Places, place: str
     await (await places.open(url)).aclose()
 
 
+async def test_a_gateway_that_joins_while_a_migration_begins_withdraws(
+    places: Places, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was admitted just before the lease was taken, and so did not see it."""
+    lease = f"{prefix(partition_of_name(LEASE))}lease:{LEASE}"
+    joined = RedisStore._first_beats
+
+    async def first_beats(store: RedisStore) -> None:
+        await joined(store)
+        with redis_server.client() as client:
+            assert client.keys("*members")
+            client.set(lease, "a migration")
+
+    monkeypatch.setattr(RedisStore, "_first_beats", first_beats)
+    with pytest.raises(StoreUnavailable, match="`legato migrate` works on"):
+        await places.open(places.redis[0])
+    with redis_server.client() as client:
+        assert client.keys("*members") == []
+
+
 async def test_one_store_is_not_moved_to_itself(places: Places, redis_server: RedisServer) -> None:
     file = await places.filled(places.sqlite("a.db"))
     with pytest.raises(StoreError, match="are the same store"):
@@ -181,7 +204,7 @@ async def test_the_program_says_what_it_did_and_what_to_do_next(places: Places) 
         ["sessions", "7", "7"],
         ["messages", "18", "18"],
     ]
-    assert done.stdout.splitlines()[-1].startswith(f"Set store.url to {places.redis[0]} and start Legato again")
+    assert done.stdout.splitlines()[-1].startswith(f"Set store.url to {places.redis[0]} (with its")
     row = json.loads(program("--json", places.redis[0], places.sqlite("b.db")).stdout)
     assert {"kind": "events", "copied": 24, "verified": 24} in row["kinds"]
 

@@ -111,12 +111,26 @@ async def connect_meta(endpoint: Endpoint) -> AbstractConnection:
 
 async def _admit(endpoint: Endpoint) -> str:
     found = await survey(endpoint)
+    check_ours(endpoint, found)
     await check_free(endpoint)
+    meta = found.meta or await establish(endpoint)
+    check_whole(endpoint, meta)
+    return meta["id"]
+
+
+async def establish(endpoint: Endpoint) -> Mapping[str, str]:
+    """Make a store where there is none, unless another process has done so meanwhile; the facts about
+    it. Raises StoreUnavailable or UNREACHABLE."""
     connection = await connect_meta(endpoint)
     try:
-        return await _identity(endpoint, connection, found)
+        await _told(connection, "HSETNX", META, "id", os.urandom(8).hex())
+        facts = {"app": "legato", "format": FORMAT, "readable_from": _READABLE_FROM, "partitions": PARTITIONS}
+        await _told(connection, "HSET", META, *(str(each) for fact in facts.items() for each in fact))
+        meta = await _meta(connection)
     finally:
         await connection.disconnect(nowait=True)
+    check_ours(endpoint, Survey(meta=meta, size=0))
+    return meta
 
 
 def _check_version(endpoint: Endpoint, server: dict[str, str]) -> None:
@@ -140,29 +154,6 @@ async def _check_server(endpoint: Endpoint, connection: AbstractConnection) -> i
     if persistence.get("aof_enabled") != "1":
         log.warning("store_is_not_durable", server=str(endpoint), advice="set appendonly yes and appendfsync always")
     return int(await _told(connection, "DBSIZE"))
-
-
-async def _identity(endpoint: Endpoint, connection: AbstractConnection, found: Survey) -> str:
-    check_ours(endpoint, found)
-    meta = found.meta
-    if not meta:
-        await _told(connection, "HSETNX", META, "id", new_id())
-        await _told(connection, "HSET", META, *founding_facts())
-        meta = await _meta(connection)
-        check_ours(endpoint, Survey(meta=meta, size=0))
-    check_whole(endpoint, meta)
-    return meta["id"]
-
-
-def new_id() -> str:
-    """An id for a store."""
-    return os.urandom(8).hex()
-
-
-def founding_facts() -> list[str]:
-    """Names and values of what a store says about itself, but for its id."""
-    facts = {"app": "legato", "format": FORMAT, "readable_from": _READABLE_FROM, "partitions": PARTITIONS}
-    return [str(each) for fact in facts.items() for each in fact]
 
 
 def check_ours(endpoint: Endpoint, found: Survey) -> None:

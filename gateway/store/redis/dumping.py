@@ -19,6 +19,7 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.errors import StoreError
+from gateway.store.documents import storable
 from gateway.store.moving import (
     FORGOTTEN,
     PAGE,
@@ -39,7 +40,6 @@ from gateway.store.redis.codec import (
     BUCKETS,
     compaction_from,
     intents_from,
-    item_from,
     message_from,
     pairs,
     row_from,
@@ -56,6 +56,7 @@ _ROUND: Final = 200  # things asked for at a time, of one partition or of all
 T = TypeVar("T")
 
 Place = tuple[int, str]  # a partition and an id in it
+Event = tuple[str, str]  # its platform and its id
 Numbered = tuple[int, str, float]  # the same, and the number that it is sorted by
 
 
@@ -157,36 +158,78 @@ async def _items(endpoint: Endpoint, wire: Wire) -> AsyncIterator[list[Record]]:
             if str(last) != place[1]:
                 renamed[place] = str(last)
         found = await _looks(wire, "dump_items", places)
-        yield [_item(place, renamed, *each) for place, each in zip(places, found, strict=True)]
+        facts = [pairs(each[0]) for each in found]
+        events = [_event_in(each["inbound"]) for each in facts]
+        damaged = {place for place, event in zip(places, events, strict=True) if event is None}
+        known = await _events_of(endpoint, wire, damaged) if damaged else {}
+        yield [
+            _item(place, renamed, event or known[place], fields, *each[1:])
+            for place, event, fields, each in zip(places, events, facts, found, strict=True)
+        ]
 
 
 async def _item_numbers(endpoint: Endpoint, wire: Wire) -> list[array[int]]:
     """The numbers of each partition's items, rising."""
     numbers = [array("Q") for _ in range(PARTITIONS)]
+    async for partition, _, flat in _events(endpoint, wire):
+        numbers[partition].extend(map(int, flat[1::2]))
+    return [array("Q", sorted(set(each))) for each in numbers]
+
+
+async def _events(endpoint: Endpoint, wire: Wire) -> AsyncIterator[tuple[int, str, list[str]]]:
+    """(partition, platform, events and items in turn) in pages."""
     async for name in keys(endpoint, "{p??}:events:*"):
         partition, key = int(name[2:4]), name.partition(":")[2]
         cursor = "0"
         while True:
             cursor, flat = await wire.ask(partition, "HSCAN", key, cursor, "COUNT", str(PAGE))
-            numbers[partition].extend(map(int, flat[1::2]))
+            yield partition, key.partition(":")[2], flat
             if cursor == "0":
                 break
-    return [array("Q", sorted(set(each))) for each in numbers]
+
+
+def _event_in(document: str) -> Event | None:
+    """What event a document is about, unless it is damaged."""
+    try:
+        data = json.loads(document)
+        return storable(data["source"]["platform"]), storable(data["event_id"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+async def _events_of(endpoint: Endpoint, wire: Wire, damaged: set[Place]) -> dict[Place, Event]:
+    """The events of items whose documents do not say."""
+    return {
+        (partition, number): (platform, event)
+        async for partition, platform, flat in _events(endpoint, wire)
+        for event, number in zip(flat[::2], flat[1::2], strict=True)
+        if (partition, number) in damaged
+    }
 
 
 def _item(
-    place: Place, renamed: dict[Place, str], fields: list[str], turn: list[str], signals: list[str], waits: int
+    place: Place,
+    renamed: dict[Place, str],
+    event: Event,
+    facts: dict[str, Any],
+    turn: list[str],
+    signals: list[str],
+    waits: int,
 ) -> MovedItem:
-    facts: dict[str, Any] = pairs(fields)
     partition, number = place
     if not waits:
         raise StoreError(f"The store is damaged: message {number} of {facts['key']} waits in no lane.")
     absorber = facts.get("absorbed_by")
     journal = pairs(turn)
     left: dict[Any, str] = pairs(signals)
-    item_id = renamed.get(place, number)
     return MovedItem(
-        item=item_from([item_id, facts["key"], facts["inbound"], facts["at"], facts["attempts"]]),
+        number=renamed.get(place, number),
+        key=SessionKey.parse(facts["key"]),
+        platform=event[0],
+        event_id=event[1],
+        document=facts["inbound"],
+        accepted_at=float(facts["at"]),
+        attempts=int(facts["attempts"]),
         bypass="bypass" in facts,
         absorbed_by=None if absorber is None else renamed.get((partition, absorber), absorber),
         outcome=facts.get("outcome"),

@@ -3,7 +3,7 @@ there and who uses it."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Final
 
 from redis.exceptions import ResponseError
@@ -14,7 +14,7 @@ _SECONDS: Final = 30.0  # one page's answer may take
 _COUNT: Final = "2000"  # keys looked at for one page
 
 
-async def clients(endpoint: Endpoint) -> AsyncIterator[tuple[str, str]]:
+async def clients(endpoint: Endpoint) -> AsyncGenerator[tuple[str, str], None]:
     """(host, name) of each client that is connected; none if the server will not say."""
     for address in await endpoint.primaries():
         connection = await endpoint.connect(address)
@@ -29,7 +29,7 @@ async def clients(endpoint: Endpoint) -> AsyncIterator[tuple[str, str]]:
             yield facts.get("addr", "").rpartition(":")[0], facts.get("name", "")
 
 
-async def keys(endpoint: Endpoint, pattern: str) -> AsyncIterator[str]:
+async def keys(endpoint: Endpoint, pattern: str) -> AsyncGenerator[str, None]:
     """Keys that match, in no order; some may come twice. Raises UNREACHABLE."""
     for address in await endpoint.primaries():
         connection = await endpoint.connect(address)

@@ -36,5 +36,6 @@ async def check_free(endpoint: Endpoint) -> None:
         await connection.disconnect(nowait=True)
     if holder is not None:
         raise StoreUnavailable(
-            f"`legato migrate` works on the database at {endpoint}: wait until it has ended, then start again."
+            f"`legato migrate` works on the database at {endpoint}: wait until it has ended (one that was killed is "
+            "forgotten after ten seconds), then start again."
         )

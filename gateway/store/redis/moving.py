@@ -5,21 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
+from contextlib import aclosing
 from typing import Any, Final, TypeVar
 
 from gateway.clock import Clock
-from gateway.errors import StoreLocked, StoreUnavailable
+from gateway.errors import StoreError, StoreLocked, StoreUnavailable
 from gateway.store.moving import Record
 from gateway.store.platforms import Platforms
-from gateway.store.redis.admission import (
-    META,
-    check_ours,
-    connect_meta,
-    founding_facts,
-    new_id,
-    refusal,
-    survey,
-)
+from gateway.store.redis.admission import META, check_ours, connect_meta, establish, refusal, survey
 from gateway.store.redis.chores import Chores
 from gateway.store.redis.conduit import Caller
 from gateway.store.redis.dumping import dump
@@ -168,33 +161,35 @@ class RedisTarget(RedisSource):
     async def _open(self) -> None:
         found = await survey(self._endpoint)
         check_ours(self._endpoint, found)
-        self._store_id = found.meta.get("id") or new_id()
-        await self._check_empty(found.meta)
+        meta = found.meta or await establish(self._endpoint)
+        self._store_id = meta["id"]
+        if MARK not in meta:
+            await self._check_empty()
         await self._take(self._store_id)
         # As it is now that no other migration can change it.
-        found = await survey(self._endpoint)
-        await self._check_empty(found.meta)
-        self._is_marked = MARK in found.meta
+        self._is_marked = bool(await self._meta("HEXISTS", META, MARK))
         self._restoring = Restoring(self._wire)
 
-    async def _check_empty(self, meta: Any) -> None:
-        if MARK in meta:
-            return
-        async for name in keys(self._endpoint, _OURS):
-            if not _EMPTY.fullmatch(name):
-                raise StoreUnavailable(
-                    f"The database at {self._endpoint} is not empty: a migration fills an empty store, so choose "
-                    "another one, such as another number at the end of the address."
-                )
+    async def _check_empty(self) -> None:
+        async with aclosing(keys(self._endpoint, _OURS)) as names:
+            async for name in names:
+                if not _EMPTY.fullmatch(name):
+                    raise StoreUnavailable(
+                        f"The database at {self._endpoint} is not empty: a migration fills an empty store, so choose "
+                        "another one, such as another number at the end of the address."
+                    )
 
     async def begin(self, origin: str) -> None:
         await self._reached(self._begin(origin))
 
     async def _begin(self, origin: str) -> None:
-        await self._meta("HSET", META, "id", self._store_id, *founding_facts(), MARK, origin)
+        await self._meta("HSET", META, MARK, origin)
         try:
+            # Who came before the lease was taken is still there, or has left what it wrote.
             await self._check_unused()
-        except StoreLocked:
+            if not self._is_marked:
+                await self._check_empty()
+        except StoreError:
             if not self._is_marked:
                 await self._meta("HDEL", META, MARK)
             raise

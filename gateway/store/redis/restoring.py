@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gateway.domain.message import note_of
-from gateway.store.documents import inbound_json, storable
 from gateway.store.moving import (
     Kind,
     MovedAccount,
@@ -94,8 +93,8 @@ class Restoring:
                 parts = [record.row.state, self._number("outbox"), record.stands_for, *arguments.row(record.row)]
                 return partition_of(to.platform, to.chat), parts
             case MovedItem():
-                partition = partition_of_key(record.item.key)
-                self._raise(partition, record.item.id)
+                partition = partition_of_key(record.key)
+                self._raise(partition, record.number)
                 return partition, _item(record)
             case MovedMessage():
                 partition = partition_of_key(record.key)
@@ -141,20 +140,20 @@ class Restoring:
 
 
 def _item(record: MovedItem) -> list[str]:
-    item, inbound, turn = record.item, record.item.inbound, record.turn
+    turn = record.turn
     journal: list[str] = []
     if turn is not None:
         facts = {"session": turn.session_id, "reply": turn.reply_id}
         journal = [text for name, value in facts.items() if value is not None for text in (name, value)]
         journal += ["steps", str(turn.steps), "intents", intents_json(turn.intents)]
     return [
-        item.id,
-        str(item.key),
-        storable(inbound.source.platform),
-        storable(inbound.event_id),
-        inbound_json(inbound),
-        number(item.accepted_at),
-        str(item.attempts),
+        record.number,
+        str(record.key),
+        record.platform,
+        record.event_id,
+        record.document,
+        number(record.accepted_at),
+        str(record.attempts),
         "1" if record.bypass else "0",
         record.absorbed_by or "",
         record.outcome or "",

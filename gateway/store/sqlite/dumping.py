@@ -37,7 +37,6 @@ from gateway.store.sqlite.codec import (
     USAGE_COLUMNS,
     compaction_from,
     intents_from,
-    item_from,
     message_from,
     message_id,
     outbound_from,
@@ -107,23 +106,31 @@ def _items(connection: apsw.Connection) -> Iterator[Record]:
     for number, kind, at in many(connection, "SELECT item, kind, at FROM signals ORDER BY item, at, kind"):
         signals[number].append((kind, at))
     rows = connection.execute(
-        "SELECT i.id, i.key, i.inbound, i.accepted_at, i.attempts, i.bypass, i.absorbed_by, i.outcome, i.ended_at,"
+        "SELECT i.id, i.key, i.platform, i.event_id, i.inbound, i.accepted_at, i.attempts, i.bypass,"
+        " i.absorbed_by, i.outcome, i.ended_at,"
         " t.item, t.session_id, t.steps, t.intents, t.reply"
         " FROM inbox i LEFT JOIN turns t ON t.item = i.id ORDER BY i.id"
     )
     for row in rows:
-        bypass, absorbed_by, outcome, ended_at, begun, session_id, steps, intents, reply = row[5:]
+        number, key, platform, event_id, document, accepted_at, attempts, bypass, absorbed_by = row[:9]
+        outcome, ended_at, begun, session_id, steps, intents, reply = row[9:]
         turn = None
         if begun is not None:
             turn = MovedTurn(session_id=session_id, steps=steps, intents=intents_from(intents), reply_id=reply)
         yield MovedItem(
-            item=item_from(row[:5]),
+            number=str(number),
+            key=_key(key),
+            platform=platform,
+            event_id=event_id,
+            document=document,
+            accepted_at=accepted_at,
+            attempts=attempts,
             bypass=bool(bypass),
             absorbed_by=None if absorbed_by is None else str(absorbed_by),
             outcome=outcome,
             ended_at=ended_at,
             turn=turn,
-            signals=tuple(signals.get(row[0], ())) if outcome is None else (),
+            signals=tuple(signals.get(number, ())) if outcome is None else (),
         )
 
 

@@ -8,7 +8,6 @@ from functools import singledispatch
 import apsw
 
 from gateway.domain.message import note_of, text_of
-from gateway.store.documents import inbound_json, storable
 from gateway.store.moving import (
     MovedAccount,
     MovedCall,
@@ -98,21 +97,20 @@ def _(record: MovedHook, connection: apsw.Connection) -> None:
 
 @_write.register
 def _(record: MovedItem, connection: apsw.Connection) -> None:
-    item, inbound, turn = record.item, record.item.inbound, record.turn
-    number = int(item.id)
+    number, turn = int(record.number), record.turn
     change(
         connection,
         "INSERT INTO inbox(id, platform, event_id, key, inbound, accepted_at, bypass, attempts, absorbed_by, outcome,"
         " ended_at) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
         (
             number,
-            storable(inbound.source.platform),
-            storable(inbound.event_id),
-            str(item.key),
-            inbound_json(inbound),
-            item.accepted_at,
+            record.platform,
+            record.event_id,
+            str(record.key),
+            record.document,
+            record.accepted_at,
             record.bypass,
-            item.attempts,
+            record.attempts,
             None if record.absorbed_by is None else int(record.absorbed_by),
             record.outcome,
             record.ended_at,

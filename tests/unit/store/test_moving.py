@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from gateway.domain.message import user
 from gateway.errors import StoreError
-from gateway.store.base import InboxItem
 from gateway.store.moving import KINDS, MovedItem, MovedMessage, MovedReference, MovedSession, Tally, canonical
 from gateway.store.sqlite.codec import message_id, message_number
-from tests.contract.store_kit import START, arrival, key, new_session
+from tests.contract.store_kit import START, key, new_session
 
 
 def digest(*records) -> str:
@@ -73,9 +72,9 @@ def test_every_fact_counts():
         ),
     ]
     assert len({canonical(each) for each in [session, *others]}) == len(others) + 1
-    item = InboxItem(id="1", key=key(), inbound=arrival("e").inbound, accepted_at=START, attempts=0)
-    items = [MovedItem(item=item), MovedItem(item=item, bypass=True), MovedItem(item=replace(item, attempts=1))]
-    assert len({canonical(each) for each in items}) == 3
+    item = MovedItem(number="1", key=key(), platform="p", event_id="e", document="{}", accepted_at=START, attempts=0)
+    items = [item, replace(item, bypass=True), replace(item, attempts=1), replace(item, absorbed_by="0")]
+    assert len({canonical(each) for each in items}) == 4
 
 
 def test_what_a_message_holds_counts_to_the_byte():
