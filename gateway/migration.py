@@ -189,6 +189,8 @@ def shown_progress() -> Iterator[Tell]:
 
         def tell(progress: Progress) -> None:
             if progress.stage not in tasks:
+                for earlier in tasks.values():
+                    shown.update(earlier, total=shown.tasks[earlier].completed)
                 tasks[progress.stage] = shown.add_task(progress.stage, total=progress.total)
             shown.update(tasks[progress.stage], completed=progress.done)
 
