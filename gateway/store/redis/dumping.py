@@ -12,7 +12,7 @@ import json
 from array import array
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from heapq import heapify, heappop, heappush, merge
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any, Final, TypeVar
 
 from gateway.domain.chat import SessionKey
@@ -148,7 +148,7 @@ async def _items(endpoint: Endpoint, wire: Wire) -> AsyncIterator[list[Record]]:
     """Items of all partitions by their number. Two partitions may have given the same one: the later
     is then known by the next that is free, so that ids are unique and stay in order."""
     numbers = await _item_numbers(endpoint, wire)
-    ordered = merge(*([(number, partition) for number in each] for partition, each in enumerate(numbers)))
+    ordered = merge(*(zip(each, repeat(partition), strict=False) for partition, each in enumerate(numbers)))
     renamed: dict[Place, str] = {}
     last = 0
     while some := list(islice(ordered, _ROUND)):
