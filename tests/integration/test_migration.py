@@ -160,6 +160,21 @@ async def test_items_of_two_partitions_may_have_the_same_number(places: Places) 
     assert len({item.id for chat in "1234" for item in await store.waiting(key(chat), 9)}) == 6
 
 
+async def test_a_row_that_was_shown_is_not_sent_again(places: Places, redis_server: RedisServer) -> None:
+    """Its first sender, taken for dead, has said so; the second died before it could."""
+    start = await places.filled(places.redis[0])
+    with redis_server.client() as client:
+        (row,) = client.keys("*:row:o2")
+        assert client.hget(row, "state") == "sending"
+        client.hset(row, "confirmed", 1)
+    await move(start, places.sqlite("a.db"))
+    store = await places.open(places.sqlite("a.db"))
+    states = {row.id: row.state for row in await store.outbox(None, 99)}
+    assert (states["o2"], states["o-dead"]) == ("sent", "sending")
+    rows = (await migration_kit.worked_off(store))["rows"]
+    assert [[each.id for each in rows[chat]] for chat in ("2", "11")] == [[], ["o-dead"]]
+
+
 async def test_a_damaged_document_is_moved_as_it_is(places: Places) -> None:
     """Its event stays known, and its lane goes on after it."""
     start = await places.filled(places.sqlite("a.db"))
