@@ -238,9 +238,15 @@ class Lifecycle:
             if session.id in self._ending:
                 continue  # not a debt of the past: this process is at it
             self._ending.add(session.id)
-            await best_effort(self._call_hook(session, session.end_reason), what="owed hook")
+            await best_effort(self._pay(session), what="owed hook")
             self._ending.discard(session.id)
             self._engines.drop(session.id)
+
+    async def _pay(self, session: Session) -> None:
+        """Call an owed hook, unless it was called since somebody looked: by the turn that ended the
+        session, which was still at it then."""
+        if (await self._store.session(session.id)).hook == "pending":
+            await self._call_hook(session, session.end_reason)
 
     async def _call_hook(self, session: Session, reason: EndReason | None) -> None:
         """Call `on_session_end` (and `on_session_reset` after a reset) and strike out the debt."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,9 +95,12 @@ async def test_an_adapter_that_cannot_close_does_not_keep_the_others_or_the_stor
 
 
 class Unreadable(SqliteStore):
-    """A store that cannot read what was said in chat a while `broken`."""
+    """A store that cannot read what was said in chat a while `broken`, and in which hooks stay owed."""
 
     broken = False
+
+    async def hook_done(self, session_id: str) -> None:
+        return
 
     async def transcript(self, session: Session) -> Transcript:
         if self.broken and session.key.chat == "a":
@@ -117,6 +121,16 @@ async def test_a_hook_that_cannot_be_called_does_not_keep_back_the_others(tmp_pa
         await live.gateway.lifecycle.pay_hooks(sorted(ended, key=lambda session: session.key.chat))
         store.broken = False
         assert len([told for told in heard if told[0] == "end"]) == 2
+
+
+async def test_a_hook_that_was_called_since_it_was_found_owed_is_not_called_again(tmp_path: Path) -> None:
+    heard: list[tuple[Any, ...]] = []
+    async with running(tmp_path, engine=lambda: RecordingEngine(heard)) as live:
+        await live.ask("hello")
+        await live.ask("/new")
+        ended = [session for session in await live.store.sessions(None, 10) if session.ended_at is not None]
+        await live.gateway.lifecycle.pay_hooks([replace(session, hook="pending") for session in ended])
+        assert len([told for told in heard if told[0] == "end"]) == 1
 
 
 async def test_a_stop_before_anything_began_leaves_in_order(tmp_path: Path) -> None:
