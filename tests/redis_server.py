@@ -59,9 +59,9 @@ class RedisServer:
         """Its first database."""
         return f"redis://127.0.0.1:{self.port}/0"
 
-    def client(self, **settings: Any) -> redis.Redis:
+    def client(self, *, decode_responses: bool = True, **settings: Any) -> redis.Redis:
         """A plain client, for looking and for making trouble."""
-        return redis.Redis(port=self.port, decode_responses=True, **settings)
+        return redis.Redis(port=self.port, decode_responses=decode_responses, **settings)
 
     def start(self) -> None:
         """Start it on its folder and wait until it has read what it kept."""

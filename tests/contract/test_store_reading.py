@@ -152,3 +152,15 @@ async def test_figures_count_everything(store: Store) -> None:
     await store.mark_sent(end.outbound[0].id, "m")
     figures = await store.status()
     assert (figures.waiting, figures.unsent, figures.dead, figures.sessions) == (2, 1, 1, 1)
+
+
+async def test_a_long_history_is_searched_page_by_page(store: Store) -> None:
+    claim, session = await in_session(store)
+    for first in range(0, 4_500, 500):
+        said = [user(f"needle {n}{' rare' if n % 7 == 0 else ''}", tokens=2) for n in range(first, first + 500)]
+        await store.record_step(claim.lease, session.ref, claim.item, step(*said))
+    newest = await store.search("needle", key(), 450)
+    assert contents([each.message for each in newest])[::449] == ["needle 4499", "needle 4050"]
+    both = contents([each.message for each in await store.search("rare needle", key(), 9_999)])
+    assert both == [f"needle {n} rare" for n in range(4_494, -1, -7)]
+    assert [each.message["content"] for each in await store.search("4 needle", key(), 9)] == ["needle 4"]

@@ -134,9 +134,8 @@ class Restoring:
         message, note = record.message, note_of(record.message)
         text = message_text(message, record.key, record.session_id, note["at"])
         terms = entries(message) if is_original(message) else []
-        # Within a conversation messages come in their order, which the index keeps by these numbers.
         # Terms hold no spaces; one by one they would be most of what is sent.
-        return [note["id"], text, owner_of(str(record.key)), self._number("messages"), " ".join(terms)]
+        return [note["id"], text, owner_of(str(record.key)), " ".join(terms)]
 
 
 def _item(record: MovedItem) -> list[str]:

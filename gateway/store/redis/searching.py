@@ -1,9 +1,9 @@
-"""The inverted index: a sorted set of messages for every term of every conversation.
+"""The inverted index: a list of messages for every term of every conversation (see parts/terms.lua).
 
-Cost of storing: one sorted-set entry for each distinct term of a message (about 100 bytes of the
-server's memory while a term is rare), written after the message, in steps of at most 400 terms, so
-that a long message holds nobody up; a message is listed as unindexed until then, so that a crash in
-between is made good by whoever looks next. Cost of a search within a key: the rarest term's
+Cost of storing: eight bytes of the server's memory for each distinct term of a message, and about
+100 for each term that its conversation had not used before; written after the message, in steps of
+at most 400 terms, so that a long message holds nobody up. A message is listed as unindexed until
+then, so that a crash in between is made good by whoever looks next. Cost of a search within a key: the rarest term's
 messages, newest first, until enough are found; nobody else's are touched. Everybody's messages are
 searched key by key: for an administrator, not for a turn.
 
@@ -57,11 +57,10 @@ def index(wire: Wire, partition: int, key: SessionKey, messages: Sequence[Messag
 
 
 def _enter(wire: Wire, partition: int, owner: str, message_id: str, terms: Sequence[str]) -> None:
-    number = message_id.partition("p")[0]
     chunks = [terms[first : first + _MOST_TERMS] for first in range(0, len(terms), _MOST_TERMS)] or [[]]
     for place, chunk in enumerate(chunks):
         last = "1" if place == len(chunks) - 1 else "0"
-        wire.submit(partition, "index", owner, message_id, number, last, *listed(chunk), done=_ignored)
+        wire.submit(partition, "index", owner, message_id, last, *listed(chunk), done=_ignored)
 
 
 def _ignored(_: object) -> None:
@@ -102,9 +101,10 @@ async def _search_all(wire: Wire, partition: int, wanted: text.Query, limit: int
 async def _search(wire: Wire, partition: int, owner: str, wanted: text.Query, limit: int) -> list[Found]:
     terms = [*wanted.terms, *("^" + each for each in wanted.prefixes)]
     found: list[Found] = []
-    below = "+inf"
-    while below and len(found) < limit:
-        below, *ids = await wire.look(partition, "search", owner, below, str(_PAGE), *listed(terms))
+    below: str | None = ""
+    while below is not None and len(found) < limit:
+        further, *ids = await wire.look(partition, "search", owner, below, str(_PAGE), *listed(terms))
+        below = further or None
         for message_id, stored in await _stored(wire, partition, ids):
             message, document = message_from(message_id, stored)
             if text.holds_runs(text_of(message), wanted):

@@ -1,22 +1,28 @@
--- owner's digest, below which number, how many candidates to look at, n terms. The rarest term's
--- messages are walked, newest first. Gives {'ok', number to go on below or '', message id…}.
+-- needs: terms
+-- owner's digest, below which message ('': any), how many candidates to look at, n terms. The rarest
+-- term's messages are walked, newest first. Gives {'ok', message to go on below or '', message id…}.
 return look(function()
-  local owner, below, page, keys = take(), take(), take_number(), {}
-  local rarest, fewest = nil, nil
+  local owner, below, page, lists = take(), take(), take_number(), {}
+  local rarest = nil
   for i, term in ipairs(take_many(take_number())) do
-    keys[i] = P .. 'term:' .. owner .. ':' .. term
-    local size = call('ZCARD', keys[i])
-    if size == 0 then return { 'ok', '' } end
-    if not fewest or size < fewest then rarest, fewest = keys[i], size end
+    lists[i] = entries_of(term_at(owner, term))
+    if lists[i].size == 0 then return { 'ok', '' } end
+    if not rarest or lists[i].size < rarest.size then rarest = lists[i] end
   end
-  local entries = call('ZREVRANGEBYSCORE', rarest, below, '-inf', 'WITHSCORES', 'LIMIT', 0, page)
-  local reply = { 'ok', #entries == 2 * page and '(' .. entries[#entries] or '' }
-  for i = 1, #entries, 2 do
-    local all = true
-    for _, key in ipairs(keys) do
-      all = all and (key == rarest or call('ZSCORE', key, entries[i]))
+  local place = rarest.size
+  if below ~= '' then place = (rarest.find(packed(below))) end
+  local reply = { 'ok', '' }
+  while place > 0 and page > 0 do
+    local entry, all = rarest.at(place), true
+    for _, list in ipairs(lists) do
+      if all and list ~= rarest then
+        local _, there = list.find(entry)
+        all = there
+      end
     end
-    if all then reply[#reply + 1] = entries[i] end
+    if all then reply[#reply + 1] = message_of(entry) end
+    place, page = place - 1, page - 1
+    if page == 0 and place > 0 then reply[2] = message_of(entry) end
   end
   return reply
 end)

@@ -1,0 +1,56 @@
+-- The inverted index: `term:<owner>:<term>` is a string of the ids of the messages that hold the
+-- term, eight bytes each, rising: seven for the number (below 2^53), big-endian, so that entries
+-- compare as their bytes do, and one for the partition it came from (none: from a SQLite store).
+
+local NOWHERE = 255
+
+local function term_at(owner, term) return P .. 'term:' .. owner .. ':' .. term end
+
+local function packed(id)
+  local number, partition = string.match(id, '^(%d+)p?(%d*)$')
+  return struct.pack('>I7B', tonumber(number), tonumber(partition) or NOWHERE)
+end
+
+local function message_of(entry)
+  local number, partition = struct.unpack('>I7B', entry)
+  local id = string.format('%.0f', number)
+  return partition == NOWHERE and id or id .. string.format('p%02d', partition)
+end
+
+-- A list of entries that is asked for by place. A short one is read at once, a long one as needed.
+local AT_ONCE = 32768
+
+local function entries_of(key)
+  local bytes = call('STRLEN', key)
+  local whole = bytes <= AT_ONCE and call('GET', key) or nil
+  local list = { size = bytes / 8 }
+  function list.at(place)
+    local first = (place - 1) * 8
+    if whole then return string.sub(whole, first + 1, first + 8) end
+    return call('GETRANGE', key, first, first + 7)
+  end
+  -- How many entries are below this one, and whether it is there.
+  function list.find(entry)
+    local low, high = 0, list.size
+    while low < high do
+      local middle = math.floor((low + high) / 2)
+      if list.at(middle + 1) < entry then low = middle + 1 else high = middle end
+    end
+    return low, low < list.size and list.at(low + 1) == entry
+  end
+  return list
+end
+
+-- Nearly always the newest one; what was left unindexed by a crash goes where it belongs.
+local function enter(owner, term, entry)
+  local key = term_at(owner, term)
+  local newest = call('GETRANGE', key, -8, -1)
+  if newest < entry then
+    call('APPEND', key, entry)
+  elseif newest ~= entry then
+    local below, there = entries_of(key).find(entry)
+    if there then return end
+    local whole = call('GET', key)
+    call('SET', key, string.sub(whole, 1, below * 8) .. entry .. string.sub(whole, below * 8 + 1))
+  end
+end
