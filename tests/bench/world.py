@@ -106,15 +106,15 @@ class Instant:
     ) -> None:
         self._calls = calls
         self._seconds = seconds
-        self._weigh = weigh
+        self.weigh = weigh
         self._number = 0
         self.sent = 0.0
 
     async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Two deltas and the end; usage as a real provider reports it, though not truly counted."""
-        if self._weigh is not None:
+        if self.weigh is not None:
             start = time.process_time()
-            self._weigh(spec, request)
+            self.weigh(spec, request)
             self.sent += time.process_time() - start
         if self._seconds:
             await _CLOCK.sleep(self._seconds)
