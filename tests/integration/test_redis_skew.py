@@ -1,0 +1,78 @@
+"""A process of this release beside one of the next: what that one adds is passed over, and kept."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import redis
+
+from gateway.clock import SystemClock
+from gateway.store.base import ToolIntent
+from gateway.store.redis import RedisStore
+from tests.contract.store_kit import START, contents, exchange, in_session, key, outbound, put, step
+
+if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
+    from tests.redis_server import RedisServer
+
+pytest_plugins = ["tests.redis_server"]
+
+HASHES = ("session:*", "row:*", "item:*", "lane:*", "turn:*")
+LATER = "of the next release"
+
+
+def improve(client: redis.Redis) -> int:
+    """Write what a later release might: another field in every hash and every document."""
+    improved = 0
+    for name in client.scan_iter("{p*}:*"):
+        kind = name.partition(":")[2].partition(":")[0]
+        if f"{kind}:*" in HASHES:
+            client.hset(name, "colour", LATER)
+            improved += 1
+            if kind == "item":
+                client.hset(name, "inbound", later(client.hget(name, "inbound")))
+        elif kind == "message":
+            tokens, _, document = client.get(name).partition("|")
+            client.set(name, f"{tokens}|{later(document)}")
+            improved += 1
+    return improved
+
+
+def later(document: str) -> str:
+    """A JSON object with a field that this release does not know."""
+    return json.dumps({**json.loads(document), "colour": LATER})
+
+
+async def test_what_the_next_release_adds_is_passed_over(redis_server: RedisServer) -> None:
+    with redis_server.client() as client:
+        client.flushall()
+        store = RedisStore(redis_server.url, clock=SystemClock())
+        await store.open()
+        claim, session = await in_session(store, *exchange(0))
+        await store.begin_tools(
+            claim.lease, session.ref, claim.item, step(*exchange(1)), [ToolIntent(call_id="c1", tool="shell")]
+        )
+        await put(store, "e2")
+        (row,) = await store.emit([outbound("o1"), outbound("o2")])
+        assert improve(client) >= 8
+        await store.aclose()
+
+        store = RedisStore(redis_server.url, clock=SystemClock())
+        await store.open()
+        claim = await store.claim_next("w")
+        journal = await store.journal(claim.item)
+        assert journal is not None
+        assert [intent.tool for intent in journal.intents] == ["shell"]
+        present = await store.tip(key())
+        assert present is not None
+        assert contents((await store.transcript(present)).messages) == [
+            "question 0", "answer 0", "question 1", "answer 1",
+        ]  # fmt: skip
+        record = step(*exchange(2))
+        end = await store.finish_turn(claim.lease, present.ref, claim.item, record, "answered", [outbound("o3")])
+        assert end.next is not None
+        assert end.next.inbound.event_id == "e2"
+        again = await store.claim_outbound(START + 9, 9)
+        assert [each.id for each in again] == [row.id]
+        assert client.hget(next(client.scan_iter(f"*:session:{present.id}")), "colour") == LATER
+        await store.aclose()
