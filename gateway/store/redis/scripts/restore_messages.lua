@@ -5,7 +5,8 @@ return once(function()
   for _ = 1, take_number() do
     local id, text, owner, terms = take(), take(), take(), take()
     call('SET', P .. 'message:' .. id, text)
-    for term in string.gmatch(terms, '[^ ]+') do enter(owner, term, packed(id)) end
+    local entry = packed(id)
+    for term in string.gmatch(terms, '[^ ]+') do enter(owner, term, entry) end
     if terms ~= '' then call('SADD', P .. 'owners', owner) end
   end
   return restored()
