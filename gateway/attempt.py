@@ -98,7 +98,8 @@ class Attempt:
 
     async def _clean(self, conversation: Conversation) -> None:
         self.watch.phase("compacting")
-        await self.watch.compacting("hygiene", conversation.session.compaction_count + 1)
+        if not self.agent.compactor.is_prepared(conversation):
+            await self.watch.compacting("hygiene", conversation.session.compaction_count + 1)
         result = await self.hygiene.run(conversation, self.agent.compactor)
         if result.failure:
             self.agent.compact_no_more()

@@ -86,6 +86,16 @@ class Background:
         task.add_done_callback(lambda _: self._named.pop(name, None))
         return True
 
+    async def ended(self, name: str) -> None:
+        """Return when no job of this name runs."""
+        if (task := self._named.get(name)) is not None:
+            await asyncio.wait([task])
+
+    def stop(self, name: str) -> None:
+        """Cancel the job of this name, if there is one."""
+        if (task := self._named.get(name)) is not None:
+            task.cancel()
+
     async def idle(self) -> None:
         """Return when no job runs."""
         await self._idle.wait()

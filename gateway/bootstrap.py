@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import time
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from zoneinfo import ZoneInfo
 
 from gateway import __version__
@@ -22,6 +22,7 @@ from gateway.agent.engines import Engines
 from gateway.agent.factory import AgentFactory
 from gateway.agent.metering import Caps, Metering
 from gateway.agent.models import Models, Prices, Windows
+from gateway.agent.preparation import Preparations
 from gateway.agent.prompt import PromptBuilder
 from gateway.app import Gateway
 from gateway.background import Background
@@ -140,6 +141,14 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             clock=clock,
             points=points,
             max_steps=config.turns.max_steps,
+            preparations=Preparations(
+                engines=engines,
+                store=store,
+                background=background,
+                clock=clock,
+                timeout=config.hygiene.timeout,
+                enabled=config.compression.enabled and config.compression.background,
+            ),
             automatic=config.compression.enabled,
         ),
         hygiene=Hygiene(rules, clock),
@@ -201,19 +210,12 @@ def command_registry() -> CommandRegistry:
     return CommandRegistry(command for family in families for command in family.COMMANDS)
 
 
-def adapter_class(where: str) -> Callable[..., Adapter]:
-    """The adapter class at `module:name`. Loaded by name, and only when it is used: a platform's
-    library costs nothing to those who do not talk on it."""
+def adapter_part(where: str) -> Any:
+    """What an adapter has at `module:name`: its class, or its limits for a process that runs a
+    platform's turns without it. Loaded by name, and only when it is used: a platform's library costs
+    nothing to those who do not talk on it."""
     module, _, name = where.partition(":")
-    found: Callable[..., Adapter] = getattr(import_module(module), name)
-    return found
-
-
-def adapter_limits(where: str) -> Limits:
-    """The limits at `module:name`, for a process that runs a platform's turns without its adapter."""
-    module, _, name = where.partition(":")
-    found: Limits = getattr(import_module(module), name)
-    return found
+    return getattr(import_module(module), name)
 
 
 def configured_store(

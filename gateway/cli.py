@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 import typer
 
 from gateway import __version__
+from gateway.cli_trajectories import trajectories_app
 from gateway.errors import ConfigError, GatewayError, StoreUnavailable
 
 if TYPE_CHECKING:
@@ -272,12 +273,12 @@ async def _chat(settings: Config, json_lines: bool) -> int:
 
 async def _run(settings: Config) -> int:
     from gateway.app import collect_seldom
-    from gateway.bootstrap import Parts, adapter_limits, build
+    from gateway.bootstrap import Parts, adapter_part, build
 
     collect_seldom()
     _log_to(settings, None)
     # A terminal's turns go on here when its own process dies; it shows the answers when it is back.
-    gateway = build(settings, [], Parts(also_runs={"console": adapter_limits("adapters.console:LIMITS")}))
+    gateway = build(settings, [], Parts(also_runs={"console": adapter_part("adapters.console:LIMITS")}))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
     return 0 if await gateway.run() else 1
@@ -307,17 +308,19 @@ def _make_home(path: Path) -> None:
 
 
 def _console(settings: Config, json_lines: bool, interactive: bool, running: list[Gateway]) -> Adapter:
-    from gateway.bootstrap import adapter_class, command_registry, home
+    from gateway.bootstrap import adapter_part, command_registry, home
     from gateway.clock import SystemClock, SystemIds
     from gateway.commands.sessions import greeting
     from gateway.domain.chat import Source, session_key
 
     clock, ids = SystemClock(), SystemIds()
     if json_lines:
-        return adapter_class("adapters.console:JsonConsole")(sys.stdin, sys.stdout, ids=ids, clock=clock)
+        lines: Adapter = adapter_part("adapters.console:JsonConsole")(sys.stdin, sys.stdout, ids=ids, clock=clock)
+        return lines
     if not interactive:
-        pipe = adapter_class("adapters.console:PipeConsole")
-        return pipe(sys.stdin, sys.stdout, ids=ids, clock=clock, stderr=sys.stderr)
+        pipe = adapter_part("adapters.console:PipeConsole")
+        piped: Adapter = pipe(sys.stdin, sys.stdout, ids=ids, clock=clock, stderr=sys.stderr)
+        return piped
 
     async def welcome(source: Source) -> str:
         rules = running[0].turns.rules
@@ -330,7 +333,7 @@ def _console(settings: Config, json_lines: bool, interactive: bool, running: lis
         name = settings.model.name or "offline model"
         return f" {name}  ·  {'working' if turns else 'ready'}  ·  /help  ·  Ctrl-D leaves"
 
-    return adapter_class("adapters.console.interactive:InteractiveConsole")(
+    prompt: Adapter = adapter_part("adapters.console.interactive:InteractiveConsole")(
         ids=ids,
         clock=clock,
         model=_model_name(settings),
@@ -339,6 +342,7 @@ def _console(settings: Config, json_lines: bool, interactive: bool, running: lis
         greeting=welcome,
         history=home(settings) / "history",
     )
+    return prompt
 
 
 def _check_address(name: str, url: str) -> None:
@@ -381,3 +385,6 @@ async def _check(settings: Config) -> int:
     for close in gateway.close:
         await close()
     return worst
+
+
+app.add_typer(trajectories_app(_settings, _guarded), name="trajectories")

@@ -358,6 +358,8 @@ class Turns:
         end = await recorder.finish(conversation, outcome, rows)
         self.points("turn.finished")
         self.outbox.deliver(end.outbound)
+        if conversation is not None and outcome == "answered":
+            self.agents.preparations.consider(conversation)
         return end.next
 
     def _compose(

@@ -13,6 +13,7 @@ from typing import Literal
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.ports import TranscriptWriter
+from gateway.agent.preparation import Preparations, Prepared
 from gateway.clock import Clock
 from gateway.context.assembly import sanitize
 from gateway.context.engine import Outcome
@@ -51,22 +52,33 @@ class Compactor:
     writer: TranscriptWriter
     clock: Clock
     points: Points
+    preparations: Preparations
+
+    def is_prepared(self, conversation: Conversation) -> bool:
+        """Whether an automatic compaction would publish at once, without asking a model."""
+        return self.preparations.is_ready(conversation)
 
     async def run(
         self, conversation: Conversation, trigger: Trigger, *, focus: str | None = None, force: bool = False
     ) -> CompactionReport:
         """Compact once. Cancelling it before it publishes leaves everything as it was.
 
-        An automatic one that saves less than a tenth changes nothing.
+        An automatic one publishes what was prepared, if something was. One that saves less than a
+        tenth changes nothing.
         """
         if conversation.fresh:
             # What the engine may fold away must be stored first: nothing said is ever lost.
             await self.writer.record_step(conversation)
         messages = conversation.all()
         before = conversation.prompt_tokens()
-        result, outcome = await conversation.engine.compress(
-            messages, current_tokens=before, focus_topic=focus, force=force
-        )
+        prepared = await self._prepared(conversation, trigger)
+        if prepared is not None:
+            result, outcome = prepared.applied(messages), prepared.outcome
+            await conversation.engine.load(prepared.engine_state)
+        else:
+            result, outcome = await conversation.engine.compress(
+                messages, current_tokens=before, focus_topic=focus, force=force
+            )
         self.points("compaction.summarised")
         transcript = reconcile(messages, sanitize(result), conversation.counter)
         if trigger != "manual" and not _holds_request(messages, transcript):
@@ -104,6 +116,12 @@ class Compactor:
             outcome=outcome,
             compaction=compaction,
         )
+
+    async def _prepared(self, conversation: Conversation, trigger: Trigger) -> Prepared | None:
+        if trigger == "manual":  # asked for as it is now, perhaps with a topic
+            self.preparations.forget(conversation.session)
+            return None
+        return await self.preparations.take(conversation)
 
 
 def reconcile(stored: Sequence[Message], result: Iterable[Message], counter: TokenCounter) -> list[Message]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import structlog
 
@@ -19,7 +19,7 @@ from gateway.domain.session import Session
 from gateway.domain.usage import LedgerEntry
 from gateway.providers.base import ModelSpec
 
-StartReason = Literal["new", "resume", "compression", "reset", "switch"]
+StartReason = Literal["new", "resume", "compression", "reset", "switch", "preparation"]
 
 log = structlog.get_logger(__name__)
 
@@ -86,11 +86,21 @@ class Engines:
         await self._start(seat, child, reason)
         self._shrink()
 
+    async def understudy(
+        self, session: Session, state: Mapping[str, Any], charge: Callable[[LedgerEntry], None]
+    ) -> GuardedEngine:
+        """A fresh engine that works for the session beside its own, from that one's state; its calls
+        are handed to `charge`."""
+        seat = self._make(session, self._models.spec(session.model), charge)
+        await seat.engine.load(state)
+        await self._start(seat, session, "preparation")
+        return seat.engine
+
     def drop(self, session_id: str) -> None:
         """Let go of an ended session's engine."""
         self._seats.pop(session_id, None)
 
-    def _make(self, session: Session, spec: ModelSpec) -> Seat:
+    def _make(self, session: Session, spec: ModelSpec, charge: Callable[[LedgerEntry], None] | None = None) -> Seat:
         ledger: list[LedgerEntry] = []
         seat: Seat
         auxiliary = AuxiliaryModel(
@@ -98,7 +108,7 @@ class Engines:
             purpose="compression",
             session=lambda: seat.session,
             live=lambda: seat.spec,
-            charge=ledger.append,
+            charge=charge or ledger.append,
             clock=self._clock,
         )
         engine = GuardedEngine(self._factory(), log=log, clock=self._clock)

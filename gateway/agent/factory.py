@@ -9,6 +9,7 @@ from gateway.agent.loop import Agent
 from gateway.agent.metering import Metering
 from gateway.agent.models import Models
 from gateway.agent.ports import Observer, SearchOriginals, TranscriptWriter
+from gateway.agent.preparation import Preparations
 from gateway.clock import Clock
 from gateway.telemetry.points import Points
 from gateway.tools.runtime import ToolRuntime
@@ -24,11 +25,12 @@ class AgentFactory:
     clock: Clock
     points: Points
     max_steps: int
+    preparations: Preparations
     automatic: bool = True
 
     def compactor(self, writer: TranscriptWriter) -> Compactor:
         """A compactor whose continuations go through `writer`."""
-        return Compactor(writer=writer, clock=self.clock, points=self.points)
+        return Compactor(writer=writer, clock=self.clock, points=self.points, preparations=self.preparations)
 
     def build(self, *, writer: TranscriptWriter, observer: Observer, recall: SearchOriginals) -> Agent:
         """An agent for one turn."""

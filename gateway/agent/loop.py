@@ -113,7 +113,8 @@ class Agent:
 
     async def _compact(self, conversation: Conversation, trigger: Trigger, *, force: bool = False) -> bool:
         self.observer.phase("compacting")
-        await self.observer.compacting(trigger, conversation.session.compaction_count + 1)
+        if not self.compactor.is_prepared(conversation):
+            await self.observer.compacting(trigger, conversation.session.compaction_count + 1)
         report = await self.compactor.run(conversation, trigger, force=force)
         if report.compaction is None:
             await self.observer.not_compacted(trigger, report.outcome)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Coroutine, Sequence
+from typing import Any, Protocol
 
 from gateway.agent.conversation import Conversation
 from gateway.context.engine import Outcome
@@ -55,6 +55,19 @@ class Observer(Protocol):
 
     async def steer(self, conversation: Conversation) -> None:
         """Add what arrived for the running turn to `conversation`, if anything did."""
+
+
+class Jobs(Protocol):
+    """Runs work beside the turns, at most one of a name."""
+
+    def start_once(self, job: Coroutine[Any, Any, None], *, name: str) -> bool:
+        """Begin it, unless one of this name runs: False then."""
+
+    async def ended(self, name: str) -> None:
+        """Return when none of this name runs."""
+
+    def stop(self, name: str) -> None:
+        """Cancel the one of this name, if there is one."""
 
 
 class SearchOriginals(Protocol):

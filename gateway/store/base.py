@@ -25,7 +25,7 @@ from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.message import Message
 from gateway.domain.rates import Rate
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
-from gateway.domain.usage import UsageTotal
+from gateway.domain.usage import LedgerEntry, UsageTotal
 from gateway.store.records import (
     Acceptance,
     Arrival,
@@ -263,6 +263,10 @@ class Store(ABC):
         """Change `title`, `model`, `system_prompt`, `engine_state`, `announced` or `expires_at`;
         bumps the epoch when `model` or `system_prompt` change, and forgets the last report with
         another `model`. Returns the session as it now is."""
+
+    @abstractmethod
+    async def charge(self, session: Session, calls: Sequence[LedgerEntry]) -> None:
+        """Enter model calls that belong to no turn into the ledger, under this session."""
 
     @abstractmethod
     async def pending_hooks(self, limit: int) -> list[Session]:

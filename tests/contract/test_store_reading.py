@@ -144,6 +144,18 @@ async def test_usage_is_totalled_most_expensive_first(store: Store) -> None:
     assert await store.usage(START, "model", session_id="nobody") == []
 
 
+async def test_a_call_that_belongs_to_no_turn_is_counted_too(store: Store) -> None:
+    claim, session = await in_session(store)
+    usage = CanonicalUsage(input_tokens=7, output_tokens=2)
+    call = LedgerEntry(at=START, purpose="compression", provider="p", model="m", usage=usage, cost_usd=0.25)
+    await finish(store, claim)
+    await store.charge(session, [call, call])
+    (total,) = await store.usage(START, "purpose", session_id=session.id)
+    assert (total.label, total.calls, total.usage.input_tokens, total.cost_usd) == ("compression", 2, 14, 0.5)
+    assert len(await store.usage(START, "model", key=key())) == 1
+    assert await store.usage(START, "model", key=key("other")) == []
+
+
 async def test_figures_count_everything(store: Store) -> None:
     claim, _ = await in_session(store)
     await put(store, "e2")

@@ -9,7 +9,7 @@ from typing import Any
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message, note_of, noted
 from gateway.domain.session import Session, SessionRef
-from gateway.domain.usage import CanonicalUsage
+from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.store.base import Arrival, Opening, Patch, StepRecord
 from gateway.store.documents import inbound_json, storable
 from gateway.store.redis.codec import (
@@ -77,17 +77,21 @@ def tokens(of: Sequence[Message]) -> int:
 def step(ref: SessionRef, key: SessionKey, record: StepRecord) -> Arguments:
     """Session, epoch, messages before, messages, patch, ledger, what is absorbed."""
     at = record.patch.at
-    entries = [(number(entry.at), ledger_json(entry, ref.id, key)) for entry in record.ledger]
     return [
         ref.id,
         str(ref.epoch),
         "" if record.after is None else str(record.after),
         *messages(record.messages, key, ref.id, at),
         *_patch(record.patch, tokens(record.messages)),
-        str(len(entries)),
-        *(argument for entry in entries for argument in entry),
+        *calls(record.ledger, ref.id, key),
         *listed(record.absorbed),
     ]
+
+
+def calls(made: Sequence[LedgerEntry], session_id: str, key: SessionKey) -> Arguments:
+    """Model calls: when each was, and its document."""
+    documents = [(number(entry.at), ledger_json(entry, session_id, key)) for entry in made]
+    return [str(len(documents)), *(argument for document in documents for argument in document)]
 
 
 def _patch(patch: Patch, new_tokens: int) -> Arguments:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
+from gateway.domain.usage import LedgerEntry
 from gateway.errors import SessionConflict, StoreError, StoreUnavailable
 from gateway.store.base import (
     Arrival,
@@ -333,6 +334,10 @@ class RedisStore(MeteringStore):
             return session_from(reply[0])
 
         return await self._wire.run(partition_of_key(lease.key), "update_session", *parts, read=read)
+
+    async def charge(self, session: Session, calls: Sequence[LedgerEntry]) -> None:
+        key = session.key
+        await self._wire.run(partition_of_key(key), "charge", str(key), *arguments.calls(calls, session.id, key))
 
     async def pending_hooks(self, limit: int) -> list[Session]:
         jobs = [self._wire.send(partition, "pending_hooks", str(limit)) for partition in EVERYWHERE]

@@ -15,6 +15,7 @@ from gateway.clock import Clock
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
+from gateway.domain.usage import LedgerEntry
 from gateway.errors import StoreUnavailable
 from gateway.store.base import (
     Arrival,
@@ -313,6 +314,13 @@ class SqliteStore(DeliveringStore, MeteringStore):
             raise ValueError(f"a session's {', '.join(sorted(unknown))} cannot be changed this way")
         self._lanes.check(lease)
         return await self._database.writer.run(lambda connection: sessions.update(connection, ref, lease.key, changes))
+
+    async def charge(self, session: Session, calls: Sequence[LedgerEntry]) -> None:
+        def work(connection: apsw.Connection) -> None:
+            for call in calls:
+                sessions.record_call(connection, call, session.id, session.key)
+
+        await self._database.writer.run(work)
 
     async def hook_done(self, session_id: str) -> None:
         await self._database.writer.run(lambda connection: sessions.hook_done(connection, session_id))

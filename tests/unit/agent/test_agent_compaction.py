@@ -162,8 +162,21 @@ def conversation(messages: list[Message], keep: int = 1) -> Conversation:
     )
 
 
+class NothingPrepared:
+    """Every compaction is made when it is asked for."""
+
+    def is_ready(self, talk: Conversation) -> bool:
+        return False
+
+    async def take(self, talk: Conversation) -> None:
+        return None
+
+    def forget(self, session: Session) -> None:
+        pass
+
+
 def compactor(writer: Writer) -> Compactor:
-    return Compactor(writer=writer, clock=ManualClock(), points=ignore_points)
+    return Compactor(writer=writer, clock=ManualClock(), points=ignore_points, preparations=NothingPrepared())
 
 
 async def test_what_is_fresh_is_stored_before_an_engine_may_fold_it_away() -> None:

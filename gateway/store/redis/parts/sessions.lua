@@ -68,6 +68,14 @@ local function take_ledger()
   return entries
 end
 
+local function enter_calls(lane, calls)
+  for _, entry in ipairs(calls) do
+    local document = next_number() .. '|' .. entry[2]
+    call('ZADD', P .. 'ledger', entry[1], document)
+    call('ZADD', P .. 'ledger:' .. lane, entry[1], document)
+  end
+end
+
 local function take_step()
   local step = { session = take(), epoch = take(), after = take() }
   step.messages, step.patch, step.ledger = take_messages(), take_patch(), take_ledger()
@@ -97,11 +105,7 @@ local function append(step, lane, known)
   end
   set_fields(at, patch.set)
   if patch.expires ~= '' then expires(step.session, patch.expires) end
-  for _, entry in ipairs(step.ledger) do
-    local document = next_number() .. '|' .. entry[2]
-    call('ZADD', P .. 'ledger', entry[1], document)
-    call('ZADD', P .. 'ledger:' .. lane, entry[1], document)
-  end
+  enter_calls(lane, step.ledger)
   return { step.session, known, ids }
 end
 
