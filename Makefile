@@ -45,8 +45,9 @@ format: $(STAMP) ## put the code into shape
 bench: $(STAMP) ## measure, and print the figures
 	$(BIN)/python -m tests.bench
 
-chaos: $(STAMP) ## kill the program at every point of a message's life and look at what is left
-	$(BIN)/python -m tests.chaos.run --runs 200
+chaos: $(STAMP) ## kill programs, servers and connections at every point of a message's life; look at what is left
+	$(BIN)/python -m tests.chaos.run --store sqlite --runs 250
+	$(BIN)/python -m tests.chaos.run --store redis --runs 250
 
 # uv is used only here, because it can resolve for all platforms and Pythons at once; it lives in a
 # folder of its own and no other target needs it. UPGRADE=--upgrade takes newer versions.

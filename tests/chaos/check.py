@@ -20,6 +20,7 @@ from tests.chaos.script import Event
 from tests.emulators.llm_replies import last_user_text
 
 BYPASSING: Final = ("/status",)
+CANNOT_STORE: Final = ("I cannot store my work right now", "Messages cannot be stored just now")
 _OUTCOMES: Final = {
     "queue": ("answered",),
     "steer": ("answered", "absorbed"),
@@ -84,6 +85,8 @@ def answered_once(facts: Facts) -> Iterator[str]:
     notices: dict[tuple[str, str], set[str]] = defaultdict(set)
     for line in facts.shown:
         fields = line.fields
+        if fields["text"].startswith(CANNOT_STORE):
+            continue  # said once, best effort: what is said when nothing can be stored has no row
         if fields["id"] not in facts.last.outbox:
             yield f"a line that no row is behind: {fields}"
         if fields["kind"] in ANSWERS:
@@ -139,7 +142,7 @@ def shown_in_order(facts: Facts) -> Iterator[str]:
 def replies_are_right(facts: Facts) -> Iterator[str]:
     """Each message got the answer to itself, and the answer says what its tools did."""
     for line in facts.shown:
-        if line.fields["kind"] == "error" and not line.fields["text"].startswith(_REFUSALS):
+        if line.fields["kind"] == "error" and not line.fields["text"].startswith((*_REFUSALS, *CANNOT_STORE)):
             yield f"an error was shown: {line.fields['text'][:80]}"
         if line.fields["kind"] != "reply":
             continue

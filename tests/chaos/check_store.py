@@ -58,7 +58,8 @@ class Facts:
 
     def answered_in_order(self) -> list[str]:
         """Event ids in the order in which their answers were first shown."""
-        return list(dict.fromkeys(line.fields["answers"] for line in self.shown if line.fields["kind"] in ANSWERS))
+        answers = (line.fields for line in self.shown if line.fields["id"] in self.last.outbox)
+        return list(dict.fromkeys(fields["answers"] for fields in answers if fields["kind"] in ANSWERS))
 
     @cached_property
     def bodies(self) -> dict[int, dict[str, Any]]:

@@ -129,6 +129,7 @@ async def carry_out(plan: Plan, folder: Path, launcher: Launcher, server: LlmSer
             passing=kill.passing if kill else 1,
             poison=plan.poison,
             busy_mode=plan.busy_mode,
+            full=plan.full,
         )
         await _one_process(order, kill.after if kill else None, launcher, sender, evidence)
         if number in plan.away:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import inf
 
-from tests.chaos.fleet import Findings, Hit
+from tests.chaos.findings import Findings, Hit
 from tests.chaos.socket_platform import Send
 
 _OUTAGES = ("restart", "freeze", "pause")

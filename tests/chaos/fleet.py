@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,74 +18,21 @@ import redis.asyncio
 from redis.exceptions import RedisError
 
 from tests.chaos.clocks import Shift
+from tests.chaos.findings import Findings, Hit
 from tests.chaos.forks import Child, Forks
 from tests.chaos.node import Setting, Strike
 from tests.chaos.redis_snapshot import raw_messages, redis_snapshot, unfinished
 from tests.chaos.schedule import WEEK, Fault, Schedule
-from tests.chaos.snapshot import Snapshot
-from tests.chaos.socket_platform import Send, SocketPlatform, Update
-from tests.chaos.watched_model import Call, Watch, WatchedModel
+from tests.chaos.socket_platform import SocketPlatform, Update
+from tests.chaos.watched_model import Watch, WatchedModel
+from tests.redis_proxy import LosingProxy, losing_proxy
 from tests.redis_server import RedisServer
 
 PATIENCE: Final = 45.0  # real seconds for a run; it needs three
 _LEAVING: Final = 12.0  # real seconds for a process that was asked to stop
 _LOOK: Final = 0.05
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hit:
-    """A fault that took place: from when to when (monotonic seconds), and to which process (-1: not to
-    one of them)."""
-
-    kind: str
-    begun: float
-    ended: float
-    process: int = -1
-
-
-@dataclass(slots=True, kw_only=True)
-class Findings:
-    """What a run left behind. `exits` are (process, status) of those that left by themselves."""
-
-    schedule: Schedule
-    folder: Path
-    hits: list[Hit] = field(default_factory=list)
-    exits: list[tuple[int, int]] = field(default_factory=list)
-    sends: list[Send] = field(default_factory=list)
-    calls: list[Call] = field(default_factory=list)
-    offered: dict[str, int] = field(default_factory=dict)
-    messages_seen: dict[str, str] = field(default_factory=dict)  # rows as they lay there during the run
-    messages_left: dict[str, str] = field(default_factory=dict)
-    snapshot: Snapshot | None = None
-    violations: list[str] = field(default_factory=list)
-    trouble: list[str] = field(default_factory=list)  # what kept the run from its end
-
-    def record(self, name: str) -> list[tuple[int, str]]:
-        """A file that the processes wrote: (process, text) of each line."""
-        path = self.folder / name
-        rows = path.read_text().splitlines() if path.exists() else []
-        return [(int(number), text) for number, _, text in (row.partition(" ") for row in rows)]
-
-    def starved(self) -> list[Hit]:
-        """When processes did not get to run, though nobody had stopped them: the machine was too busy."""
-        stops = [hit for hit in self.hits if hit.kind == "stop"]
-        late = [
-            Hit(kind="starved", begun=at - float(words[1]), ended=at, process=process)
-            for at, process, words in self.trace()
-            if words[0] == "late"
-        ]
-        return [
-            hit
-            for hit in late
-            if not any(
-                stop.process == hit.process and stop.begun < hit.ended and hit.begun < stop.ended for stop in stops
-            )
-        ]
-
-    def trace(self) -> list[tuple[float, int, list[str]]]:
-        """What the processes did: (when, process, words) in order."""
-        rows = ((process, text.split()) for process, text in self.record("trace"))
-        return sorted(((float(at), process, words) for process, (at, *words) in rows), key=lambda row: row[0])
+_QUIET_LOOKS: Final = 5
+_LOST: Final = 6  # answers of the store that are lost at a time, at most
 
 
 class Stage:
@@ -105,11 +51,12 @@ class Stage:
         folder = self._folder / f"run-{self._runs}"
         folder.mkdir()
         await asyncio.to_thread(self._empty_server)
-        run = _Run(schedule, folder, self._server, self._model, self._forks)
-        try:
-            return await run.carry_out()
-        finally:
-            await run.aclose()
+        async with losing_proxy(self._server.port) as proxy:
+            run = _Run(schedule, folder, self._server, proxy, self._model, self._forks)
+            try:
+                return await run.carry_out()
+            finally:
+                await run.aclose()
 
     def _empty_server(self) -> None:
         if self._server._process is None:
@@ -141,10 +88,19 @@ class _Run:
     """One schedule on its way."""
 
     def __init__(
-        self, schedule: Schedule, folder: Path, server: RedisServer, model: WatchedModel, forks: Forks
+        self,
+        schedule: Schedule,
+        folder: Path,
+        server: RedisServer,
+        proxy: LosingProxy,
+        model: WatchedModel,
+        forks: Forks,
     ) -> None:
         self._schedule = schedule
         self._server = server
+        self._proxy = proxy
+        # Whatever passes the proxy passes this process, too: only those runs take that way that need it.
+        self._store = proxy.url if any(fault.kind == "lose" for fault in schedule.faults) else server.url
         self._model = model
         self._forks = forks
         rng = random.Random(schedule.seed)
@@ -224,11 +180,12 @@ class _Run:
         setting = Setting(
             number=number,
             slot=slot,
-            store=self._server.url,
+            store=self._store,
             model=self._model.url,
             platform=self._platform.port,
             origin=self._origin,
             polls=schedule.polls,
+            reader_sends=schedule.reader_sends,
             groups=schedule.groups,
             busy_mode=schedule.busy_mode,
             window=schedule.window,
@@ -268,9 +225,11 @@ class _Run:
             self._findings.hits.append(Hit(kind="kill", begun=now, ended=now, process=number))
         if not self._leaving:
             fault = self._struck(number, "kill")
-            await asyncio.sleep(fault.seconds if fault else 0.1)
-            if not self._leaving:
-                await self._start(slot)
+            self._do(self._restart(slot, fault.seconds if fault else 0.1))
+
+    async def _restart(self, slot: int, after: float) -> None:
+        await asyncio.sleep(after)
+        await self._start(slot)
 
     def _struck(self, process: int, kind: str) -> Fault | None:
         """The strike that a process dealt itself last."""
@@ -304,6 +263,8 @@ class _Run:
             child.send(signal.SIGCONT)
         elif fault.kind in ("restart", "freeze", "pause", "cut"):
             await self._disturb_server(fault)
+        elif fault.kind == "lose":
+            await self._lose_answers(fault)
         elif fault.kind == "platform down":
             await self._platform.down()
             await asyncio.sleep(fault.seconds)
@@ -336,6 +297,13 @@ class _Run:
                     await self._client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
                     await self._client.execute_command("CLIENT", "KILL", "TYPE", "pubsub")
 
+    async def _lose_answers(self, fault: Fault) -> None:
+        already = self._proxy.lost
+        self._proxy.lose = _LOST
+        await asyncio.sleep(fault.seconds)
+        self._proxy.lose = 0
+        self._findings.lost += self._proxy.lost - already
+
     async def _keep_messages(self) -> None:
         with contextlib.suppress(RedisError):
             self._findings.messages_seen.update(await raw_messages(self._client))
@@ -349,14 +317,17 @@ class _Run:
             return {"unknown": 1}
 
     async def _settle(self) -> None:
-        """Return when everything was said, taken, answered and shown, and nothing more is to go wrong."""
-        while True:
+        """Return when everything was said, taken, answered and shown, nothing more is to go wrong, and
+        nothing has happened for a while (who has just been woken may still have something to say)."""
+        quiet = 0
+        while quiet < _QUIET_LOOKS:
             while self._faulty:
                 await asyncio.wait(self._faulty)
-            if self._platform.all_taken and not any((await self._left()).values()) and not self._faulty:
-                await self._keep_messages()
-                return
+                quiet = 0
+            idle = self._platform.all_taken and not any((await self._left()).values())
+            quiet = quiet + 1 if idle and not self._faulty else 0
             await asyncio.sleep(_LOOK)
+        await self._keep_messages()
 
     async def _end_all(self) -> None:
         self._leaving = True
@@ -368,7 +339,7 @@ class _Run:
             self._findings.trouble.append(f"{len(late)} processes did not leave when asked to")
             for child in children:
                 child.send(signal.SIGKILL)
-            await asyncio.wait(late)
+            await asyncio.wait(late, timeout=_LEAVING)
 
     async def _collect(self) -> None:
         findings = self._findings

@@ -8,7 +8,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tests.chaos.fleet import Findings, Stage, stage
+from tests.chaos.findings import Findings
+from tests.chaos.fleet import Stage, stage
 from tests.chaos.schedule import Schedule
 from tests.chaos.timeline import timeline
 from tests.chaos.verdict import judge
@@ -17,7 +18,7 @@ from tests.chaos.verdict import judge
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FleetResult:
     """One run: what took place, what it excused, what was wrong, and how long it took in seconds. `log`
-    is the end of the processes' log where something was wrong."""
+    is the run as it went, and the end of the processes' log."""
 
     schedule: Schedule
     faults: Counter[str]
@@ -28,6 +29,11 @@ class FleetResult:
     problems: tuple[str, ...]
     seconds: float
     log: tuple[str, ...] = field(default=())
+
+    @property
+    def seed(self) -> int:
+        """What it can be shown again by."""
+        return self.schedule.seed
 
 
 async def perform(on: Stage, schedule: Schedule) -> FleetResult:
@@ -45,7 +51,7 @@ async def perform(on: Stage, schedule: Schedule) -> FleetResult:
         excused=verdict.excused,
         problems=tuple(verdict.problems),
         seconds=time.monotonic() - began,
-        log=(*timeline(findings), *_last_words(findings)) if verdict.problems else (),
+        log=(*timeline(findings), *_last_words(findings)),
     )
 
 

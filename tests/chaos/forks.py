@@ -83,7 +83,11 @@ class Forks:
             what, pid, *rest = line.decode().split()
             if what == "started":
                 child = self._children[int(pid)] = Child(int(pid))
-                self._asked.popleft().set_result(child)
+                asked = self._asked.popleft()
+                if asked.cancelled():
+                    child.send(signal.SIGKILL)  # nobody waits for it any more
+                else:
+                    asked.set_result(child)
             elif what == "stopped":
                 self._children[int(pid)].stopped.set()
             else:

@@ -12,6 +12,7 @@ import asyncio
 import functools
 import json
 import os
+import resource
 import signal
 import socket
 import sys
@@ -39,13 +40,15 @@ from gateway.tools.base import ToolContext
 from tests.chaos.answers import DONE, NOTED
 
 ORDER_BYTES: Final = 64 * 1024
+_NO_ROOM: Final = 48 * 1024  # bytes of a file; the store's own log is longer after its first messages
 _WARM: Final = (gateway.providers.catalog, gateway.providers.chat_completions, gateway.providers.http)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """One process to be: its number in the run, its folder, its model, and where it kills itself:
-    at the `passing`-th time it passes `point`, and whenever it claims a message that says `poison`."""
+    at the `passing`-th time it passes `point`, and whenever it claims a message that says `poison`. `full`:
+    after how many seconds its disk is full, and for how long."""
 
     number: int
     folder: str
@@ -55,6 +58,7 @@ class Order:
     passing: int = 1
     poison: str | None = None
     busy_mode: str = "queue"
+    full: tuple[float, float] | None = None
 
     def encode(self) -> bytes:
         """As it goes through the socket."""
@@ -174,6 +178,17 @@ def configuration(order: Order) -> Config:
     )
 
 
+async def fill_the_disk(after: float, seconds: float) -> None:
+    """No file grows for a while, whoever writes it: what the kernel refuses is what a full disk is."""
+    await asyncio.sleep(after)
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_NO_ROOM, hard))
+    try:
+        await asyncio.sleep(seconds)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+
+
 async def run(order: Order) -> int:
     """Be the gateway until the input ends; the exit code."""
     config = configuration(order)
@@ -197,6 +212,15 @@ async def run(order: Order) -> int:
         ],
     )
     console = JsonConsole(0, 1, ids=ids, clock=clock)
+    filling = asyncio.create_task(fill_the_disk(*order.full)) if order.full else None
+    try:
+        return await _serve(config, console, parts)
+    finally:
+        if filling is not None:
+            filling.cancel()
+
+
+async def _serve(config: Config, console: JsonConsole, parts: Parts) -> int:
     return 0 if await build(config, [console], parts).run() else 1
 
 

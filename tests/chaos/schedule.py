@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Final, Literal, get_args
 
 from gateway.telemetry.points import POINTS, Point
@@ -22,6 +23,7 @@ FaultKind = Literal[
     "freeze",  # SIGSTOP to the Redis server, then SIGCONT
     "pause",  # CLIENT PAUSE
     "cut",  # CLIENT KILL: every connection breaks
+    "lose",  # answers of the Redis server are lost, each with its connection: what was done was done
     "model limited",
     "model broken",
     "model hanging",
@@ -39,6 +41,8 @@ FaultKind = Literal[
 KINDS: Final[tuple[FaultKind, ...]] = get_args(FaultKind)
 
 STOPPED: Final = 2.4  # real seconds: longer than the lease and a beat
+_LASTS: Final[dict[FaultKind, float]] = {"kill": 0.1, "stop": STOPPED, "jump": -30.0, "week": 0.0, "cut": 0.0}
+_SURE: Final[tuple[Kind, ...]] = ("effect", "both", "steps", "say")
 _BRIEF: Final = ("restart", "freeze", "pause", "platform down")
 _TALK: Final = 1.2  # real seconds in which everything is said
 _WINDOW: Final = 4_200
@@ -90,6 +94,7 @@ class Schedule:
     seed: int
     nodes: int
     polls: bool
+    reader_sends: bool
     groups: Literal["shared", "per_user"]
     busy_mode: str
     said: tuple[Said, ...]
@@ -110,6 +115,7 @@ class Schedule:
     def lines(self) -> list[str]:
         """The schedule, to be read."""
         how = "polled by one process" if self.polls else "delivered to any process"
+        how += ", which alone sends" if self.reader_sends else ""
         head = f"{self.nodes} processes, updates {how}, groups {self.groups}, busy mode {self.busy_mode}"
         return [f"seed {self.seed}: {head}", *map(str, self.said), *map(str, self.faults)]
 
@@ -129,15 +135,43 @@ def make_schedule(seed: int) -> Schedule:
     )
     faults = [replace(own, seconds=STOPPED if own.kind == "stop" else 0.1)]
     faults += [_fault(rng, nodes) for _ in range(rng.randint(0, 5))]
-    return Schedule(
+    schedule = Schedule(
         seed=seed,
         nodes=nodes,
-        polls=rng.random() < 0.7,
+        polls=(polls := rng.random() < 0.7),
+        reader_sends=polls and rng.random() < 0.3,
         groups=groups,
         busy_mode=busy_mode,
         said=_talk(rng, groups, rude=busy_mode == "queue" and rng.random() < 0.4),
         faults=tuple(faults),
     )
+    if rng.random() < 0.15:
+        return _again_and_again(rng, schedule)
+    return schedule
+
+
+def _again_and_again(rng: random.Random, schedule: Schedule) -> Schedule:
+    """One message, and the same thing goes wrong with it several times."""
+    if rng.random() < 0.5:
+        point: Point = rng.choice(("outbox.before_send", "outbox.after_send", "turn.tools_ran", "session.ended"))
+        faults = [Fault(kind="kill", point=point, seconds=0.05)] * 3
+    else:
+        kind: FaultKind = rng.choice(("send ambiguous", "send limited", "send unavailable", "send late"))
+        faults = [Fault(kind=kind, call=number) for number in range(1, 5)]
+    first = next(said for said in schedule.said if said.event.kind != "command")
+    return replace(schedule, said=(first,), faults=tuple(faults))
+
+
+def directed() -> list[Schedule]:
+    """For each thing that can go wrong a schedule in which it surely does, with everything else well."""
+    found = []
+    talkative = (schedule for schedule in map(make_schedule, count()) if len(schedule.said) > len(_SURE))
+    for kind, schedule in zip(KINDS, talkative, strict=False):
+        faults = [Fault(kind=kind, at=0.5, seconds=_LASTS.get(kind, 0.5))]
+        if kind.startswith(("model", "send")):
+            faults = [Fault(kind=kind, call=call) for call in (2, 4)]
+        found.append(replace(schedule, nodes=2, busy_mode="queue", faults=tuple(faults)))
+    return found
 
 
 def _fault(rng: random.Random, nodes: int) -> Fault:
@@ -155,8 +189,8 @@ def _fault(rng: random.Random, nodes: int) -> Fault:
         return Fault(kind=kind, call=rng.randint(1, 15))
     if kind == "jump":
         return Fault(kind=kind, at=at, slot=slot, seconds=rng.choice((-3_600.0, -30.0, 30.0, 3_600.0)))
-    if kind == "week":
-        return Fault(kind=kind, at=at)
+    if kind == "lose":
+        return Fault(kind=kind, at=at, seconds=0.5)
     if kind in _BRIEF:
         return Fault(kind=kind, at=at, seconds=round(rng.uniform(0.05, 0.8), 2))
     return Fault(kind=kind, at=at)
@@ -165,7 +199,7 @@ def _fault(rng: random.Random, nodes: int) -> Fault:
 def _talk(rng: random.Random, groups: str, *, rude: bool) -> tuple[Said, ...]:
     """`rude`: some speak while an answer is being made, to change it or to end it."""
     speakers = _speakers(rng)
-    kinds: list[Kind] = ["effect", "both", "steps", "say"]
+    kinds: list[Kind] = list(_SURE)
     kinds += [rng.choice(("say", "say", "long", "effect", "note", "steps")) for _ in range(rng.randint(0, 8))]
     rng.shuffle(kinds)
     words: list[tuple[Kind, str, str, str, bool]] = []

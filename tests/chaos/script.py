@@ -71,7 +71,8 @@ class Plan:
     """One run. `lines` are the events in the order they are sent, some of them twice; `kills[n]` is
     what ends the n-th process; at most `ahead` events wait for an answer at a time; after a restart
     this share of the answered ones is sent again too, as by a sender that is not sure. After the
-    processes in `away` comes a week of silence. `poison` is the text of a message that kills whoever
+    processes in `away` comes a week of silence. `full`: after how many seconds of each process the disk is
+    full, and for how long. `poison` is the text of a message that kills whoever
     claims it, which happens at most `spare` times."""
 
     seed: int
@@ -84,6 +85,16 @@ class Plan:
     window: int = _WINDOW
     poison: str | None = None
     spare: int = 0
+    full: tuple[float, float] | None = None
+
+    def described(self) -> list[str]:
+        """The plan, to be read."""
+        head = f"seed {self.seed}: one process, at most {self.ahead} unanswered, busy mode {self.busy_mode}"
+        said = [f"{event.user or event.chat} in {event.chat}: …{event.text[-30:]}" for event in self.lines]
+        kills = [f"process {number} is killed at {kill} ({kill.passing})" for number, kill in enumerate(self.kills)]
+        away = [f"after process {number} nothing happens for a week" for number in sorted(self.away)]
+        full = [f"after {self.full[0]} s the disk is full for {self.full[1]} s, in each process"] if self.full else []
+        return [head, *said, *kills, *away, *full]
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -112,6 +123,7 @@ def make_plan(seed: int) -> Plan:
         again=rng.choice((0.0, 0.3, 1.0)),
         busy_mode=busy_mode,
         away=frozenset(number for number in range(len(kills)) if rng.random() < 0.15),
+        full=(round(rng.uniform(0.0, 0.3), 2), round(rng.uniform(0.1, 0.6), 2)) if rng.random() < 0.25 else None,
     )
 
 

@@ -137,6 +137,7 @@ class PollingSocketAdapter(SocketAdapter):
 
     account = "bot"
     waits_for_account = True
+    reader_sends = False
 
     async def run(self, accept: Accept) -> None:
         """Poll until cancelled. Asking for what comes next tells that everything before was taken."""

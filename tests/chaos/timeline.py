@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.chaos.fleet import Findings
+from tests.chaos.findings import Findings
 
 
 def timeline(findings: Findings) -> list[str]:

@@ -15,14 +15,16 @@ from typing import Any, Final
 
 from gateway.tools.runtime import UNKNOWN_OUTCOME
 from tests.chaos.answers import effects_of, final_text
+from tests.chaos.check import CANNOT_STORE
 from tests.chaos.check_store import Facts, compactions, messages, reachable
 from tests.chaos.drive import ANSWERS, Evidence, Line
 from tests.chaos.excuses import Excuses
-from tests.chaos.fleet import Findings
+from tests.chaos.findings import Findings
 from tests.chaos.script import Event, Plan
 from tests.chaos.verdict_turns import hooks, isolation, overlaps, sessions
 
 BYPASSING: Final = ("/status", "/stop", "/help")
+MOST_SHOWN: Final = 2
 INSTEAD: Final = "I could not show a message here because"
 _REFUSALS: Final = ("There is nothing to", "There is no session number", "You are in that session already")
 _TOLD: Final = re.compile(r"^Answer to (tok\w+) \[(.*?)\]", re.DOTALL)
@@ -173,11 +175,11 @@ def seen(findings: Findings, facts: Facts, excuses: Excuses, excused: Counter[st
     texts: dict[str, set[str]] = defaultdict(set)
     for send in findings.sends:
         texts[send.row].add(send.text)
-        if send.row not in facts.last.outbox and not send.text.startswith("I cannot store my work"):
+        if send.row not in facts.last.outbox and not send.text.startswith(CANNOT_STORE):
             yield f"something was sent that no row is behind: {send.text[:60]}"
     tried: dict[str, list[tuple[float, int]]] = defaultdict(list)
     for at, process, words in findings.trace():
-        if words[0] == "sending":
+        if words[0] == "outbox.before_send":
             tried[words[1]].append((at, process))
     refused = {send.row for send in findings.sends if send.fault == "refused"}
     shown = {send.row for send in findings.sends if send.shown}
@@ -198,9 +200,14 @@ def seen(findings: Findings, facts: Facts, excuses: Excuses, excused: Counter[st
 def repeats(findings: Findings, excuses: Excuses, excused: Counter[str]) -> Iterator[str]:
     """A message comes again only if the send before was struck: each repeat has an excuse of its own."""
     latest: dict[str, Any] = {}
+    times: Counter[str] = Counter()
     for send in findings.sends:
         if not send.shown:
             continue
+        times[send.row] += 1
+        # Once more is what the adapter allows; only who was still, and sends what another has, comes on top.
+        if times[send.row] > MOST_SHOWN and not excuses.woken(send.process, send.at):
+            yield f"{send.row} was shown {times[send.row]} times: {send.text[:40]}"
         before = latest.get(send.row)
         latest[send.row] = send
         if before is None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tests.chaos.check_store import ENDED_BY, Facts
 from tests.chaos.excuses import Excuses
-from tests.chaos.fleet import Findings
+from tests.chaos.findings import Findings
 from tests.chaos.watched_model import Call
 
 _TOKEN: Final = re.compile(r"tok\d\d[0-9a-f]{5}")

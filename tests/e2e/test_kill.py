@@ -5,8 +5,8 @@ shows a run again. Beside them stand the few schedules that chance seldom finds.
 """
 
 from gateway.telemetry.points import POINTS
-from tests.chaos.run import campaign
 from tests.chaos.script import Event, Kill, Plan, make_plan
+from tests.chaos.single_run import campaign
 
 RUNS = 20
 

@@ -1,0 +1,68 @@
+"""What a run of several processes leaves behind, for those who judge it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.chaos.schedule import Schedule
+from tests.chaos.snapshot import Snapshot
+from tests.chaos.socket_platform import Send
+from tests.chaos.watched_model import Call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A fault that took place: from when to when (monotonic seconds), and to which process (-1: not to
+    one of them)."""
+
+    kind: str
+    begun: float
+    ended: float
+    process: int = -1
+
+
+@dataclass(slots=True, kw_only=True)
+class Findings:
+    """What a run left behind. `exits` are (process, status) of those that left by themselves."""
+
+    schedule: Schedule
+    folder: Path
+    hits: list[Hit] = field(default_factory=list)
+    exits: list[tuple[int, int]] = field(default_factory=list)
+    sends: list[Send] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
+    offered: dict[str, int] = field(default_factory=dict)
+    messages_seen: dict[str, str] = field(default_factory=dict)  # rows as they lay there during the run
+    messages_left: dict[str, str] = field(default_factory=dict)
+    snapshot: Snapshot | None = None
+    lost: int = 0  # answers of the store
+    violations: list[str] = field(default_factory=list)
+    trouble: list[str] = field(default_factory=list)  # what kept the run from its end
+
+    def record(self, name: str) -> list[tuple[int, str]]:
+        """A file that the processes wrote: (process, text) of each line."""
+        path = self.folder / name
+        rows = path.read_text().splitlines() if path.exists() else []
+        return [(int(number), text) for number, _, text in (row.partition(" ") for row in rows)]
+
+    def starved(self) -> list[Hit]:
+        """When processes did not get to run, though nobody had stopped them: the machine was too busy."""
+        stops = [hit for hit in self.hits if hit.kind == "stop"]
+        late = [
+            Hit(kind="starved", begun=at - float(words[1]), ended=at, process=process)
+            for at, process, words in self.trace()
+            if words[0] == "late"
+        ]
+        return [
+            hit
+            for hit in late
+            if not any(
+                stop.process == hit.process and stop.begun < hit.ended and hit.begun < stop.ended for stop in stops
+            )
+        ]
+
+    def trace(self) -> list[tuple[float, int, list[str]]]:
+        """What the processes did: (when, process, words) in order."""
+        rows = ((process, text.split()) for process, text in self.record("trace"))
+        return sorted(((float(at), process, words) for process, (at, *words) in rows), key=lambda row: row[0])
