@@ -222,6 +222,7 @@ class Conduit:
 
     async def _carry(self) -> None:
         wait = _FIRST_WAIT
+        trouble: BaseException | None
         while self._carried:
             try:
                 if self._connection is not None and _is_cut(self._connection):
@@ -229,11 +230,9 @@ class Conduit:
                 if self._connection is None:
                     self._known.clear()
                     self._connection = await self._dial()
-                replies = await self._exchange(self._connection)
+                trouble = await self._exchange(self._connection)
             except UNREACHABLE as error:
-                trouble: BaseException | None = error
-            else:
-                trouble = self._deliver(replies)
+                trouble = error
             if trouble is None:
                 self._tell_found()
                 continue
@@ -245,19 +244,27 @@ class Conduit:
                 await self._clock.sleep(wait)
                 wait = min(2 * wait, _LAST_WAIT)
 
-    async def _exchange(self, connection: AbstractConnection) -> list[Any]:
+    async def _exchange(self, connection: AbstractConnection) -> BaseException | None:
+        """Send what is carried and hand out the answers as they come, so that callers go on while the
+        server does the rest. What was not done stays carried. Why it was not, unless trying again at
+        once helps."""
         packed = b"".join(pack_command(self._command(job)) for job in self._carried)  # type: ignore[arg-type]
         for job in self._carried:
             job.sent = True
-        replies: list[Any] = []
-        async with asyncio.timeout(self._timeout):
-            await connection.send_packed_command(packed, check_health=False)
-            for _ in self._carried:
-                try:
-                    replies.append(await connection.read_response(timeout=inf, disconnect_on_error=False))
-                except (ResponseError, BusyLoadingError) as error:
-                    replies.append(error)
-        return replies
+        trouble: BaseException | None = None
+        undone: list[Job] = []
+        try:
+            async with asyncio.timeout(self._timeout):
+                await connection.send_packed_command(packed, check_health=False)
+                while self._carried:
+                    reply = await _reply(connection)
+                    job = self._carried.pop(0)
+                    if not self._deliver(job, reply):
+                        undone.append(job)
+                        trouble = reply if isinstance(reply, _UNWILLING) else trouble
+        finally:
+            self._carried = [*undone, *self._carried]
+        return trouble
 
     def _command(self, job: Job) -> tuple[str, ...]:
         if job.script is None:
@@ -277,25 +284,18 @@ class Conduit:
         )
         return (*start, "1", job.key, *header, *job.arguments)
 
-    def _deliver(self, replies: Sequence[Any]) -> BaseException | None:
-        """Hand out answers; what was not done stays carried. Why it was not, unless trying again at
-        once helps."""
-        jobs, self._carried = self._carried, []
-        trouble: BaseException | None = None
-        for job, reply in zip(jobs, replies, strict=True):
+    def _deliver(self, job: Job, reply: Any) -> bool:
+        """Hand out an answer; False if the step was not done and should be sent again."""
+        if isinstance(reply, (NoScriptError, *_UNWILLING)):
             if isinstance(reply, NoScriptError):
                 self._known.clear()
-            elif isinstance(reply, _UNWILLING):
-                trouble = reply
-            elif isinstance(reply, RedisError):
-                job.fail(_failure(job, reply))
-                continue
-            else:
-                job.answer(reply)
-                continue
             job.sent = False
-            self._carried.append(job)
-        return trouble
+            return False
+        if isinstance(reply, RedisError):
+            job.fail(_failure(job, reply))
+        else:
+            job.answer(reply)
+        return True
 
     def _give_up(self, trouble: BaseException) -> None:
         """Fail what has waited too long and was certainly not done."""
@@ -326,6 +326,14 @@ class Conduit:
         if self._told:
             self._told = False
             log.info("store_reached_again")
+
+
+async def _reply(connection: AbstractConnection) -> Any:
+    """The next answer, or the error that the server gave in its place. Raises UNREACHABLE."""
+    try:
+        return await connection.read_response(timeout=inf, disconnect_on_error=False)
+    except (ResponseError, BusyLoadingError) as error:
+        return error
 
 
 def _is_cut(connection: AbstractConnection) -> bool:
