@@ -35,12 +35,20 @@ _MOST = 256  # preparations kept; each holds a summary, the rest is shared with 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """What a fresh engine made of `snapshot`, and the state it was in afterwards."""
+    """What a fresh engine made of `snapshot`, of how many tokens, and the state it was in afterwards."""
 
     snapshot: Sequence[Message]
     transcript: Sequence[Message]
+    tokens: int
     outcome: Outcome
     engine_state: Mapping[str, Any]
+
+    def helps(self, conversation: Conversation) -> bool:
+        """Whether it makes enough room, with all that was said since."""
+        since = [*conversation.messages[len(self.snapshot) :], *conversation.fresh]
+        after = conversation.overhead + self.tokens + _tokens(since)
+        expected = conversation.calibration.correct(conversation.spec.name, after)
+        return expected < conversation.engine.engine.threshold_tokens
 
     def applied(self, messages: Sequence[Message]) -> list[Message]:
         """The transcript that `messages`, which begin with the snapshot, become."""
@@ -56,13 +64,10 @@ class _Job:
     prepared: Prepared | None = None
     calls: list[LedgerEntry] = field(default_factory=list)
 
-    def fits(self, conversation: Conversation) -> bool:
-        """Whether the conversation is the snapshot and not more than a tail's worth of new messages. A
-        session only grows, and under another epoch it is another one."""
-        if self.session.ref != conversation.session.ref or len(conversation.messages) < self.length:
-            return False
-        since = [*conversation.messages[self.length :], *conversation.fresh]
-        return _tokens(since) <= _TAIL_SHARE * conversation.engine.engine.threshold_tokens
+    def is_of(self, conversation: Conversation) -> bool:
+        """Whether the conversation begins with the snapshot: a session only grows, and under another
+        epoch it is another one."""
+        return self.session.ref == conversation.session.ref and len(conversation.messages) >= self.length
 
 
 class Preparations:
@@ -95,20 +100,20 @@ class Preparations:
     def is_ready(self, conversation: Conversation) -> bool:
         """Whether `take` gives one without a wait."""
         job = self._jobs.get(conversation.session.id)
-        return job is not None and job.prepared is not None and job.fits(conversation)
+        return bool(job and job.is_of(conversation) and job.prepared and job.prepared.helps(conversation))
 
     async def take(self, conversation: Conversation) -> Prepared | None:
-        """The conversation's preparation, if one fits; one that is being made is waited for. It is
+        """The conversation's preparation, if it helps; one that is being made is waited for. It is
         used up by this."""
         job = self._jobs.get(conversation.session.id)
         if job is None:
             return None
-        if not job.fits(conversation):
+        if not job.is_of(conversation):
             self.forget(conversation.session)
             return None
         await self._background.ended(_name(conversation.session))
         self.forget(conversation.session)
-        return job.prepared
+        return job.prepared if job.prepared and job.prepared.helps(conversation) else None
 
     def forget(self, session: Session) -> None:
         """Drop what was prepared for a session, and stop what is."""
@@ -132,7 +137,7 @@ class Preparations:
         try:
             state = await conversation.engine.dump()
             async with self._clock.limit(self._timeout):
-                job.prepared = await self._make(job, snapshot, state, conversation.prompt_tokens())
+                job.prepared = await self._make(job, snapshot, state, conversation)
         except TimeoutError:
             log.warning("preparation_timed_out", seconds=self._timeout)
         finally:
@@ -140,10 +145,10 @@ class Preparations:
                 await self._store.charge(job.session, job.calls)
 
     async def _make(
-        self, job: _Job, snapshot: Sequence[Message], state: Mapping[str, Any], tokens: int
+        self, job: _Job, snapshot: Sequence[Message], state: Mapping[str, Any], conversation: Conversation
     ) -> Prepared | None:
         engine = await self._engines.understudy(job.session, state, charge=job.calls.append)
-        transcript, outcome = await engine.compress(snapshot, current_tokens=tokens)
+        transcript, outcome = await engine.compress(snapshot, current_tokens=conversation.prompt_tokens())
         if outcome.fallback or outcome.aborted:
             # Who needs room may find the model back; without a hurry there is no reason for less than a summary.
             log.info("preparation_not_kept", error=outcome.error)
@@ -152,6 +157,7 @@ class Preparations:
         return Prepared(
             snapshot=snapshot,
             transcript=transcript,
+            tokens=sum(note_of(each).get("tokens") or conversation.counter.message(each) for each in transcript),
             outcome=outcome,
             engine_state=await engine.dump(),
         )

@@ -16,9 +16,9 @@ from gateway.watch import CONDENSING
 from tests.fakes_gateway import Live, config_in, running
 from tests.fakes_model import FakeModel, Gate, Say, newest, summary_text
 
-WINDOW = 10_000
-THRESHOLD = 5_000  # half of it
-WORDS = "the quick brown fox jumps over the lazy dog " * 44  # about 400 tokens
+WINDOW = 20_000
+THRESHOLD = 10_000  # half of it
+WORDS = "the quick brown fox jumps over the lazy dog " * 80  # about 720 tokens
 
 
 def settings(folder: Path, *, background: bool = True) -> Any:
@@ -102,7 +102,7 @@ async def test_another_session_gets_nothing_of_what_was_prepared(tmp_path: Path,
         before = await say_until(live, int(0.85 * THRESHOLD))
         await until_prepared(live)
         await live.ask(command)
-        await live.ask(f"xxx {WORDS}")
+        await live.ask("short")
         after = await present(live)
         assert after.id != before.id
         assert not any(map(is_summary, (await live.store.transcript(after)).messages))
