@@ -20,6 +20,7 @@ from gateway.adapter import Accepted, Adapter
 from gateway.agent.conversation import Conversation
 from gateway.agent.factory import AgentFactory
 from gateway.agent.loop import close_open_calls
+from gateway.agent.pressure import announce
 from gateway.attempt import Attempt, Shown
 from gateway.background import Background
 from gateway.clock import Clock
@@ -238,6 +239,8 @@ class Turns:
         outcome: ItemOutcome = "answered"
         try:
             shown = [("reply", await attempt.converse(conversation, interrupted))]
+            told = announce(conversation, automatic=self.agents.automatic)
+            shown += [("notice", sentence) for sentence in told]
         except TimeoutError:
             outcome, shown = attempt.cut_short()
             attempt.agent.interrupt(conversation)

@@ -68,7 +68,7 @@ async def test_what_was_prepared_is_published_without_a_wait(tmp_path: Path) -> 
         after = await present(live)
         assert after.parent_id == before.id
         assert model.summaries == 1
-        assert notices(live) == []
+        assert CONDENSING not in notices(live)
         messages = (await live.store.transcript(after)).messages
         assert sum(map(is_summary, messages)) == 1
         said = [text_of(message)[:3] for message in messages if message["role"] == "user" and not is_summary(message)]
@@ -84,7 +84,7 @@ async def test_replies_do_not_wait_for_a_preparation_but_a_turn_without_room_doe
         await say_until(live, int(0.85 * THRESHOLD))
         await gate.until_waiting()
         assert await live.ask("short") == "heard sho"
-        assert notices(live) == []
+        assert CONDENSING not in notices(live)
         await live.tell(f"xxx {WORDS}")
         waits = await live.tell(f"yyy {WORDS}")
         await live.adapter.until(lambda: CONDENSING in notices(live))
@@ -186,3 +186,20 @@ async def test_nothing_is_prepared_when_it_is_switched_off(tmp_path: Path) -> No
         await say_until(live, int(0.85 * THRESHOLD))
         await live.quiet()
         assert model.summaries == 0
+
+
+async def test_the_person_is_told_once_that_a_compaction_comes(tmp_path: Path) -> None:
+    async with running(tmp_path, config=settings(tmp_path), model=model_of()) as live:
+        await say_until(live, int(0.85 * THRESHOLD))
+        await live.ask("short")
+        await live.quiet()
+        (told,) = notices(live)
+        assert f"of the {THRESHOLD:,} tokens are used at which I condense" in told
+    async with running(tmp_path, config=settings(tmp_path), model=model_of()) as live:
+        await live.ask("short again")
+        await live.quiet()
+        assert notices(live) == []  # not told again after a restart
+        await live.ask("/new")
+        await say_until(live, int(0.85 * THRESHOLD))
+        await live.quiet()
+        assert len(notices(live)) == 1
