@@ -12,6 +12,7 @@ from tests.chaos.socket_platform import Send
 _OUTAGES = ("restart", "freeze", "pause")
 # Real seconds after a fault in which what it caused may still come: a lease, a beat and a look.
 _AFTERMATH = 4.0
+_WAKING = 0.5  # real seconds in which a process that was woken sends what it had claimed before
 
 
 class Excuses:
@@ -41,14 +42,15 @@ class Excuses:
 
     def repeated_send(self, first: Send, second: Send) -> str | None:
         """Why a row that was shown was shown again: the first was not heard of, or its process could not
-        tell the store; or the second process had claimed the row before, and was still meanwhile."""
+        tell the store; or one of the two had claimed the row long before, was still meanwhile, and has
+        just woken."""
         if not first.heard:
             return f"send {first.fault}"
         marked = next((at for at in self._marked.get((first.process, first.row), ()) if at > first.at), inf)
         down = _kind(hit for hit in self._hits if hit.kind == "platform down" and _meets(hit, first.at, first.at + 0.5))
         return (
-            self.of_process(first.process, first.at - 0.05, min(marked, second.at))
-            or self.of_process(second.process, first.at - _AFTERMATH, second.at)
+            self.of_process(first.process, first.at - _WAKING, min(marked, second.at))
+            or self.of_process(second.process, min(first.at, second.at - _WAKING), second.at)
             or self.of_server(first.at - 0.05, min(marked, second.at))
             or down
         )

@@ -17,6 +17,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from gateway.redaction import Redactor
+from gateway.telemetry.logs import configure_logs
 from tests.chaos.fleet import stage
 from tests.chaos.fleet_run import fleet_campaign, fleet_report, perform
 from tests.chaos.schedule import Schedule, make_schedule
@@ -102,6 +104,7 @@ def main() -> int:
     parser.add_argument("--no-shrink", action="store_true", help="leave failing schedules as long as they are")
     parser.add_argument("-v", "--verbose", action="store_true", help="show the first run that failed, else the first")
     given = parser.parse_args()
+    configure_logs(level="error", form="console", redact=Redactor(()))  # the laboratory's own, as it reads a store
     seeds = range(given.seed, given.seed + given.runs)
     jobs = max(1, min(given.jobs or JOBS[given.store], given.runs))
     return asyncio.run(_main(given.store, seeds, jobs, verbose=given.verbose, shrinks=not given.no_shrink))
