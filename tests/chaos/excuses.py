@@ -47,7 +47,8 @@ class Excuses:
         if not first.heard:
             return f"send {first.fault}"
         marked = next((at for at in self._marked.get((first.process, first.row), ()) if at > first.at), inf)
-        down = _kind(hit for hit in self._hits if hit.kind == "platform down" and _meets(hit, first.at, first.at + 0.5))
+        away = ("platform down", "laboratory starved")
+        down = _kind(hit for hit in self._hits if hit.kind in away and _meets(hit, first.at - 0.1, first.at + 1.0))
         return (
             self.of_process(first.process, first.at - _WAKING, min(marked, second.at))
             or self.of_process(second.process, min(first.at, second.at - _WAKING), second.at)

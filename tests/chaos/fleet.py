@@ -32,6 +32,7 @@ PATIENCE: Final = 45.0  # real seconds for a run; it needs three
 _LEAVING: Final = 12.0  # real seconds for a process that was asked to stop
 _LOOK: Final = 0.05
 _QUIET_LOOKS: Final = 5
+_LATE: Final = 0.4
 _LOST: Final = 6  # answers of the store that are lost at a time, at most
 
 
@@ -130,6 +131,9 @@ class _Run:
         for slot in range(self._schedule.nodes):
             await self._start(slot)
         self._begun = asyncio.get_running_loop().time()
+        watching = asyncio.create_task(self._watch_the_loop())
+        self._tasks.add(watching)
+        watching.add_done_callback(self._tasks.discard)
         self._do(self._talk())
         for fault in self._schedule.faults:
             if fault.at is not None:
@@ -245,6 +249,15 @@ class _Run:
         await asyncio.sleep(fault.seconds)
         child.send(signal.SIGCONT)
         self._findings.hits.append(Hit(kind="stop", begun=begun, ended=time.monotonic(), process=number))
+
+    async def _watch_the_loop(self) -> None:
+        """Note when the laboratory itself could not run: its platform was as good as away then."""
+        while True:
+            before = time.monotonic()
+            await asyncio.sleep(_LOOK)
+            now = time.monotonic()
+            if now - before > _LATE:
+                self._findings.hits.append(Hit(kind="laboratory starved", begun=before, ended=now))
 
     # -- faults -----------------------------------------------------------------------------
 
