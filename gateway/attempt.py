@@ -49,14 +49,14 @@ class Attempt:
             return await self.agent.run(conversation, interrupted)
         raise AssertionError("a limit that strikes raises")
 
-    async def compress(self, conversation: Conversation, focus: str | None) -> CompactionReport:
-        """/compress: the agent is a temporary one, only its compactor runs. New messages wait for it,
-        whatever the busy mode (SPEC 7)."""
+    async def compress(self, conversation: Conversation, focus: str | None, keep: int) -> CompactionReport:
+        """/compress: the agent is a temporary one, only its compactor runs; it leaves the last `keep`
+        messages alone. New messages wait for it, whatever the busy mode (SPEC 7)."""
         self.watch.turn.interruptible = False
         try:
             async with self._limits():
                 self.watch.phase("compacting")
-                return await self.agent.compactor.run(conversation, "manual", focus=focus, force=True)
+                return await self.agent.compactor.run(conversation, "manual", focus=focus, force=True, keep=keep)
         except TimeoutError:
             raise UserError(COMPACTION_STOPPED) from None
         raise AssertionError("a limit that strikes raises")

@@ -21,6 +21,7 @@ from gateway.agent.models import Models
 from gateway.agent.prompt import PromptBuilder
 from gateway.background import best_effort
 from gateway.clock import Clock, Ids
+from gateway.context.engine import Outcome
 from gateway.domain.chat import ChatType, SessionKey
 from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.message import Message
@@ -109,6 +110,15 @@ class Lifecycle:
             overhead=self._overhead(session),
             ledger=seat.ledger,
         )
+
+    async def preview(
+        self, conversation: Conversation, messages: Sequence[Message], focus: str | None
+    ) -> tuple[list[Message], Outcome]:
+        """What a compaction of these messages would make of them, without asking a model: what stands
+        in for the summary is the engine's own extract. Nothing is changed by it."""
+        engine = await self._engines.understudy(conversation.session, await conversation.engine.dump(), None)
+        tokens = conversation.prompt_tokens()
+        return await engine.compress(messages, current_tokens=tokens, focus_topic=focus, force=True)
 
     def policy(self, session: Session) -> ExpiryPolicy:
         """The expiry policy in force for this session."""

@@ -59,9 +59,16 @@ class Compactor:
         return self.preparations.is_ready(conversation)
 
     async def run(
-        self, conversation: Conversation, trigger: Trigger, *, focus: str | None = None, force: bool = False
+        self,
+        conversation: Conversation,
+        trigger: Trigger,
+        *,
+        focus: str | None = None,
+        force: bool = False,
+        keep: int = 0,
     ) -> CompactionReport:
-        """Compact once. Cancelling it before it publishes leaves everything as it was.
+        """Compact once, all but the last `keep` messages. Cancelling it before it publishes leaves
+        everything as it was.
 
         An automatic one publishes what was prepared, if something was. One that saves less than a
         tenth changes nothing.
@@ -76,9 +83,11 @@ class Compactor:
             result, outcome = prepared.applied(messages), prepared.outcome
             await conversation.engine.load(prepared.engine_state)
         else:
+            kept = len(messages) - keep
             result, outcome = await conversation.engine.compress(
-                messages, current_tokens=before, focus_topic=focus, force=force
+                messages[:kept], current_tokens=before, focus_topic=focus, force=force
             )
+            result += messages[kept:]
         self.points("compaction.summarised")
         transcript = reconcile(messages, sanitize(result), conversation.counter)
         if trigger != "manual" and not _holds_request(messages, transcript):

@@ -17,6 +17,7 @@ from gateway.context.engine import ContextEngine
 from gateway.context.guard import GuardedEngine
 from gateway.domain.session import Session
 from gateway.domain.usage import LedgerEntry
+from gateway.errors import ProviderUnavailable
 from gateway.providers.base import ModelSpec
 
 StartReason = Literal["new", "resume", "compression", "reset", "switch", "preparation"]
@@ -87,13 +88,13 @@ class Engines:
         self._shrink()
 
     async def understudy(
-        self, session: Session, state: Mapping[str, Any], charge: Callable[[LedgerEntry], None]
+        self, session: Session, state: Mapping[str, Any], charge: Callable[[LedgerEntry], None] | None
     ) -> GuardedEngine:
         """A fresh engine that works for the session beside its own, from that one's state; its calls
-        are handed to `charge`."""
+        are handed to `charge` (None: it may make none)."""
         seat = self._make(session, self._models.spec(session.model), charge)
         await seat.engine.load(state)
-        await self._start(seat, session, "preparation")
+        await self._start(seat, session, "preparation", seat.auxiliary if charge else _no_model)
         return seat.engine
 
     def drop(self, session_id: str) -> None:
@@ -115,7 +116,9 @@ class Engines:
         seat = Seat(session=session, engine=engine, spec=spec, auxiliary=auxiliary, ledger=ledger)
         return seat
 
-    async def _start(self, seat: Seat, session: Session, reason: StartReason) -> None:
+    async def _start(
+        self, seat: Seat, session: Session, reason: StartReason, call_model: Callable[..., Any] | None = None
+    ) -> None:
         await adopt(seat.engine, seat.spec)
         await seat.engine.start(
             session.id,
@@ -127,12 +130,16 @@ class Engines:
             home=self._home / seat.engine.engine.name,
             parent_session_id=session.parent_id,
             reason=reason,
-            call_model=seat.auxiliary,
+            call_model=call_model or seat.auxiliary,
         )
 
     def _shrink(self) -> None:
         while len(self._seats) > self._capacity:
             self._seats.popitem(last=False)
+
+
+async def _no_model(*_: object) -> str:
+    raise ProviderUnavailable("No model is asked for a preview.")
 
 
 async def adopt(engine: GuardedEngine, spec: ModelSpec) -> None:

@@ -52,15 +52,16 @@ class Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """One call of a command. `compress` runs a manual compaction in this lane; `lease` is None for
-    a command that bypasses the lane, which must not touch sessions then."""
+    """One call of a command. `compress` runs a manual compaction in this lane, with a topic, of all but
+    so many messages; `lease` is None for a command that bypasses the lane, which must not touch
+    sessions then."""
 
     services: Services
     registry: CommandRegistry
     item: InboxItem
     lease: Lease | None
     argument: str
-    compress: Callable[[Conversation, str | None], Awaitable[CompactionReport]] | None = None
+    compress: Callable[[Conversation, str | None, int], Awaitable[CompactionReport]] | None = None
 
     @property
     def key(self) -> SessionKey:

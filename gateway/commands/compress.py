@@ -1,40 +1,129 @@
-"""/compress [focus]: condense the conversation now, in a continuation of it (SPEC 7)."""
+"""/compress: condense the conversation now, in a continuation of it (SPEC 7)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from gateway.agent.compaction import CompactionReport
+from gateway.agent.compaction import CompactionReport, reconcile
+from gateway.agent.conversation import Conversation
 from gateway.commands.base import Answer, Command, Scene
+from gateway.commands.transcript import last_requests
+from gateway.context.assembly import sanitize
 from gateway.context.engine import Outcome
 from gateway.context.feedback import aging, summarize_manual_compression
-from gateway.domain.message import Message
-from gateway.domain.session import Compaction
+from gateway.domain.message import Message, note_of
+from gateway.domain.session import Compaction, Session
 from gateway.errors import UserError
 
 _NOTHING = "There is nothing to compress yet."
+_USAGE = (
+    "/compress takes --preview, --keep <exchanges> and a topic to keep in detail, in this order; or undo. "
+    "For example: /compress --keep 5 the budget"
+)
+_UNDONE = (
+    "Took the last compaction back: this conversation has {count:,} messages again. "
+    "If they fill too much of the window, I condense them again."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """What a person asked of /compress. `keep`: exchanges to leave word for word."""
+
+    focus: str | None = None
+    keep: int = 0
+    preview: bool = False
+    undo: bool = False
+
+
+def wish(argument: str) -> Wish:
+    """Read the argument: options first, then the topic. Raises UserError."""
+    words = argument.split()
+    if [word.lower() for word in words] == ["undo"]:
+        return Wish(undo=True)
+    keep, preview = 0, False
+    while words and words[0].startswith("--"):
+        option = words.pop(0)
+        if option == "--preview":
+            preview = True
+        elif option == "--keep" and words and words[0].isdecimal() and 1 <= len(words[0]) <= 4 and int(words[0]):
+            keep = int(words.pop(0))
+        else:
+            raise UserError(_USAGE)
+    return Wish(focus=" ".join(words) or None, keep=keep, preview=preview)
 
 
 async def compress(scene: Scene) -> Answer:
     """Run the session's engine with `force`, whatever its thresholds and cooldowns say."""
-    services = scene.services
+    services, asked = scene.services, wish(scene.argument)
     session = await services.store.tip(scene.key)
     if session is None or session.message_count == 0:
         return Answer(text=_NOTHING)
-    if scene.argument.startswith("--") or scene.argument == "undo":
-        raise UserError("This version knows /compress and /compress <topic to keep in detail>.")
     opened = await scene.opened_before()
+    if asked.undo:
+        return await _undo(scene, session, done=opened is not None)
     if opened is not None:
         done = await services.store.compactions(opened.id)
         return Answer(text=await _recorded(scene, next(entry for entry in done if entry.child_id == opened.id)))
     conversation = await services.lifecycle.conversation(session)
-    if not await conversation.engine.has_content(conversation.all()):
+    messages = conversation.all()
+    kept = _kept(messages, asked.keep)
+    if kept == len(messages) or not await conversation.engine.has_content(messages[: len(messages) - kept]):
         return Answer(text=_NOTHING)
+    if asked.preview:
+        return Answer(text=await _preview(scene, conversation, messages, kept, asked))
     assert scene.compress is not None, "a lane's command is given the compactor"
-    report = await scene.compress(conversation, scene.argument or None)
+    report = await scene.compress(conversation, asked.focus, kept)
     # The summariser's calls and what the engine learnt are stored with the answer.
     count = conversation.session.compaction_count if report.changed else 0
     return Answer(text=_describe(report, count), conversation=conversation)
+
+
+def _kept(messages: Sequence[Message], exchanges: int) -> int:
+    """How many messages the last exchanges are."""
+    requests = last_requests(messages, exchanges) if exchanges else []
+    return len(messages) - requests[0] if requests else 0
+
+
+async def _preview(
+    scene: Scene, conversation: Conversation, messages: Sequence[Message], kept: int, asked: Wish
+) -> str:
+    """What would happen, with the engine's own extract in the place of the summary."""
+    folded = messages[: len(messages) - kept]
+    result, outcome = await scene.services.lifecycle.preview(conversation, folded, asked.focus)
+    if outcome.aborted:
+        return "This context engine cannot tell beforehand what it would do; /compress does it."
+    after = reconcile(messages, sanitize([*result, *messages[len(folded) :]]), scene.services.counter)
+    same = sum("id" in note_of(message) for message in after)
+    if same == len(messages):
+        return _NOTHING
+    tokens = conversation.overhead + sum(note_of(message)["tokens"] for message in after)
+    return "\n".join(
+        [
+            f"/compress would make {len(after)} of {len(messages)} messages: {same} stay, "
+            f"notes stand in for the other {len(messages) - same}.",
+            f"~{conversation.prompt_tokens():,} → about {tokens:,} tokens, depending on the notes.",
+            "Nothing was changed. Every original stays, and /recall finds it.",
+        ]
+    )
+
+
+async def _undo(scene: Scene, session: Session, *, done: bool) -> Answer:
+    """Go back to what was before the last compaction, in a new session; what was said since follows."""
+    store = scene.services.store
+    if done:
+        return Answer(text=_UNDONE.format(count=session.message_count))
+    made = next((entry for entry in await store.compactions(session.id) if entry.child_id == session.id), None)
+    if made is None:
+        raise UserError("There is no compaction to take back here; /sessions lists what /resume can go back to.")
+    parent = await store.session(made.parent_id)
+    since = (await store.transcript(session)).messages[made.messages_after :]
+    messages = [*(await store.transcript(parent)).messages, *since]
+    await scene.services.lifecycle.switch(
+        scene.owned(), session, parent, messages, "undone", session_id=scene.session_id
+    )
+    return Answer(text=_UNDONE.format(count=len(messages)))
 
 
 def _describe(report: CompactionReport, count: int) -> str:
@@ -81,7 +170,7 @@ COMMANDS = (
     Command(
         name="compress",
         group="What I remember",
-        argument="[topic]",
+        argument="[--preview] [--keep n] [topic] | undo",
         help="condense this conversation, keeping a topic in detail",
         run=compress,
     ),

@@ -277,7 +277,7 @@ async def test_compress_without_a_conversation_and_with_unknown_options(tmp_path
         assert await live.ask("/compress") == "There is nothing to compress yet."
         await live.ask("hello")
         assert await live.ask("/compress") == "There is nothing to compress yet."
-        assert "This version knows" in await live.ask("/compress --preview")
+        assert "For example" in await live.ask("/compress --everything")
         assert live.model.summaries == 0
 
 
