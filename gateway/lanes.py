@@ -23,6 +23,9 @@ RunItem = Callable[[Lease, InboxItem], Awaitable[InboxItem | None]]
 log = structlog.get_logger(__name__)
 
 _RETRY_SECONDS = 1.0
+# Claims on their way at once: one after the other, each would wait for the store's answer to the one
+# before, and a store with a network in between would start few turns a second.
+_CLAIMERS = 8
 
 
 class Lanes:
@@ -39,6 +42,7 @@ class Lanes:
         self._clock = clock
         # By lease, not by key: a lane can be claimed again some steps before its last worker has left.
         self._running: dict[Lease, asyncio.Task[None]] = {}
+        self._claiming: list[asyncio.Task[None]] = []
         self._stopping = False
 
     @property
@@ -48,6 +52,10 @@ class Lanes:
 
     async def serve(self) -> None:
         """Claim and drain lanes until cancelled, or until `stop` was called."""
+        async with asyncio.TaskGroup() as group:
+            self._claiming = [group.create_task(self._serve()) for _ in range(_CLAIMERS)]
+
+    async def _serve(self) -> None:
         while True:
             await self._slots.acquire()
             claim: Claim | None = None
@@ -66,6 +74,8 @@ class Lanes:
     async def stop(self, grace: float) -> None:
         """Let running lanes finish their present item for `grace` seconds, then give them back."""
         self._stopping = True
+        for claiming in self._claiming:
+            claiming.cancel()  # a cancelled wait claims nothing
         running = list(self._running.values())
         if not running:
             return
