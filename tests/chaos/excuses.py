@@ -12,7 +12,7 @@ from tests.chaos.socket_platform import Send
 _OUTAGES = ("restart", "freeze", "pause")
 # Real seconds after a fault in which what it caused may still come: a lease, a beat and a look.
 _AFTERMATH = 4.0
-_WAKING = 0.5  # real seconds in which a process that was woken sends what it had claimed before
+_WAKING = 1.0  # real seconds in which a woken process, its connections made anew, sends what it had claimed before
 
 
 class Excuses:

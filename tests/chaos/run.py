@@ -11,7 +11,9 @@ from __future__ import annotations
 import argparse
 import asyncio
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -77,6 +79,8 @@ async def _main(store: str, seeds: Sequence[int], jobs: int, *, verbose: bool, s
             progress.update(bar, advance=1, description=f"crash runs on {store}, {failed} with problems")
             for problem in result.problems:
                 progress.console.print(f"seed {result.seed}: {problem}")
+            if result.problems:
+                progress.console.print(f"seed {result.seed}: as it went: {_kept(store, result)}")
     for line in (fleet_report if store == "redis" else report)(results):
         console.print(line)
     bad = [result for result in results if result.problems]
@@ -88,6 +92,13 @@ async def _main(store: str, seeds: Sequence[int], jobs: int, *, verbose: bool, s
         for line in await _shortest(store, bad[0].seed, console):
             console.print(line)
     return int(bool(bad))
+
+
+def _kept(store: str, result: Any) -> Path:
+    """A file that says how a run went: another with the same seed goes a little differently."""
+    path = Path(tempfile.gettempdir()) / f"legato-chaos-{store}-{result.seed}.txt"
+    path.write_text("\n".join([*result.problems, *_described(result), *result.log, ""]))
+    return path
 
 
 def _described(result: Any) -> list[str]:
