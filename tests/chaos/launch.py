@@ -89,9 +89,11 @@ class KillAt:
         self._left = order.passing if order.point else 0
         self._order = order
         self._trace = trace
+        self.begun = asyncio.Event()  # the store is open, and something has come
 
     def __call__(self, point: Point, /) -> None:
         self._trace.add(point)
+        self.begun.set()
         self._left -= point == self._order.point
         chosen = point == self._order.point and not self._left
         if chosen or (point == "turn.claimed" and self._order.poison == _claimed_text()):
@@ -178,8 +180,10 @@ def configuration(order: Order) -> Config:
     )
 
 
-async def fill_the_disk(after: float, seconds: float) -> None:
-    """No file grows for a while, whoever writes it: what the kernel refuses is what a full disk is."""
+async def fill_the_disk(begun: asyncio.Event, after: float, seconds: float) -> None:
+    """No file grows for a while, whoever writes it: what the kernel refuses is what a full disk is. Not
+    before something was received: a program that cannot open its store does not start."""
+    await begun.wait()
     await asyncio.sleep(after)
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (_NO_ROOM, hard))
@@ -201,10 +205,11 @@ async def run(order: Order) -> int:
     def engine() -> ContextEngine:
         return RecordingEngine(config, record("hooks"), record("trace"))
 
+    points = KillAt(order, record("trace"))
     parts = Parts(
         clock=clock,
         ids=ids,
-        points=KillAt(order, record("trace")),
+        points=points,
         engine=engine,
         tools=[
             Told("effect", DONE, record("effects"), idempotent=False),
@@ -212,7 +217,7 @@ async def run(order: Order) -> int:
         ],
     )
     console = JsonConsole(0, 1, ids=ids, clock=clock)
-    filling = asyncio.create_task(fill_the_disk(*order.full)) if order.full else None
+    filling = asyncio.create_task(fill_the_disk(points.begun, *order.full)) if order.full else None
     try:
         return await _serve(config, console, parts)
     finally:

@@ -28,8 +28,8 @@ class Snapshot:
 
 
 def snapshot(path: Path) -> Snapshot:
-    """Read everything; an empty one if there is no database yet."""
-    if not path.exists():
+    """Read everything; an empty one if there is no database yet, or none whose making was finished."""
+    if not _is_made(path):
         return Snapshot(messages={}, transcripts={}, inbox={}, sessions={}, outbox={}, compactions=[], tips={})
     with closing(sqlite3.connect(path)) as connection:
 
@@ -61,9 +61,17 @@ def snapshot(path: Path) -> Snapshot:
         )
 
 
+def _is_made(path: Path) -> bool:
+    if not path.exists():
+        return False
+    with closing(sqlite3.connect(path)) as connection:
+        made = connection.execute("SELECT 1 FROM sqlite_master WHERE name IN ('messages', 'tips')").fetchall()
+    return len(made) > 1
+
+
 def pass_a_week(path: Path) -> None:
     """Make every open session as old as it is after more than a week's silence: its time is over."""
-    if path.exists():
+    if _is_made(path):
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute(
                 "UPDATE sessions SET last_active_at = last_active_at - :gone, expires_at = expires_at - :gone"
