@@ -27,12 +27,15 @@ class Kind:
     """One kind of credential. Group 1 of `pattern` is what is replaced.
 
     `hints`: lower-case strings of which at least one is in any text that holds such a credential.
-    Looking for them is a hundred times quicker than the pattern, and most texts hold none.
+    Looking for them is a hundred times quicker than the pattern, and most texts hold none. Where
+    they are in nearly every text, `probe` is a simpler pattern that whatever `pattern` matches
+    matches too: it begins with a literal, so that long texts are searched at memory's speed.
     """
 
     name: str
     hints: tuple[str, ...]
     pattern: re.Pattern[str]
+    probe: re.Pattern[str] | None = None
 
 
 # Where a token may begin: not inside a word, but right after an escaped line break of JSON text.
@@ -41,8 +44,9 @@ _WORD_START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 _DOTTED_START = r"(?:(?<![A-Za-z0-9_.-])|(?<=\\[nrt]))"
 
 
-def _kind(name: str, hints: str, pattern: str) -> Kind:
-    return Kind(name=name, hints=tuple(hints.split()), pattern=re.compile(pattern))
+def _kind(name: str, hints: str, pattern: str, probe: str | None = None) -> Kind:
+    probing = None if probe is None else re.compile(probe)
+    return Kind(name=name, hints=tuple(hints.split()), pattern=re.compile(pattern), probe=probing)
 
 
 KINDS: Final[tuple[Kind, ...]] = (
@@ -71,11 +75,13 @@ KINDS: Final[tuple[Kind, ...]] = (
         "telegram bot token",
         ":",
         r"(?<!\d)(\d{6,12}:(?![0-9a-f]{30,64}(?![A-Za-z0-9_-]))[A-Za-z0-9_-]{30,50})",
+        probe=r":[A-Za-z0-9_-]{30}",
     ),
     _kind(
         "discord token",
         ".",
         _DOTTED_START + r"([MNO][A-Za-z0-9_-]{22,28}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,})",
+        probe=r"\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27}",
     ),
     _kind(
         "discord webhook",
@@ -187,7 +193,8 @@ class Redactor:
         for kind in KINDS:
             for hint in kind.hints:  # a plain loop: this is asked 70 times for every text there is
                 if hint in lowered:
-                    text = kind.pattern.sub(_replace_group, text)
+                    if kind.probe is None or kind.probe.search(text):
+                        text = kind.pattern.sub(_replace_group, text)
                     break
         if "-----end" in lowered:
             text = _without_cut_keys(text)
