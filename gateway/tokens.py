@@ -107,7 +107,8 @@ class TokenCounter:
 
     def _part(self, part: Any) -> int:
         if isinstance(part, Mapping):
-            if part.get("type") in _IMAGE_TYPES:
+            kind = part.get("type")
+            if isinstance(kind, str) and kind in _IMAGE_TYPES:
                 return IMAGE_TOKENS
             text = part.get("text")
             if isinstance(text, str):
