@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any
 
 from gateway.agent.models import Calibration
+from gateway.context import identifiers
 from gateway.context.guard import GuardedEngine
 from gateway.domain.message import Message, note_of, noted
 from gateway.domain.session import Session, Todo
@@ -66,8 +67,9 @@ class Conversation:
         return chain(reversed(self.fresh), reversed(self.messages))
 
     def add(self, message: Message, at: float) -> None:
-        """Append a message: it is counted here, once, for ever."""
-        self.fresh.append(noted(message, tokens=self.counter.message(message), at=at))
+        """Append a message: it is counted and searched for identifiers here, once, for ever."""
+        tokens, found = self.counter.message(message), identifiers.found(message)
+        self.fresh.append(noted(message, tokens=tokens, identifiers=found, at=at))
 
     def transcript_tokens(self) -> int:
         """Our own count of the transcript, fresh messages included."""

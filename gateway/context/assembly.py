@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.context.prompts import CONTINUED, RESULT_MISSING, SYSTEM_NOTE, framed
-from gateway.context.pruning import read_call, result_id, rewritten, sources
+from gateway.context.shapes import Call, derived, plain_call, read_call, result_id, rewritten, sound, sources
 from gateway.domain.message import HOST, Message, note_of, text_of, tool_result, user
 from gateway.tokens import TokenCounter
 
@@ -27,37 +27,46 @@ class _Group:
     ids: list[str] = field(default_factory=list)
 
 
-def sanitize(messages: Sequence[Message], *, opening: bool = True) -> list[Message]:
+def sanitize(
+    messages: Sequence[Message], *, opening: bool = True, calls: dict[str, Call] | None = None
+) -> list[Message]:
     """`messages` as a provider accepts them; never raises on odd shapes.
 
-    Tool results follow their call directly, in the order of the calls; a result without a call, or
+    Roles and contents that no API knows become ones that it does (`shapes`), what is no message is
+    left out. Tool results follow their call directly, in the order of the calls; a result without a call, or
     a second one, is removed; a call without a result gets a stub; a call without an id, or with
     one its message used already, is stripped, for nothing could answer it; an assistant message
     that is left with neither text nor calls is removed. With `opening`, a short user message is
-    put first if the transcript would otherwise open with an assistant's.
+    put first if the transcript would otherwise open with an assistant's. `calls` is given every call
+    that was kept, under each of its ids: a reused id means its latest call.
     """
+    index: dict[str, Call] = {} if calls is None else calls
     entries: list[_Group | Message] = []
     waiting: dict[str, _Group] = {}
-    for message in messages:
+    for given in messages:
+        message = sound(given)
+        if message is None:
+            continue
         role = message.get("role")
         if role == "tool":
             _answer(waiting, message)
         elif role == "assistant" and "tool_calls" in message:
-            group = _group(message)
+            group = _group(message, index)
             if group is None:
                 continue
-            waiting.update(dict.fromkeys(group.answers, group))
+            for name in group.answers:
+                waiting[name] = group
             entries.append(group)
         else:
             entries.append(message)
     result: list[Message] = []
     for entry in entries:
-        if isinstance(entry, _Group):
-            result.append(entry.message)
-            pairs = zip(entry.results, entry.ids, strict=True)
-            result.extend(tool_result(name, RESULT_MISSING) if found is None else found for found, name in pairs)
-        else:
-            result.append(entry)
+        if type(entry) is not _Group:
+            result.append(entry)  # type: ignore[arg-type]
+            continue
+        result.append(entry.message)
+        for found, name in zip(entry.results, entry.ids, strict=True):
+            result.append(tool_result(name, RESULT_MISSING) if found is None else found)
     return _opened(result) if opening else result
 
 
@@ -69,42 +78,36 @@ def _answer(waiting: Mapping[str, _Group], message: Message) -> None:
     slot = group.answers[name]
     if group.results[slot] is None:
         sent_as = message.get("tool_call_id") == group.ids[slot]
-        group.results[slot] = message if sent_as else _derived(message, tool_call_id=group.ids[slot])
+        group.results[slot] = message if sent_as else derived(message, tool_call_id=group.ids[slot])
 
 
-def _group(message: Message) -> _Group | None:
+def _group(message: Message, index: dict[str, Call]) -> _Group | None:
     """The calls of an assistant message that can be answered; None if nothing of it is left."""
     raw: Any = message.get("tool_calls")
     calls: list[Any] = list(raw) if isinstance(raw, list | tuple) else []
     group = _Group(message)
     kept = []
+    changed = not isinstance(raw, list)
     for call in calls:
-        ids = read_call(call).ids
-        if not ids or any(name in group.answers for name in ids):
+        read = read_call(call)
+        ids = read.ids
+        if not ids or not group.answers.keys().isdisjoint(ids):
             continue
-        group.answers.update(dict.fromkeys(ids, len(group.results)))
+        for name in ids:
+            group.answers[name] = len(group.results)
+            index[name] = read
         group.results.append(None)
         group.ids.append(ids[0])
-        kept.append(call)
-    if kept and len(kept) == len(calls):
+        plain = plain_call(call, read)
+        changed = changed or plain is not call
+        kept.append(plain)
+    if kept and len(kept) == len(calls) and not changed:
         return group
     if not kept and not text_of(message).strip() and not isinstance(message.get("content"), list):
         return None
     rest: dict[str, Any] = {key: value for key, value in message.items() if key != "tool_calls"}
-    group.message = _derived(rest, tool_calls=kept) if kept else _derived(rest)  # type: ignore[arg-type]
+    group.message = derived(rest, tool_calls=kept) if kept else derived(rest)
     return group
-
-
-def _derived(message: Message, **fields: Any) -> Message:
-    """A repaired copy. Its stored count no longer holds exactly, so it carries none."""
-    note: dict[str, Any] = dict(note_of(message))
-    source = sources(message)
-    for name in ("id", "tokens", "identifiers"):
-        note.pop(name, None)
-    copy: dict[str, Any] = {**message, **fields}
-    if note or source:
-        copy[HOST] = {**note, "derived_from": source}
-    return copy  # type: ignore[return-value]
 
 
 def _opened(messages: list[Message]) -> list[Message]:
@@ -124,9 +127,19 @@ def with_system_note(message: Message, counter: TokenCounter) -> Message:
     return rewritten(message, counter, content=f"{text_of(message)}\n\n{SYSTEM_NOTE}".strip())
 
 
-def summary_message(notes: str, derived_from: Sequence[str], *, fallback: bool, counter: TokenCounter) -> Message:
-    """The summary as a user message; `joined` may give it another role or merge it."""
+def summary_message(
+    notes: str,
+    derived_from: Sequence[str],
+    *,
+    fallback: bool,
+    counter: TokenCounter,
+    identifiers: Sequence[str] | None = None,
+) -> Message:
+    """The summary as a user message; `joined` may give it another role or merge it. `identifiers`: those
+    that the notes hold, noted so that the next compaction need not look for them."""
     note: dict[str, Any] = {"summary": True, "derived_from": list(derived_from)}
+    if identifiers is not None:
+        note["identifiers"] = list(identifiers)
     if fallback:
         note["fallback"] = True
     message: dict[str, Any] = {"role": "user", "content": framed(notes), HOST: note}

@@ -1,8 +1,8 @@
 """`Compressor`: the default engine. Plans, asks a model for notes, falls back, keeps score.
 
-The story of one pass is `compress`. What it decides is in `plan` (sizes, boundaries, pruning),
-what it says in `prompts`, what it does without a model in `fallback`. State changes only after
-the last await, so a cancelled pass leaves everything as it was.
+The story of one pass is `compress`. What it decides is in `plan` (sizes, boundaries, pruning), how
+it gets its notes in `summariser`. State changes only after the last await, so a cancelled pass leaves
+everything as it was.
 
 Beyond SPEC 4, `on_session_start` understands `max_output_tokens` (what the window must keep free
 for the answer) and `auxiliary_context_length` (the summariser's window, when it is another model);
@@ -12,15 +12,13 @@ if the usage also holds `estimated_prompt_tokens`: our own count of the very sam
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gateway.clock import Clock
-from gateway.context import fallback, summary
-from gateway.context.cooldown import Cooldown, Failure, classify
+from gateway.context.cooldown import Cooldown
 from gateway.context.engine import ContextEngine, Outcome
+from gateway.context.material import Redact
 from gateway.context.plan import Plan, carry_out, make_plan, shortened, total_tokens
 from gateway.context.policy import (
     EFFECTIVE_SAVING,
@@ -30,64 +28,47 @@ from gateway.context.policy import (
     pressure_tier,
     reserved_output,
 )
-from gateway.context.prompts import INSTRUCTIONS
+from gateway.context.summariser import Summariser, Wish, Written
 from gateway.context.thrashing import Strikes
 from gateway.domain.message import Message
-from gateway.errors import CompressionFailed, ConfigError, GatewayError, SummaryRefused
+from gateway.errors import CompressionFailed
 from gateway.tokens import TokenCounter
-
-CallModel = Callable[[Sequence[Message], int], Awaitable[str] | str]
 
 NOTHING: Final = "Nothing to compress yet: the conversation is still short."
 NO_GAIN: Final = "Compressing now would not make the conversation shorter."
-NO_MODEL: Final = "No model is configured that could summarise."
-_AUXILIARY_SLACK: Final = 512  # tokens of the summariser's window left for formats and miscounts
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Written:
-    """Notes, and how they came about."""
-
-    notes: str
-    fallback: bool = False
-    error: str | None = None
-    failed_model: str | None = None
+_UNKNOWN_WINDOW: Final = 128_000  # tokens (SPEC 9)
 
 
 class Compressor(ContextEngine):
     """Head + summary + tail, with everything SPEC 5 says around it. One instance per session."""
 
     name = "compressor"
+    supports_background = True
     threshold_percent = 0.50
     protect_first_n = 3
     protect_last_n = 20
 
-    def __init__(
-        self, settings: CompressionSettings, *, counter: TokenCounter, clock: Clock, redact: summary.Redact
-    ) -> None:
+    def __init__(self, settings: CompressionSettings, *, counter: TokenCounter, clock: Clock, redact: Redact) -> None:
         self.settings = settings
         self.threshold_percent = settings.threshold
         self.protect_first_n = settings.protect_first_n
         self.protect_last_n = settings.protect_last_n
         self.last_outcome = Outcome()
         self._counter = counter
-        self._clock = clock
-        self._redact = redact
-        self._call_model: CallModel | None = None
+        self._summariser = Summariser(counter=counter, clock=clock, redact=redact)
         self._model = ""
         self._max_output: int | None = None
         self._auxiliary_window: int | None = None
         self._strikes = Strikes()
-        self._cooldown = Cooldown()
         self._corrections: dict[str, Correction] = {}
-        self._budgets = budgets(128_000, settings, reserved_output(128_000, None))
+        self._budgets = budgets(_UNKNOWN_WINDOW, settings, reserved_output(_UNKNOWN_WINDOW, None))
 
     # -- what the host tells ----------------------------------------------------------------
 
     def on_session_start(self, session_id: str, **info: Any) -> None:
         """Take the model's window and the summariser from `info`; counters go on."""
         call_model = info.get("call_model")
-        self._call_model = call_model if callable(call_model) else None
+        self._summariser.call_model = call_model if callable(call_model) else None
         self._auxiliary_window = _positive(info.get("auxiliary_context_length"))
         window = _positive(info.get("context_length")) or self.context_length
         if window:
@@ -99,7 +80,7 @@ class Compressor(ContextEngine):
         """What follows has nothing to do with what was."""
         super().on_session_reset()
         self._strikes = Strikes()
-        self._cooldown = Cooldown()
+        self._summariser.cooldown = Cooldown()
         self.last_outcome = Outcome()
 
     def update_model(
@@ -114,7 +95,7 @@ class Compressor(ContextEngine):
         """Budgets follow the model's window; another model starts with a clean slate."""
         if self._model and model != self._model:
             self._strikes = Strikes()
-            self._cooldown = Cooldown()
+            self._summariser.cooldown = Cooldown()
             self._max_output = None
         self._model = model
         self._max_output = max_output_tokens or self._max_output
@@ -146,9 +127,12 @@ class Compressor(ContextEngine):
         return self._corrections.get(self._model, Correction())
 
     def should_compress(self, prompt_tokens: int | None = None) -> bool:
-        """Whether an automatic pass is due. Completion tokens play no part."""
+        """Whether an automatic pass is due. Completion tokens play no part. Where the summariser's key
+        or quota was just refused a pass would only be called off again."""
         tokens = self.last_prompt_tokens if prompt_tokens is None else prompt_tokens
-        return bool(self.threshold_tokens) and tokens >= self.threshold_tokens and not self._strikes.blocked
+        if not self.threshold_tokens or tokens < self.threshold_tokens or self._strikes.blocked:
+            return False
+        return not self._summariser.refused
 
     def has_content_to_compress(self, messages: Sequence[Message]) -> bool:
         """Whether a manual pass would find something to shorten."""
@@ -157,11 +141,10 @@ class Compressor(ContextEngine):
 
     def get_status(self) -> dict[str, Any]:
         """The base figures and why automatic passes or the summariser rest, if they do."""
-        resting = self._cooldown.active(self._clock.now())
         return {
             **super().get_status(),
             "automatic_blocked": self._strikes.blocked,
-            "summariser_resting_until": self._cooldown.until if resting else None,
+            "summariser_resting_until": self._summariser.resting_until,
         }
 
     def dump_state(self) -> dict[str, Any]:
@@ -174,7 +157,7 @@ class Compressor(ContextEngine):
             "last_total_tokens": self.last_total_tokens,
             "compression_count": self.compression_count,
             "strikes": self._strikes.dump(),
-            "cooldown": self._cooldown.dump(),
+            "cooldown": self._summariser.cooldown.dump(),
             "corrections": {model: correction.dump() for model, correction in self._corrections.items()},
         }
 
@@ -185,7 +168,7 @@ class Compressor(ContextEngine):
         model = state.get("model")
         self._model = model if isinstance(model, str) else ""
         self._strikes = Strikes.load(state.get("strikes"))
-        self._cooldown = Cooldown.load(state.get("cooldown"))
+        self._summariser.cooldown = Cooldown.load(state.get("cooldown"))
         stored = state.get("corrections")
         if isinstance(stored, Mapping):
             self._corrections = {str(model): Correction.load(value) for model, value in stored.items()}
@@ -204,7 +187,6 @@ class Compressor(ContextEngine):
 
         An automatic pass that would save under 10 % changes nothing and is a strike.
         """
-        emergency = self._is_emergency(current_tokens)
         plan = self._plan(messages, current_tokens, force=force)
         if plan is None:
             return self._unchanged(messages, NOTHING, force=force)
@@ -213,12 +195,27 @@ class Compressor(ContextEngine):
             if pruned is None:
                 return self._unchanged(messages, NO_GAIN, force=force)
             return self._finish(messages, plan, pruned, None, force=force)
+        wish = Wish(
+            focus=focus_topic or "",
+            memory=memory_context,
+            force=force,
+            emergency=self._is_emergency(current_tokens),
+            # The session's own model may have to help out, and its window may have shrunk since the start.
+            window=min(filter(None, (self._auxiliary_window, self.context_length)), default=_UNKNOWN_WINDOW),
+            correction=self.correction,
+        )
         try:
-            written = await self._write(plan, focus_topic or "", memory_context, force=force, emergency=emergency)
+            written = await self._summariser.write(plan, wish)
         except CompressionFailed as error:
             self.last_outcome = Outcome(error=str(error), aborted=True)
             return list(messages)
-        result = carry_out(plan, written.notes, fallback=written.fallback, counter=self._counter)
+        result = carry_out(
+            plan,
+            written.notes,
+            fallback=written.fallback,
+            counter=self._counter,
+            identifiers=written.identifiers,
+        )
         return self._finish(messages, plan, result, written, force=force)
 
     def _plan(self, messages: Sequence[Message], current_tokens: int | None, *, force: bool) -> Plan | None:
@@ -251,7 +248,7 @@ class Compressor(ContextEngine):
         messages: Sequence[Message],
         plan: Plan,
         result: list[Message],
-        written: _Written | None,
+        written: Written | None,
         *,
         force: bool,
     ) -> list[Message]:
@@ -273,86 +270,6 @@ class Compressor(ContextEngine):
                 failed_model=written.failed_model,
             )
         return result
-
-    # -- the notes --------------------------------------------------------------------------
-
-    async def _write(self, plan: Plan, focus: str, memory: str, *, force: bool, emergency: bool) -> _Written:
-        """Notes from the model, else by rule. Raises CompressionFailed where the key or the quota
-        was refused: no rule-made notes then, a person can mend that (SPEC 5)."""
-        if self._call_model is None:
-            return self._by_rule(plan, NO_MODEL)
-        now = self._clock.now()
-        if self._cooldown.active(now) and not force:
-            reason = f"The summariser failed recently and rests for {self._cooldown.until - now:.0f} s more."
-            return self._without_model(plan, reason, self._cooldown.kind, None, emergency)
-        try:
-            answer, notes = await self._ask(self._call_model, plan, focus, memory)
-        except (GatewayError, TimeoutError) as error:
-            kind = _kind(error)
-            self._cooldown = self._cooldown.after(kind, self._clock.now(), error)
-            reason = self._redact(str(error)) or "The summariser did not answer in time."
-            return self._without_model(plan, reason, kind, error, emergency)
-        self._cooldown = Cooldown()
-        return _Written(notes=notes, failed_model=getattr(answer, "failed_model", None))
-
-    def _without_model(
-        self, plan: Plan, reason: str, kind: Failure | None, error: BaseException | None, emergency: bool
-    ) -> _Written:
-        if kind == "refused" and not emergency:
-            raise CompressionFailed(reason) from error
-        return self._by_rule(plan, reason, getattr(error, "failed_model", None))
-
-    def _by_rule(self, plan: Plan, reason: str, failed_model: str | None = None) -> _Written:
-        notes = fallback.write(
-            plan.request,
-            plan.previous,
-            plan.middle,
-            plan.calls,
-            self._redact,
-            chars=plan.budgets.fallback_chars,
-            tokens=min(plan.budgets.max_summary_tokens, plan.room),
-            counter=self._counter,
-        )
-        return _Written(notes=notes, fallback=True, error=reason, failed_model=failed_model)
-
-    async def _ask(self, call_model: CallModel, plan: Plan, focus: str, memory: str) -> tuple[str, str]:
-        """(the model's answer, the notes in it); one stricter second try. Raises SummaryRefused."""
-        limit = max(256, plan.budget * 5 // 4)
-        fixed = self._counter.text(INSTRUCTIONS) + self._counter.text(plan.previous) + self._counter.text(memory)
-        window = self._auxiliary_window or self.context_length or 128_000
-        turns = summary.render(
-            plan.middle,
-            plan.calls,
-            self._redact,
-            chars=summary.INPUT_CHARS,
-            tokens=max(500, self.correction.invert(window) - limit - fixed - _AUXILIARY_SLACK),
-            counter=self._counter,
-        )
-        refused = ""
-        while True:
-            messages = summary.request(
-                turns,
-                self._redact,
-                tokens=plan.budget,
-                previous=plan.previous,
-                memory=memory,
-                focus=focus,
-                refused=refused,
-            )
-            try:
-                reply = call_model(messages, limit)
-                answer = await reply if inspect.isawaitable(reply) else reply
-                return answer, summary.accept(answer, self._redact, limit=limit, room=plan.room, counter=self._counter)
-            except SummaryRefused as error:
-                if refused:
-                    raise SummaryRefused(f"The summary could not be used because {error}.") from error
-                refused = str(error)
-
-
-def _kind(error: BaseException) -> Failure:
-    if isinstance(error, SummaryRefused):
-        return "malformed"
-    return "unconfigured" if isinstance(error, ConfigError) else classify(error)
 
 
 def _positive(value: Any) -> int | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from gateway.context.assembly import joined, sanitize, summary_message, with_system_note
-from gateway.context.boundaries import Limits, find_layout, latest_request
+from gateway.context.boundaries import Limits, find_layout
 from gateway.context.policy import (
     MIN_TAIL_MESSAGES,
     Budgets,
@@ -17,11 +19,13 @@ from gateway.context.policy import (
     summary_budget,
 )
 from gateway.context.prompts import framed
-from gateway.context.pruning import Call, calls_by_id, prune, sources
+from gateway.context.pruning import prune, squeeze
+from gateway.context.shapes import Call, sources
 from gateway.context.summary import extract
-from gateway.domain.message import HOST, Message, text_of
+from gateway.domain.message import HOST, Message, is_request, text_of
 from gateway.tokens import TokenCounter
 
+_REQUESTS: Final = 3
 LEAST_NOTES: Final = 64  # tokens: below this there is no room for a summary that says anything
 
 
@@ -32,7 +36,8 @@ class Plan:
     `whole` is the sanitised transcript, whose last `protected` messages are not to be pruned.
     `before`: tokens of the transcript as it is. `room`: the most tokens the notes may take so that
     the result is smaller than what they replace and lies under the threshold; less than
-    `LEAST_NOTES` means that only pruning is possible. All counts are our tokenizer's.
+    `LEAST_NOTES` means that only pruning is possible. `requests`: what people asked for last, oldest
+    first. `identifiers`: those that the earlier notes held. All counts are our tokenizer's.
     """
 
     lead: list[Message]
@@ -44,7 +49,8 @@ class Plan:
     whole: list[Message]
     protected: int
     calls: Mapping[str, Call]
-    request: str
+    requests: list[str]
+    identifiers: tuple[str, ...]
     before: int
     room: int
     budget: int
@@ -56,17 +62,27 @@ class Plan:
         """Whether there is a middle worth a summary; otherwise messages are only shortened."""
         return bool(self.middle) and self.room >= LEAST_NOTES
 
+    @property
+    def request(self) -> str:
+        """The latest thing a person asked for, "" if nobody said anything."""
+        return self.requests[-1] if self.requests else ""
 
-def tokens_of(message: Message, counter: TokenCounter) -> int:
-    """The count stored with a message, or a fresh one."""
-    note = message.get(HOST)  # not by `note_of`: asked several times for each of thousands of messages
-    stored = note.get("tokens") if isinstance(note, dict) else None
-    return stored if isinstance(stored, int) and stored > 0 else counter.message(message)
+
+def counts(messages: Sequence[Message], counter: TokenCounter) -> list[int]:
+    """Tokens of each message: the count stored with it, or a fresh one; 0 for what is no message."""
+    result = []
+    for message in messages:  # a plain loop: it runs over every message of the longest transcripts
+        note = message.get(HOST) if type(message) is dict else None
+        stored = note.get("tokens") if type(note) is dict else None
+        if type(stored) is not int or stored <= 0:
+            stored = counter.message(message) if isinstance(message, Mapping) else 0
+        result.append(stored)
+    return result
 
 
 def total_tokens(messages: Sequence[Message], counter: TokenCounter) -> int:
     """Tokens of a transcript, by stored counts where there are any."""
-    return sum(tokens_of(message, counter) for message in messages)
+    return sum(counts(messages, counter))
 
 
 def make_plan(
@@ -85,7 +101,8 @@ def make_plan(
     transcript (system prompt, tools) narrows the budgets. With `force` the tail is no more than
     its share of this transcript, so that asking on a short one does something.
     """
-    clean = sanitize(messages, opening=False)
+    calls: dict[str, Call] = {}
+    clean = sanitize(messages, opening=False, calls=calls)
     lead_end = next((index for index, m in enumerate(clean) if m.get("role") != "system"), len(clean))
     lead = clean[:lead_end]
     found = extract(clean[lead_end:], counter)
@@ -94,9 +111,10 @@ def make_plan(
     if count <= settings.protect_first_n + MIN_TAIL_MESSAGES + 1:
         return None
 
-    before = total_tokens(messages, counter)
-    tokens = [tokens_of(message, counter) for message in turns]
+    tokens = counts(turns, counter)
     total = sum(tokens)
+    unrepaired = not found.found and len(clean) == len(messages) and all(map(operator.is_, clean, messages))
+    before = total + total_tokens(lead, counter) if unrepaired else total_tokens(messages, counter)
     overhead = 0 if current_tokens is None else max(0, correction.invert(current_tokens) - before)
     own = fitted(_in_own_tokens(budgets, correction), overhead)
 
@@ -106,20 +124,20 @@ def make_plan(
     if not force and len(layout.middle) <= 1:  # the budget would protect everything
         layout = find_layout(turns, tokens, _limits(own, settings, short, found.head_limit))
 
-    calls = calls_by_id(turns)
     head_size, carried = layout.head_end, [turns[index] for index in layout.carried]
     kept = [*turns[:head_size], *carried, *turns[layout.cut :]]
     protected_from = head_size + len(carried) + layout.protected_from - layout.cut
     kept = prune(kept, protected_from, calls, counter)
+    frame = counter.text(framed("")) + 8
+    reserve = overhead + frame + min(4 * LEAST_NOTES, own.max_summary_tokens)
+    kept = _fitting(kept, own.threshold_tokens - reserve, counter)
     middle = [turns[index] for index in layout.middle]
 
     previous_tokens = counter.text(found.notes)
     replaced = sum(tokens[index] for index in layout.middle) + previous_tokens
-    frame = counter.text(framed("")) + 8
     free = own.threshold_tokens - overhead - total_tokens(kept, counter) - frame
     ceiling = own.max_summary_tokens * 5 // 4
     room = min(replaced - 1 - (0 if found.found else frame), ceiling, max(free, ceiling // 4))
-    request = latest_request(turns)
     return Plan(
         lead=lead,
         head=kept[:head_size],
@@ -130,7 +148,8 @@ def make_plan(
         whole=clean,
         protected=len(turns) - layout.protected_from,
         calls=calls,
-        request="" if request is None else text_of(turns[request]),
+        requests=_newest_requests(turns),
+        identifiers=found.identifiers,
         before=before,
         room=room,
         budget=max(1, min(summary_budget(replaced, own.max_summary_tokens), room * 4 // 5)),
@@ -139,16 +158,30 @@ def make_plan(
     )
 
 
-def carry_out(plan: Plan, notes: str, *, fallback: bool, counter: TokenCounter) -> list[Message]:
-    """The new transcript: head, a summary holding `notes`, tail."""
+def carry_out(
+    plan: Plan, notes: str, *, fallback: bool, counter: TokenCounter, identifiers: Sequence[str] | None = None
+) -> list[Message]:
+    """The new transcript: head, a summary holding `notes` (and in them `identifiers`), tail."""
     lead = [with_system_note(plan.lead[0], counter), *plan.lead[1:]] if plan.lead else []
-    summary = summary_message(notes, plan.replaced_ids, fallback=fallback, counter=counter)
+    summary = summary_message(notes, plan.replaced_ids, fallback=fallback, counter=counter, identifiers=identifiers)
     return sanitize([*lead, *joined(plan.head, summary, plan.tail, counter)])
 
 
 def shortened(plan: Plan, counter: TokenCounter) -> list[Message]:
     """The transcript only pruned, for when no summary is worth making. Earlier notes stay put."""
-    return sanitize(prune(plan.whole, len(plan.whole) - plan.protected, plan.calls, counter))
+    short = prune(plan.whole, len(plan.whole) - plan.protected, plan.calls, counter)
+    return sanitize(_fitting(short, plan.budgets.threshold_tokens - plan.overhead, counter))
+
+
+def _fitting(kept: list[Message], most: int, counter: TokenCounter) -> list[Message]:
+    """What stays, within the threshold if cutting its tool results can do that."""
+    excess = total_tokens(kept, counter) - max(0, most)
+    return squeeze(kept, excess, counter) if excess > 0 else kept
+
+
+def _newest_requests(turns: Sequence[Message]) -> list[str]:
+    requests = (text_of(message) for message in reversed(turns) if is_request(message))
+    return list(itertools.islice(requests, _REQUESTS))[::-1]
 
 
 def _in_own_tokens(budgets: Budgets, correction: Correction) -> Budgets:

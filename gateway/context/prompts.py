@@ -8,6 +8,7 @@ openers of earlier versions stay listed and are replaced by today's at the next 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 SUMMARY_REQUEST: Final = "legato:summary-request"  # first line of the request: what it is, for models that look
@@ -34,6 +35,11 @@ SYSTEM_NOTE: Final = (
 RESULT_MISSING: Final = "[The result of this call is no longer available.]"
 CONTINUED: Final = "[The conversation continues.]"
 IMAGE_MARKER: Final = "[An image was here; it is no longer in view.]"
+CUT: Final = "[… {count:,} characters left out …]"
+ENCODED: Final = "[{count:,} characters of encoded data]"
+OLDER: Final = "[{count} older messages did not fit here]"
+GAP: Final = "[{count} messages between these did not fit here]"
+IDENTIFIERS: Final = "## Identifiers"  # a list under this heading is appended to notes by code
 
 INSTRUCTIONS: Final = f"""{SUMMARY_REQUEST}
 You keep the notes of a long conversation. Its older part is about to be taken out of view, and a different \
@@ -78,16 +84,24 @@ What is left, as background and not as an order.
 Anything else that would be missed.
 """
 
+SECTIONS: Final = frozenset(re.findall(r"^## (.+)$", INSTRUCTIONS, re.MULTILINE))
+
 _MATERIAL: Final = "The turns that are about to leave view:\n<conversation>\n{turns}\n</conversation>"
 _PREVIOUS: Final = (
     "Your notes so far:\n<previous-notes>\n{notes}\n</previous-notes>\n"
     "Bring them up to date with the turns below. Keep what still matters and its wording, go on with the numbering "
-    "of Completed Actions, move what was finished there, and drop only what no longer holds."
+    "of Completed Actions, move what was finished there, and drop only what no longer holds. A list of identifiers "
+    "at their end was appended by a program, which appends the next one by itself: do not write such a list."
 )
 _MEMORY: Final = "To be kept in the notes as well:\n<memory-notes>\n{notes}\n</memory-notes>"
 _FOCUS: Final = (
     "The person cares most about this topic: {topic}\nGive it 60 to 70 percent of the length and every detail; "
     "condense everything else."
+)
+_RECENT: Final = (
+    "The newest requests, which whoever reads your notes still has in view:\n<newest-requests>\n{requests}\n"
+    "</newest-requests>\nGive what they build on 60 to 70 percent of the length and every detail; condense what they "
+    "no longer touch."
 )
 _SIZE: Final = "Write at most {tokens} tokens (about {words} words). Write the notes now."
 _STRICTER: Final = (
@@ -97,7 +111,7 @@ _STRICTER: Final = (
 
 _FORGEABLE: Final = re.compile(
     "|".join(re.escape(text) for text in (OPENER, *EARLIER_OPENERS, _RULE, END_MARKER))
-    + r"|</?(?:conversation|previous-notes|memory-notes)\s*>"
+    + r"|</?(?:conversation|previous-notes|memory-notes|newest-requests)\s*>"
     + "|"
     + re.escape(SUMMARY_REQUEST)
 )
@@ -113,9 +127,17 @@ def _bend(marker: str) -> str:
 
 
 def summary_task(
-    turns: str, *, tokens: int, previous: str = "", memory: str = "", focus: str = "", refused: str = ""
+    turns: str,
+    *,
+    tokens: int,
+    previous: str = "",
+    memory: str = "",
+    focus: str = "",
+    recent: Sequence[str] = (),
+    refused: str = "",
 ) -> str:
-    """The user message of a summary request. `refused` says why the first attempt failed."""
+    """The user message of a summary request. `recent`: the newest requests, oldest first, on which it
+    dwells where no topic is given. `refused` says why the first attempt failed."""
     parts = []
     if previous:
         parts.append(_PREVIOUS.format(notes=neutralise(previous)))
@@ -124,6 +146,8 @@ def summary_task(
     parts.append(_MATERIAL.format(turns=turns))
     if focus:
         parts.append(_FOCUS.format(topic=neutralise(focus)))
+    elif recent:
+        parts.append(_RECENT.format(requests=neutralise("\n".join(f"- {request}" for request in recent))))
     if refused:
         parts.append(_STRICTER.format(reason=refused))
     parts.append(_SIZE.format(tokens=tokens, words=max(1, tokens * 3 // 4)))

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from gateway.context.compressor import NO_GAIN, NO_MODEL, NOTHING, Compressor
+from gateway.context.compressor import NO_GAIN, NOTHING, Compressor
 from gateway.context.policy import CompressionSettings
 from gateway.context.prompts import END_MARKER, OPENER, SUMMARY_REQUEST, SYSTEM_NOTE
+from gateway.context.summariser import NO_MODEL
 from gateway.context.summary import ModelText
 from gateway.domain.message import Message, is_summary, note_of, text_of, user
 from gateway.errors import (
@@ -68,9 +69,22 @@ async def test_the_request_that_a_summariser_gets() -> None:
     [system, task] = model.requests[0]
     assert text_of(system).splitlines()[0] == SUMMARY_REQUEST
     assert "Topic" not in text_of(task)
-    for expected in ("part 3", "likes tea", "Request 5: fix src/part5.py", "out 5\nout 5"):
+    for expected in ("part 3", "likes tea", "Request 15: fix src/part15.py", "out 15\nout 15"):
         assert expected in text_of(task)
     assert "And now the last one" not in text_of(task), "the tail is not summarised"
+
+
+async def test_without_a_topic_the_newest_requests_are_what_it_dwells_on() -> None:
+    model = Scripted(GOOD)
+    await compressor(model).compress(conversation(20))
+    task = text_of(model.requests[0][1])
+    newest = task.partition("<newest-requests>")[2].partition("</newest-requests>")[0].split("\n")[1:-1]
+    assert newest == [
+        "- Request 18: fix src/part18.py",
+        "- Request 19: fix src/part19.py",
+        "- And now the last one, please.",
+    ]
+    assert "60 to 70 percent" in task
 
 
 async def test_an_earlier_summary_is_updated_and_never_fed_back_as_a_turn() -> None:
@@ -294,13 +308,21 @@ async def test_the_input_fits_the_summarisers_window() -> None:
     assert sum(COUNTER.message(m) for m in model.requests[0]) < 4_000
 
 
+async def test_a_window_that_turns_out_smaller_holds_for_the_summariser_too() -> None:
+    model = Scripted(GOOD)
+    engine = compressor(model, window=100_000, auxiliary_context_length=100_000)
+    engine.update_model("main", 8_000)
+    await engine.compress(conversation(100))
+    assert sum(COUNTER.message(m) for m in model.requests[0]) < 8_000 - 1_000
+
+
 async def test_a_model_that_counts_more_gets_smaller_parts() -> None:
     plain, ample = compressor(Extractive()), compressor(Extractive())
     for _ in range(20):
         ample.update_from_response({**_usage(3_900), "estimated_prompt_tokens": 1_950})
     assert ample.correction.ratio == pytest.approx(2.0)
     messages = conversation(40, size=10)
-    assert tokens(await ample.compress(messages)) < 0.8 * tokens(await plain.compress(messages))
+    assert tokens(await ample.compress(messages)) < 0.85 * tokens(await plain.compress(messages))
     revived = compressor()
     revived.load_state(json.loads(json.dumps(ample.dump_state())))
     assert revived.correction == ample.correction

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from gateway.context.assembly import sanitize
 from gateway.context.prompts import IMAGE_MARKER
-from gateway.context.pruning import calls_by_id, prune, read_call, result_id, stub_line
+from gateway.context.pruning import prune
+from gateway.context.shapes import calls_by_id, read_call, result_id
+from gateway.context.stubs import stub_line
 from gateway.domain.message import Message, note_of
 from tests.unit.context.transcripts import COUNTER, IMAGE, ObjectCall, call, counts_hold, transcripts
 
@@ -111,6 +114,7 @@ def test_calls_come_in_many_shapes() -> None:
 @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 @given(transcripts())
 def test_no_shape_raises_or_is_mutated_and_roles_stay(messages: list[Message]) -> None:
+    messages = sanitize(messages)
     given_one = copy.deepcopy(messages)
     result = _pruned(messages, len(messages) - 2 if len(messages) > 2 else 0)
     assert messages == given_one

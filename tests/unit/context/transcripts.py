@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from hypothesis import strategies as st
 
+from gateway.context.assembly import sanitize
 from gateway.context.compressor import Compressor
+from gateway.context.identifiers import found
 from gateway.context.policy import CompressionSettings
 from gateway.context.prompts import END_MARKER, OPENER
 from gateway.domain.message import Message, is_request, is_summary, note_of, text_of
+from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.providers.chat_codec import encode_request
 from gateway.tokens import TokenCounter
 from tests.fakes import ManualClock
 
+SPEC = ModelSpec(provider="openai", name="m")
 COUNTER = TokenCounter()  # one for all tests: loading the vocabulary takes a quarter of a second
 
 TEXTS = st.one_of(
@@ -87,15 +93,47 @@ def conversation(exchanges: int, size: int = 60) -> list[Message]:
 def stored(messages: Sequence[Message]) -> list[Message]:
     """The messages with row ids and token counts."""
     return [
-        {**message, "_legato": {"id": f"m{index}", "tokens": COUNTER.message(message)}}
+        {**message, "_legato": {"id": f"m{index}", "tokens": COUNTER.message(message), "identifiers": found(message)}}
         for index, message in enumerate(messages)
     ]
+
+
+BLOB = base64.b64encode(bytes(range(256)) * 400).decode()
+STRANGE: list[Any] = [
+    {"content": "no role at all"},
+    {"role": None, "content": "no role either"},
+    {"role": ["user"], "content": "a list of roles"},
+    {"role": "human", "content": "another vendor's person"},
+    {"role": "developer", "content": "another vendor's system"},
+    {"role": "function", "name": "f", "content": "a result of long ago"},
+    {"role": "tool", "tool_call_id": 7, "content": "a numbered result"},
+    {"role": "tool", "content": "a result of nothing"},
+    {"role": "assistant", "content": None},
+    {"role": "assistant", "tool_calls": [{"id": "x1", "name": "flat", "arguments": {"path": "a/b"}}]},
+    {"role": "assistant", "tool_calls": [ObjectCall("x2"), ObjectCall("x2")], "content": ""},
+    {"role": "assistant", "tool_calls": [{"call_id": "x3", "function": {"name": None, "arguments": 5}}]},
+    {"role": "tool", "call_id": "x3", "content": {"deep": [1, {"er": None}]}},
+    {"role": "user", "content": [{"type": "hologram", "data": BLOB}, {"text": "untyped"}, None, 5, {}]},
+    {"role": "user", "content": [{"type": ["text"], "text": "x"}, {"type": "text"}]},
+    {"role": "user", "content": []},
+    {"role": "user", "content": BLOB},
+    {"role": "tool", "tool_call_id": "c1", "content": [IMAGE, IMAGE, {"type": "text", "text": BLOB}]},
+    {"role": "user", "content": "odd notes", "_legato": "what"},
+    {"role": "user", "content": "odder", "_legato": {"id": 5, "tokens": "9", "identifiers": [1], "derived_from": 2}},
+    {"role": "user", "content": None, "_legato": {"summary": True}},
+    {"role": "assistant", "content": 5, "_legato": {"summary": True, "identifiers": "x", "derived_from": None}},
+    None,
+    "text alone",
+    ["role", "user"],
+]
 
 
 @st.composite
 def step(draw: st.DrawFn) -> list[Message]:
     """Some messages as they come, sometimes broken."""
-    kind = draw(st.sampled_from(["user", "answer", "calls", "calls", "orphan", "system", "odd"]))
+    kind = draw(st.sampled_from(["user", "answer", "calls", "calls", "orphan", "system", "odd", "strange"]))
+    if kind == "strange":
+        return draw(st.lists(st.sampled_from(STRANGE), min_size=1, max_size=3))
     if kind == "user":
         return [{"role": "user", "content": draw(CONTENTS)}]
     if kind == "answer":
@@ -125,7 +163,7 @@ def transcripts(draw: st.DrawFn) -> list[Message]:
     steps = draw(st.lists(step(), min_size=0, max_size=30))
     last = draw(st.sampled_from([[{"role": "user", "content": "the final request"}], []]))
     messages: list[Message] = [*lead, *(message for each in steps for message in each), *last]  # type: ignore[list-item]
-    return stored(messages) if draw(st.booleans()) else messages
+    return stored(sanitize(messages, opening=False)) if draw(st.booleans()) else messages
 
 
 class Extractive:
@@ -186,12 +224,14 @@ def compressor(
 
 def tokens(messages: Sequence[Message]) -> int:
     """Tokens of a transcript, counted afresh."""
-    return sum(COUNTER.message(message) for message in messages)
+    return sum(COUNTER.message(message) for message in messages if isinstance(message, dict))
 
 
 def flaws(messages: Sequence[Message]) -> list[str]:
     """What a provider would refuse about a transcript."""
-    found: list[str] = []
+    found: list[str] = [f"{index}: {flaw}" for index, m in enumerate(messages) for flaw in _shape_flaws(m)]
+    if not found:
+        json.dumps(encode_request(SPEC, ModelRequest(messages=messages)))
     body = [message for message in messages if message.get("role") != "system"]
     if body and body[0]["role"] != "user":
         found.append(f"opens with {body[0]['role']}")
@@ -213,6 +253,23 @@ def flaws(messages: Sequence[Message]) -> list[str]:
     return [*found, f"end: no results for {waiting}"] if waiting else found
 
 
+def _shape_flaws(message: Any) -> Iterator[str]:
+    if message["role"] not in ("system", "user", "assistant", "tool"):
+        yield f"role {message['role']}"
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    if content is not None and not isinstance(content, str) and not parts:
+        yield f"content {content!r:.40}"
+    if not all(isinstance(part, dict) and isinstance(part.get("type"), str) for part in parts):
+        yield f"parts {content!r:.80}"
+    if any(part["type"] == "text" and not isinstance(part.get("text"), str) for part in parts if "type" in part):
+        yield "a text without text"
+    for each in message.get("tool_calls") or []:
+        function = each["function"] if isinstance(each, dict) else {}
+        if not (isinstance(function.get("name"), str) and isinstance(function.get("arguments"), str)):
+            yield f"call {each!r:.80}"
+
+
 def summaries(messages: Sequence[Message]) -> list[Message]:
     """The summaries of a transcript."""
     return [message for message in messages if is_summary(message)]
@@ -224,5 +281,6 @@ def last_request(messages: Sequence[Message]) -> Message | None:
 
 
 def counts_hold(messages: Sequence[Message]) -> bool:
-    """Whether every stored count is the count."""
-    return all(note_of(m).get("tokens", COUNTER.message(m)) == COUNTER.message(m) for m in messages)
+    """Whether every stored count is the count; what was never one does not matter."""
+    noted = [(note_of(message).get("tokens"), message) for message in messages]
+    return all(count == COUNTER.message(message) for count, message in noted if isinstance(count, int))

@@ -1,0 +1,232 @@
+"""Identifiers: what a reader of a summary cannot guess and has to be told letter by letter.
+
+Paths, addresses, numbers with units, ids, quoted names and error codes. They are found once, when a
+message is stored (`found`, kept in the host's note), and ranked when it leaves view (`ledger`).
+
+Text may come from anywhere and be a megabyte of anything, so only the edges of a long one are read,
+every repeat is bounded or possessive, and words are first cut out by one cheap pattern and then told
+apart one by one. Words end where ASCII ends: Chinese has no spaces around a path.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from gateway.context.shapes import calls_of
+from gateway.domain.message import HOST, Message, text_of
+
+LEDGER: Final = 48  # SPEC 5: entries
+HALF_LIFE: Final = 14  # SPEC 5: messages
+WEIGHTS: Final[Mapping[str, float]] = {"user": 4.0, "assistant": 3.0, "tool": 1.0}  # SPEC 5
+EARLIER: Final = 16  # places of the ledger kept for what the notes before this one held
+MOST: Final = 32  # identifiers of one message
+LONGEST: Final = 160  # characters of one
+_EDGE: Final = 6_000  # of a longer text its first and last so many characters are read
+_HORIZON: Final = 30 * HALF_LIFE  # messages back, beyond which nothing weighs enough to take a place
+
+_RUN: Final = re.compile(r"[A-Za-z0-9_./:@#%~+\\=&?$€£¥-]{2,}+")
+_UNITS: Final = (
+    r"(?:ns|µs|us|ms|sec(?:ond)?s?|min(?:ute)?s?|hrs?|hours?|days?|weeks?|months?|years?|[kmgtp]i?b(?:/s|ps|it)?"
+    r"|bytes?|tokens?|rows?|lines?|requests?|users?|items?|files?|px|pt|rem|°[cf]|km/h|km|cm|mm|mi|ft|kg|mg|lbs?"
+    r"|[kmg]?hz|kwh|[km]w|usd|eur|gbp|cny|rmb|jpy|inr|rub|dollars?|euros?|мс|сек|мин|час(?:а|ов)?|дн(?:я|ей)|руб"
+    r"|[кмгт]б|кг|км|°)(?![A-Za-zА-Яа-я])"
+)
+_MEASURE: Final = re.compile(
+    rf"(?<![A-Za-z0-9_.,/:-])(?:[$€£¥]\s?\d[\d.,]{{0,15}}"
+    rf"|\d[\d.,]{{0,15}}(?:\s?(?i:{_UNITS})|\s?[%‰€₽₹]|[smhgKV](?![A-Za-z0-9])"
+    r"|\s?(?:毫秒|秒|分钟|小时|天|周|个月|年|月|日|元|美元|万|亿|个|台|人|次|行|度|公里|公斤|米|円|分|時間|रुपये|किमी|दिन)))"
+)
+_CODE: Final = re.compile(
+    r"(?i)(?<![A-Za-z])(?:HTTP(?:/[\d.]{1,3})?|status(?: code)?|(?:exit|error) code|errno|code|port|PIN|error|line"
+    r"|order|ticket|issue|room|версия|код|错误|错误码|状态码|端口|订单)\s?[#:=]?\s?#?\d{1,12}(?![\w.]*\d)"
+)
+_QUOTED: Final = re.compile(
+    r"`([^`\n]{2,80})`|“([^”\n]{2,60})”|«([^»\n]{2,60})»|「([^」\n]{2,60})」|『([^』\n]{2,60})』|《([^》\n]{2,60})》"
+    r"|(?<![\w\"])\"([^\"\n]{2,60})\"(?!\s{0,3}:)|(?<![\w'])'([^'\n]{2,60})'(?!\w)"
+)
+_FOREIGN_PATH: Final = re.compile(
+    r"(?<![A-Za-z0-9_./~-])(?:~|\.{1,2})?/(?:[\w-]{1,60}/){0,10}[\w-]{1,60}\.[A-Za-z0-9]{1,6}(?![A-Za-z0-9])"
+)
+_ERRNO: Final = re.compile(
+    r"E(?:NO[A-Z]{2,12}|ACCES|CONN[A-Z]{3,8}|TIMEDOUT|ADDR[A-Z]{3,8}|PIPE|EXIST|PERM|[MN]FILE|ISDIR|INVAL|AGAIN"
+    r"|HOST[A-Z]{4,8}|NET[A-Z]{4,8}|PROTO|BUSY|ROFS|LOOP|RANGE|RESOLVE)"
+)
+_EXCEPTION: Final = re.compile(r"[A-Z][A-Za-z]{2,60}(?:Error|Exception|Warning)")
+_EMAIL: Final = re.compile(r"[\w.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,6}")
+_MENTION: Final = re.compile(r"@[A-Za-z]\w{2,31}(?:/[\w.-]{1,60})?")
+_HEX: Final = re.compile(r"(?:0x[0-9a-fA-F]{2,16}|[0-9a-f]{7,64}|[0-9A-F]{7,64})")
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_NUMBER: Final = re.compile(r"#\d{1,12}|\d{5,20}|v?\d{1,5}(?:\.\d{1,5}){2,3}(?:[-+][\w.]{1,20})?(?::\d{1,5})?|v\d{1,4}")
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:T[\d:.+Z-]{4,24})?")
+_TIME: Final = re.compile(r"\d{1,2}:\d{2}(?::\d{2})?")
+_MIXED: Final = re.compile(r"[A-Za-z0-9_#][\w.:#+-]{2,80}")
+_ORDINAL: Final = re.compile(r"\d{1,4}(?:st|nd|rd|th)|\d[\d.]*[a-z]")
+_NAME: Final = re.compile(r"[A-Za-z]\w{0,60}_\w{1,60}(?:\(\))?")
+_HOST_NAME: Final = re.compile(r"[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9_-]{1,63}){1,6}(?::\d{1,5})?")
+_ENDINGS: Final = frozenset({
+    "c", "cc", "cfg", "conf", "cpp", "cs", "css", "csv", "db", "doc", "docx", "env", "gif", "go", "gz", "h", "html",
+    "ini", "ipynb", "java", "jpeg", "jpg", "js", "json", "jsonl", "jsx", "key", "kt", "lock", "log", "lua", "md",
+    "mjs", "mp3", "mp4", "pdf", "php", "pkl", "png", "ppt", "pptx", "proto", "ps1", "py", "rb", "rs", "rst", "sh",
+    "sql", "sqlite", "svg", "swift", "tar", "tex", "tf", "toml", "ts", "tsv", "tsx", "txt", "vue", "wav", "xls",
+    "xlsx", "xml", "yaml", "yml", "zip", "com", "org", "net", "io", "dev", "ai", "app", "local", "internal",
+})  # fmt: skip
+_ENCODED: Final = re.compile(r"[A-Za-z0-9+/=\\]{36,}")
+_OPAQUE: Final = 24  # letters and digits in a row, of both cases: rather a secret than a name
+
+
+def found(message: Mapping[str, Any]) -> list[str]:
+    """The identifiers of a message in the order of their first appearance, at most `MOST`; for the
+    host to keep with it. Any shape of message is taken."""
+    names = message.get("role") != "tool"  # a quoted word of a person is a name; one of JSON is a field
+    values = find(text_of(message), names=names)
+    for call in calls_of(message):
+        values += find(call.arguments, names=False)
+    values = list(dict.fromkeys(values))
+    return values if len(values) <= MOST else [*values[: MOST // 2], *values[-(MOST // 2) :]]
+
+
+def of(message: Mapping[str, Any]) -> list[str]:
+    """What the host noted when the message was stored, or a fresh search."""
+    note = message.get(HOST)
+    noted = note.get("identifiers") if isinstance(note, dict) else None
+    return [value for value in noted if isinstance(value, str)] if isinstance(noted, list) else found(message)
+
+
+def find(text: str, *, names: bool = True) -> list[str]:
+    """The identifiers of a text, each once, in order. `names`: quoted and snake_case names as well."""
+    if len(text) > 2 * _EDGE:
+        text = f"{text[:_EDGE]}\n{text[-_EDGE:]}"
+    places = [(run.start(), value) for run in _RUN.finditer(text) for value in _told(run[0], names)]
+    if _DIGIT.search(text):
+        places += [(one.start(), one[0].strip(" .,")) for one in _MEASURE.finditer(text)]
+        places += [(one.start(), one[0]) for one in _CODE.finditer(text)]
+    if names:
+        places += [(one.start(), value) for one in _QUOTED.finditer(text) if (value := _quoted(one))]
+    if not text.isascii() and "/" in text:
+        places += [(one.start(), one[0]) for one in _FOREIGN_PATH.finditer(text)]
+    places.sort(key=lambda place: place[0])
+    return list(dict.fromkeys(value for _, value in places if len(value) <= LONGEST))
+
+
+_DIGIT: Final = re.compile(r"[0-9]")
+
+
+def ledger(middle: Sequence[Message], earlier: Iterable[str] = ()) -> dict[str, Message | None]:
+    """The identifiers that a summary of `middle` should hold, best first, each with the newest message
+    that has it; None for those of `earlier` notes, best first, that the middle does not mention.
+
+    A mention weighs by who made it and half as much for every 14 messages that came after it.
+    """
+    scores: dict[str, float] = {}
+    sources: dict[str, Message] = {}
+    for age, message in enumerate(reversed(middle)):
+        if age > _HORIZON and len(scores) >= LEDGER:
+            break
+        weight = WEIGHTS.get(message.get("role", ""), 1.0) * 0.5 ** (age / HALF_LIFE)
+        for value in of(message):
+            scores[value] = scores.get(value, 0.0) + weight
+            sources.setdefault(value, message)
+    kept = [value for value in dict.fromkeys(earlier) if value not in scores]
+    ranked = sorted(scores, key=lambda value: -scores[value])[: LEDGER - min(EARLIER, len(kept))]
+    chosen: dict[str, Message | None] = {value: sources[value] for value in ranked}
+    chosen.update(dict.fromkeys(kept[: LEDGER - len(chosen)]))
+    return chosen
+
+
+def mentions(text: str, value: str) -> bool:
+    """Whether `value` stands in `text` by itself and not as part of a longer word or number."""
+    start = text.find(value)
+    while start >= 0:
+        before, after = text[start - 1 : start], text[start + len(value) : start + len(value) + 1]
+        if not (_joins(before) and _joins(value[0])) and not (_joins(after) and _joins(value[-1])):
+            return True
+        start = text.find(value, start + 1)
+    return False
+
+
+def _joins(character: str) -> bool:
+    return character.isascii() and character.isalnum()
+
+
+def _quoted(match: re.Match[str]) -> str:
+    value = next(group for group in match.groups() if group is not None).strip()
+    return value if len(value) > 1 and value.count(" ") < 6 else ""
+
+
+# -- telling words apart -------------------------------------------------------------------------
+
+
+def _told(run: str, names: bool) -> Iterator[str]:
+    """The identifiers in a run of characters without spaces."""
+    if "://" in run:
+        yield run.rstrip(".:?&=-")[:LONGEST]
+        return
+    run = run.lstrip(":=?&+%-").rstrip(".:?&=+~-")
+    if run.isalpha():
+        if len(run) > 4 and (_EXCEPTION.fullmatch(run) or _ERRNO.fullmatch(run)):
+            yield run
+    elif "=" in run or "&" in run:
+        for part in re.split(r"[=&?]", run):
+            yield from _told(part, names)
+    elif len(run) > 1 and (any(test(run) for test in _TESTS) or (names and _is_name(run))):
+        yield run
+
+
+def _is_path(run: str) -> bool:
+    if "/" not in run and "\\" not in run:
+        return False
+    if _ENCODED.fullmatch(run) and not (run.islower() or run.replace("/", "").isalpha()):
+        return False  # a line of encoded data, a key perhaps
+    if run[1:3] == ":\\" and run[0].isalpha():
+        return True
+    parts = [part for part in re.split(r"[/\\]", run) if part]
+    if not parts or all(part.isdigit() for part in parts):
+        return False
+    rooted = run.startswith(("/", "~/", "./", "../"))
+    telling = any(not part.isalpha() for part in parts)
+    return telling if len(parts) < 2 or (not rooted and len(parts) < 3) else True
+
+
+def _is_code(run: str) -> bool:
+    """Ids, versions, dates and hexadecimal: what has a digit in it."""
+    if not _DIGIT.search(run) or _TIME.fullmatch(run):
+        return False
+    if _UUID.fullmatch(run) or _NUMBER.fullmatch(run) or _DATE.fullmatch(run):
+        return True
+    if _HEX.fullmatch(run):
+        return run.startswith("0x") or not run.isalpha()
+    if len(run) < 4 or not _MIXED.fullmatch(run) or _ORDINAL.fullmatch(run) or not any(map(str.isalpha, run)):
+        return False
+    return not any(_is_opaque(part) for part in re.split(r"[_.:#+-]", run))
+
+
+def _is_opaque(part: str) -> bool:
+    mixed = any(map(str.islower, part)) and any(map(str.isupper, part))
+    return len(part) > _OPAQUE and (mixed or len(part) > 64)
+
+
+def _is_constant(run: str) -> bool:
+    return "_" in run.strip("_") and run.isupper() and len(run) > 4 and run.replace("_", "").isalnum()
+
+
+def _is_file_or_host(run: str) -> bool:
+    if run.startswith("."):
+        return run.startswith((".env", ".git", ".docker", ".bash", ".ssh", ".npm", ".eslint", ".prettier"))
+    if "." not in run or not _HOST_NAME.fullmatch(run):
+        return False
+    ending = run.rpartition(".")[2].partition(":")[0].lower()
+    return ending in _ENDINGS or (run.count(".") > 1 and run.islower() and len(run) > 6)
+
+
+def _is_name(run: str) -> bool:
+    """What only a person's or the model's own words make a name or a moment; tools print such all the time."""
+    return bool(_NAME.fullmatch(run) or _TIME.fullmatch(run))
+
+
+def _is_address(run: str) -> bool:
+    return "@" in run and bool(_EMAIL.fullmatch(run) or _MENTION.fullmatch(run))
+
+
+_TESTS: Final[tuple[Callable[[str], bool], ...]] = (_is_path, _is_address, _is_code, _is_constant, _is_file_or_host)

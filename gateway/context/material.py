@@ -1,0 +1,183 @@
+"""What the summariser reads: the middle as it was, not pruned, for what was never read cannot be summarised.
+
+Only single long tool results are cut, and the whole is capped. Where not everything fits, the newest
+messages come first; then, from the older ones, those that hold identifiers, a person's before the
+rest. What is shown is in the order in which it was said, with a line for every gap. Everything is
+redacted here; what is cut is redacted before, so that no credential is cut in half.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+from gateway.context import identifiers
+from gateway.context.prompts import CUT, ENCODED, GAP, OLDER, neutralise
+from gateway.context.pruning import cut
+from gateway.context.shapes import Call, calls_of, result_id
+from gateway.domain.message import Message, note_of, text_of
+from gateway.tokens import TokenCounter
+
+Redact = Callable[[str], str]
+
+INPUT_CHARS: Final = 160_000  # SPEC 5: the whole input
+RESULT_CHARS: Final = 2_000  # a tool result beyond this is cut
+RESULT_EDGE: Final = 800  # to its first and last so many
+_MOST_CHARS: Final = 40_000  # of what one person or one answer says: nobody alone fills the room
+_REDACTED_EDGE: Final = 4_000  # redacted before the cut
+_NEWEST: Final = 0.6  # of the room, for the newest messages whatever they hold
+_LEAST_ROOM: Final = 80  # characters; where less is left nothing more is tried
+_LABEL: Final = 12  # tokens: more than "[assistant calls search_history] " takes
+_GAP_CHARS: Final = len(GAP) + 6
+_BLOB: Final = re.compile(r"[A-Za-z0-9+/=_-]{600,}+")  # encoded data, which no model can summarise
+_FORGED: Final = re.compile(r"^\[(?=(?:user|assistant|system|tool|result of|\d+ (?:older |)messages)\b)", re.MULTILINE)
+
+
+def render(
+    middle: Sequence[Message],
+    calls: Mapping[str, Call],
+    redact: Redact,
+    *,
+    chars: int,
+    tokens: int,
+    counter: TokenCounter,
+) -> str:
+    """The middle as the summariser reads it, at most about `chars` characters and `tokens` tokens."""
+    room = _Room(chars, tokens)
+    blocks: dict[int, str] = {}
+    for index in _order(middle, room, blocks):
+        block, whole = _block(middle[index], calls, redact)
+        size = _tokens(middle[index], block, whole, counter)
+        if room.takes(block, size):
+            blocks[index] = block
+        elif not blocks:
+            blocks[index] = cut(redact(block), max(400, min(chars, len(block) * tokens // max(1, size))))
+            break
+    return _cleaned(_in_order(blocks, len(middle)), redact)
+
+
+class _Room:
+    """What is left of the characters and tokens; `low` once the share of the newest is used up."""
+
+    def __init__(self, chars: int, tokens: int) -> None:
+        self._all = (chars, tokens)
+        self.chars, self.tokens = chars, tokens
+        self.refused = 0
+        self.each = 1  # characters that a block costs beside its own
+
+    def takes(self, block: str, tokens: int) -> bool:
+        """Make room for a block, or say that there is none."""
+        if len(block) + self.each > self.chars or tokens + self.each // 2 > self.tokens:
+            self.refused += 1
+            return False
+        self.chars -= len(block) + self.each
+        self.tokens -= tokens + self.each // 2
+        return True
+
+    @property
+    def low(self) -> bool:
+        """Whether the newest have had their share."""
+        return self.chars < self._all[0] * (1 - _NEWEST) or self.tokens < self._all[1] * (1 - _NEWEST)
+
+    @property
+    def full(self) -> bool:
+        """Whether looking further is in vain."""
+        return self.chars < _LEAST_ROOM or self.tokens < _LEAST_ROOM // 4 or self.refused > 8
+
+
+def _order(middle: Sequence[Message], room: _Room, blocks: Mapping[int, str]) -> Iterator[int]:
+    """Indices in the order of their worth, each once. It looks at what was taken meanwhile."""
+    index = len(middle)
+    while index > 0 and not room.low:
+        index -= 1
+        yield index
+    for telling in (_is_telling_request, identifiers.of, bool):
+        room.refused, room.each = 0, _GAP_CHARS
+        for place in range(index - 1, -1, -1):
+            if room.full:
+                break
+            if place not in blocks and telling(middle[place]):
+                yield place
+
+
+def _is_telling_request(message: Message) -> bool:
+    return message.get("role") == "user" and bool(identifiers.of(message))
+
+
+def _tokens(message: Message, block: str, whole: bool, counter: TokenCounter) -> int:
+    """Tokens a block takes at most. Counting what is rendered takes longer than rendering it, so the
+    count stored with a message that is shown whole serves, with what the labels add."""
+    note = note_of(message)
+    stored = note.get("tokens")
+    if not whole or not isinstance(stored, int) or stored <= 0:
+        return counter.text(block)
+    return stored + _LABEL * (1 + block.count("\n[")) + 3 * len(str(note.get("speaker", "")))
+
+
+def _block(message: Message, calls: Mapping[str, Call], redact: Redact) -> tuple[str, bool]:
+    """(how a message reads, whether nothing of it was cut). What was cut is redacted already."""
+    role = message.get("role")
+    text = text_of(message)
+    if role == "tool":
+        call = calls.get(result_id(message) or "")
+        shown = _edges(text, redact)
+        return f"[result of {call.name if call else 'a tool'}] {_unforged(shown)}", shown is text
+    speaker = note_of(message).get("speaker")
+    label = f"{role} {speaker}" if isinstance(speaker, str) and speaker else f"{role}"
+    shown = _said(text, redact)
+    lines = [f"[{label}] {_unforged(shown)}"] if text else []
+    whole = shown is text
+    for call in calls_of(message):
+        arguments = _edges(call.arguments, redact)
+        whole = whole and arguments is call.arguments
+        lines.append(f"[{role} calls {call.name}] {_unforged(arguments)}")
+    return "\n".join(lines) or f"[{label}] (no text)", whole
+
+
+def _said(text: str, redact: Redact) -> str:
+    """What a person or the model said, without encoded data; only what is enormous is cut."""
+    if len(text) <= RESULT_CHARS:
+        return text
+    shorter = _BLOB.sub(lambda found: ENCODED.format(count=len(found[0])), text[: 4 * INPUT_CHARS])
+    if shorter == text:
+        shorter = text
+    return shorter if len(shorter) <= _MOST_CHARS else cut(redact(shorter), _MOST_CHARS)
+
+
+def _edges(text: str, redact: Redact) -> str:
+    """A long result's first and last characters."""
+    if len(text) <= RESULT_CHARS:
+        return text
+    if len(text) <= 2 * _REDACTED_EDGE:
+        return cut(redact(text), 2 * RESULT_EDGE)
+    start, end = redact(text[:_REDACTED_EDGE])[:RESULT_EDGE], redact(text[-_REDACTED_EDGE:])[-RESULT_EDGE:]
+    return f"{start}\n{CUT.format(count=len(text) - 2 * RESULT_EDGE)}\n{end}"
+
+
+def _unforged(text: str) -> str:
+    """Text in which no line passes for one of our labels."""
+    return _FORGED.sub("(", text) if "[" in text else text
+
+
+def _in_order(blocks: Mapping[int, str], count: int) -> list[str]:
+    lines: list[str] = []
+    expected = 0
+    for index in sorted(blocks):
+        if index > expected:
+            lines.append((GAP if lines else OLDER).format(count=index - expected))
+        lines.append(blocks[index])
+        expected = index + 1
+    if count > expected:
+        lines.append(GAP.format(count=count - expected))
+    return lines
+
+
+def _cleaned(blocks: Sequence[str], redact: Redact) -> str:
+    """The blocks as one text without credentials or our markers. All at once: most of what redaction
+    costs is looking whether there is anything. Only a key that takes several lines could seem to reach
+    from one message into another."""
+    joined = "\n".join(blocks)
+    if "private key" in joined.lower():
+        joined = "\n".join(redact(block) for block in blocks)
+    return neutralise(redact(joined)).replace("\x00", "\N{REPLACEMENT CHARACTER}")

@@ -1,0 +1,217 @@
+"""Messages of any shape, made readable: what a transcript from anywhere may hold and still be taken.
+
+Engines, imports and old backups give tool calls as SDK objects, contents as numbers, roles of other
+vendors. Nothing here raises, and what is sound already is passed on as the very same object.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast, get_args
+
+from gateway.domain.message import HOST, Message, Role, note_of
+from gateway.tokens import TokenCounter
+
+_ROLES: Final = frozenset(get_args(Role))
+_SYNONYMS: Final[Mapping[str, str]] = {
+    "developer": "system",
+    "human": "user",
+    "ai": "assistant",
+    "bot": "assistant",
+    "gpt": "assistant",
+    "model": "assistant",
+    "function": "tool",
+}
+# Parts that some API takes; what else a list holds could only be refused.
+_PARTS: Final = frozenset({
+    "text", "image_url", "image", "input_image", "input_audio", "audio", "file", "input_file", "document",
+    "video_url", "video", "input_text", "output_text", "refusal", "thinking", "redacted_thinking", "reasoning",
+})  # fmt: skip
+IMAGE_TYPES: Final = frozenset({"image", "image_url", "input_image"})
+UNKNOWN_PART: Final = "[A part of the kind {kind} was here; it cannot be shown.]"
+_KIND_CHARS: Final = 40
+_KEPT: Final = ("at", "speaker", "summary", "fallback", "merged", "identifiers")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One tool call, whatever shape it came in. `arguments` is its JSON text."""
+
+    ids: tuple[str, ...]
+    name: str
+    arguments: str
+
+
+def calls_of(message: Mapping[str, Any]) -> list[Call]:
+    """The tool calls of a message; [] for none and for shapes that hold none."""
+    calls = message.get("tool_calls")
+    if not calls or not isinstance(calls, list | tuple):
+        return []
+    return [read_call(call) for call in calls]
+
+
+def read_call(call: Any) -> Call:
+    """A tool call given as a dict or as an SDK's object; both `id` and `call_id` name it."""
+    first, second = field_of(call, "id"), field_of(call, "call_id")
+    ids = (first,) if is_id(first) else ()
+    if is_id(second) and second != first:
+        ids = (*ids, second)
+    function = field_of(call, "function") or call
+    name, arguments = field_of(function, "name"), field_of(function, "arguments")
+    return Call(
+        ids=ids,
+        name=name if isinstance(name, str) and name else "tool",
+        arguments=arguments if isinstance(arguments, str) else as_json(arguments),
+    )
+
+
+def plain_call(call: Any, read: Call) -> Any:
+    """The call as an API takes it: a dict with id, name and arguments as text. `read` is `read_call`'s."""
+    if isinstance(call, dict) and call.get("id") == read.ids[0]:
+        function = call.get("function")
+        if isinstance(function, dict) and _is_plain(function, read.name):
+            return call
+    return {"id": read.ids[0], "type": "function", "function": {"name": read.name, "arguments": read.arguments}}
+
+
+def _is_plain(function: Mapping[str, Any], name: str) -> bool:
+    return function.get("name") == name and isinstance(function.get("arguments"), str)
+
+
+def result_id(message: Mapping[str, Any]) -> str | None:
+    """The call a tool message answers, or None."""
+    for name in ("tool_call_id", "call_id"):
+        value = message.get(name)
+        if is_id(value):
+            return str(value)
+    return None
+
+
+def calls_by_id(messages: Iterable[Mapping[str, Any]]) -> dict[str, Call]:
+    """Every call of a transcript under each of its ids; a reused id means its latest call."""
+    return {name: call for message in messages for call in calls_of(message) for name in call.ids}
+
+
+def sources(message: Mapping[str, Any]) -> list[str]:
+    """Row ids a message stands for: its own, or those it was derived from while it has none."""
+    note = message.get(HOST)
+    if type(note) is not dict:
+        return []
+    own = note.get("id")
+    if type(own) is str and own:
+        return [own]
+    derived = note.get("derived_from")
+    return [str(value) for value in derived] if isinstance(derived, list | tuple) else []
+
+
+def rewritten(
+    message: Message, counter: TokenCounter, /, note: Mapping[str, Any] | None = None, **fields: Any
+) -> Message:
+    """A new message with `fields` replaced, that notes what it derives from and its own tokens. What was
+    identified in the original stays noted: a shortened copy still stands for it."""
+    old = note_of(message)
+    kept: dict[str, Any] = {key: old[key] for key in _KEPT if key in old}
+    copy: dict[str, Any] = {**message, **fields, HOST: {**kept, "derived_from": sources(message), **(note or {})}}
+    copy[HOST]["tokens"] = counter.message(copy)
+    return cast(Message, copy)
+
+
+def sound(message: Any) -> Message | None:
+    """A message with a role that APIs know and a content that they can read, the same object if it was
+    so; None for what is no message at all."""
+    if type(message) is dict:
+        role, content = message.get("role"), message.get("content")
+        if type(content) is str and type(role) is str and role in _ROLES:
+            return cast(Message, message)  # nearly every message: a long transcript has thousands
+    elif not isinstance(message, Mapping):
+        return None
+    role, content = message.get("role"), message.get("content")
+    known = type(role) is str and role in _ROLES
+    if known and (content is None or type(content) is str or _is_sound_list(content)):
+        return cast(Message, message)
+    return derived(message, role=role if known else _role(message, role), content=_content(content))
+
+
+def derived(message: Mapping[str, Any], **fields: Any) -> Message:
+    """A repaired copy. Its stored count no longer holds exactly, so it carries none."""
+    note: dict[str, Any] = dict(note_of(message))
+    source = sources(message)
+    for name in ("id", "tokens", "identifiers"):
+        note.pop(name, None)
+    copy: dict[str, Any] = {**message, **fields}
+    if note or source:
+        copy[HOST] = {**note, "derived_from": source}
+    return cast(Message, copy)
+
+
+def is_image(part: Any) -> bool:
+    """Whether a part of a content is an image."""
+    kind = part.get("type") if isinstance(part, Mapping) else None
+    return isinstance(kind, str) and kind in IMAGE_TYPES
+
+
+def field_of(holder: Any, name: str) -> Any:
+    """A key of a mapping or an attribute of an object; None if it has none."""
+    # A dict first: it is one nearly always, and asking for a Mapping takes ten times as long.
+    return holder.get(name) if isinstance(holder, (dict, Mapping)) else getattr(holder, name, None)
+
+
+def is_id(value: Any) -> bool:
+    """Whether a value can name a call or a row."""
+    return isinstance(value, str) and value != ""
+
+
+def as_json(value: Any) -> str:
+    """JSON of anything, "" of None; what JSON cannot hold as its text."""
+    if value is None:
+        return ""
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError):
+        return json.dumps({"unreadable_arguments": type(value).__name__})
+
+
+def _role(message: Mapping[str, Any], role: Any) -> str:
+    """The likeliest role of a message that names none of ours. What nothing tells is a person's: that
+    is never trusted with more than a request."""
+    if isinstance(role, str) and role.lower() in _SYNONYMS:
+        return _SYNONYMS[role.lower()]
+    if isinstance(role, str) and role.lower() in _ROLES:
+        return role.lower()
+    if result_id(message) is not None:
+        return "tool"
+    return "assistant" if message.get("tool_calls") else "user"
+
+
+def _is_sound_list(content: Any) -> bool:
+    return type(content) is list and bool(content) and all(map(_is_sound_part, content))
+
+
+def _is_sound_part(part: Any) -> bool:
+    if not isinstance(part, dict):
+        return False
+    kind = part.get("type")
+    return type(kind) is str and kind in _PARTS and (kind != "text" or type(part.get("text")) is str)
+
+
+def _content(content: Any) -> Any:
+    if content is None or isinstance(content, str):
+        return content
+    if not isinstance(content, list | tuple):
+        return as_json(content)
+    return [_part(part) for part in content if part is not None] or ""
+
+
+def _part(part: Any) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    if not isinstance(part, Mapping):
+        return {"type": "text", "text": as_json(part)}
+    if _is_sound_part(part):
+        return dict(part)
+    if isinstance(part.get("text"), str):
+        return {"type": "text", "text": part["text"]}
+    kind = part.get("type")
+    return {"type": "text", "text": UNKNOWN_PART.format(kind=str(kind)[:_KIND_CHARS] if kind else "unknown")}

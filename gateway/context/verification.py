@@ -1,0 +1,162 @@
+"""Phase 4: whether a summariser's answer can be used, and what it left out put back.
+
+An answer is refused when it is empty, cut off, a refusal, or longer than there is room for. The
+identifiers of what leaves view that a usable one does not mention are appended letter for letter.
+Redaction comes last, over the appended ones as well: and since a piece of a credential may look like
+an identifier once it is taken out of its line, each is looked at in its line first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from gateway.context.identifiers import LEDGER, mentions
+from gateway.context.material import Redact
+from gateway.context.prompts import IDENTIFIERS, SECTIONS, unframed
+from gateway.context.shapes import calls_of
+from gateway.domain.message import Message, text_of
+from gateway.errors import SummaryRefused
+from gateway.tokens import TokenCounter
+
+_THINKING: Final = re.compile(r"^\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
+_UNENDED_THINKING: Final = re.compile(r"^\s*<(?:think|thinking|reasoning)>", re.IGNORECASE)
+_FENCE: Final = re.compile(r"^```[a-z]*\n(.*)\n```\s*$", re.DOTALL)
+_LAST_HEADING: Final = re.compile(r"\n?^#{1,6}[ \t]*([^\n]*)\Z", re.MULTILINE)
+_HEADINGS: Final = SECTIONS | {IDENTIFIERS.lstrip("# ")}
+_BARE: Final = re.compile(r"^[ \t]*(?:[-*•]|\d{1,4}[.)])[ \t]*\Z", re.MULTILINE)
+_SORRY: Final = re.compile(
+    r"\W*(?:i(?:['’]| a)m (?:really |very |so )?(?:sorry|not able|unable)|sorry\b|i (?:can ?not|can['’]t|won['’]t)\b"
+    r"|unfortunately,? i\b|as an ai\b|my apologies|i apologi[sz]e"
+    r"|抱歉|对不起|很遗憾|我无法|我不能|作为(?:一个|一名)?(?:ai|人工智能)|申し訳|죄송"
+    r"|извините|к сожалению|я не могу|как языковая модель|क्षमा|माफ़|मैं (?:यह )?नहीं"
+    r"|lo siento|no puedo|désolé|je ne peux pas|es tut mir leid|leider kann ich)",
+    re.IGNORECASE,
+)
+_SORRY_CHARS: Final = 1_500  # a longer text, or one with headings, is no refusal
+_SECTION: Final = re.compile(rf"\n*^{re.escape(IDENTIFIERS)}\n((?:- [^\n]*(?:\n|\Z))*)", re.MULTILINE)
+_NEAR: Final = 300  # characters around an identifier that are looked at
+_NEAR_KEY: Final = 16_384  # where there is a key of many lines
+_APART: Final = "\n\n\x1e\n\n"
+
+
+def accept(answer: Any, redact: Redact, *, limit: int, room: int, counter: TokenCounter) -> str:
+    """The redacted notes in a summariser's answer. Raises SummaryRefused, see `notes_in`."""
+    return redact(notes_in(answer, limit=limit, room=room, counter=counter))
+
+
+def notes_in(answer: Any, *, limit: int, room: int, counter: TokenCounter) -> str:
+    """The notes in a summariser's answer. Raises SummaryRefused, whose text completes "because".
+
+    `limit`: the output cap the answer was asked under; reaching it means it was cut off. `room`:
+    the most it may take, so that the transcript really becomes shorter.
+    """
+    text = str(answer).replace("\x00", "") if isinstance(answer, str) else ""
+    text = _THINKING.sub("", text).strip()
+    fenced = _FENCE.match(text)
+    text = fenced[1].strip() if fenced else text
+    framed = unframed(text)
+    text = framed[0] if framed else text
+    if not text:
+        raise SummaryRefused("it was empty")
+    size = counter.text(text)
+    if getattr(answer, "stop", None) == "length" or size >= limit or _UNENDED_THINKING.match(text):
+        raise SummaryRefused("it was cut off before its end")
+    if len(text) < _SORRY_CHARS and "\n## " not in f"\n{text}" and _SORRY.match(text):
+        raise SummaryRefused("it refused the task instead of doing it")
+    text = _ended(text)
+    if size > room:
+        raise SummaryRefused(f"it was too long ({size:,} tokens where {room:,} fit)")
+    return text
+
+
+def _ended(text: str) -> str:
+    """The text without a last section that says nothing. Raises SummaryRefused if it breaks off."""
+    heading = _LAST_HEADING.search(text)
+    if heading and heading[1].strip() in _HEADINGS and heading.start() > 0:
+        return text[: heading.start()].rstrip()
+    if heading or _BARE.search(text) or text.count("\n```") % 2:
+        raise SummaryRefused("it was cut off before its end")
+    return text
+
+
+def completed(
+    notes: str,
+    ledger: Mapping[str, Message | None],
+    redact: Redact,
+    *,
+    room: int,
+    counter: TokenCounter,
+    chars: int | None = None,
+) -> str:
+    """`notes`, redacted, with what it does not mention of the ledger (and of an earlier one that it
+    copied) at its end, as far as `room` tokens and `chars` characters last."""
+    bare, copied = without_section(notes)
+    wanted = dict(ledger)
+    for value in copied:
+        if len(wanted) < LEDGER:
+            wanted.setdefault(value, None)
+    dropped = [value for value in wanted if not mentions(bare, value)]
+    lines = _fitting(
+        _unsuspected(dropped, wanted, redact),
+        room - counter.text(bare) - counter.text(IDENTIFIERS) - 4,
+        None if chars is None else chars - len(bare) - len(IDENTIFIERS) - 3,
+        counter,
+    )
+    while True:
+        whole = redact(f"{bare}\n\n{IDENTIFIERS}\n" + "\n".join(lines) if lines else bare)
+        if not lines or (counter.text(whole) <= room and (chars is None or len(whole) <= chars)):
+            return whole
+        lines = lines[: len(lines) // 2]  # what redaction put in took more than what it took out
+
+
+def held(notes: str, ledger: Iterable[str]) -> list[str]:
+    """The identifiers of a ledger that notes hold, for the host to keep with the summary."""
+    values = dict.fromkeys([*ledger, *without_section(notes)[1]])
+    return [value for value in values if mentions(notes, value)][:LEDGER]
+
+
+def without_section(notes: str) -> tuple[str, list[str]]:
+    """(notes without the list that `completed` appends, the identifiers that were in it)."""
+    copied: list[str] = []
+    for section in _SECTION.finditer(notes):
+        copied += [line[2:] for line in section[1].splitlines()]
+    return (_SECTION.sub("\n\n", notes).strip(), copied) if copied else (notes, [])
+
+
+def _fitting(values: Iterable[str], tokens: int, chars: int | None, counter: TokenCounter) -> list[str]:
+    lines: list[str] = []
+    joined = ""
+    for value in values:
+        if mentions(joined, value):
+            continue  # a part of one that is listed already
+        line = f"- {value}"
+        tokens -= counter.text(line) + 1
+        chars = None if chars is None else chars - len(line) - 1
+        if tokens < 0 or (chars is not None and chars < 0):
+            break
+        lines.append(line)
+        joined += f"{value}\n"
+    return lines
+
+
+def _unsuspected(values: Iterable[str], ledger: Mapping[str, Message | None], redact: Redact) -> list[str]:
+    """Those that redaction leaves alone where they stood."""
+    candidates = [(value, near) for value in values if (near := _near(value, ledger[value])) is not None]
+    looked_at = redact(_APART.join(near for _, near in candidates)).split(_APART)
+    if len(looked_at) != len(candidates):  # something was taken out across two of them
+        looked_at = [redact(near) for _, near in candidates]
+    return [value for (value, _), near in zip(candidates, looked_at, strict=True) if value in near]
+
+
+def _near(value: str, message: Message | None) -> str | None:
+    """What stands around an identifier in its message; None if it is not there to be looked at."""
+    if message is None:
+        return value
+    for text in (text_of(message), *(call.arguments for call in calls_of(message))):
+        place = text.find(value)
+        if place >= 0:
+            near = _NEAR_KEY if "PRIVATE KEY" in text else _NEAR
+            return text[max(0, place - near) : place + len(value) + near]
+    return None
