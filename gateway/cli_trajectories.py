@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -84,6 +85,8 @@ async def _compress(order: Order, wanted: TrajectorySettings, config: Config) ->
             report = await compress_files(order, compressor, summariser=summariser.name, tell=tell)
     finally:
         await summariser.aclose()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a path may hold what the terminal cannot show
     print("\n".join([report_text(report, wanted), *summariser.spent()]))
     problems = failures_text(report)
     for problem in problems:

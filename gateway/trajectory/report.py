@@ -54,7 +54,7 @@ def report_text(report: Report, settings: TrajectorySettings) -> str:
     if totals.not_understood:
         lines.append(f"  {totals.not_understood:,} lines hold no trajectory and were passed on as they are")
     lines += [
-        f"{totals.tokens_before:,} → {totals.tokens_after:,} tokens ({totals.row()['ratio']:.0%}), "
+        f"{totals.tokens_before:,} tokens became {totals.tokens_after:,} ({totals.row()['ratio']:.0%}), "
         f"{totals.summary_calls:,} summary calls, {totals.summary_errors:,} errors",
         f"Each one's figures: {report.metrics}",
     ]

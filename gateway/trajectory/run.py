@@ -74,14 +74,18 @@ async def compress_files(
     """Do all of it, or what an earlier call left undone. `summariser` is named in the metrics; `tell` is
     called after every line. Raises UserError if it cannot be begun or noted, ConfigError if no model
     can be asked at all."""
-    pairs = _pairs(order)
-    metrics = order.metrics or order.output.with_name(order.output.name + ".metrics.json")
-    _check_places(order, pairs, metrics)
+    try:
+        pairs = _pairs(order)
+        beside = order.output.resolve() if order.output.is_dir() else order.output  # "." has no name
+        metrics = order.metrics or beside.with_name(beside.name + ".metrics.json")
+        progress = beside.with_name(beside.name + ".progress")
+        _check_places(order, pairs, metrics)
+        if not progress.exists():
+            _check_absent(pairs)
+    except OSError as error:
+        raise UserError(f"{error.filename} cannot be used ({error.strerror}): choose another place") from error
     sizes = {name: written_bytes(target) for name, (_, target) in pairs.items()}
     settings = {"version": VERSION, **asdict(compressor.settings), "limit": order.limit}
-    progress = order.output.with_name(order.output.name + ".progress")
-    if not progress.exists():
-        _check_absent(pairs)
     journal = Journal(progress, settings, lambda name: sizes.get(name, 0))
     over = False
     try:
@@ -182,7 +186,7 @@ class _Run:
 
 
 def _pairs(order: Order) -> dict[str, tuple[Path, Path]]:
-    """Source and target of every file, by the file's name. Raises UserError."""
+    """Source and target of every file, by the file's name. Raises UserError, OSError."""
     source, output = order.source, order.output
     if not source.exists():
         raise UserError(f"{source} does not exist: name a .jsonl file, or a folder with such files")
@@ -199,7 +203,7 @@ def _pairs(order: Order) -> dict[str, tuple[Path, Path]]:
 
 
 def _check_places(order: Order, pairs: dict[str, tuple[Path, Path]], metrics: Path) -> None:
-    """Refuse a run whose files would overwrite one another; make the folders. Raises UserError."""
+    """Refuse a run whose files would overwrite one another; make the folders. Raises UserError, OSError."""
     for source, target in pairs.values():
         if source.resolve() == target.resolve():
             raise UserError(f"{target} is what is to be compressed: name another place to write to")
@@ -209,10 +213,7 @@ def _check_places(order: Order, pairs: dict[str, tuple[Path, Path]], metrics: Pa
         raise UserError(f"{metrics} is a folder: name a file with --metrics")
     folder = order.output if order.source.is_dir() else order.output.parent
     for path in (folder, metrics.parent):
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserError(f"the folder {path} cannot be made ({error.strerror}): choose another place") from error
+        path.mkdir(parents=True, exist_ok=True)
 
 
 def _check_absent(pairs: dict[str, tuple[Path, Path]]) -> None:

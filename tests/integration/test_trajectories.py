@@ -153,7 +153,8 @@ async def test_nothing_is_overwritten(tmp_path: Path) -> None:
         (Order(source=tmp_path / "gone", output=tmp_path / "x"), "does not exist"),
         (Order(source=folder, output=tmp_path / "x", metrics=tmp_path / "x" / "a.jsonl"), "cannot hold the metrics"),
         (Order(source=source, output=tmp_path / "x", metrics=folder), "is a folder: name a file with --metrics"),
-        (Order(source=source, output=source / "x"), "cannot be made"),
+        (Order(source=source, output=source / "x"), "cannot be used"),
+        (Order(source=tmp_path / ("x" * 300), output=tmp_path / "x"), "cannot be used (File name too long)"),
     ]
     before = contents(tmp_path)
     for told, why in refused:
@@ -161,6 +162,19 @@ async def test_nothing_is_overwritten(tmp_path: Path) -> None:
             await compress_files(told, compressor())
         assert why in str(caught.value)
     assert contents(tmp_path) == before
+
+
+async def test_a_folder_may_be_where_one_stands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs, made = tmp_path / "runs", tmp_path / "made"
+    runs.mkdir()
+    made.mkdir()
+    written(runs, [], "empty.jsonl")
+    written(runs, [line_of(worked(1))], "one.jsonl")
+    monkeypatch.chdir(made)
+    report = await compress_files(Order(source=Path("../runs"), output=Path(".")), compressor())
+    assert contents(made) == {made / "empty.jsonl": b"", made / "one.jsonl": line_of(worked(1))}
+    assert report.metrics == tmp_path / "made.metrics.json"
+    assert metrics_of(report)["totals"]["trajectories"] == 1
 
 
 async def test_who_may_not_read_the_source_may_not_read_the_output(tmp_path: Path) -> None:
@@ -176,9 +190,10 @@ async def test_who_may_not_read_the_source_may_not_read_the_output(tmp_path: Pat
 async def test_the_program_needs_no_model_and_answers_the_same_twice(tmp_path: Path) -> None:
     written(tmp_path, [line_of(worked(n)) for n in (2, 12, 14)] + [b"nonsense\n"])
     made = []
-    for name in ("one", "two"):
+    for name in ("one", "zwölf"):
         options = ["--target", "300", "--summary-target", "120", "--notice", "--metrics", f"{name}.json"]
-        status, out, err = await legato(tmp_path, "trajectories", "compress", "in.jsonl", f"{name}.jsonl", *options)
+        told = ["trajectories", "compress", "in.jsonl", f"{name}.jsonl", *options]
+        status, out, err = await legato(tmp_path, *told, PYTHONIOENCODING="ascii")
         assert (status, err) == (0, "")
         assert "4 trajectories\n  2 compressed" in out
         assert "1 lines hold no trajectory" in out
