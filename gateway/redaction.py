@@ -142,14 +142,14 @@ _NAME = (
     r"|(?<![a-z0-9])(?-i:KEY))"
 )
 _VALUE = (
-    r"\\\"(?P<nested>[^\"\\\n]++)\\\""
+    r"\\{1,7}\"(?P<nested>[^\"\\\n]++)\\{1,7}\""  # JSON in JSON, three deep
     r"|\"(?P<double>(?:[^\"\\\n]|\\.)++)\""
     r"|'(?P<single>(?:[^'\\\n]|\\.)++)'"
     r"|(?P<bare>[^\s\"'`\\,;&]++)"
 )
 # `max_tokens: 4096` is no assignment of a token: after a name comes nothing, or a `_suffix`.
 _ASSIGNMENT = re.compile(
-    rf"(?i)(?:{_NAME})(?:[_-][a-z0-9]{{1,16}}){{0,3}}\\?[\"']?(?P<sign>\s{{0,3}}(?:[:=]|=>|:=)\s{{0,3}})(?:{_VALUE})"
+    rf"(?i)(?:{_NAME})(?:[_-][a-z0-9]{{1,16}}){{0,3}}\\{{0,7}}[\"']?(?P<sign>\s{{0,3}}(?:[:=]|=>|:=)\s{{0,3}})(?:{_VALUE})"
 )
 _ASSIGNMENT_HINTS: Final = ("pass", "pwd", "secret", "credential", "key", "token")
 

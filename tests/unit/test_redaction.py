@@ -88,6 +88,7 @@ PARTLY = {
     "yaml, plain word": ("password: ", "correct" + "horse", "\nuser: me"),
     "json": ('{"user": "me", "password": "', "correct horse" + " battery", '"}'),
     "json in json": ('{"body": "{\\"client_secret\\": \\"', noise(20), '\\"}"}'),
+    "json in json in json": ('{"run": "{\\"body\\": \\"{\\\\\\"password\\\\\\": \\\\\\"', noise(20), '\\\\\\"}\\"}"}'),
     "escaped quote": ('{"password": "', 'a\\"b' + noise(6), '"}'),
     "single quotes": ("{'api_key': '", noise(30), "'}"),
     "python": ("token = '", noise(30), "'"),
