@@ -122,7 +122,7 @@ def without_section(notes: str) -> tuple[str, list[str]]:
     copied: list[str] = []
     for section in _SECTION.finditer(notes):
         copied += [line[2:] for line in section[1].splitlines()]
-    return (_SECTION.sub("\n\n", notes).strip(), copied) if copied else (notes, [])
+    return (_SECTION.sub("\n", notes).strip(), copied) if copied else (notes, [])
 
 
 def _fitting(values: Iterable[str], tokens: int, chars: int | None, counter: TokenCounter) -> list[str]:

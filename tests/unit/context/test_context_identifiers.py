@@ -1,0 +1,139 @@
+"""What counts as an identifier, in which order they are kept, and that no text makes finding them slow."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gateway.context import identifiers
+from gateway.context.assembly import sanitize
+from gateway.context.identifiers import EARLIER, LEDGER, LONGEST, MOST, find, found, ledger, mentions
+from gateway.domain.message import Message
+from tests.unit.context.transcripts import call, transcripts
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Look at src/app/main.py, then ./run.sh and ~/notes.txt.", ["src/app/main.py", "./run.sh", "~/notes.txt"]),
+        ("Windows: C:\\Users\\ann\\plan.docx", ["C:\\Users\\ann\\plan.docx"]),
+        (
+            "请修改src/app/main.py文件，访问https://example.com/a?b=c。",
+            ["src/app/main.py", "https://example.com/a?b=c"],
+        ),
+        ("打开/data/报告/最终版.docx并修改", ["/data/报告/最终版.docx"]),
+        ("超时30秒，价格200元，端口8080", ["30秒", "200元", "端口8080"]),
+        ("Стоит 500 руб за 20 мс, код 404, «Северный мост»", ["500 руб", "20 мс", "код 404", "Северный мост"]),
+        ("कीमत 500 रुपये और 12 किमी", ["500 रुपये", "12 किमी"]),
+        ("It takes 12.5% of 512 MB, 3.5GHz, $1,250.50 a month.", ["12.5%", "512 MB", "3.5GHz", "$1,250.50"]),
+        ("order #48213 and JIRA-1234 at v1.2.3", ["order #48213", "#48213", "JIRA-1234", "v1.2.3"]),
+        ("commit 9f8e7d6c5b4a on 10.0.0.12:8080", ["9f8e7d6c5b4a", "10.0.0.12:8080"]),
+        ("run 123e4567-e89b-12d3-a456-426614174000", ["123e4567-e89b-12d3-a456-426614174000"]),
+        ("ValueError: ENOENT, ERR_MODULE_NOT_FOUND", ["ValueError", "ENOENT", "ERR_MODULE_NOT_FOUND"]),
+        ("HTTP 503, exit code 137, 0x80070005", ["HTTP 503", "exit code 137", "0x80070005"]),
+        ("call `get_user` for \"Blue Falcon\" and 'x y'", ["get_user", "Blue Falcon", "x y"]),
+        ("bob@example.org and @alice, db.internal:5432", ["bob@example.org", "@alice", "db.internal:5432"]),
+        ("on 2026-11-21 at 10:30", ["2026-11-21", "10:30"]),
+    ],
+)
+def test_what_cannot_be_guessed_is_found(text: str, expected: list[str]) -> None:
+    assert find(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "And/or he/she said that the end.The well-known thing, e.g. 1/2, was the 1st or 10th.",
+        "Don't say it isn't what they're after; it's theirs.",
+        "请帮我检查这个配置文件，不要修改任何东西。",
+        "",
+        "x" * 5_000,
+        "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7/abc+DEF0123==",
+    ],
+)
+def test_ordinary_words_and_encoded_data_are_none(text: str) -> None:
+    assert find(text) == []
+
+
+def test_fields_and_variables_of_tools_are_no_names() -> None:
+    text = '{"status": "done", "user_name": "x", "path": "a/b/c.py"}'
+    assert "user_name" in find(text)
+    assert find(text, names=False) == ["a/b/c.py"]
+
+
+def test_arguments_of_calls_are_searched_too() -> None:
+    message: Message = {"role": "assistant", "content": None, "tool_calls": [call("c1", path="src/a.py", n=5)]}  # type: ignore[list-item]
+    assert found(message) == ["src/a.py"]
+
+
+def test_a_message_keeps_the_first_and_the_last_of_many() -> None:
+    many = found({"role": "tool", "content": "\n".join(f"logs/day_{n}.txt" for n in range(300))})
+    assert len(many) == MOST
+    assert (many[0], many[-1]) == ("logs/day_0.txt", "logs/day_299.txt")
+
+
+def test_what_the_host_noted_is_not_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    message: Message = {"role": "user", "content": "a/b.py", "_legato": {"identifiers": ["c/d.py"]}}
+    assert identifiers.of(message) == ["c/d.py"]
+    assert identifiers.of({"role": "user", "content": "a/b.py"}) == ["a/b.py"]
+
+
+def _turn(role: str, *names: str) -> Message:
+    return {"role": role, "content": "", "_legato": {"identifiers": list(names)}}  # type: ignore[typeddict-item]
+
+
+def test_people_weigh_more_than_tools_and_the_recent_more_than_the_old() -> None:
+    assert list(ledger([_turn("tool", "t"), _turn("assistant", "a"), _turn("user", "u")])) == ["u", "a", "t"]
+    # 28 messages later a person's word weighs as much as a tool's does now; a 29th tips it.
+    filler = [_turn("assistant")] * 28
+    assert list(ledger([_turn("user", "u"), *filler, _turn("tool", "t")])) == ["t", "u"]
+    assert list(ledger([_turn("user", "u"), *filler[2:], _turn("tool", "t")])) == ["u", "t"]
+
+
+def test_what_is_mentioned_again_and_again_comes_first() -> None:
+    assert list(ledger([_turn("tool", "b"), _turn("tool", "b"), _turn("tool", "b", "a")])) == ["b", "a"]
+
+
+def test_the_ledger_ends_at_48_and_keeps_places_for_the_one_before() -> None:
+    middle = [_turn("user", *(f"n{n}-{k}" for k in range(30))) for n in range(10)]
+    assert len(ledger(middle)) == LEDGER == 48
+    carried = ledger(middle, [f"old{n}" for n in range(40)])
+    assert len(carried) == LEDGER
+    assert [value for value, source in carried.items() if source is None] == [f"old{n}" for n in range(EARLIER)]
+    assert len(ledger([], [f"old{n}" for n in range(40)])) == 40
+
+
+def test_a_mention_is_a_whole_word() -> None:
+    assert mentions("it took 5 MB.", "5 MB")
+    assert not mentions("it took 15 MB", "5 MB")
+    assert not mentions("src/a.pyx", "src/a.py")
+    assert mentions("改src/a.py吧", "src/a.py")
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.text())
+def test_any_text_has_only_what_stands_in_it(text: str) -> None:
+    values = find(text)
+    assert len(values) == len(set(values))
+    assert all(value in text and 0 < len(value) <= LONGEST for value in values)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(transcripts())
+def test_any_transcript_has_a_ledger(messages: list[Message]) -> None:
+    middle = sanitize(messages)
+    given_one = copy.deepcopy(middle)
+    assert len(ledger(middle)) <= LEDGER
+    assert middle == given_one
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["a/", "a.", "a_", "a=", "1", "1.", "'\"", "`a", "“", "@a", "::", "a-1", "://", "#1", "/报", "5 m", "e.", "\\a"],
+)
+def test_a_hostile_megabyte_is_read_at_its_edges_only(unit: str) -> None:
+    find(unit * (1_000_000 // len(unit)))
+    found({"role": "tool", "content": unit * 500_000})

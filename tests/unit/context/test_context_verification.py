@@ -1,0 +1,180 @@
+"""Which answers of a summariser are refused, and what is put back into those that are taken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gateway.context.identifiers import ledger
+from gateway.context.prompts import IDENTIFIERS
+from gateway.context.verification import completed, held, notes_in, without_section
+from gateway.domain.message import Message, note_of, text_of
+from gateway.errors import ProviderUnavailable, SummaryRefused
+from gateway.redaction import Redactor
+from tests.unit.context.transcripts import (
+    COUNTER,
+    Extractive,
+    Failing,
+    Scripted,
+    call,
+    compressor,
+    conversation,
+    stored,
+    summaries,
+    tokens,
+)
+from tests.unit.test_redaction import PARTLY, SAMPLES, pem
+
+NOTES = "## Active Task\nRepair the import.\n## Goal\nAll is well."
+
+
+def _notes(answer: str) -> str:
+    return notes_in(answer, limit=500, room=400, counter=COUNTER)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I'm sorry, but I can't help with that.",
+        "I cannot summarise this conversation.",
+        "As an AI, I must decline.",
+        "抱歉，我无法总结这段对话。",
+        "К сожалению, я не могу этого сделать.",
+        "Es tut mir leid, das geht nicht.",
+        "क्षमा करें, यह संभव नहीं है।",
+    ],
+)
+def test_a_refusal_is_no_summary(answer: str) -> None:
+    with pytest.raises(SummaryRefused, match="refused"):
+        _notes(answer)
+
+
+def test_notes_about_a_refusal_are_notes() -> None:
+    text = "## Blocked\nI'm sorry, but I can't help with that: said by the other bot."
+    assert _notes(text) == text
+    assert _notes("Sorrel soup was cooked.") == "Sorrel soup was cooked."
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"{NOTES}\n## Relev",
+        f"{NOTES}\n## Completed Actions\n1. Read a\n2.",
+        f"{NOTES}\n## Relevant Files\n- a.py\n- ",
+        f"{NOTES}\n## Active State\n```\nhalf a block",
+        "<think>The person wants",
+    ],
+)
+def test_what_breaks_off_is_refused(answer: str) -> None:
+    with pytest.raises(SummaryRefused, match="cut off"):
+        _notes(answer)
+
+
+def test_a_last_section_that_says_nothing_is_left_out() -> None:
+    assert _notes(f"{NOTES}\n## Critical Context\n") == NOTES
+    assert _notes("## Active Task\n```\nwhole\n```") == "## Active Task\n```\nwhole\n```"
+
+
+def _completed(notes: str, middle: list[Message], earlier: list[str] | None = None, **limits: Any) -> str:
+    known = ledger(middle, earlier or [])
+    return completed(notes, known, Redactor(), **{"room": 2_000, "counter": COUNTER, **limits})
+
+
+def test_what_a_summary_dropped_is_appended_letter_for_letter() -> None:
+    middle: list[Message] = [
+        {"role": "user", "content": "Fix src/a.py and JIRA-77 by 2026-12-01."},
+        {"role": "assistant", "content": None, "tool_calls": [call("c", path="src/deep/b.py")]},  # type: ignore[list-item]
+        {"role": "tool", "tool_call_id": "c", "content": "exit code 3 in 512 MB"},
+    ]
+    whole = _completed("## Goal\nJIRA-77 is done.", middle)
+    assert whole.startswith("## Goal\nJIRA-77 is done.\n\n" + IDENTIFIERS)
+    listed = whole.partition(IDENTIFIERS)[2].split("\n- ")[1:]
+    assert listed == ["src/a.py", "2026-12-01", "src/deep/b.py", "exit code 3", "512 MB"]
+    assert held(whole, ledger(middle)) == [*list(ledger(middle))]
+
+
+def test_nothing_is_appended_to_notes_that_hold_everything() -> None:
+    assert _completed("src/a.py is done", [{"role": "user", "content": "src/a.py"}]) == "src/a.py is done"
+
+
+def test_a_list_that_was_copied_is_merged_into_the_new_one() -> None:
+    copied = f"## Goal\nx\n\n{IDENTIFIERS}\n- old/one.py\n- old/two.py\n\n## Blocked\nno"
+    assert without_section(copied) == ("## Goal\nx\n\n## Blocked\nno", ["old/one.py", "old/two.py"])
+    whole = _completed(copied, [{"role": "user", "content": "new/three.py"}], ["old/two.py"])
+    assert whole.count(IDENTIFIERS) == 1
+    assert whole.endswith("- new/three.py\n- old/two.py\n- old/one.py")
+
+
+@pytest.mark.parametrize("room", [10, 30, 60, 100])
+def test_the_list_keeps_to_its_room(room: int) -> None:
+    middle: list[Message] = [{"role": "user", "content": " ".join(f"src/file_{n}.py" for n in range(30))}]
+    notes = "## Goal\nx"
+    whole = _completed(notes, middle, room=room)
+    assert whole.startswith(notes)
+    assert COUNTER.text(whole) <= max(room, COUNTER.text(notes))
+    assert len(_completed(notes, middle, chars=80)) <= 80
+
+
+# Redaction comes last, and what is left of a credential is no identifier either.
+
+
+def _leaks(secret: str, text: str) -> list[str]:
+    pieces = (secret[start : start + 10] for start in range(max(1, len(secret) - 9)))
+    return [piece for piece in pieces if piece in text]
+
+
+KINDS: dict[str, tuple[str, str]] = {
+    **{name: (f"use {secret} for host-7/db", secret) for name, secret in SAMPLES.items()},
+    **{name: (f"{before}{secret}{after}", secret) for name, (before, secret, after) in PARTLY.items()},
+    "private key": (f"here:\n{pem()}\nthanks", pem().partition("-----\n")[2].partition("\n-----")[0]),
+    "private key, long": ("\n".join([pem()] * 3), pem().partition("-----\n")[2].partition("\n-----")[0]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("role", ["user", "tool", "call"])
+async def test_no_credential_comes_back_with_the_identifiers(kind: str, role: str) -> None:
+    text, secret = KINDS[kind]
+    messages = conversation(20)
+    place = 41 if role == "call" else 40 if role == "user" else 42
+    if role == "call":
+        messages[place]["tool_calls"] = [call("c8a", "run", command=text), call("c8b", path="p8")]  # type: ignore[list-item]
+    else:
+        messages[place] = {**messages[place], "content": text}
+    messages = stored(messages)
+    for model in (Extractive(), Failing(ProviderUnavailable("down"))):
+        engine = compressor(model, redact=Redactor())
+        [summary] = summaries(await engine.compress(messages))
+        said = f"{text_of(summary)} {note_of(summary).get('identifiers')}"
+        assert _leaks(secret, said) == []
+        assert note_of(summary).get("identifiers")
+
+
+async def test_identifiers_survive_a_summariser_that_drops_them_all_pass_after_pass() -> None:
+    engine = compressor(Scripted(*["## Goal\nSomething was done."] * 20), window=16_000)
+    transcript = conversation(40)
+    wanted = "src/part33.py"
+    for turn in range(10):
+        transcript = await engine.compress(transcript)
+        [summary] = summaries(transcript)
+        assert "## Goal\nSomething was done." in text_of(summary)
+        assert text_of(summary).count(IDENTIFIERS) == 1
+        if turn == 0:
+            assert wanted in text_of(summary)
+        elif turn < 2:
+            assert wanted in text_of(summary), "the places of the one before"
+        more = conversation(20)
+        transcript = [*transcript, *more]
+        assert tokens([summary]) < 1_600
+
+
+async def test_the_fallback_has_the_identifiers_too_and_keeps_to_its_size() -> None:
+    engine = compressor(window=200_000)
+    messages = conversation(300)
+    result = await engine.compress(messages, force=True)
+    [summary] = summaries(result)
+    assert note_of(summary).get("fallback")
+    notes = text_of(summary).partition("=== notes ===\n")[2].partition("\n===")[0]
+    assert len(notes) <= 8_000
+    assert len(note_of(summary)["identifiers"]) >= 40
