@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -82,6 +83,20 @@ async def test_rows_wait_for_a_process_that_sends_to_their_platform(store: Store
     following = (await store.mark_sent("o1", "m1")).next
     assert following is not None
     assert following.id == "o3"
+
+
+async def test_rows_that_were_on_their_way_when_their_platform_came_are_not_forgotten(store: Store) -> None:
+    store.serve(runs=[], sends=[])
+    emitting = asyncio.create_task(store.emit([outbound("o1")]))
+    await asyncio.sleep(0)  # the step has begun, for a process that sends nothing
+    told: list[None] = []
+    store.serve(runs=[], sends=["test"])
+    store.on_rows(lambda: told.append(None))
+    rows = list(await emitting)
+    if not rows:
+        await eventually(lambda: told)
+        rows = await store.claim_outbound(START, 9)
+    assert [row.id for row in rows] == ["o1"]
 
 
 async def test_a_retry_is_left_to_who_sends_when_it_is_due(store: Store) -> None:

@@ -77,13 +77,27 @@ class DeliveringStore(ReadableStore):
         """From now on; rows of others, left by an earlier process, may wait for it."""
         self._sends = platforms
         self._agenda.serve(platforms)
-        for listener in self._rows_listeners:
-            listener()
+        self._tell_rows()
 
     # -- what the other modules use ---------------------------------------------------------
 
     def _sender(self) -> Sender:
         return Sender(generation=self._database.generation, now=self._clock.now(), platforms=self._sends)
+
+    def _noted(self, advances: Iterable[Advance]) -> None:
+        """Take up what became of the heads of chats. A step that began before its platform was served
+        here left its rows to others; they are this process's by now, and nobody else will look."""
+        advances = tuple(advances)
+        self._agenda.note(advances)
+        now = self._clock.now()
+        if any(
+            each.due_at is not None and each.due_at <= now and self._sends.has_chat_of(each.lane) for each in advances
+        ):
+            self._tell_rows()
+
+    def _tell_rows(self) -> None:
+        for listener in self._rows_listeners:
+            listener()
 
     async def _send(
         self,
@@ -95,7 +109,7 @@ class DeliveringStore(ReadableStore):
         """Run something that claims rows; what nobody waits for any more, `also` included, is handed back."""
         advances = await self._database.writer.run(
             work,
-            done=self._agenda.note,
+            done=self._noted,
             failed=failed,
             abandoned=lambda advances: self._agenda.hand_back((*also, *rows_to_send(advances))),
         )

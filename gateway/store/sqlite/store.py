@@ -222,7 +222,7 @@ class SqliteStore(DeliveringStore, MeteringStore):
         def done(ended: turns.Ended) -> None:
             if ended.appended is not None and record is not None:
                 self._appended(item, record, ended.appended)
-            self._agenda.note(ended.advances)
+            self._noted(ended.advances)
             self._lanes.ended(lane, ended.next)
 
         def abandoned(ended: turns.Ended) -> None:
