@@ -23,7 +23,8 @@ ARGUMENT_CHARS: Final = 200  # a longer string inside call arguments is cut
 _ARGUMENT_KEPT: Final = 80
 _ARGUMENT_ITEMS: Final = 50  # of a longer list in them only the first are kept
 _REPEATED: Final = " (same output as a later call)"
-_LEAST_KEPT: Final = 400  # characters of a result that is cut because nothing else makes it fit
+_LEAST_TOKENS: Final = 100  # of a result that is cut because nothing else makes it fit
+_CAREFUL: Final = 0.85  # of what should fit is kept: the ends may be denser than the rest
 
 
 def prune(
@@ -44,21 +45,22 @@ def prune(
 
 
 def squeeze(messages: Sequence[Message], excess: int, counter: TokenCounter) -> list[Message]:
-    """`messages` with their longest tool results cut to both ends, until `excess` tokens are gone or all
-    are short: the last resort where what may not be pruned alone is more than fits. A result keeps
-    more the less there is to gain."""
+    """`messages` with tool results cut to both ends, all to the same size, so that `excess` tokens are
+    gone if that can be: the last resort where what may not be pruned alone is more than fits."""
     result = list(messages)
-    sizes = {index: len(text_of(m)) for index, m in enumerate(messages) if m.get("role") == "tool"}
-    for index in sorted(sizes, key=lambda place: -sizes[place]):
-        if excess <= 0 or sizes[index] <= 2 * _LEAST_KEPT:
-            break
-        message = messages[index]
-        text = text_of(message)
-        tokens = max(1, counter.message(message))
-        kept = max(_LEAST_KEPT, int(len(text) * max(0.0, 1 - 1.2 * excess / tokens)))
-        shorter = rewritten(message, counter, content=cut(text, kept))
-        excess -= tokens - counter.message(shorter)
-        result[index] = shorter
+    sizes = {index: counter.message(m) for index, m in enumerate(messages) if m.get("role") == "tool"}
+    low, high = _LEAST_TOKENS, max(sizes.values(), default=0)
+    while low < high:  # the largest size at which enough is gone
+        size = (low + high + 1) // 2
+        if sum(tokens - size for tokens in sizes.values() if tokens > size) >= excess:
+            low = size
+        else:
+            high = size - 1
+    for index, tokens in sizes.items():
+        text = text_of(messages[index])
+        kept = int(len(text) * low / tokens * _CAREFUL)
+        if tokens > low and kept < len(text):
+            result[index] = rewritten(messages[index], counter, content=cut(text, kept))
     return result
 
 
