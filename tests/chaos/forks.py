@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import traceback
 from collections import deque
 from pathlib import Path
 from typing import Any, Final
@@ -153,6 +154,9 @@ def _become(config: str) -> None:
     code: Any = 70
     try:
         code = node.main(["--config", config])
+    except BaseException:
+        traceback.print_exc()  # leaving as below would hide it
+        raise
     finally:
         sys.stderr.flush()
         os._exit(code)
