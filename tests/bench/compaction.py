@@ -1,18 +1,22 @@
 """compress() without the model: planning, pruning, rendering for the summariser, verifying, assembling.
 
-The summariser answers at once with notes of a usual length. Tokens are stored with every message,
-as they are in a running gateway. A window of 200,000 tokens. What follows in the host (finding the
-stored messages again in the result) is shown beside it. Medians of wall time.
+The summariser answers at once with notes of a usual length. Tokens and identifiers are stored with every
+message, as they are in a running gateway; what finding them costs when it is stored is shown as well. A
+window of 200,000 tokens. What follows in the host (finding the stored messages again in the result) is shown
+beside it. Medians of wall time, and the fastest pass, which a busy machine disturbs less; memory is the peak
+of what one pass allocates.
 """
 
 from __future__ import annotations
 
 import time
+import tracemalloc
 from collections.abc import Sequence
 from statistics import median
 
 from gateway.agent.compaction import reconcile
 from gateway.clock import SystemClock
+from gateway.context import identifiers
 from gateway.context.assembly import sanitize
 from gateway.context.compressor import Compressor
 from gateway.context.policy import CompressionSettings
@@ -24,27 +28,60 @@ from tests.bench.table import Row, Rows, milliseconds
 
 TITLE = "compress() without the model"
 LENGTHS = (100, 2_000, 20_000)
-PASSES = 9
+GOALS = {2_000: "goal ≤ 16 ms", 20_000: "goal ≤ 150 ms"}
+PASSES = 15
 NOTES = "## Active Task\nExplain the modules.\n\n## Completed Actions\n" + "\n".join(
     f"{number}. READ module_{number}.py: it writes report_{number}.csv [tool: read_file]" for number in range(1, 25)
 )
 
 
 async def measure() -> Rows:
-    """Two lines for each length, and one for the rule-made fallback."""
+    """Two lines for each length, then the fallback by rule, memory, and storing a message."""
     counter = TokenCounter()
     counter.text("load the vocabulary")
     rows: list[Row] = []
     for length in LENGTHS:
-        transcript = [noted(message, id=str(number)) for number, message in enumerate(messages(length))]
+        transcript = _stored(length)
         passes = [await _pass(transcript, counter, NOTES) for _ in range(PASSES)]
-        goal = "goal ≤ 20 ms" if length == 2_000 else ""
-        rows.append(Row(f"{length:>6,} messages: compress()", milliseconds(median(one for one, _ in passes)), goal))
-        rows.append(Row(f"{length:>6,} messages: finding originals", milliseconds(median(two for _, two in passes))))
-    transcript = [noted(message, id=str(number)) for number, message in enumerate(messages(2_000))]
-    by_rule = median([(await _pass(transcript, counter, None))[0] for _ in range(PASSES)])
-    rows.append(Row(" 2,000 messages: compress() by rule", milliseconds(by_rule)))
+        took, found = [one for one, _ in passes], [two for _, two in passes]
+        goal = f"fastest {milliseconds(min(took))}; {GOALS.get(length, '')}".rstrip("; ")
+        rows.append(Row(f"{length:>6,} messages: compress()", milliseconds(median(took)), goal))
+        rows.append(Row(f"{length:>6,} messages: finding originals", milliseconds(median(found))))
+    transcript = _stored(2_000)
+    by_rule = [(await _pass(transcript, counter, None))[0] for _ in range(PASSES)]
+    fastest = f"fastest {milliseconds(min(by_rule))}"
+    rows.append(Row(" 2,000 messages: compress() by rule", milliseconds(median(by_rule)), fastest))
+    rows.append(Row("20,000 messages: memory of a pass", f"{await _memory(counter):.1f} MB", "goal ≤ 15 MB"))
+    rows.append(Row("a message: finding its identifiers", f"{_finding() * 1e6:.0f} µs"))
     return rows
+
+
+def _stored(length: int) -> list[Message]:
+    return [
+        noted(message, id=str(number), identifiers=identifiers.found(message))
+        for number, message in enumerate(messages(length))
+    ]
+
+
+async def _memory(counter: TokenCounter) -> float:
+    """Megabytes that a pass over 20,000 messages needs at most beside them."""
+    transcript = _stored(20_000)
+    await _pass(transcript, counter, NOTES)
+    tracemalloc.start()
+    try:
+        await _pass(transcript, counter, NOTES)
+        return tracemalloc.get_traced_memory()[1] / 1e6
+    finally:
+        tracemalloc.stop()
+
+
+def _finding() -> float:
+    """Seconds for a message, on average."""
+    transcript = messages(2_000)
+    start = time.process_time()
+    for message in transcript:
+        identifiers.found(message)
+    return (time.process_time() - start) / len(transcript)
 
 
 async def _pass(transcript: list[Message], counter: TokenCounter, notes: str | None) -> tuple[float, float]:
