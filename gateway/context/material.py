@@ -139,10 +139,10 @@ def _said(text: str, redact: Redact) -> str:
     """What a person or the model said, without encoded data; only what is enormous is cut."""
     if len(text) <= RESULT_CHARS:
         return text
-    shorter = _BLOB.sub(lambda found: ENCODED.format(count=len(found[0])), text[: 4 * INPUT_CHARS])
-    if shorter == text:
+    shorter = _BLOB.sub(lambda found: ENCODED.format(count=len(found[0])), text)
+    if len(shorter) == len(text):
         shorter = text
-    return shorter if len(shorter) <= _MOST_CHARS else cut(redact(shorter), _MOST_CHARS)
+    return shorter if len(shorter) <= _MOST_CHARS else cut(redact(cut(shorter, INPUT_CHARS)), _MOST_CHARS)
 
 
 def _edges(text: str, redact: Redact) -> str:

@@ -96,6 +96,16 @@ def test_a_message_used_twice_is_a_reference_once() -> None:
     assert [note_of(message).get("id") for message in after] == ["m0", None]
 
 
+def test_what_is_added_is_counted_and_searched_once_for_ever() -> None:
+    talk = conversation(stored(user("hello")))
+    talk.add(user("see src/a.py"), 5.0)
+    assert note_of(talk.fresh[0]) == {
+        "tokens": COUNTER.message(user("see src/a.py")),
+        "identifiers": ["src/a.py"],
+        "at": 5.0,
+    }
+
+
 # -- one pass ----------------------------------------------------------------------------------
 
 
