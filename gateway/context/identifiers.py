@@ -98,7 +98,14 @@ def find(text: str, *, names: bool = True) -> list[str]:
     """The identifiers of a text, each once, in order. `names`: quoted and snake_case names as well."""
     if len(text) > 2 * _EDGE:
         text = f"{text[:_EDGE]}\n{text[-_EDGE:]}"
-    places = [(run.start(), value) for run in _RUN.finditer(text) for value in _told(run[0], names)]
+    places: list[tuple[int, str]] = []
+    seen: set[str] = set()
+    for run in _RUN.finditer(text):
+        word = run[0]
+        if word in seen or (word.isalpha() and word.islower()):  # most words: told by nothing else
+            continue
+        seen.add(word)
+        places += [(run.start(), value) for value in _told(word, names)]
     if _DIGIT.search(text):
         places += [(one.start(), one[0].strip(" .,")) for one in _MEASURE.finditer(text)]
         places += [(one.start(), one[0]) for one in _CODE.finditer(text)]

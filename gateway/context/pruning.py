@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from gateway.context.prompts import CUT, IMAGE_MARKER
 from gateway.context.shapes import Call, is_image, result_id, rewritten
-from gateway.context.shapes import calls_by_id as calls_by_id
 from gateway.context.stubs import STUB_CHARS, stub_line
 from gateway.domain.message import Message, text_of
 from gateway.tokens import TokenCounter

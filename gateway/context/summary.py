@@ -10,12 +10,9 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from gateway.context import identifiers
-from gateway.context.material import INPUT_CHARS as INPUT_CHARS
-from gateway.context.material import Redact as Redact
-from gateway.context.material import render as render
+from gateway.context.material import Redact
 from gateway.context.prompts import END_MARKER, INSTRUCTIONS, summary_task, unframed
 from gateway.context.shapes import rewritten, sources
-from gateway.context.verification import accept as accept
 from gateway.domain.message import HOST, Message, is_summary, note_of, text_of, user
 from gateway.tokens import TokenCounter
 

@@ -10,8 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from gateway.context.pruning import calls_by_id
-from gateway.context.summary import INPUT_CHARS, Redact, accept, render
+from gateway.context.material import INPUT_CHARS, Redact, render
+from gateway.context.shapes import calls_by_id
+from gateway.context.verification import accept
 from gateway.domain.message import Message, user
 from gateway.errors import ConfigError, GatewayError, SummaryRefused
 from gateway.tokens import TokenCounter
