@@ -25,17 +25,20 @@ class MeteringStore(PresentStore):
 
     async def reserve(self, reservation: Reservation) -> CapReached | None:
         counted: list[Cap] = []
+        ended = False
         try:
             for cap in reservation.caps:
                 room, spent = await self._reserve(reservation, cap)
                 if not room:
                     await self._settle(reservation, 0, counted)
+                    ended = True
                     return CapReached(cap=cap, spent=spent)
                 counted.append(cap)
-        except BaseException:
-            self._unreserve(reservation, counted)
-            raise
-        return None
+            ended = True
+            return None
+        finally:
+            if not ended:  # broken off half-way: what was counted is taken back, whoever is gone
+                self._unreserve(reservation, counted)
 
     async def _reserve(self, reservation: Reservation, cap: Cap) -> tuple[bool, int]:
         life = 0 if cap.resets_at is None else ceil(max(0.0, cap.resets_at - self._clock.now()) + _KEPT)
