@@ -14,6 +14,7 @@ import fcntl
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -51,12 +52,11 @@ class Journal:
             self._file: BinaryIO = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
         except OSError as error:
             raise self._unusable(error) from error
-        try:
+        with ExitStack() as held:
+            held.callback(self._file.close)
             self._hold()
             self.resumed = self._replay()
-        except BaseException:
-            self._file.close()
-            raise
+            held.pop_all()  # kept open: it can be used
 
     def begin(self, name: str, *, size: int, digest: str) -> FileState:
         """Note that a file is begun."""
