@@ -130,7 +130,7 @@ def make_plan(
     kept = prune(kept, protected_from, calls, counter)
     frame = counter.text(framed("")) + 8
     reserve = overhead + frame + min(4 * LEAST_NOTES, own.max_summary_tokens)
-    kept = _fitting(kept, own.threshold_tokens - reserve, counter)
+    kept = _fitting(kept, own.usable_tokens - reserve, counter)
     middle = [turns[index] for index in layout.middle]
 
     previous_tokens = counter.text(found.notes)
@@ -170,11 +170,12 @@ def carry_out(
 def shortened(plan: Plan, counter: TokenCounter) -> list[Message]:
     """The transcript only pruned, for when no summary is worth making. Earlier notes stay put."""
     short = prune(plan.whole, len(plan.whole) - plan.protected, plan.calls, counter)
-    return sanitize(_fitting(short, plan.budgets.threshold_tokens - plan.overhead, counter))
+    return sanitize(_fitting(short, plan.budgets.usable_tokens - plan.overhead, counter))
 
 
 def _fitting(kept: list[Message], most: int, counter: TokenCounter) -> list[Message]:
-    """What stays, within the threshold if cutting its tool results can do that."""
+    """What stays, within the window if cutting its tool results can do that. Not within the threshold:
+    what was just read would have to be read again, and cut again."""
     excess = total_tokens(kept, counter) - max(0, most)
     return squeeze(kept, excess, counter) if excess > 0 else kept
 
@@ -186,6 +187,7 @@ def _newest_requests(turns: Sequence[Message]) -> list[str]:
 
 def _in_own_tokens(budgets: Budgets, correction: Correction) -> Budgets:
     return Budgets(
+        usable_tokens=correction.invert(budgets.usable_tokens),
         threshold_tokens=correction.invert(budgets.threshold_tokens),
         tail_tokens=correction.invert(budgets.tail_tokens),
         head_tokens=correction.invert(budgets.head_tokens),

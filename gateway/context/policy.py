@@ -55,8 +55,10 @@ class CompressionSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budgets:
-    """What each part of a compacted transcript may take on one model."""
+    """What each part of a compacted transcript may take on one model. `usable_tokens`: the most that a
+    prompt should ever take of the window."""
 
+    usable_tokens: int
     threshold_tokens: int
     tail_tokens: int
     head_tokens: int
@@ -64,8 +66,9 @@ class Budgets:
     fallback_chars: int  # of a summary made without a model; its tokens: max_summary_tokens
 
     def scaled(self, factor: float) -> Budgets:
-        """The same budgets with tail, head and summary times `factor`; the threshold stays."""
+        """The same budgets with tail, head and summary times `factor`; the rest stays."""
         return Budgets(
+            usable_tokens=self.usable_tokens,
             threshold_tokens=self.threshold_tokens,
             tail_tokens=int(self.tail_tokens * factor),
             head_tokens=int(self.head_tokens * factor),
@@ -89,6 +92,7 @@ def budgets(context_length: int, settings: CompressionSettings, reserved: int) -
     summary = min(max(plain, min(SUMMARY_FLOOR, share)), share)
     ratio = min(0.80, max(0.10, settings.target_ratio))
     return Budgets(
+        usable_tokens=usable,
         threshold_tokens=threshold,
         tail_tokens=int(threshold * ratio),
         head_tokens=min(HEAD_TOKENS, int(threshold * HEAD_SHARE)),

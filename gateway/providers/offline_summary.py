@@ -23,6 +23,7 @@ _HEADING: Final = re.compile(r"^## +(\S[^\n]{0,80}?) *$", re.MULTILINE)
 _BLOCK: Final = re.compile(
     r"^\[(?:(?P<result>result of) (?P<of>[^\]\n]+)|(?P<role>user|assistant)(?P<more>[^\]\n]*))\] ?", re.MULTILINE
 )
+_GAP: Final = re.compile(r"^\[\d{1,9} (?:older )?messages [^\]\n]*\]$", re.MULTILINE)  # what did not fit
 _BUDGET: Final = re.compile(r"at most ([\d,]+) tokens")
 _FILE: Final = re.compile(  # every repeat is bounded: the material may be one endless word
     r"(?<![\w/])(?:[~.]?/)?(?:[\w.-]{1,60}/){0,12}[\w-]{1,80}\.[A-Za-z]\w{0,5}\b(?!\.\w)"
@@ -83,6 +84,7 @@ def _budget(prompt: str, max_tokens: int | None) -> int:
 
 
 def _turns(material: str) -> list[Turn]:
+    material = _GAP.sub("", material)
     heads = list(_BLOCK.finditer(material))
     ends = [head.start() for head in heads[1:]] + [len(material)]
     turns: list[Turn] = []

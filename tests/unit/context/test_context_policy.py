@@ -22,6 +22,7 @@ PLAIN = CompressionSettings()
 
 def test_a_large_window_has_the_plain_figures() -> None:
     assert budgets(200_000, PLAIN, reserved_output(200_000, None)) == Budgets(
+        usable_tokens=163_036,
         threshold_tokens=100_000,
         tail_tokens=20_000,
         head_tokens=4_000,

@@ -208,6 +208,17 @@ async def test_a_summary_is_extracted_in_the_given_sections() -> None:
     assert completed.stop == "stop"
 
 
+async def test_what_a_request_says_about_gaps_is_nobodys_words() -> None:
+    gaps = (
+        "[12 older messages did not fit here]\n[user] Fix it.\n[3 messages between these did not fit here]\n[user] Go."
+    )
+    completed = await complete(
+        [{"role": "system", "content": MATERIAL}, user(f"<conversation>\n{gaps}\n</conversation>")]
+    )
+    assert "Fix it." in completed.text
+    assert "did not fit" not in completed.text
+
+
 async def test_a_summary_keeps_to_its_size() -> None:
     turns = "\n".join(f"[user] Request number {n} about file{n}.txt\n[assistant] Done with {n}." for n in range(400))
     task = f"<conversation>\n{turns}\n</conversation>\nWrite at most 200 tokens."
