@@ -69,7 +69,11 @@ class Excuses:
 
     def overlap(self, process: int, begun: float, until: float) -> str | None:
         """Why a turn that a process began was begun by another one before its end."""
-        return self.of_process(process, begun - _AFTERMATH, until) or self.of_server(begun - _AFTERMATH, until)
+        return (
+            self.of_process(process, begun - _AFTERMATH, until)
+            or self.of_server(begun - _AFTERMATH, until)
+            or _kind(hit for hit in self._hits if hit.kind == "laboratory starved" and _meets(hit, begun, until))
+        )
 
     def woken(self, process: int, at: float) -> str | None:
         """Why a process still asks about a turn that is another's by now: it was still, and cannot know."""
