@@ -5,10 +5,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from redis import Redis
+from redis.exceptions import ResponseError
+from structlog.testing import capture_logs
 
 from gateway.clock import SystemClock
 from gateway.domain.message import user
@@ -167,6 +171,64 @@ async def test_a_full_server_stores_nothing_and_says_so(own_server: Callable[...
         client.config_set("maxmemory", "0")
     await store.record_step(claim.lease, session.ref, claim.item, step(user("fits")))
     assert contents(await transcript(store, "s1")) == ["fits"]
+
+
+@pytest.mark.parametrize(
+    ("refuse", "allow", "why"),
+    [
+        ("CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0", "Not enough good replicas"),
+        ("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "read only replica"),
+        ("ACL SETUSER default -eval -evalsha", "ACL SETUSER default +@all", "not let this user"),
+    ],
+)
+async def test_a_server_that_will_not_write_for_now_is_unavailable(
+    own_server: Callable[..., RedisServer], make: Opener, refuse: str, allow: str, why: str
+) -> None:
+    server = own_server()
+    server.start()
+    store = make(server.url)
+    await store.open()
+    claim, session = await in_session(store)
+    with server.client() as client:
+        client.execute_command(refuse)
+        with pytest.raises(StoreUnavailable, match=why):
+            await store.record_step(claim.lease, session.ref, claim.item, step(user("x")))
+        client.execute_command(allow)
+    await eventually(lambda: again(lambda: store.record_step(claim.lease, session.ref, claim.item, step(user("fits")))))
+    assert contents(await transcript(store, "s1")) == ["fits"]
+
+
+async def test_a_server_that_is_busy_with_a_script_is_waited_for(
+    own_server: Callable[..., RedisServer], make: Opener
+) -> None:
+    server = own_server(busy_reply_threshold="1")
+    server.start()
+    store = make(server.url, timeout=20.0, patience=20.0)
+    await store.open()
+    with server.client() as client, server.client() as other:
+        busy = asyncio.create_task(asyncio.to_thread(endless, other))
+        await eventually(lambda: is_busy(client))
+        putting = asyncio.create_task(put(store, "e1"))
+        with capture_logs() as said:
+            await eventually(lambda: any(line["event"] == "store_unreachable" for line in said))
+        client.script_kill()
+        await busy
+    assert (await putting)[0].status == "new"
+
+
+def endless(client: Redis) -> None:
+    """Run a script until it is killed."""
+    with suppress(ResponseError):
+        client.eval("while true do end", 0)
+
+
+def is_busy(client: Redis) -> bool:
+    """Whether the server answers nobody because a script runs."""
+    try:
+        client.ping()
+    except ResponseError:
+        return True
+    return False
 
 
 # -- a server that goes away --------------------------------------------------------------------

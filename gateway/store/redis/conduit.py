@@ -28,6 +28,7 @@ from redis.exceptions import (
     ClusterDownError,
     MasterDownError,
     MovedError,
+    NoPermissionError,
     NoScriptError,
     ReadOnlyError,
     RedisError,
@@ -57,6 +58,9 @@ _UNWILLING: Final = (
     ReadOnlyError,
     TryAgainError,
 )
+# The same, of answers that the library has no class for: a script runs for too long, or too few
+# replicas are there.
+_UNWILLING_WORDS: Final = ("BUSY ", "NOREPLICAS ")
 
 
 @types.coroutine
@@ -261,7 +265,7 @@ class Conduit:
                     job = self._carried.pop(0)
                     if not self._deliver(job, reply):
                         undone.append(job)
-                        trouble = reply if isinstance(reply, _UNWILLING) else trouble
+                        trouble = reply if _is_unwilling(reply) else trouble
         finally:
             self._carried = [*undone, *self._carried]
         return trouble
@@ -286,7 +290,7 @@ class Conduit:
 
     def _deliver(self, job: Job, reply: Any) -> bool:
         """Hand out an answer; False if the step was not done and should be sent again."""
-        if isinstance(reply, (NoScriptError, *_UNWILLING)):
+        if isinstance(reply, NoScriptError) or _is_unwilling(reply):
             if isinstance(reply, NoScriptError):
                 self._known.clear()
             job.sent = False
@@ -336,6 +340,12 @@ async def _reply(connection: AbstractConnection) -> Any:
         return error
 
 
+def _is_unwilling(reply: Any) -> bool:
+    return isinstance(reply, _UNWILLING) or (
+        isinstance(reply, ResponseError) and str(reply).startswith(_UNWILLING_WORDS)
+    )
+
+
 def _is_cut(connection: AbstractConnection) -> bool:
     """Whether the server has closed it; what that took away is not known to the connection yet."""
     reader = connection._reader
@@ -353,7 +363,7 @@ def _failure(job: Job, error: RedisError) -> GatewayError:
         return StoreUnavailable("The Redis server is out of memory: raise its maxmemory, nothing was stored.")
     if "MISCONF" in text:
         return StoreUnavailable("The Redis server cannot write to its disk: free some space, nothing was stored.")
-    if "NOAUTH" in text or "NOPERM" in text:
-        return StoreUnavailable(f"The Redis server does not let this user do that: {text}.")
+    if isinstance(error, NoPermissionError):
+        return StoreUnavailable(f"The Redis server does not let this user do that, give it the right: {_said(error)}.")
     what = job.script.name if job.script else job.arguments[0]
     return StoreError(f"The store's step {what!r} failed: {text}.")
