@@ -14,7 +14,7 @@ import structlog
 
 from gateway.background import Background
 from gateway.clock import Clock
-from gateway.errors import SessionConflict, StoreUnavailable
+from gateway.errors import SessionConflict, StoreError, StoreUnavailable
 from gateway.store.base import Claim, InboxItem, Lease, Store
 from gateway.store.insist import insist
 
@@ -92,7 +92,7 @@ class Lanes:
         while True:
             try:
                 return await self._store.claim_next(self._worker)
-            except StoreUnavailable as error:
+            except StoreError as error:  # whatever it is: without claims nobody is ever answered again
                 log.error("claim_failed", error=str(error))
                 await self._clock.sleep(_RETRY_SECONDS)
 

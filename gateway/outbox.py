@@ -19,7 +19,7 @@ from gateway.adapter import Adapter, HasRates, Limits
 from gateway.background import Background
 from gateway.clock import Clock, Ids
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
-from gateway.errors import AdapterError, Ambiguous, DeliveryRefused, RateLimited, StoreUnavailable
+from gateway.errors import AdapterError, Ambiguous, DeliveryRefused, RateLimited, StoreError
 from gateway.store.base import Sent, Store
 from gateway.store.insist import insist
 from gateway.telemetry.points import Points
@@ -145,7 +145,7 @@ class Outbox:
                 claimed = await self._store.claim_outbound(self._clock.now(), _CLAIM_BATCH)
                 self.deliver(claimed)
                 due = None if claimed else await self._store.next_due()
-            except StoreUnavailable as error:
+            except StoreError as error:  # whatever it is: without this loop no retry is ever made
                 log.error("outbox_unreadable", error=str(error))
                 due = self._clock.now() + _FIRST_RETRY
             await self._sleep_until(due)

@@ -9,7 +9,7 @@ from typing import Any, cast
 from gateway.background import Background
 from gateway.clock import Clock, SystemClock
 from gateway.domain.chat import Inbound, SessionKey, Source
-from gateway.errors import StoreUnavailable
+from gateway.errors import StoreError, StoreUnavailable
 from gateway.lanes import Lanes
 from gateway.store.base import Claim, InboxItem, Lease, Store
 from tests.fakes import ManualClock
@@ -23,6 +23,7 @@ class FewClaims:
         self.claimed = 0
         self.released: list[Lease] = []
         self.full = False
+        self.failures: list[StoreError] = []  # raised by the next claims, one each
 
     def offer(self, chat: str) -> Claim:
         key = SessionKey(platform="p", chat=chat)
@@ -37,6 +38,8 @@ class FewClaims:
         return claim
 
     async def claim_next(self, worker: str) -> Claim:
+        if self.failures:
+            raise self.failures.pop()
         claim = await self.claims.get()
         self.claimed += 1
         return claim
@@ -93,6 +96,26 @@ async def test_a_lane_that_is_claimed_again_before_its_worker_has_left_costs_no_
         leave[other.item.id].set()
         await settled()
         assert lanes.active == 0
+    await background.aclose()
+
+
+async def test_a_claim_that_fails_in_an_unknown_way_is_tried_again() -> None:
+    store, background, clock = FewClaims(), Background(), ManualClock()
+    ran: list[str] = []
+
+    async def run(lease: Lease, item: InboxItem) -> InboxItem | None:
+        ran.append(item.id)
+        return None
+
+    lanes = lanes_over(store, run, background, clock=clock)
+    store.failures = [StoreError("never heard of it") for _ in range(20)]
+    background.start(lanes.serve(), name="lanes")
+    store.offer("c")
+    for _ in range(20):
+        await settled()
+        await clock.advance(1.0)
+    await settled()
+    assert ran == ["1"]
     await background.aclose()
 
 
