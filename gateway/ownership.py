@@ -76,8 +76,8 @@ class Ownership:
 
     async def _take(self, name: str, adapter: Adapter, *, waits: bool) -> None:
         told = False
-        while not await self._hold(name):
-            if not waits:
+        while not (held := await self._hold(name)):
+            if held is False and not waits:
                 raise StoreLocked(
                     f"Another {adapter.name} already talks with this store: close that one first, or wait "
                     f"{LEASE_SECONDS:g} seconds if it has just crashed."
@@ -111,16 +111,19 @@ class Ownership:
     async def _keep(self, name: str, adapter: Adapter) -> None:
         """Renew the lease; return when it is lost, or could not be renewed for as long as it lasts."""
         good_until = self._clock.monotonic() + LEASE_SECONDS
-        while self._clock.monotonic() < good_until:
-            await self._clock.sleep(_RENEW_SECONDS)
-            asked = self._clock.monotonic()
-            try:
-                if not await self._store.hold(name, self._worker, LEASE_SECONDS):
+        try:
+            while True:
+                async with self._clock.limit(max(0.0, good_until - self._clock.monotonic())):
+                    await self._clock.sleep(_RENEW_SECONDS)
+                    asked = self._clock.monotonic()
+                    # A store whose server hangs may answer when the lease is long over.
+                    held = await self._hold(name)
+                if held is False:
                     break
-            except StoreUnavailable as error:
-                log.warning("lease_not_renewed", account=name, error=str(error))
-            else:
-                good_until = asked + LEASE_SECONDS
+                if held:
+                    good_until = asked + LEASE_SECONDS
+        except TimeoutError:
+            log.warning("lease_not_renewed", account=name)
         self._may_send(adapter, no_more=True)
 
     def _may_send(self, adapter: Adapter, *, no_more: bool = False) -> None:
@@ -129,9 +132,10 @@ class Ownership:
             self._sends = others if no_more else {*others, adapter.name}
             self._store.serve(runs=self._runs, sends=self._sends)
 
-    async def _hold(self, name: str) -> bool:
+    async def _hold(self, name: str) -> bool | None:
+        """Whether this process holds the lease from now on; None: the store cannot be asked."""
         try:
             return await self._store.hold(name, self._worker, LEASE_SECONDS)
         except StoreUnavailable as error:
-            log.warning("lease_not_taken", account=name, error=str(error))
-            return False
+            log.warning("lease_not_known", account=name, error=str(error))
+            return None

@@ -22,11 +22,14 @@ class Leases:
         self._clock = clock
         self.held: dict[str, tuple[str, float]] = {}
         self.down = False
+        self.hangs = False
         self.sends: set[str] = set()  # what the last one who said so sends to
 
     async def hold(self, name: str, holder: str, seconds: float) -> bool:
         if self.down:
             raise StoreUnavailable("the store is away")
+        if self.hangs:
+            await self._clock.sleep(1_000)
         owner, until = self.held.get(name, ("", 0.0))
         if owner not in ("", holder) and until > self._clock.monotonic():
             return False
@@ -131,6 +134,35 @@ async def test_a_store_that_is_away_for_longer_than_the_lease_ends_the_reading(
     assert reader.reading
     await clock.advance(10)
     assert not reader.reading
+    leases.down = False
+    await clock.advance(3)
+    assert reader.reading
+    reader.no_more.set()
+    await reading
+
+
+async def test_a_store_that_gives_no_answer_ends_the_reading_with_the_lease(leases: Leases, clock: ManualClock) -> None:
+    reader = Reader()
+    reading = asyncio.create_task(owner(leases, clock, "w1").read(reader, nothing))
+    await clock.settle()
+    leases.hangs = True
+    await clock.advance(LEASE_SECONDS - 1)
+    assert reader.reading
+    await clock.advance(2)
+    assert not reader.reading
+    leases.hangs = False
+    reader.no_more.set()
+    await clock.advance(1_000)
+    await reading
+
+
+async def test_one_that_does_not_wait_for_another_waits_for_the_store(leases: Leases, clock: ManualClock) -> None:
+    reader = Reader(waits=False)
+    reading = asyncio.create_task(owner(leases, clock, "w1").read(reader, nothing))
+    await clock.settle()
+    leases.down = True
+    await clock.advance(LEASE_SECONDS + 10)
+    assert (reader.reading, reading.done()) == (False, False)
     leases.down = False
     await clock.advance(3)
     assert reader.reading
