@@ -71,7 +71,8 @@ class HasAccount(Protocol):
 
     `account` names it within the platform (a bot's id). `waits_for_account`: take over when the other
     reader is gone, instead of giving up at once. `reader_sends`: only who reads can show messages, as
-    in a terminal; else every process that has the adapter sends.
+    in a terminal; else every process that has the adapter sends. Its input is then nobody else's:
+    `run` goes on, and `accept` raises StoreUnavailable while the lease is away.
     """
 
     account: str

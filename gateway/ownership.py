@@ -8,13 +8,14 @@ loses it. Where only the reader can show messages, the right to send comes and g
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import structlog
 
-from gateway.adapter import Accept, Adapter, HasAccount
+from gateway.adapter import Accept, Accepted, Adapter, HasAccount
 from gateway.background import Background
 from gateway.clock import Clock
+from gateway.domain.chat import Inbound
 from gateway.errors import GatewayError, StoreLocked, StoreUnavailable
 from gateway.store.base import Store
 
@@ -23,6 +24,29 @@ log = structlog.get_logger(__name__)
 LEASE_SECONDS = 12.0  # a dead reader is replaced within this and one look (SPEC 15: at most 15 s)
 _LOOK_SECONDS = 2.0
 _RENEW_SECONDS = 4.0
+
+
+class _Account:
+    """Whether this process has it, for whoever reads. `refusal` is why it will not have it again."""
+
+    def __init__(self, *, waits: bool) -> None:
+        self.waits = waits  # for whoever else has it, to take it from them
+        self.held, self.lost, self.refused = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self.refusal: StoreLocked | None = None
+        self.hold()
+
+    def hold(self) -> None:
+        self.lost.clear()
+        self.held.set()
+
+    def lose(self) -> None:
+        self.held.clear()
+        self.lost.set()
+
+    def refuse(self, why: StoreLocked) -> None:
+        self.refusal = why
+        self.refused.set()
+        self.held.set()  # nobody need wait for it
 
 
 class Ownership:
@@ -54,13 +78,25 @@ class Ownership:
             await adapter.run(accept)
             return
         name = f"{adapter.name}:{adapter.account}"
-        while True:
-            await self._take(name, adapter, waits=adapter.waits_for_account)
-            keeper = self._background.start(self._keep(name, adapter), name=f"account {name}")
-            self._keepers[name] = keeper
-            if await self._read_until(keeper, adapter, accept):
-                return
-            log.warning("account_lost", account=name)
+        waits = adapter.waits_for_account
+        await self._take(name, adapter, waits=waits)
+        account = _Account(waits=waits)
+        self._keepers[name] = self._background.start(self._own(name, adapter, account), name=f"account {name}")
+
+        async def accept_if_owned(batch: Sequence[Inbound]) -> Sequence[Accepted]:
+            if account.lost.is_set():
+                raise StoreUnavailable(f"the right to use the {adapter.name} was lost and is asked for again")
+            return await accept(batch)
+
+        if adapter.reader_sends:  # its input is nobody else's: it waits while the account is away
+            ended = await self._read_until(account.refused, adapter, accept_if_owned)
+        else:
+            while not (ended := await self._read_until(account.lost, adapter, accept)):
+                await account.held.wait()
+                if account.refusal:
+                    break
+        if not ended and account.refusal:
+            raise account.refusal
 
     async def aclose(self) -> None:
         """Let go of every account, so that others need not wait for the lease."""
@@ -73,6 +109,18 @@ class Ownership:
                 await self._store.let_go(name, self._worker)
             except StoreUnavailable as error:
                 log.warning("account_not_let_go", account=name, error=str(error))
+
+    async def _own(self, name: str, adapter: Adapter, account: _Account) -> None:
+        """Keep the account, and take it again whenever it was lost, until cancelled."""
+        try:
+            while True:
+                await self._keep(name, adapter)
+                log.warning("account_lost", account=name)
+                account.lose()
+                await self._take(name, adapter, waits=account.waits)
+                account.hold()
+        except StoreLocked as error:
+            account.refuse(error)
 
     async def _take(self, name: str, adapter: Adapter, *, waits: bool) -> None:
         told = False
@@ -89,8 +137,8 @@ class Ownership:
         log.info("account_owned", account=name)
         self._may_send(adapter)
 
-    async def _read_until(self, lost: asyncio.Task[None], adapter: Adapter, accept: Accept) -> bool:
-        """Run the adapter until it ends or the account is `lost`: whether it ended."""
+    async def _read_until(self, end: asyncio.Event, adapter: Adapter, accept: Accept) -> bool:
+        """Run the adapter until it ends or the account's `end` has come: whether it ended."""
         failures: list[GatewayError] = []
 
         async def read() -> None:
@@ -100,10 +148,11 @@ class Ownership:
                 failures.append(error)
 
         async with asyncio.TaskGroup() as group:
-            reading = group.create_task(read())
-            await asyncio.wait([reading, lost], return_when=asyncio.FIRST_COMPLETED)
+            reading, ending = group.create_task(read()), group.create_task(_until(end))
+            await asyncio.wait([reading, ending], return_when=asyncio.FIRST_COMPLETED)
             ended = reading.done()
             reading.cancel()
+            ending.cancel()
         if failures:
             raise failures[0]
         return ended
@@ -139,3 +188,7 @@ class Ownership:
         except StoreUnavailable as error:
             log.warning("lease_not_known", account=name, error=str(error))
             return None
+
+
+async def _until(event: asyncio.Event) -> None:
+    await event.wait()

@@ -55,11 +55,14 @@ class Reader:
         self.waits_for_account = waits
         self.reader_sends = reader_sends
         self.reading = False
+        self.begun = 0
         self.no_more = asyncio.Event()
         self.breaks: Exception | None = None
 
     async def run(self, accept: Accept) -> None:
         self.reading = True
+        self.begun += 1
+        self.accept = accept
         try:
             await self.no_more.wait()
             if self.breaks:
@@ -204,6 +207,40 @@ async def test_where_only_the_reader_sends_the_right_to_send_comes_and_goes_with
     assert leases.sends == {"probe"}
     await mine.aclose()
     assert leases.held == {}
+
+
+@pytest.mark.parametrize("away", ["down", "hangs"])
+async def test_a_terminal_reads_on_while_the_store_is_away_and_its_input_waits(
+    leases: Leases, clock: ManualClock, away: str
+) -> None:
+    reader, mine = Reader(waits=False, reader_sends=True), owner(leases, clock, "w1")
+    mine.begin([reader])
+    reading = asyncio.create_task(mine.read(reader, nothing))
+    await clock.settle()
+    setattr(leases, away, True)
+    await clock.advance(LEASE_SECONDS + 1)
+    assert (reader.reading, leases.sends) == (True, set())
+    with pytest.raises(StoreUnavailable, match="asked for again"):
+        await reader.accept([])
+    reader.no_more.set()  # what it read is yet to be answered and shown
+    await reading
+    setattr(leases, away, False)
+    await clock.advance(1_000)
+    assert (reader.begun, leases.sends) == (1, {"probe"})
+    assert await reader.accept([]) == []
+    await mine.aclose()
+    assert leases.held == {}
+
+
+async def test_a_terminal_whose_place_was_taken_meanwhile_says_so(leases: Leases, clock: ManualClock) -> None:
+    reader = Reader(waits=False, reader_sends=True)
+    reading = asyncio.create_task(owner(leases, clock, "w1").read(reader, nothing))
+    await clock.settle()
+    leases.held["probe:bot"] = ("w2", clock.monotonic() + 30)
+    await clock.advance(6)
+    with pytest.raises(StoreLocked, match="already talks with this store"):
+        await reading
+    assert not reader.reading
 
 
 async def test_any_process_sends_where_the_reader_need_not(leases: Leases, clock: ManualClock) -> None:
