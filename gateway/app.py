@@ -15,7 +15,7 @@ from gateway.adapter import Accepted, Adapter
 from gateway.background import Background, best_effort
 from gateway.clock import Clock
 from gateway.domain.chat import Inbound
-from gateway.errors import GatewayError
+from gateway.errors import GatewayError, StoreUnavailable
 from gateway.expiry import Expiry
 from gateway.lanes import Lanes
 from gateway.lifecycle import Lifecycle
@@ -31,6 +31,7 @@ log = structlog.get_logger(__name__)
 DRAIN_SECONDS = 30.0  # running turns may finish that long after a stop was asked for (SPEC 20)
 _SWEEP_SECONDS = 60.0
 _LOOK_AGAIN = 0.02  # seconds between two looks at whether everything has settled
+_ASK_AGAIN = 1.0  # the same, after the store could not be asked
 _LAST_WORDS = 5.0  # seconds for messages that are being delivered when the gateway stops
 
 
@@ -148,13 +149,22 @@ class Gateway:
         """Return when everything accepted here is answered and shown, or cannot be shown now."""
         while True:
             if not self.lanes.active and not self.outbox.in_flight:
-                status = await self.store.status(self.adapters)
-                due = await self.store.next_due()
-                delayed = due is not None and due > self.clock.now()
-                if not status.waiting and (delayed or not status.unsent):
-                    self._failed = self._failed or bool(status.unsent)
-                    return
+                try:
+                    if await self._has_settled():
+                        return
+                except StoreUnavailable as error:  # who cannot be asked may hold work for here
+                    log.warning("settling_waits", error=str(error))
+                    await self.clock.sleep(_ASK_AGAIN)
             await self.clock.sleep(_LOOK_AGAIN)
+
+    async def _has_settled(self) -> bool:
+        status = await self.store.status(self.adapters)
+        due = await self.store.next_due()
+        delayed = due is not None and due > self.clock.now()
+        if status.waiting or (status.unsent and not delayed):
+            return False
+        self._failed = self._failed or bool(status.unsent)
+        return True
 
     async def _shut_down(self) -> None:
         await self.lanes.stop(self._grace)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.bootstrap import Parts, build
 from gateway.clock import SystemClock
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.message import Message, text_of
 from gateway.errors import StoreUnavailable
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, TextDelta
+from gateway.store.base import StoreStatus
 from gateway.store.sqlite.store import SqliteStore
 from gateway.tools.base import ToolContext
 from tests.fakes import ManualClock
@@ -24,6 +26,7 @@ from tests.fakes_gateway import (
     Live,
     RecordingEngine,
     Say,
+    config_in,
     in_turn,
     running,
 )
@@ -84,6 +87,27 @@ async def test_a_notice_that_cannot_be_stored_does_not_end_the_turn(tmp_path: Pa
     async with running(tmp_path, store=store, model=model, engine=lambda: RecordingEngine([], limit=1_000)) as live:
         await live.ask(LONG)
         assert await live.ask("go on") == "echo: go on"
+
+
+class Elsewhere(SqliteStore):
+    """A store that cannot be asked how much is left, the first time."""
+
+    asked = 0
+
+    async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
+        self.asked += 1
+        if self.asked == 1:
+            raise StoreUnavailable("The server is away.")
+        return await super().status(platforms)
+
+
+async def test_the_end_of_the_input_waits_for_a_store_that_is_away(tmp_path: Path) -> None:
+    store = Elsewhere(tmp_path / "legato.db", clock=SystemClock(), concurrency=256)
+    adapter = FakeAdapter()
+    gateway = build(config_in(tmp_path), [adapter], Parts(store=store, providers={"offline": FakeModel()}))
+    adapter.end()
+    assert await gateway.run()
+    assert store.asked == 2
 
 
 # -- models --------------------------------------------------------------------------------------
