@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -135,6 +136,29 @@ async def test_a_silent_worker_that_nobody_took_for_dead_goes_on(process: Opener
     claim = await claimed(silent)
     await asyncio.sleep(2 * LEASE)
     assert (await finish(silent, claim)).next is None
+
+
+async def test_a_server_that_was_away_for_longer_than_the_lease_takes_no_process_for_dead(tmp_path: Path) -> None:
+    from tests.redis_server import running
+
+    with running(tmp_path) as server:
+        processes = [RedisStore(server.url, clock=SystemClock(), lease_seconds=LEASE) for _ in range(3)]
+        for each in processes:
+            await each.open()
+        claims = [await claimed(each, f"e{number}", str(number)) for number, each in enumerate(processes)]
+        for number, each in enumerate(processes):
+            assert await each.emit([outbound(f"o{number}", str(number))])
+        for _ in range(3):
+            server.pause()
+            await asyncio.sleep(2 * LEASE)
+            server.resume()
+            assert [(await each.status()).waiting for each in processes] == [3, 3, 3]
+        for number, (each, claim) in enumerate(zip(processes, claims, strict=True)):
+            await each.mark_sent(f"o{number}", None)
+            assert (await finish(each, claim)).next is None
+        (row, *_) = await processes[0].outbox(None, 9)
+        assert (row.attempts, row.ambiguous) == (1, 0)
+        await asyncio.gather(*(each.aclose() for each in processes))
 
 
 async def test_a_lane_that_its_worker_gives_back_goes_to_another(process: Opener) -> None:

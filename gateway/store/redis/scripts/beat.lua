@@ -1,11 +1,19 @@
 -- needs: lanes outbox members
--- This process lives; whoever has not said so in time is dead.
+-- This process lives; whoever has not said so in time is dead, unless nobody could: where a member
+-- finds that none has beaten for half a life, the server was away, or its clock was set. Then each
+-- has a whole life from now on to say so.
 -- Gives {'ok', whether it was a member still, how many others there are, how many died, the number of the lane that
 -- has waited longest or '', of the oldest suspect or '', and of the chat whose head is due first: its name, and when};
 -- of the platforms that this process runs and sends to.
 return once(function()
   local now = milliseconds()
   local known = call('ZSCORE', P .. 'members', OWNER)
+  local latest = call('ZRANGE', P .. 'members', -1, -1, 'WITHSCORES')[2]
+  if known and tonumber(latest) < now + LIFE / 2 then
+    for _, owner in ipairs(call('ZRANGE', P .. 'members', 0, -1)) do
+      call('ZADD', P .. 'members', now + LIFE, owner)
+    end
+  end
   call('ZADD', P .. 'members', now + LIFE, OWNER)
   local dead = call('ZRANGEBYSCORE', P .. 'members', '-inf', now, 'LIMIT', 0, 4)
   for _, owner in ipairs(dead) do free_all_of(owner) end
