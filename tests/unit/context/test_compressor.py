@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from gateway.context.compressor import NO_GAIN, NOTHING, Compressor
 from gateway.context.policy import CompressionSettings
 from gateway.context.prompts import END_MARKER, OPENER, SUMMARY_REQUEST, SYSTEM_NOTE
-from gateway.context.summariser import NO_MODEL
+from gateway.context.summariser import NO_MODEL, PATIENCE
 from gateway.context.summary import ModelText
 from gateway.domain.message import Message, is_summary, note_of, text_of, user
 from gateway.errors import (
@@ -221,12 +222,34 @@ async def test_a_refused_key_aborts_with_the_transcript_untouched(error: Excepti
         assert engine.last_outcome.aborted
         assert not engine.last_outcome.fallback
     assert model.calls == 1, "the second pass did not ask again"
+    assert not engine.should_compress(5_000), "nor need the turn be held up to hear so"
     assert engine.compression_count == 0
     assert not engine.automatic_blocked
     clock.jump(601)
+    assert engine.should_compress(5_000)
     result = await engine.compress(messages, current_tokens=7_700)
     assert engine.last_outcome.fallback, "an emergency takes what there is"
     assert summaries(result)
+
+
+async def test_a_summariser_that_hangs_is_given_up_before_the_turn_is() -> None:
+    started, clock = asyncio.Event(), ManualClock()
+
+    async def hang(messages: object, max_tokens: int) -> str:
+        started.set()
+        await asyncio.Event().wait()
+        return ""
+
+    engine = compressor(hang, clock=clock)
+    task = asyncio.create_task(engine.compress(conversation(20)))
+    await started.wait()
+    await clock.advance(PATIENCE - 1)
+    assert not task.done()
+    await clock.advance(1)
+    assert summaries(await task)
+    assert engine.last_outcome.fallback
+    assert engine.last_outcome.error == "The summariser did not answer in time."
+    assert engine.get_status()["summariser_resting_until"] == clock.now() + 60
 
 
 @pytest.mark.parametrize("bad", ["", "word " * 5_000, ModelText(GOOD, stop="length")])

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from gateway.context.assembly import sanitize
 from gateway.context.compressor import Compressor
-from gateway.context.prompts import IMAGE_MARKER
-from gateway.domain.message import Message, is_summary, note_of, text_of
+from gateway.context.prompts import IMAGE_MARKER, PREFIX
+from gateway.domain.message import Message, note_of, text_of
 from gateway.errors import ProviderUnavailable
 from tests.unit.context.transcripts import (
     Extractive,
@@ -44,12 +44,13 @@ def _check(before: list[Message], after: list[Message]) -> None:
     if after == before:
         return
     assert flaws(after) == []
-    assert len(summaries(after)) <= 1
+    written = [m for m in summaries(after) if m not in before and PREFIX in text_of(m)]
+    assert len(summaries(after)) == 1 or not written
     assert any(message["role"] == "user" for message in after)
     assert tokens(after) < tokens(before)
     assert counts_hold(after)
     wanted = last_request(sanitize(before, opening=False))
-    summary = next((index for index, m in enumerate(after) if is_summary(m)), None)
+    summary = next((index for index, m in enumerate(after) if m in written), None)
     if wanted is not None and summary is not None and not note_of(wanted).get("merged"):
         _verbatim_after(wanted, after, summary)
 
@@ -117,32 +118,6 @@ def _keep_notes(transcript: list[Message], result: list[Message]) -> None:
     """The store adds ids and keeps what a compaction noted."""
     for kept, made in zip(transcript, result, strict=True):
         kept["_legato"] = {**note_of(made), **note_of(kept)}  # type: ignore[typeddict-item]
-
-
-@pytest.mark.parametrize("summariser", ["extractive", "failing", "none"])
-@pytest.mark.parametrize("parallel", [1, 10])
-async def test_one_request_and_three_hundred_results_converges(summariser: str, parallel: int) -> None:
-    messages: list[Message] = [{"role": "user", "content": "Do the whole long task, all of it."}]
-    engine = _engine(summariser, 8_000)
-    sizes, passes = [], 0
-    for number in range(0, 300, parallel):
-        calls: Any = [call(f"k{n}", command=f"step {n}") for n in range(number, number + parallel)]
-        messages.append({"role": "assistant", "content": None, "tool_calls": calls})
-        messages += [{"role": "tool", "tool_call_id": c["id"], "content": f"{c['id']} done\n" * 40} for c in calls]
-        prompt = tokens(messages) + 1_000
-        if engine.should_compress(prompt):
-            result = await engine.compress(messages, current_tokens=prompt)
-            _check(messages, result)
-            assert result != messages
-            passes, messages = passes + 1, result
-        sizes.append(tokens(messages) + 1_000)
-        engine.update_from_response({"prompt_tokens": sizes[-1], "completion_tokens": 9, "total_tokens": sizes[-1] + 9})
-    assert max(sizes) < 8_000 - 800
-    assert passes >= 5
-    assert not engine.automatic_blocked
-    request = last_request(messages)
-    assert request is not None
-    assert text_of(request).endswith("Do the whole long task, all of it.")
 
 
 async def test_one_step_of_three_hundred_parallel_results_is_pruned_to_fit() -> None:

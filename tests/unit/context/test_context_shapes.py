@@ -165,7 +165,7 @@ async def test_only_calls_and_results_are_compressed_and_open_with_a_persons_tur
 
 async def test_a_megabyte_of_encoded_data_is_neither_read_nor_kept() -> None:
     messages = conversation(20)
-    messages[40] = stored([{"role": "user", "content": f"here is the file: {BLOB * 8} and that was it"}])[0]
+    messages[40] = stored([{"role": "user", "content": f"here is the file: {BLOB * 50} and that was it"}])[0]
     model = Extractive()
     result = await compressor(model, window=16_000).compress(messages)
     shown = text_of(model.requests[0][1])

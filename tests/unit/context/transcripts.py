@@ -98,7 +98,7 @@ def stored(messages: Sequence[Message]) -> list[Message]:
     ]
 
 
-BLOB = base64.b64encode(bytes(range(256)) * 400).decode()
+BLOB = base64.b64encode(bytes(range(256)) * 60).decode()
 STRANGE: list[Any] = [
     {"content": "no role at all"},
     {"role": None, "content": "no role either"},
