@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from gateway.context.assembly import joined, sanitize, summary_message, with_system_note
-from gateway.context.boundaries import Limits, find_layout
+from gateway.context.boundaries import Layout, Limits, find_layout
 from gateway.context.policy import (
     MIN_TAIL_MESSAGES,
     Budgets,
@@ -124,25 +124,19 @@ def make_plan(
     if not force and len(layout.middle) <= 1:  # the budget would protect everything
         layout = find_layout(turns, tokens, _limits(own, settings, short, found.head_limit))
 
-    head_size, carried = layout.head_end, [turns[index] for index in layout.carried]
-    kept = [*turns[:head_size], *carried, *turns[layout.cut :]]
-    protected_from = head_size + len(carried) + layout.protected_from - layout.cut
-    kept = prune(kept, protected_from, calls, counter)
     frame = counter.text(framed("")) + 8
     reserve = overhead + frame + min(4 * LEAST_NOTES, own.max_summary_tokens)
-    kept = _fitting(kept, own.usable_tokens - reserve, counter)
+    kept = _fitting(_kept(turns, layout, calls, counter), own.usable_tokens - reserve, counter)
     middle = [turns[index] for index in layout.middle]
-
-    previous_tokens = counter.text(found.notes)
-    replaced = sum(tokens[index] for index in layout.middle) + previous_tokens
+    replaced = sum(tokens[index] for index in layout.middle) + counter.text(found.notes)
     free = own.threshold_tokens - overhead - total_tokens(kept, counter) - frame
     ceiling = own.max_summary_tokens * 5 // 4
     room = min(replaced - 1 - (0 if found.found else frame), ceiling, max(free, ceiling // 4))
     return Plan(
         lead=lead,
-        head=kept[:head_size],
+        head=kept[: layout.head_end],
         middle=middle,
-        tail=kept[head_size:],
+        tail=kept[layout.head_end :],
         previous=found.notes,
         replaced_ids=[*found.ids, *(name for message in middle for name in sources(message))],
         whole=clean,
@@ -171,6 +165,14 @@ def shortened(plan: Plan, counter: TokenCounter) -> list[Message]:
     """The transcript only pruned, for when no summary is worth making. Earlier notes stay put."""
     short = prune(plan.whole, len(plan.whole) - plan.protected, plan.calls, counter)
     return sanitize(_fitting(short, plan.budgets.usable_tokens - plan.overhead, counter))
+
+
+def _kept(turns: Sequence[Message], layout: Layout, calls: Mapping[str, Call], counter: TokenCounter) -> list[Message]:
+    """What stays of the turns, in order, pruned in front of what is protected."""
+    carried = [turns[index] for index in layout.carried]
+    kept = [*turns[: layout.head_end], *carried, *turns[layout.cut :]]
+    protected_from = layout.head_end + len(carried) + layout.protected_from - layout.cut
+    return prune(kept, protected_from, calls, counter)
 
 
 def _fitting(kept: list[Message], most: int, counter: TokenCounter) -> list[Message]:
