@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from gateway.context.compressor import NO_GAIN, NOTHING, Compressor
+from gateway.context.compressor import Compressor
+from gateway.context.measured import NO_GAIN, NOTHING
 from gateway.context.policy import CompressionSettings
 from gateway.context.prompts import END_MARKER, OPENER, SUMMARY_REQUEST, SYSTEM_NOTE
 from gateway.context.summariser import NO_MODEL, PATIENCE

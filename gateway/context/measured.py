@@ -1,0 +1,191 @@
+"""`MeasuredEngine`: the bookkeeping of an engine that compacts by token budgets, without what it puts
+in the middle's place.
+
+It knows the window's budgets, what the provider reported last, how its tokenizer differs from ours and
+whether passes still help (`thrashing`); all of it survives a restart. A subclass writes `compress`.
+
+Beyond SPEC 4, `on_session_start` and `update_model` understand `max_output_tokens` (what the window must
+keep free for the answer). `update_from_response` learns the tokenizer's ratio if the usage also holds
+`estimated_prompt_tokens`: our own count of the very same request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from gateway.context.engine import ContextEngine, Outcome
+from gateway.context.plan import Plan, make_plan, shortened, total_tokens
+from gateway.context.policy import EFFECTIVE_SAVING, CompressionSettings, Correction, budgets, reserved_output
+from gateway.context.thrashing import Strikes
+from gateway.domain.message import Message
+from gateway.tokens import TokenCounter
+
+NOTHING: Final = "Nothing to compress yet: the conversation is still short."
+NO_GAIN: Final = "Compressing now would not make the conversation shorter."
+UNKNOWN_WINDOW: Final = 128_000  # tokens (SPEC 9)
+_COUNTERS: Final = ("last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "compression_count")
+
+
+class MeasuredEngine(ContextEngine):
+    """Decides by sizes when to compact and whether a result was worth it. One instance per session."""
+
+    def __init__(self, settings: CompressionSettings, *, counter: TokenCounter) -> None:
+        self.settings = settings
+        self.threshold_percent = settings.threshold
+        self.protect_first_n = settings.protect_first_n
+        self.protect_last_n = settings.protect_last_n
+        self.last_outcome = Outcome()
+        self._counter = counter
+        self._model = ""
+        self._max_output: int | None = None
+        self._strikes = Strikes()
+        self._corrections: dict[str, Correction] = {}
+        self._budgets = budgets(UNKNOWN_WINDOW, settings, reserved_output(UNKNOWN_WINDOW, None))
+
+    # -- what the host tells ----------------------------------------------------------------
+
+    def on_session_start(self, session_id: str, **info: Any) -> None:
+        """Take the model's window from `info`; counters go on."""
+        window = positive(info.get("context_length")) or self.context_length
+        if window:
+            model = info.get("model")
+            output = positive(info.get("max_output_tokens"))
+            self.update_model(model if isinstance(model, str) else self._model, window, max_output_tokens=output)
+
+    def on_session_reset(self) -> None:
+        """What follows has nothing to do with what was."""
+        super().on_session_reset()
+        self._clean_slate()
+        self.last_outcome = Outcome()
+
+    def update_model(
+        self,
+        model: str,
+        context_length: int,
+        base_url: str = "",
+        api_key: str = "",
+        provider: str = "",
+        max_output_tokens: int | None = None,
+    ) -> None:
+        """Budgets follow the model's window; another model starts with a clean slate."""
+        if self._model and model != self._model:
+            self._clean_slate()
+            self._max_output = None
+        self._model = model
+        self._max_output = max_output_tokens or self._max_output
+        self.context_length = context_length
+        self._budgets = budgets(context_length, self.settings, reserved_output(context_length, self._max_output))
+        self.threshold_tokens = self._budgets.threshold_tokens
+
+    def update_from_response(self, usage: Mapping[str, int]) -> None:
+        """Learn what the last call really used; judges the pass before it, if there was one."""
+        prompt = positive(usage.get("prompt_tokens")) or 0
+        self.last_prompt_tokens = prompt
+        self.last_completion_tokens = positive(usage.get("completion_tokens")) or 0
+        self.last_total_tokens = positive(usage.get("total_tokens")) or prompt + self.last_completion_tokens
+        self._strikes = self._strikes.after_report(prompt, self.threshold_tokens)
+        own = positive(usage.get("estimated_prompt_tokens"))
+        if own:
+            self._corrections[self._model] = self.correction.observed(own, prompt)
+
+    def _clean_slate(self) -> None:
+        """Forget what held passes back."""
+        self._strikes = Strikes()
+
+    # -- what the host asks -----------------------------------------------------------------
+
+    @property
+    def automatic_blocked(self) -> bool:
+        """Whether anti-thrashing holds automatic passes back; the host tells the person once."""
+        return self._strikes.blocked
+
+    @property
+    def correction(self) -> Correction:
+        """How the present model's provider counts, compared with us."""
+        return self._corrections.get(self._model, Correction())
+
+    def should_compress(self, prompt_tokens: int | None = None) -> bool:
+        """Whether an automatic pass is due. Completion tokens play no part."""
+        tokens = self.last_prompt_tokens if prompt_tokens is None else prompt_tokens
+        return bool(self.threshold_tokens) and tokens >= self.threshold_tokens and not self._strikes.blocked
+
+    def has_content_to_compress(self, messages: Sequence[Message]) -> bool:
+        """Whether a manual pass would find something to shorten."""
+        plan = self._plan(messages, None, force=True)
+        return plan is not None and (plan.summarises or self._pruned(plan) is not None)
+
+    def get_status(self) -> dict[str, Any]:
+        """The base figures and whether automatic passes rest."""
+        return {**super().get_status(), "automatic_blocked": self._strikes.blocked}
+
+    def dump_state(self) -> dict[str, Any]:
+        """Counters, strikes and learned ratios; the model, so that a switch is noticed."""
+        return {
+            "version": 1,
+            "model": self._model,
+            **{name: getattr(self, name) for name in _COUNTERS},
+            "strikes": self._strikes.dump(),
+            "corrections": {model: correction.dump() for model, correction in self._corrections.items()},
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Take up a dumped state; what is missing or malformed starts afresh."""
+        for name in _COUNTERS:
+            setattr(self, name, positive(state.get(name)) or 0)
+        model = state.get("model")
+        self._model = model if isinstance(model, str) else ""
+        self._strikes = Strikes.load(state.get("strikes"))
+        stored = state.get("corrections")
+        if isinstance(stored, Mapping):
+            self._corrections = {str(model): Correction.load(value) for model, value in stored.items()}
+
+    # -- the ends of a pass -----------------------------------------------------------------
+
+    def _plan(self, messages: Sequence[Message], current_tokens: int | None, *, force: bool) -> Plan | None:
+        return make_plan(
+            messages,
+            budgets=self._budgets,
+            settings=self.settings,
+            correction=self.correction,
+            current_tokens=current_tokens,
+            force=force,
+            counter=self._counter,
+        )
+
+    def _pruned(self, plan: Plan) -> list[Message] | None:
+        """What shortening alone gives where the middle must stay; None if it does not help."""
+        result = shortened(plan, self._counter)
+        return result if total_tokens(result, self._counter) < plan.before else None
+
+    def _only_pruned(self, messages: Sequence[Message], plan: Plan, *, force: bool) -> list[Message]:
+        """The end of a pass that can take no message out of view."""
+        pruned = self._pruned(plan)
+        if pruned is None:
+            return self._unchanged(messages, NO_GAIN, force=force)
+        return self._finish(messages, plan, pruned, Outcome(), force=force)
+
+    def _unchanged(self, messages: Sequence[Message], error: str, *, force: bool) -> list[Message]:
+        """Nothing was won: a strike, unless somebody asked for this pass."""
+        self._strikes = Strikes() if force else self._strikes.after_pass(effective=False)
+        self.last_outcome = Outcome(error=error)
+        return list(messages)
+
+    def _finish(
+        self, messages: Sequence[Message], plan: Plan, result: list[Message], outcome: Outcome, *, force: bool
+    ) -> list[Message]:
+        """Take the result if it is worth it; with `force` any saving is."""
+        after = total_tokens(result, self._counter)
+        effective = after <= plan.before * (1 - EFFECTIVE_SAVING)
+        if after >= plan.before or not (effective or force):
+            return self._unchanged(messages, NO_GAIN, force=force)
+        self._strikes = Strikes() if force else self._strikes.after_pass(effective=effective)
+        self.compression_count += 1
+        self.last_prompt_tokens = self.correction.apply(plan.overhead + after)
+        self.last_outcome = outcome
+        return result
+
+
+def positive(value: Any) -> int | None:
+    """`value` if it is a number of tokens above zero."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
