@@ -107,7 +107,7 @@ class Agent:
             return "preflight" if first else "threshold"
         if tokens >= _EMERGENCY * conversation.spec.context_length:
             return "emergency"
-        if engine.automatic_blocked and tokens >= engine.engine.threshold_tokens:
+        if engine.automatic_blocked and tokens >= engine.threshold_tokens:
             await self.observer.blocked(conversation)
         return "preflight" if first and await engine.wants_preflight(conversation.all()) else None
 

@@ -48,7 +48,7 @@ class Prepared:
         since = [*conversation.messages[len(self.snapshot) :], *conversation.fresh]
         after = conversation.overhead + self.tokens + _tokens(since)
         expected = conversation.calibration.correct(conversation.spec.name, after)
-        return expected < conversation.engine.engine.threshold_tokens
+        return expected < conversation.engine.threshold_tokens
 
     def applied(self, messages: Sequence[Message]) -> list[Message]:
         """The transcript that `messages`, which begin with the snapshot, become."""
@@ -122,8 +122,8 @@ class Preparations:
 
     def _pays(self, conversation: Conversation) -> bool:
         engine = conversation.engine
-        threshold = engine.engine.threshold_tokens
-        if engine.engine.supports_background is not True or engine.automatic_blocked or threshold <= 0:
+        threshold = engine.threshold_tokens
+        if not engine.supports_background or engine.automatic_blocked or threshold <= 0:
             return False
         if conversation.prompt_tokens() < _SOFT_MARK * threshold:
             return False

@@ -67,7 +67,7 @@ def announce(conversation: Conversation, *, automatic: bool) -> list[str]:
     pressure = Pressure(
         tokens=conversation.prompt_tokens(),
         window=conversation.spec.context_length,
-        threshold=engine.engine.threshold_tokens if condenses else 0,
+        threshold=engine.threshold_tokens if condenses else 0,
     )
     marks, said = pressure.marks(), [mark for mark in conversation.announced if mark.startswith(_PREFIX)]
     crossed = marks.difference(said)

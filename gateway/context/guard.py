@@ -109,7 +109,18 @@ class GuardedEngine:
     @property
     def automatic_blocked(self) -> bool:
         """Whether the engine says that it holds automatic passes back."""
-        return getattr(self._engine, "automatic_blocked", False) is True
+        return self._state("automatic_blocked") is True
+
+    @property
+    def supports_background(self) -> bool:
+        """Whether a fresh instance may prepare a compaction."""
+        return self._state("supports_background") is True
+
+    @property
+    def threshold_tokens(self) -> int:
+        """From how many tokens on the engine wants to compact; 0 if it does not say."""
+        value = self._state("threshold_tokens")
+        return value if isinstance(value, int) else 0
 
     async def start(self, session_id: str, **info: Any) -> bool:
         """`on_session_start`; whether it returned."""
@@ -173,7 +184,7 @@ class GuardedEngine:
         if flaw:
             self._log.warning("context_engine_result_refused", engine=self._engine.name, reason=flaw)
             return list(messages), Outcome(error=f"The context engine's result was refused: {flaw}.", aborted=True)
-        outcome = getattr(self._engine, "last_outcome", None)
+        outcome = self._state("last_outcome")
         return list(result), outcome if isinstance(outcome, Outcome) else Outcome()
 
     async def tool_schemas(self) -> list[dict[str, Any]]:
@@ -219,6 +230,13 @@ class GuardedEngine:
 
     def _lent(self, messages: Sequence[Message]) -> list[Message]:
         return list(messages) if self._ours else copy.deepcopy(list(messages))
+
+    def _state(self, name: str) -> Any:
+        """An attribute of the engine; None if it has none, or one that raises."""
+        try:
+            return getattr(self._engine, name, None)
+        except Exception:
+            return None
 
     async def _try(self, name: str, *args: Any, **optional: Any) -> Any:
         """The method's result, or `_FAILED` after logging what it raised."""

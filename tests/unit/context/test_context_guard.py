@@ -98,6 +98,19 @@ async def test_every_exception_gives_a_harmless_answer() -> None:
     assert "broken compress" in json.dumps(log.events)
 
 
+def test_attributes_that_are_none_or_raise_are_harmless() -> None:
+    class Moody(Plain):
+        threshold_tokens = "many"  # type: ignore[assignment]
+
+        @property
+        def supports_background(self) -> bool:  # type: ignore[override]
+            raise RuntimeError("not today")
+
+    guard = GuardedEngine(Moody(), log=Log())
+    assert (guard.threshold_tokens, guard.supports_background, guard.automatic_blocked) == (0, False, False)
+    assert GuardedEngine(compressor(), log=Log()).threshold_tokens == 4_000
+
+
 async def test_a_start_that_raises_is_told() -> None:
     class Unstartable(Plain):
         def on_session_start(self, session_id: str, **info: Any) -> None:  # type: ignore[override]
