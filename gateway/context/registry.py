@@ -1,16 +1,20 @@
 """Finding an engine by name: built in, an installed entry point, or a folder of plugins.
 
-An entry point of the group `legato.context_engines`, or the `__init__.py` of
-`<plugins.dir>/context_engine/<name>/`, offers a subclass of `ContextEngine`, a factory, or an
-instance. A folder's module may instead define `register(ctx)`, which calls
+An entry point of the group `legato.context_engines` is a subclass of `ContextEngine`, a factory, or
+an instance. The `__init__.py` of a folder `<plugins.dir>/context_engine/<name>/` holds one such
+subclass (its own, or one of its submodules') or defines `register(ctx)`, which calls
 `ctx.register_context_engine(engine_or_factory)`. Each session gets an instance of its own: a
 class or factory is called, an instance deep-copied. Built-in names win.
+
+What a plug-in offers is made once when it is looked up, so that a broken one is a ConfigError at the
+start and not an error in somebody's turn. An engine without a name bears the one it is found by.
 """
 
 from __future__ import annotations
 
 import copy
 import importlib.util
+import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -24,13 +28,13 @@ from gateway.context.compressor import Compressor
 from gateway.context.engine import ContextEngine
 from gateway.context.guard import contained
 from gateway.context.policy import CompressionSettings
+from gateway.context.window import Window, for_window
 from gateway.errors import ConfigError
 from gateway.tokens import TokenCounter
 
 GROUP: Final = "legato.context_engines"
 FOLDER: Final = "context_engine"
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-_REQUIRED: Final = ("update_from_response", "should_compress", "compress")
 
 Factory = Callable[[], ContextEngine]
 
@@ -39,7 +43,11 @@ def builtin_engines(
     settings: CompressionSettings, *, counter: TokenCounter, clock: Clock, redact: Callable[[str], str]
 ) -> dict[str, Factory]:
     """The engines that come with Legato, by name."""
-    return {Compressor.name: lambda: Compressor(settings, counter=counter, clock=clock, redact=redact)}
+    archiving = for_window(settings)
+    return {
+        Compressor.name: lambda: Compressor(settings, counter=counter, clock=clock, redact=redact),
+        Window.name: lambda: Window(archiving, counter=counter, redact=redact),
+    }
 
 
 class Registration:
@@ -78,7 +86,9 @@ class EngineRegistry:
         else:
             known = ", ".join(self.names())
             raise ConfigError([f"context.engine: there is no engine named {name!r}; known are {known}."])
-        return _factory(name, offered)
+        factory = _factory(name, offered)
+        factory()
+        return factory
 
     def _installed(self) -> dict[str, EntryPoint]:
         return {point.name: point for point in entry_points(group=GROUP)}
@@ -103,16 +113,19 @@ def _from_folder(name: str, path: Path) -> Any:
         if registration.registered is None:
             raise ConfigError([f"context.engine {name}: register(ctx) in {path} registered no engine."])
         return registration.registered
-    own = [
-        value
-        for value in vars(module).values()
-        if isinstance(value, type) and issubclass(value, ContextEngine) and value.__module__ == module.__name__
-    ]
+    own = {value for value in vars(module).values() if _is_own_engine(value, module.__name__)}
     if len(own) != 1:
         raise ConfigError(
             [f"context.engine {name}: {path} must define register(ctx) or one ContextEngine; it has {len(own)}."]
         )
-    return own[0]
+    return own.pop()
+
+
+def _is_own_engine(value: Any, module: str) -> bool:
+    """Whether a module's name is a whole engine that it, or one of its submodules, defines."""
+    if not isinstance(value, type) or not issubclass(value, ContextEngine) or inspect.isabstract(value):
+        return False
+    return value.__module__ == module or value.__module__.startswith(f"{module}.")
 
 
 def _imported(module_name: str, path: Path) -> ModuleType:
@@ -126,19 +139,16 @@ def _imported(module_name: str, path: Path) -> ModuleType:
 
 
 def _factory(name: str, offered: Any) -> Factory:
-    if _is_engine(offered) and not isinstance(offered, type):
-        return lambda: contained(f"context.engine {name} could not be copied", lambda: copy.deepcopy(offered))
-    if not callable(offered):
+    is_instance = isinstance(offered, ContextEngine)
+    if not is_instance and not callable(offered):
         raise ConfigError([f"context.engine {name}: what it offers is neither an engine nor a factory."])
 
     def make() -> ContextEngine:
-        engine = contained(f"context.engine {name} could not be made", offered)
-        if not _is_engine(engine):
-            raise ConfigError([f"context.engine {name}: its factory did not return a context engine."])
-        return engine  # type: ignore[no-any-return]
+        made: Any = copy.deepcopy(offered) if is_instance else offered()
+        if not isinstance(made, ContextEngine):
+            raise ConfigError([f"context.engine {name}: its factory did not return a ContextEngine."])
+        if not isinstance(made.name, str) or not made.name:
+            made.name = name
+        return made
 
-    return make
-
-
-def _is_engine(value: Any) -> bool:
-    return isinstance(value, ContextEngine) or all(callable(getattr(value, method, None)) for method in _REQUIRED)
+    return lambda: contained(f"context.engine {name} could not be made", make)

@@ -1,0 +1,158 @@
+"""`Window`: an engine without a model. Head and newest messages stay, the middle leaves view.
+
+    [ head ][ marker ][ carried ][ tail ]
+
+Where the compressor writes notes, this engine archives: a marker says how many messages are out of
+view, from which time they are and how to find them. They stay in the store, where `search_history`
+and /recall reach them, and the marker derives from every one of them. Nothing is asked of a model, so
+nothing can fail, cost or take long; what the conversation was about must be looked up.
+
+Head, tail and what is carried are the compressor's (`boundaries`), and so is the shortening of old tool
+results. Pinned rules stand in the system prompt, which no engine is given. The marker is noted as a
+summary: the next pass renews it. Notes that another engine left are kept below it while there is room.
+
+A topic to focus on has no effect. `supports_background` stays False: a pass takes milliseconds, and one
+that is prepared early leaves less room than one made when it is needed, so that the prefix which a
+provider caches would change more often.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from gateway.context.assembly import joined, sanitize
+from gateway.context.engine import Outcome
+from gateway.context.measured import NOTHING, MeasuredEngine
+from gateway.context.plan import Plan
+from gateway.context.policy import CompressionSettings
+from gateway.context.prompts import END_MARKER, OPENER, neutralise
+from gateway.domain.message import Message, note_of, noted, user
+from gateway.tokens import TokenCounter
+
+_ADVICE: Final = (
+    "None of them was summarised and none is lost: the tool search_history finds their original wording by words "
+    "that occur in them, and a person can type /recall <words>. Look there before you say that you do not remember, "
+    "and before you do anything over again: it may be done already. Respond only to what stands below this note."
+)
+_KEPT: Final = "Kept from earlier notes:"
+# The first words are how an earlier marker is recognised; the rest of its line may be reworded.
+_SPAN: Final = r"(?: \(said from ([\d-]{10} [\d:]{5}) to ([\d-]{10} [\d:]{5}) UTC\))?"
+_EARLIER: Final = re.compile(rf"^([\d,]{{1,15}}) older messages?{_SPAN} left view\..*$", re.MULTILINE)
+_KEPT_LINE: Final = re.compile(rf"^{re.escape(_KEPT)}$", re.MULTILINE)
+_LEAST_KEPT: Final = 40  # tokens: less of somebody's notes says nothing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """What is out of view: how many messages, from when to when ("" where none says), and notes that
+    another engine, or memory, left about it. Times are UTC to the minute and order as text."""
+
+    count: int = 0
+    first: str = ""
+    last: str = ""
+    notes: str = ""
+
+    @classmethod
+    def read(cls, notes: str) -> Archive:
+        """What the markers in a transcript's earlier notes stand for; the rest is kept as notes."""
+        found = list(_EARLIER.finditer(notes))
+        rest = _KEPT_LINE.sub("", _EARLIER.sub("", notes))
+        return cls(
+            count=sum(int(each[1].replace(",", "") or 0) for each in found),
+            first=min((each[2] for each in found if each[2]), default=""),
+            last=max((each[3] for each in found if each[3]), default=""),
+            notes=rest.strip(),
+        )
+
+    def grown(self, messages: Sequence[Message]) -> Archive:
+        """With `messages` in it too."""
+        times = [at for message in messages if isinstance(at := note_of(message).get("at"), int | float)]
+        edges = (_minute(min(times)), _minute(max(times))) if times else ()
+        known = sorted(time for time in (self.first, self.last, *edges) if time)
+        return Archive(
+            count=self.count + len(messages),
+            first=known[0] if known else "",
+            last=known[-1] if known else "",
+            notes=self.notes,
+        )
+
+    def text(self) -> str:
+        """One line for the model, without the notes."""
+        span = f" (said from {self.first} to {self.last} UTC)" if self.first else ""
+        return f"{self.count:,} older {'message' if self.count == 1 else 'messages'}{span} left view. {_ADVICE}"
+
+
+class Window(MeasuredEngine):
+    """Head + marker + tail; what lay between is found by searching. One instance per session."""
+
+    name = "window"
+    threshold_percent = 0.75
+
+    def __init__(self, settings: CompressionSettings, *, counter: TokenCounter, redact: Callable[[str], str]) -> None:
+        super().__init__(settings, counter=counter)
+        self._redact = redact
+
+    def compress(
+        self,
+        messages: Sequence[Message],
+        current_tokens: int | None = None,
+        focus_topic: str | None = None,
+        force: bool = False,
+        memory_context: str = "",
+    ) -> list[Message]:
+        """A shorter transcript, or the same messages with `last_outcome.error` saying why not.
+
+        An automatic pass that would save under 10 % changes nothing and is a strike.
+        """
+        plan = self._plan(messages, current_tokens, force=force)
+        if plan is None:
+            return self._unchanged(messages, NOTHING, force=force)
+        if not plan.summarises:
+            return self._only_pruned(messages, plan, force=force)
+        marker = self._marker(plan, memory_context)
+        result = sanitize([*plan.lead, *joined(plan.head, marker, plan.tail, self._counter)])
+        return self._finish(messages, plan, result, Outcome(dropped=len(plan.middle)), force=force)
+
+    def _marker(self, plan: Plan, memory: str) -> Message:
+        archive = Archive.read(plan.previous).grown(plan.middle)
+        text = archive.text()
+        kept = self._fitted(_with(archive.notes, self._redact(memory)), plan.room - self._counter.text(text))
+        body = f"{text}\n{_KEPT}\n{kept}" if kept else text
+        marker = user(f"{OPENER}\n{body}\n{END_MARKER}", summary=True, derived_from=list(plan.replaced_ids))
+        return noted(marker, tokens=self._counter.message(marker))
+
+    def _fitted(self, notes: str, room: int) -> str:
+        """The beginning of `notes`, at most `room` tokens of it; "" where that would say nothing."""
+        text = neutralise(notes).strip()
+        while room >= _LEAST_KEPT and (size := self._counter.text(text)) > room:
+            text = f"{text[: min(len(text) - 3, len(text) * room // (size + 1))].rstrip('… ')} …"
+        return text if room >= _LEAST_KEPT else ""
+
+
+def for_window(settings: CompressionSettings) -> CompressionSettings:
+    """The settings as `Window` takes them. Two have a default that is meant for a summariser, which works
+    best long before the window is full; left at it, they are three quarters of the window, and no floor."""
+    plain = CompressionSettings()
+    return replace(
+        settings,
+        threshold=Window.threshold_percent if settings.threshold == plain.threshold else settings.threshold,
+        min_threshold_tokens=(
+            0 if settings.min_threshold_tokens == plain.min_threshold_tokens else settings.min_threshold_tokens
+        ),
+    )
+
+
+def _with(notes: str, memory: str) -> str:
+    """Notes that also hold what memory wants kept, once."""
+    return notes if memory.strip() in notes else f"{notes}\n{memory.strip()}".strip()
+
+
+def _minute(at: float) -> str:
+    try:
+        return datetime.fromtimestamp(at, UTC).isoformat(sep=" ")[:16]
+    except (ValueError, OverflowError, OSError):
+        return ""  # a transcript from anywhere may say anything

@@ -1,0 +1,235 @@
+"""The engine without a model: what its marker says, what stays, what a pass without use does."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.context.measured import NO_GAIN, NOTHING
+from gateway.context.policy import CompressionSettings
+from gateway.context.prompts import END_MARKER, OPENER
+from gateway.context.registry import builtin_engines
+from gateway.context.window import Archive, Window
+from gateway.domain.message import Message, assistant, is_request, note_of, text_of, user
+from tests.fakes import ManualClock
+from tests.unit.context.transcripts import (
+    COUNTER,
+    Extractive,
+    compressor,
+    conversation,
+    exchange,
+    flaws,
+    stored,
+    summaries,
+    tokens,
+)
+
+SETTINGS = CompressionSettings(threshold=0.75, min_threshold_tokens=0, protect_last_n=6)
+
+
+def window(length: int = 8_000, settings: CompressionSettings = SETTINGS, **info: Any) -> Window:
+    """An engine in a session."""
+    engine = Window(settings, counter=COUNTER, redact=lambda text: text.replace("hunter2", "[REDACTED]"))
+    engine.on_session_start("s1", context_length=length, model="main", **info)
+    return engine
+
+
+def timed(messages: list[Message], start: float = 0.0) -> list[Message]:
+    """The messages as said one a minute from `start` on."""
+    return [
+        {**message, "_legato": {**note_of(message), "at": start + 60.0 * number}}  # type: ignore[typeddict-item]
+        for number, message in enumerate(messages)
+    ]
+
+
+def usage(prompt: int) -> dict[str, int]:
+    """What a provider reports."""
+    return {"prompt_tokens": prompt, "completion_tokens": 90_000, "total_tokens": prompt + 90_000}
+
+
+def test_head_and_tail_stay_and_a_marker_says_what_is_gone() -> None:
+    messages = timed(conversation(40))
+    result = window().compress(messages)
+    assert result[0] is messages[0]
+    assert result[-1] is messages[-1]
+    [marker] = summaries(result)
+    text = text_of(marker)
+    assert text.startswith(OPENER)
+    assert text.endswith(END_MARKER)
+    gone = [m for m in messages if note_of(m)["id"] in note_of(marker)["derived_from"]]
+    first, last = messages.index(gone[0]), messages.index(gone[-1])
+    span = f"said from 1970-01-01 {first // 60:02d}:{first % 60:02d} to 1970-01-01 {last // 60:02d}:{last % 60:02d} UTC"
+    assert f"{len(gone)} older messages ({span}) left view." in text
+    assert "search_history" in text
+    assert "/recall" in text
+    assert not any(line in text for m in gone for line in text_of(m).splitlines()), "nothing is told of what they say"
+    kept = {note_of(m).get("id") for m in result} | {i for m in result for i in note_of(m).get("derived_from", [])}
+    assert kept - {None} == {f"m{index}" for index in range(len(messages))}, "every message is reachable"
+
+
+def test_it_asks_no_model() -> None:
+    def ask(*_: Any) -> str:
+        raise AssertionError("a model was asked")
+
+    engine = window(call_model=ask)
+    assert len(engine.compress(conversation(40))) < 100
+    assert engine.last_outcome.fallback is False, "nothing stands in for a summary: there is none to miss"
+    assert engine.last_outcome.error is None
+    assert engine.last_outcome.dropped > 100
+    assert engine.supports_background is False
+
+
+def test_three_quarters_of_the_window_unless_the_answer_needs_them() -> None:
+    assert window(200_000).threshold_tokens == 150_000
+    assert window(8_000).threshold_tokens == 6_000
+    assert window(200_000, max_output_tokens=64_000).threshold_tokens == int(136_000 * 0.85)
+    engine = window()
+    engine.update_from_response(usage(5_999))
+    assert not engine.should_compress()
+    assert engine.should_compress(6_000)
+    assert engine.last_total_tokens == 95_999
+
+
+@pytest.mark.parametrize(("configured", "threshold"), [(0.5, 6_000), (0.6, 4_800), (0.9, 6_120)])
+def test_the_compressors_default_threshold_is_not_its_own(configured: float, threshold: int) -> None:
+    settings = CompressionSettings(threshold=configured, target_ratio=0.4)
+    made = builtin_engines(settings, counter=COUNTER, clock=ManualClock(), redact=str)["window"]()
+    assert isinstance(made, Window)
+    made.update_model("m", 8_000)
+    assert made.threshold_tokens == threshold, "never above what leaves the answer its room"
+    assert (made.protect_first_n, made.protect_last_n, made.settings.target_ratio) == (3, 20, 0.4)
+
+
+def test_the_next_pass_renews_the_marker_and_counts_on() -> None:
+    engine = window()
+    transcript = timed(conversation(40))
+    total, first = len(transcript), ""
+    for number in range(1, 8):
+        result = engine.compress(transcript, force=True)
+        [marker] = summaries(result)
+        archive = Archive.read(text_of(marker))
+        visible = [m for m in result if not note_of(m).get("summary") or note_of(m).get("merged")]
+        assert archive.count == total - len(visible)
+        first = first or archive.first
+        assert archive.first == first
+        assert archive.last >= first
+        assert engine.compression_count == number
+        more = stored([m for n in range(10) for m in exchange(100 * number + n)])
+        transcript = [*result, *timed(more, start=86_400.0 * number)]
+        total += len(more)
+
+
+def test_restarts_between_passes_change_nothing() -> None:
+    steady, restarted = window(), window()
+    one = two = conversation(40)
+    for number in range(5):
+        steady.update_from_response(usage(6_500))
+        restarted.update_from_response(usage(6_500))
+        one, two = steady.compress(one), restarted.compress(two)
+        assert one == two
+        more = [m for n in range(10) for m in exchange(10 * number + n)]
+        one, two = [*one, *more], [*two, *more]
+        state = json.loads(json.dumps(restarted.dump_state()))
+        restarted = Window(SETTINGS, counter=COUNTER, redact=str)
+        restarted.load_state(state)
+        restarted.on_session_start("s2", context_length=8_000, model="main", parent_session_id="s1")
+        assert restarted.dump_state() == steady.dump_state()
+
+
+async def test_notes_of_the_engine_before_are_kept_below_the_marker_once() -> None:
+    written = await compressor(Extractive(200)).compress(conversation(30))
+    [notes] = summaries(written)
+    theirs = text_of(notes).split("=== notes ===")[1].split("===")[0].strip()
+    transcript = [*written, *(m for n in range(30) for m in exchange(n)), user("Go on.")]
+    engine = window(32_000)
+    for _ in range(3):
+        result = engine.compress(transcript, force=True, memory_context="They like tea; the word is hunter2.")
+        [marker] = summaries(result)
+        assert text_of(marker).count(theirs.splitlines()[0]) == 1
+        assert text_of(marker).count("They like tea; the word is [REDACTED].") == 1
+        transcript = [*result, *(m for n in range(30) for m in exchange(n)), user("Go on.")]
+
+
+async def test_notes_that_do_not_fit_are_cut_to_the_room_there_is() -> None:
+    written = await compressor(Extractive(9_000), window=200_000).compress(conversation(100, size=300), force=True)
+    [notes] = summaries(written)
+    transcript = [*written, *(m for n in range(30) for m in exchange(n)), user("Go on.")]
+    sizes = [
+        COUNTER.message(summaries(window(length).compress(transcript, force=True))[0])
+        for length in (32_000, 8_000, 1_000)
+    ]
+    assert COUNTER.message(notes) > 1_500
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[0] > sizes[1] > sizes[2]
+    assert sizes[2] < 250
+
+
+async def test_the_compressor_takes_a_marker_for_the_notes_that_it_is() -> None:
+    archived = window().compress(conversation(40))
+    transcript = [*archived, *(m for n in range(30) for m in exchange(n)), user("Go on.")]
+    result = await compressor(Extractive()).compress(transcript, force=True)
+    assert len(summaries(result)) == 1
+    assert flaws(result) == []
+
+
+def test_a_marker_merged_into_a_request_leaves_it_whole() -> None:
+    engine = window(settings=CompressionSettings(threshold=0.75, min_threshold_tokens=0, protect_first_n=2))
+    turns = [m for n in range(60) for m in (user(f"Question {n}: " + "why so? " * 30), assistant(f"Answer {n}. " * 30))]
+    transcript: list[Message] = [*turns, user("The last question, please.")]
+    for _ in range(3):
+        result = engine.compress(transcript, force=True)
+        assert flaws(result) == []
+        assert len(summaries(result)) == 1
+        assert [text_of(m) for m in result if is_request(m)][-1].endswith("The last question, please.")
+        transcript = [*result, assistant("Done. " * 200), *turns[-40:], user("The last question, please.")]
+    assert [m["role"] for m in result[:3]] == ["user", "assistant", "user"]
+
+
+def test_short_conversations_stay_as_they_are() -> None:
+    engine = window()
+    for messages in ([], [user("hi")], conversation(1)):
+        assert engine.compress(messages, force=True) == messages
+        assert engine.last_outcome.error == NOTHING
+        assert not engine.has_content_to_compress(messages)
+
+
+def test_passes_in_vain_end_and_a_fit_lifts_the_block() -> None:
+    engine = window()
+    giant: list[Message] = [user("Read this."), *([assistant("a " * 3)] * 8), user("word " * 7_000)]
+    for _ in range(2):
+        assert engine.should_compress(7_000)
+        assert engine.compress(giant) == giant
+        assert engine.last_outcome.error == NO_GAIN
+    assert engine.automatic_blocked
+    assert not engine.should_compress(7_000)
+    assert engine.get_status()["automatic_blocked"] is True
+    engine.update_from_response(usage(2_000))
+    assert engine.should_compress(7_000)
+
+
+def test_another_tokenizer_narrows_what_is_kept() -> None:
+    plain, wordy = window(), window()
+    for _ in range(9):
+        wordy.update_from_response({**usage(8_000), "estimated_prompt_tokens": 4_000})
+    messages = conversation(60)
+    assert tokens(wordy.compress(messages)) < 0.7 * tokens(plain.compress(messages))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "no marker", "9 older messages left view", "99999999999999999999 older messages left view. x", "\x00"],
+)
+def test_what_is_no_marker_is_kept_as_notes(text: str) -> None:
+    assert Archive.read(text) == Archive(notes=text.strip())
+
+
+@pytest.mark.parametrize("at", [float("nan"), float("inf"), -1e300, "soon", None, [], 1e18])
+def test_a_time_that_is_none_is_left_out(at: Any) -> None:
+    assert Archive().grown([user("x", at=at)]).text().startswith("1 older message left view.")
+
+
+def test_what_it_says_of_itself_it_reads_again() -> None:
+    archive = Archive(count=12_345, first="2026-01-02 03:04", last="2026-05-06 07:08", notes="theirs")
+    assert Archive.read(f"{archive.text()}\nKept from earlier notes:\ntheirs") == archive
