@@ -325,6 +325,34 @@ async def claim_of(store: Store, event_id: str) -> Any:
     return await store.claim_next("w")
 
 
+async def test_a_store_that_was_emptied_is_said_and_gone_on_with(server: RedisServer, make: Opener) -> None:
+    store = make(server.url, lease_seconds=0.4)
+    await store.open()
+    await finish(store, await claim_of(store, "e1"))
+    with server.client() as client, capture_logs() as said:
+        facts = client.hgetall(META)
+        client.flushall()
+        await eventually(lambda: client.hgetall(META) == facts)
+    assert [line["event"] for line in said].count("store_was_emptied") == 1
+    other = make(server.url)
+    await other.open()
+    signals: list[str] = []
+    other.on_signal(lambda key, kind: signals.append(kind))
+    await claim_of(other, "e1")
+    await store.signal(key(), "stop", START)
+    await eventually(lambda: signals == ["stop"])
+
+
+async def test_a_store_that_was_replaced_is_said(server: RedisServer, make: Opener) -> None:
+    store = make(server.url, lease_seconds=0.4)
+    await store.open()
+    with server.client() as client, capture_logs() as said:
+        client.delete(*client.keys("*members"))
+        client.hset(META, "id", "another")
+        await eventually(lambda: any(line["event"] == "store_was_replaced" for line in said))
+        assert client.hget(META, "id") == "another"
+
+
 # -- lost answers -------------------------------------------------------------------------------
 
 

@@ -118,12 +118,29 @@ async def _admit(endpoint: Endpoint) -> str:
     return meta["id"]
 
 
-async def establish(endpoint: Endpoint) -> Mapping[str, str]:
+async def make_good(endpoint: Endpoint, store_id: str) -> None:
+    """What a process does that finds itself forgotten: if the database was emptied (FLUSHALL, a server
+    that kept nothing), nothing there says any more whose it is, and no other process would be let in.
+    Those that are there go on with it as a new store. Raises StoreUnavailable or UNREACHABLE."""
+    connection = await connect_meta(endpoint)
+    try:
+        found = await _meta(connection)
+    finally:
+        await connection.disconnect(nowait=True)
+    if not found:
+        advice = "if that was a mistake, stop Legato and put the server's files back"
+        log.error("store_was_emptied", server=str(endpoint), lost="every conversation", advice=advice)
+        await establish(endpoint, store_id)
+    elif found.get("id") != store_id:
+        log.error("store_was_replaced", server=str(endpoint), advice="start Legato again")
+
+
+async def establish(endpoint: Endpoint, store_id: str = "") -> Mapping[str, str]:
     """Make a store where there is none, unless another process has done so meanwhile; the facts about
     it. Raises StoreUnavailable or UNREACHABLE."""
     connection = await connect_meta(endpoint)
     try:
-        await _told(connection, "HSETNX", META, "id", os.urandom(8).hex())
+        await _told(connection, "HSETNX", META, "id", store_id or os.urandom(8).hex())
         facts = {"app": "legato", "format": FORMAT, "readable_from": _READABLE_FROM, "partitions": PARTITIONS}
         await _told(connection, "HSET", META, *(str(each) for fact in facts.items() for each in fact))
         meta = await _meta(connection)

@@ -24,7 +24,7 @@ from gateway.errors import StoreUnavailable
 from gateway.store.base import Claim, InboxItem, SignalKind
 from gateway.store.platforms import Platforms
 from gateway.store.redis import searching
-from gateway.store.redis.admission import admit
+from gateway.store.redis.admission import admit, make_good
 from gateway.store.redis.bells import Bells
 from gateway.store.redis.chores import Chores
 from gateway.store.redis.conduit import Caller, Job
@@ -57,6 +57,8 @@ class PresentStore(DeliveringStore):
     ) -> None:
         super().__init__(clock=clock, cached_messages=cached_messages)
         self._endpoint = Endpoint(url, timeout=timeout)
+        self._store_id = ""
+        self._missed = False  # a server forgot this process, and why is being asked
         self._admitted = partial(admit, self._endpoint, clock, waits=waits, told=told)
         self._lease_seconds = lease_seconds
         self._patience = patience
@@ -75,8 +77,8 @@ class PresentStore(DeliveringStore):
     async def open(self) -> None:
         """Connect and join, waiting for a server that is not there yet. Raises StoreUnavailable for
         one that must not be used."""
-        store_id = await self._admitted()
-        channel = f"legato:{store_id}"
+        self._store_id = await self._admitted()
+        channel = f"legato:{self._store_id}"
         life = int(self._lease_seconds * 1_000)
         self._caller = Caller(owner=self.owner, channel=channel, life=life, runs=self._runs, sends=self._sends)
         self._open_wire = Wire(
@@ -146,6 +148,7 @@ class PresentStore(DeliveringStore):
             known, dead, ready, suspect, chat, due = answer
             if not known and not first:
                 log.warning("store_took_this_process_for_dead", partition=partition)
+                self._forgotten()
             if ready:  # the news of it may have been lost
                 self._bells.ring(partition, int(ready))
             if suspect:
@@ -158,6 +161,19 @@ class PresentStore(DeliveringStore):
                 self._tell_rows()
 
         return self._wire.send(partition, "beat", done=done)
+
+    def _forgotten(self) -> None:
+        if not self._missed:
+            self._missed = True
+            self._chores.start(self._look_why(), name="store whole")
+
+    async def _look_why(self) -> None:
+        try:
+            await make_good(self._endpoint, self._store_id)
+        except UNREACHABLE as error:
+            log.info("store_not_asked", error=str(error))
+        finally:
+            self._missed = False
 
     async def _take_up(self) -> None:
         """Somebody died, or left: what they had begun is anybody's."""
