@@ -6,22 +6,27 @@ from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+import structlog
+
 from gateway.agent.compaction import CompactionReport
 from gateway.agent.conversation import Conversation
 from gateway.agent.loop import Agent
 from gateway.clock import Clock
 from gateway.domain.chat import OutboundKind
-from gateway.errors import UserError
+from gateway.errors import GatewayError, UserError
 from gateway.hygiene import Hygiene
 from gateway.signals import SignalBoard
 from gateway.store.base import ItemOutcome, Store
 from gateway.watch import Watch
+
+log = structlog.get_logger(__name__)
 
 _NEVER = 10 * 365 * 86_400.0  # seconds
 
 STOPPED = "Stopped before the answer was finished."
 INTERRUPTED = "I stopped what I was doing to turn to your new message."
 NOT_CLEANED = "The earlier conversation should have been condensed but could not be ({reason}); I go on with all of it."
+BROKEN = "Something went wrong on my side while answering; it is logged. Please send your message again."
 COMPACTION_STOPPED = "The compaction was stopped; the conversation is as it was."
 
 Shown = list[tuple[OutboundKind, str]]
@@ -106,3 +111,11 @@ class Attempt:
             await self.watch.tell(NOT_CLEANED.format(reason=result.failure.rstrip(".")))
         elif result.report is not None and result.report.compaction is not None:
             await self.watch.compacted(result.report.compaction, result.report.outcome)
+
+
+def sentence_for(error: Exception) -> str:
+    """What a person is told about an error: Legato's own errors are sentences, others are bugs."""
+    if isinstance(error, GatewayError):
+        return str(error)
+    log.error("turn_broke", exc_info=error)
+    return BROKEN

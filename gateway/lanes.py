@@ -108,6 +108,10 @@ class Lanes:
         except SessionConflict as error:
             # Somebody else owns the lane or moved the session: what this turn knew is void.
             log.warning("turn_void", key=str(lease.key), error=str(error))
+        except StoreUnavailable as error:
+            counted = False  # the store's fault: no number of times makes it the message's
+            log.warning("turn_put_off", key=str(lease.key), error=str(error))
+            await self._clock.sleep(_RETRY_SECONDS)
         except asyncio.CancelledError:
             counted = False
             raise

@@ -21,7 +21,7 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.factory import AgentFactory
 from gateway.agent.loop import close_open_calls
 from gateway.agent.pressure import announce
-from gateway.attempt import Attempt, Shown
+from gateway.attempt import Attempt, Shown, sentence_for
 from gateway.background import Background
 from gateway.clock import Clock
 from gateway.commands.base import Answer, CommandRegistry, Scene, Services
@@ -29,7 +29,7 @@ from gateway.domain.chat import Inbound, Outbound, OutboundKind, Sharing, sessio
 from gateway.domain.command import CommandCall, parse_command
 from gateway.domain.message import user
 from gateway.domain.session import Session
-from gateway.errors import GatewayError, SessionConflict, StoreUnavailable
+from gateway.errors import SessionConflict, StoreUnavailable
 from gateway.hygiene import Hygiene
 from gateway.lifecycle import Lifecycle
 from gateway.outbox import Outbox
@@ -56,7 +56,6 @@ DEAD = (
     "but I will not try it again; please put it differently."
 )
 UNREADABLE = "A message of yours was damaged in my store, so I cannot answer it; please send it again."
-BROKEN = "Something went wrong on my side while answering; it is logged. Please send your message again."
 PUT_AWAY = (
     "This conversation was put away after a long silence. Your next message starts fresh; /resume goes back to it."
 )
@@ -163,13 +162,14 @@ class Turns:
         assert call is not None, "only commands bypass the lane"
         answer = await self._answer(call, item, None)
         rows = self._compose(item, answer.kind, answer.text)
-        answered = await insist(
-            lambda: self.store.finish_bypassed(item, rows),
-            clock=self.clock,
-            what="finish_bypassed",
-            failed=lambda error: self._cannot_store(item, error),
-        )
-        self.outbox.deliver(answered)
+        with suppress(SessionConflict):  # another process took this one for dead and has answered
+            answered = await insist(
+                lambda: self.store.finish_bypassed(item, rows),
+                clock=self.clock,
+                what="finish_bypassed",
+                failed=lambda error: self._cannot_store(item, error),
+            )
+            self.outbox.deliver(answered)
 
     # -- 3. the lane has come to an item ----------------------------------------------------
 
@@ -194,6 +194,11 @@ class Turns:
                 return await self._command(recorder, item, call)
             return await self._converse(recorder, item, item.inbound.text)
         except SessionConflict:
+            raise
+        except StoreUnavailable as error:
+            # What is stored is enough to go on with when the store is back.
+            if self._notices.due(item.key, self.clock.monotonic()):
+                self._cannot_store(item, error)
             raise
         except Exception as error:
             # Whatever broke, the item ends and the person is told; the next message works.
@@ -244,7 +249,7 @@ class Turns:
         except TimeoutError:
             outcome, shown = attempt.cut_short()
             attempt.agent.interrupt(conversation)
-        except SessionConflict:
+        except (SessionConflict, StoreUnavailable):
             raise
         except Exception as error:
             outcome, shown = "failed", [("error", sentence_for(error))]
@@ -306,6 +311,10 @@ class Turns:
             return await command.run(scene)
         except SessionConflict:
             raise
+        except StoreUnavailable as error:
+            if recorder is not None:  # it has a lane, which comes to it again
+                raise
+            return Answer(kind="error", text=str(error))
         except Exception as error:
             return Answer(kind="error", text=sentence_for(error))
 
@@ -389,11 +398,3 @@ class Turns:
         """The turn waits for the store; say so directly, since nothing can be stored first."""
         text = f"I cannot store my work right now ({error}); I keep it and try again until it works."
         self.outbox.announce(self._compose(item, "error", text)[0])
-
-
-def sentence_for(error: Exception) -> str:
-    """What a person is told about an error: Legato's own errors are sentences, others are bugs."""
-    if isinstance(error, GatewayError):
-        return str(error)
-    log.error("turn_broke", exc_info=error)
-    return BROKEN

@@ -128,7 +128,12 @@ class Watch:
 
     async def steer(self, conversation: Conversation) -> None:
         """Add what waits in the lane for this turn, up to the first thing that must have its own."""
-        for item in await self.store.waiting(self.item.key, _STEERED_AT_ONCE):
+        try:
+            waiting = await self.store.waiting(self.item.key, _STEERED_AT_ONCE)
+        except StoreUnavailable as error:
+            log.warning("steering_skipped", error=str(error))  # it waits in the lane all the same
+            return
+        for item in waiting:
             if item.id in self._taken:
                 continue
             text = self.speaks(item)

@@ -294,6 +294,11 @@ class Store(ABC):
         no living worker owns, the earlier attempt counts as ambiguous."""
 
     @abstractmethod
+    def owns(self, row: Outbound) -> bool:
+        """Whether a row that this process has claimed is certainly its own still. Not if the process
+        was silent (stopped, cut off) for so long that another may have taken the row over."""
+
+    @abstractmethod
     async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Sent:
         """The platform showed it."""
 

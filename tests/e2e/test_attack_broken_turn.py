@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from gateway.attempt import BROKEN
 from gateway.clock import SystemClock
 from gateway.domain.chat import Outbound
 from gateway.domain.message import Message
@@ -14,7 +15,6 @@ from gateway.domain.session import Session, SessionRef
 from gateway.store.base import InboxItem, ItemOutcome, Lease, StepRecord, Transcript, TurnEnd
 from gateway.store.sqlite.store import SqliteStore
 from gateway.tools.base import ToolContext
-from gateway.turns import BROKEN
 from tests.fakes_gateway import FakeAdapter, FakeModel, Gate, RecordingEngine, Say, in_turn, running
 
 

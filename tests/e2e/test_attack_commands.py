@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.attempt import BROKEN
 from gateway.config.models import Sessions
-from gateway.turns import BROKEN
 from tests.fakes_gateway import FakeModel, config_in, running
 
 

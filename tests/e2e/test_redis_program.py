@@ -11,8 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from gateway.clock import SystemClock
+from gateway.errors import StoreUnavailable
+from gateway.store.redis import RedisStore
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply
+from tests.fakes_gateway import FakeAdapter
+from tests.fakes_gateway import running as gateway_running
+from tests.fakes_model import FakeModel, Gate, Say, echo, in_turn
 from tests.fakes_program import KEY, chatting, environment, legato, write_config
 from tests.redis_server import RedisServer, free_port, running
 from tests.waiting import eventually
@@ -110,3 +116,22 @@ async def test_what_only_looks_waits_for_no_server(tmp_path: Path) -> None:
     assert "FAIL" in line
     assert advice in line
     assert "hunter2" not in report + errors
+
+
+async def test_a_turn_is_put_off_while_the_store_is_away_and_answered_when_it_is_back(
+    tmp_path: Path, server: RedisServer
+) -> None:
+    gate = Gate()
+    model = FakeModel(in_turn(Say(calls=[("clock", "{}")], gate=gate), then=echo))
+    store = RedisStore(server.url, clock=SystemClock(), timeout=0.5, patience=0.1)
+    async with gateway_running(tmp_path, model=model, adapter=FakeAdapter(), store=store) as live:
+        await live.tell("what time is it?")
+        await gate.until_waiting()
+        server.kill()
+        gate.open()
+        with pytest.raises(StoreUnavailable):  # its platform must know that it was not taken
+            await live.tell("and now?")
+        server.start()
+        await live.adapter.until(lambda: "echo: what time is it?" in live.adapter.shown("c", "reply"))
+        assert await live.ask("and then?") == "echo: and then?"
+        assert all("cannot store" in text for text in live.adapter.shown("c", "error"))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.agent.overflow import NO_WAY_OUT
+from gateway.attempt import BROKEN
 from gateway.config import Config
 from gateway.config.models import Compression, Hygiene
 from gateway.context.engine import ContextEngine
@@ -22,7 +23,6 @@ from gateway.errors import (
     QuotaExceeded,
 )
 from gateway.providers.base import ModelRequest, ModelSpec
-from gateway.turns import BROKEN
 from gateway.watch import CONDENSING
 from tests.emulators.llm import LlmServer
 from tests.fakes import ManualClock

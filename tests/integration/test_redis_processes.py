@@ -226,6 +226,20 @@ async def test_what_a_silent_process_was_sending_is_taken_over_as_ambiguous(proc
     }
 
 
+async def test_a_process_that_was_silent_does_not_own_what_it_claimed(process: Opener) -> None:
+    silent = await process(silent=True)
+    (row,) = await silent.emit([outbound("o1")])
+    assert silent.owns(row)
+    await silent._clock.advance(LEASE)  # as if it had been stopped
+    assert not silent.owns(row)
+    other = await process()
+    (taken,) = await eventually(lambda: other.claim_outbound(START + 999, 9))
+    assert (taken.id, taken.ambiguous) == ("o1", 1)
+    await silent.mark_retry("o1", START, ambiguous=False)  # what its outbox does then: nothing
+    assert other.owns(taken)
+    assert {each.state for each in await other.outbox(None, 9)} == {"sending"}
+
+
 async def test_a_row_of_another_process_is_not_claimed_while_it_lives(process: Opener) -> None:
     one, two = await process(), await process()
     await one.emit([outbound("o1")])

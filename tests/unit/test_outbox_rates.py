@@ -58,6 +58,9 @@ class Rows:
     async def hold_off(self, account, bucket, seconds):
         self.rates.hold_off(account, bucket, self.clock.monotonic() + seconds)
 
+    def owns(self, row: object) -> bool:
+        return True
+
     async def mark_sent(self, outbound_id, platform_message_id):
         return Sent(next=None)
 

@@ -29,6 +29,9 @@ class Journal:
         await asyncio.sleep(0)
         return outbound.id
 
+    def owns(self, row: object) -> bool:
+        return True
+
     async def mark_sent(self, outbound_id, platform_message_id):
         """It is durable now that it was shown."""
         await asyncio.sleep(0)

@@ -19,7 +19,7 @@ from typing import Any, Final
 import structlog
 
 from gateway.clock import Clock
-from gateway.domain.chat import SessionKey
+from gateway.domain.chat import Outbound, SessionKey
 from gateway.errors import StoreUnavailable
 from gateway.store.base import Claim, InboxItem, SignalKind
 from gateway.store.platforms import Platforms
@@ -32,6 +32,7 @@ from gateway.store.redis.delivering import DeliveringStore
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint
 from gateway.store.redis.mark import check_free
 from gateway.store.redis.news import News
+from gateway.store.redis.partitions import partition_of
 from gateway.store.redis.reading import EVERYWHERE
 from gateway.store.redis.wire import Wire
 
@@ -69,6 +70,7 @@ class PresentStore(DeliveringStore):
         self._held: dict[SessionKey, Claim] = {}  # the lanes this process runs, as far as it knows
         self._bypassed: list[InboxItem] = []  # accepted for somebody who was gone before it was said
         self._runs = Platforms()
+        self._heard_at: dict[int, float] = {}  # partition → when its last answered beat was sent (monotonic)
         self._left_listeners: list[Callable[[], None]] = []
         self.owner = os.urandom(8).hex()  # this opening of the store, to the others
 
@@ -125,6 +127,10 @@ class PresentStore(DeliveringStore):
             self._chores.start(self._look_for_rows(), name="store rows")
             self._chores.start(self._first_beats(), name="store lanes")
 
+    def owns(self, row: Outbound) -> bool:
+        heard = self._heard_at.get(partition_of(row.to.platform, row.to.chat))
+        return heard is not None and self._clock.monotonic() - heard < self._lease_seconds
+
     def on_left(self, listener: Callable[[], None]) -> None:
         self._left_listeners.append(listener)
 
@@ -144,7 +150,10 @@ class PresentStore(DeliveringStore):
                     self._wire.watch(self._send_beat(partition), partial(unanswered.discard, partition))
 
     def _send_beat(self, partition: int, *, first: bool = False) -> Job:
+        sent = self._clock.monotonic()
+
         def done(answer: list[Any]) -> None:
+            self._heard_at[partition] = sent
             known, dead, ready, suspect, chat, due = answer
             if not known and not first:
                 log.warning("store_took_this_process_for_dead", partition=partition)

@@ -55,6 +55,9 @@ class DeliveringStore(ReadableStore):
         )
         return [*unclaimed, *claimed]
 
+    def owns(self, row: Outbound) -> bool:
+        return True  # the file has one owner
+
     async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Sent:
         sender = self._sender()
         return await self._mark(
