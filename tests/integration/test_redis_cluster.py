@@ -72,6 +72,18 @@ async def test_a_node_that_is_down_holds_up_only_what_lives_there(store: RedisSt
     assert (await store.claim_next("w")).item.inbound.event_id == "d1"
 
 
+async def test_nodes_that_name_no_host_are_where_the_one_is_that_was_asked(nodes: list[RedisServer]) -> None:
+    for node in nodes:
+        with node.client() as client:
+            client.config_set("cluster-preferred-endpoint-type", "unknown-endpoint")
+    store = RedisStore(nodes[0].url, clock=SystemClock(), timeout=1.0, waits=False)
+    await store.open()
+    for node in nodes:
+        (chat,) = chats_on(node, nodes, 1)
+        assert (await put(store, f"e{chat}", chat=chat))[0].status == "new"
+    await store.aclose()
+
+
 async def test_a_slot_that_moves_takes_its_chats_along(store: RedisStore, nodes: list[RedisServer]) -> None:
     (chat,) = chats_on(nodes[0], nodes, 1)
     claim, session = await in_session(store, chat=chat)

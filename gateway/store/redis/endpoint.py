@@ -109,7 +109,8 @@ class Endpoint:
             ranges = await ask(connection, "CLUSTER SLOTS", seconds=self.timeout)
         finally:
             await connection.disconnect(nowait=True)
-        nodes = {int(end): _address(primary) for _, end, primary, *_ in sorted(ranges)}
+        asked = str(getattr(connection, "host", ""))
+        nodes = {int(end): _address(primary, asked) for _, end, primary, *_ in sorted(ranges)}
         if not nodes or max(nodes) != 16_383:
             raise RedisError("the cluster has slots that no node serves")
         self._nodes = nodes
@@ -127,8 +128,9 @@ class Endpoint:
         raise trouble
 
 
-def _address(node: list[Any]) -> Address:
-    return str(node[0]), int(node[1])
+def _address(node: list[Any], asked: str) -> Address:
+    """Where a node is; one that does not know its own host is the one that was asked."""
+    return str(node[0] or asked), int(node[1])
 
 
 async def ask(connection: AbstractConnection, *command: str, seconds: float) -> Any:
