@@ -7,6 +7,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from gateway.errors import StoreUnavailable
+
 
 async def eventually(condition: Callable[[], Any], *, within: float = 20.0) -> Any:
     """What `condition()`, awaited if need be, says once that is true. `within` is generous: nothing is
@@ -19,3 +21,11 @@ async def eventually(condition: Callable[[], Any], *, within: float = 20.0) -> A
             if value:
                 return value
             await asyncio.sleep(0.01)
+
+
+async def again(call: Callable[[], Any]) -> Any:
+    """What the call gives; None while the store cannot be used."""
+    try:
+        return await call()
+    except StoreUnavailable:
+        return None

@@ -1,20 +1,15 @@
-"""What only the Redis store promises: what it refuses to use, and that nothing is lost or doubled while
-its server dies, hangs, comes back, or does what it was asked and cannot say so."""
+"""What only the Redis store promises: that nothing is lost or doubled while its server dies, hangs, comes
+back, or does what it was asked and cannot say so."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from redis import Redis
-from redis.exceptions import ResponseError
 from structlog.testing import capture_logs
 
-from gateway.clock import SystemClock
 from gateway.domain.message import user
 from gateway.domain.session import Compaction
 from gateway.errors import StoreUnavailable
@@ -36,199 +31,14 @@ from tests.contract.store_kit import (
     transcript,
 )
 from tests.redis_proxy import LosingProxy, losing_proxy
-from tests.waiting import eventually
+from tests.waiting import again, eventually
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
     from tests.redis_server import RedisServer
 
-pytest_plugins = ["tests.redis_server"]
+pytest_plugins = ["tests.redis_stores"]
 
 Opener = Callable[..., RedisStore]
-
-
-@pytest.fixture
-def server(redis_server: RedisServer) -> RedisServer:
-    """An empty server."""
-    with redis_server.client() as client:
-        client.flushall()
-    return redis_server
-
-
-@pytest.fixture
-def own_server(tmp_path: Path) -> Iterator[Callable[..., RedisServer]]:
-    """Makes servers, not yet started, that a test may ill-treat."""
-    from tests.redis_server import RedisServer
-
-    servers: list[RedisServer] = []
-
-    def make(**options: str) -> RedisServer:
-        servers.append(RedisServer(tmp_path / str(len(servers)), **options))
-        return servers[-1]
-
-    yield make
-    for made in servers:
-        made.kill()
-
-
-@pytest.fixture
-async def make() -> AsyncIterator[Opener]:
-    """Makes stores, not yet open, and closes them in the end."""
-    stores: list[RedisStore] = []
-
-    def build(url: str, **options: Any) -> RedisStore:
-        stores.append(RedisStore(url, clock=SystemClock(), **{"timeout": 1.0, "patience": 0.2, **options}))
-        return stores[-1]
-
-    yield build
-    await asyncio.gather(*(store.aclose() for store in stores))
-
-
-# -- what is refused ----------------------------------------------------------------------------
-
-
-async def test_another_programs_database_is_left_alone(server: RedisServer, make: Opener) -> None:
-    with server.client() as client:
-        client.set("cart:7", "apples")
-        with pytest.raises(StoreUnavailable, match=r"another program.*empty one"):
-            await make(server.url).open()
-        assert client.keys("*") == ["cart:7"]
-        client.flushall()
-        client.hset(META, mapping={"app": "shop", "id": "1"})
-        with pytest.raises(StoreUnavailable, match="another program"):
-            await make(server.url).open()
-
-
-async def test_a_newer_database_is_left_alone_and_a_little_newer_one_is_used(server: RedisServer, make: Opener) -> None:
-    with server.client() as client:
-        client.hset(META, mapping={"app": "legato", "id": "1", "format": 3, "readable_from": 2, "partitions": 16})
-        with pytest.raises(StoreUnavailable, match=r"newer Legato.*upgrade"):
-            await make(server.url).open()
-        client.hset(META, mapping={"format": 2, "readable_from": 1, "colour": "blue"})
-        await make(server.url).open()
-        client.hset(META, "partitions", 32)
-        with pytest.raises(StoreUnavailable, match="32 partitions"):
-            await make(server.url).open()
-
-
-async def test_a_wrong_password_is_said_at_once(own_server: Callable[..., RedisServer], make: Opener) -> None:
-    server = own_server(requirepass="secret")
-    server.start()
-    for user_info in ("", ":wrong@"):
-        with pytest.raises(StoreUnavailable, match=r"password.*store\.url") as caught:
-            await make(f"redis://{user_info}127.0.0.1:{server.port}/0").open()
-        assert "wrong@" not in str(caught.value)
-    await make(f"redis://:secret@127.0.0.1:{server.port}/0").open()
-
-
-async def test_a_server_that_may_evict_is_refused(own_server: Callable[..., RedisServer], make: Opener) -> None:
-    server = own_server(maxmemory="100mb", maxmemory_policy="allkeys-lru")
-    server.start()
-    with pytest.raises(StoreUnavailable, match=r"allkeys-lru.*noeviction"):
-        await make(server.url).open()
-
-
-async def test_an_old_server_is_refused(make: Opener) -> None:
-    async def old(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while line := await reader.readline():
-            if line.strip().upper() == b"INFO":
-                info = b"# Server\r\nredis_version:6.2.14\r\n"
-                writer.write(b"$%d\r\n%s\r\n" % (len(info), info))
-            elif line.strip().upper() in (b"CLIENT", b"SELECT"):
-                writer.write(b"+OK\r\n")
-        writer.close()
-
-    server = await asyncio.start_server(old, "127.0.0.1", 0)
-    with pytest.raises(StoreUnavailable, match=r"version 6\.2\.14.*7\.0.*upgrade"):
-        await make(f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}/0").open()
-    server.close()
-
-
-async def test_an_address_that_is_none_is_refused() -> None:
-    with pytest.raises(StoreUnavailable, match=r"store\.url"):
-        RedisStore("http://example.org", clock=SystemClock())
-
-
-async def test_a_closed_store_says_so(server: RedisServer, make: Opener) -> None:
-    store = make(server.url)
-    await store.open()
-    await store.aclose()
-    await store.aclose()
-    for call in (store.tip(key()), store.status(), store.emit([outbound("o1")]), put(store, "e1")):
-        with pytest.raises(StoreUnavailable, match="closed"):
-            await call
-
-
-async def test_a_full_server_stores_nothing_and_says_so(own_server: Callable[..., RedisServer], make: Opener) -> None:
-    server = own_server()
-    server.start()
-    store = make(server.url)
-    await store.open()
-    claim, session = await in_session(store)
-    with server.client() as client:
-        client.config_set("maxmemory", "1")
-        with pytest.raises(StoreUnavailable, match="out of memory"):
-            await store.record_step(claim.lease, session.ref, claim.item, step(user("x")))
-        client.config_set("maxmemory", "0")
-    await store.record_step(claim.lease, session.ref, claim.item, step(user("fits")))
-    assert contents(await transcript(store, "s1")) == ["fits"]
-
-
-@pytest.mark.parametrize(
-    ("refuse", "allow", "why"),
-    [
-        ("CONFIG SET min-replicas-to-write 1", "CONFIG SET min-replicas-to-write 0", "Not enough good replicas"),
-        ("REPLICAOF 127.0.0.1 1", "REPLICAOF NO ONE", "read only replica"),
-        ("ACL SETUSER default -eval -evalsha", "ACL SETUSER default +@all", "not let this user"),
-    ],
-)
-async def test_a_server_that_will_not_write_for_now_is_unavailable(
-    own_server: Callable[..., RedisServer], make: Opener, refuse: str, allow: str, why: str
-) -> None:
-    server = own_server()
-    server.start()
-    store = make(server.url)
-    await store.open()
-    claim, session = await in_session(store)
-    with server.client() as client:
-        client.execute_command(refuse)
-        with pytest.raises(StoreUnavailable, match=why):
-            await store.record_step(claim.lease, session.ref, claim.item, step(user("x")))
-        client.execute_command(allow)
-    await eventually(lambda: again(lambda: store.record_step(claim.lease, session.ref, claim.item, step(user("fits")))))
-    assert contents(await transcript(store, "s1")) == ["fits"]
-
-
-async def test_a_server_that_is_busy_with_a_script_is_waited_for(
-    own_server: Callable[..., RedisServer], make: Opener
-) -> None:
-    server = own_server(busy_reply_threshold="1")
-    server.start()
-    store = make(server.url, timeout=20.0, patience=20.0)
-    await store.open()
-    with server.client() as client, server.client() as other:
-        busy = asyncio.create_task(asyncio.to_thread(endless, other))
-        await eventually(lambda: is_busy(client))
-        putting = asyncio.create_task(put(store, "e1"))
-        with capture_logs() as said:
-            await eventually(lambda: any(line["event"] == "store_unreachable" for line in said))
-        client.script_kill()
-        await busy
-    assert (await putting)[0].status == "new"
-
-
-def endless(client: Redis) -> None:
-    """Run a script until it is killed."""
-    with suppress(ResponseError):
-        client.eval("while true do end", 0)
-
-
-def is_busy(client: Redis) -> bool:
-    """Whether the server answers nobody because a script runs."""
-    try:
-        client.ping()
-    except ResponseError:
-        return True
-    return False
 
 
 # -- a server that goes away --------------------------------------------------------------------
@@ -269,14 +79,6 @@ async def test_what_was_stored_outlives_the_server(own_server: Callable[..., Red
     assert end.next.inbound.event_id == "e2"
     assert len(await transcript(store, "s1")) == 4
     assert len(await store.search("question", key(), 9)) == 2
-
-
-async def again(call: Callable[[], Any]) -> Any:
-    """What the call gives; None while the store cannot be used."""
-    try:
-        return await call()
-    except StoreUnavailable:
-        return None
 
 
 async def test_a_server_that_hangs_loses_nothing_and_doubles_nothing(
