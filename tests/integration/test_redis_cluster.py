@@ -84,6 +84,11 @@ async def test_nodes_that_name_no_host_are_where_the_one_is_that_was_asked(nodes
     await store.aclose()
 
 
+async def test_a_cluster_has_one_database(nodes: list[RedisServer]) -> None:
+    with pytest.raises(StoreUnavailable, match="a cluster has only 0"):
+        await RedisStore(nodes[0].url.replace("/0", "/1"), clock=SystemClock(), timeout=1.0).open()
+
+
 async def test_a_slot_that_moves_takes_its_chats_along(store: RedisStore, nodes: list[RedisServer]) -> None:
     (chat,) = chats_on(nodes[0], nodes, 1)
     claim, session = await in_session(store, chat=chat)

@@ -73,6 +73,11 @@ async def test_a_wrong_password_is_said_at_once(own_server: Callable[..., RedisS
     await make(f"redis://:secret@127.0.0.1:{server.port}/0").open()
 
 
+async def test_a_database_that_the_server_has_not_is_said_at_once(server: RedisServer, make: Opener) -> None:
+    with pytest.raises(StoreUnavailable, match=r"no such database.*correct the number"):
+        await make(server.url.replace("/0", "/99")).open()
+
+
 async def test_a_server_that_may_evict_is_refused(own_server: Callable[..., RedisServer], make: Opener) -> None:
     server = own_server(maxmemory="100mb", maxmemory_policy="allkeys-lru")
     server.start()

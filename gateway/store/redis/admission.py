@@ -65,6 +65,11 @@ def refusal(endpoint: Endpoint, error: BaseException) -> StoreUnavailable | None
         )
     if isinstance(error, ResponseError) and "NOPERM" in str(error):
         return StoreUnavailable(f"Redis at {endpoint} does not let this user do what a store needs ({error}).")
+    if isinstance(error, ResponseError) and ("DB index" in str(error) or "SELECT is not allowed" in str(error)):
+        return StoreUnavailable(
+            f"Redis at {endpoint} has no such database ({error}): correct the number at the end of store.url; "
+            "a cluster has only 0."
+        )
     return None
 
 
