@@ -52,7 +52,7 @@ def find_layout(turns: Sequence[Message], tokens: Sequence[int], limits: Limits)
     answer = _latest_answer(turns)
     head_end = _head_end(turns, tokens, limits, count if request is None else request)
     protected_from = _tail_start(tokens, limits, head_end)
-    cut = _to_call(turns, protected_from, head_end)
+    cut = _whole_step(turns, tokens, limits, protected_from, head_end)
     carried = _carried(request, answer, head_end, cut)
     last = _to_call(turns, max(head_end, count - MIN_TAIL_MESSAGES), head_end)
     while cut - head_end <= len(carried) and (forced := _past_results(turns, cut + 1)) <= last:
@@ -114,6 +114,16 @@ def _tail_start(tokens: Sequence[int], limits: Limits, head_end: int) -> int:
             break
         start, total, kept = start - 1, grown, kept + 1
     return start
+
+
+def _whole_step(turns: Sequence[Message], tokens: Sequence[int], limits: Limits, start: int, head_end: int) -> int:
+    """Where to cut so that no call is parted from its results: back at the call, or on past the results
+    where the call alone (it may hold images) is more than a tail may take."""
+    back, on = _to_call(turns, start, head_end), _past_results(turns, start)
+    taken = sum(_pruned(turns[index], tokens[index]) for index in range(back, start))
+    if taken > TAIL_OVERRUN * limits.tail_tokens and len(turns) - on >= MIN_TAIL_MESSAGES:
+        return on
+    return back
 
 
 def _to_call(turns: Sequence[Message], index: int, floor: int) -> int:

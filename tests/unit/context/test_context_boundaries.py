@@ -75,6 +75,14 @@ def test_a_call_and_its_results_stay_together_and_may_be_pruned() -> None:
     assert layout.carried == (19, 20)
 
 
+def test_a_call_that_alone_is_too_much_goes_into_the_middle_with_its_results() -> None:
+    tokens = [20] * 20 + [20, 400, 20, 20] + [20] * 3
+    layout = _layout("ua" * 10 + "u" + "ctt" + "aua", tokens=tokens)
+    assert layout.cut == 24
+    assert {21, 22, 23} <= set(layout.middle)
+    assert _layout("ua" * 10 + "u" + "ctt" + "aua", tokens=[*tokens[:21], 20, *tokens[22:]]).cut == 21
+
+
 def test_the_request_and_the_last_answer_of_a_long_turn_are_carried() -> None:
     layout = _layout("ua" * 5 + "u" + "ct" * 40)
     assert layout.carried == (9, 10)
