@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from redis import Redis
@@ -18,6 +18,7 @@ from gateway.errors import StoreUnavailable
 from gateway.store.redis import RedisStore
 from gateway.store.redis.admission import META
 from tests.contract.store_kit import (
+    START,
     contents,
     in_session,
     key,
@@ -26,6 +27,7 @@ from tests.contract.store_kit import (
     step,
     transcript,
 )
+from tests.fakes import ManualClock
 from tests.waiting import again, eventually
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
@@ -83,6 +85,27 @@ async def test_a_server_that_may_evict_is_refused(own_server: Callable[..., Redi
     server.start()
     with pytest.raises(StoreUnavailable, match=r"allkeys-lru.*noeviction"):
         await make(server.url).open()
+
+
+async def test_a_server_that_may_evict_by_now_is_told_of(own_server: Callable[..., RedisServer]) -> None:
+    server = own_server()
+    server.start()
+    clock = ManualClock(START)
+    store = RedisStore(server.url, clock=clock)
+    await store.open()
+    with server.client() as client, capture_logs() as said:
+        await clock.advance(61.0)
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        await eventually(lambda: said_after(clock, said))
+    (line, *_) = [line for line in said if line["event"] == "store_may_be_evicted"]
+    assert (line["policy"], "noeviction" in line["advice"]) == ("allkeys-lru", True)
+    await store.aclose()
+
+
+async def said_after(clock: ManualClock, said: Sequence[Any]) -> bool:
+    """Whether it was said, a minute later."""
+    await clock.advance(61.0)
+    return any(line["event"] == "store_may_be_evicted" for line in said)
 
 
 async def test_an_old_server_is_refused(make: Opener) -> None:

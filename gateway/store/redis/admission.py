@@ -26,6 +26,8 @@ _OLDEST: Final = (7, 0)
 _FIRST_WAIT: Final = 0.25  # seconds between two attempts to reach a server, doubled each time
 _LAST_WAIT: Final = 5.0
 _ANSWER: Final = 10.0  # seconds an answer may take
+_LOOKED_AFTER: Final = 60.0  # seconds between two looks at the server's settings
+_KEEPS: Final = "noeviction"  # the one maxmemory-policy that deletes nothing
 # A process of the release before this one may work beside it: it keeps fields that it does not know.
 _READABLE_FROM: Final = 1
 
@@ -165,9 +167,8 @@ def _check_version(endpoint: Endpoint, server: dict[str, str]) -> None:
 
 async def _check_server(endpoint: Endpoint, connection: AbstractConnection) -> int:
     """How many keys this server holds."""
-    memory = _facts(await _told(connection, "INFO", "memory"))
-    policy = memory.get("maxmemory_policy", "noeviction")
-    if policy != "noeviction":
+    policy = await _policy(connection)
+    if policy != _KEEPS:
         raise StoreUnavailable(
             f"Redis at {endpoint} has maxmemory-policy {policy}, which deletes conversations when memory is short: "
             "set it to noeviction."
@@ -176,6 +177,29 @@ async def _check_server(endpoint: Endpoint, connection: AbstractConnection) -> i
     if persistence.get("aof_enabled") != "1":
         log.warning("store_is_not_durable", server=str(endpoint), advice="set appendonly yes and appendfsync always")
     return int(await _told(connection, "DBSIZE"))
+
+
+async def _policy(connection: AbstractConnection) -> str:
+    return _facts(await _told(connection, "INFO", "memory")).get("maxmemory_policy", _KEEPS)
+
+
+async def look_after(endpoint: Endpoint, clock: Clock) -> None:
+    """Say so whenever a server that was admitted may throw data away by now, until cancelled: what it
+    deletes nobody would miss before it is asked for."""
+    while True:
+        await clock.sleep(_LOOKED_AFTER)
+        try:
+            for address in await endpoint.primaries():
+                connection = await endpoint.connect(address)
+                try:
+                    policy = await _policy(connection)
+                finally:
+                    await connection.disconnect(nowait=True)
+                if policy != _KEEPS:
+                    advice = f"set maxmemory-policy to {_KEEPS}, before it deletes conversations"
+                    log.error("store_may_be_evicted", server=str(endpoint), policy=policy, advice=advice)
+        except UNREACHABLE:
+            continue  # the steps of this process say that
 
 
 def check_ours(endpoint: Endpoint, found: Survey) -> None:

@@ -24,7 +24,7 @@ from gateway.errors import StoreUnavailable
 from gateway.store.base import Claim, InboxItem, SignalKind
 from gateway.store.platforms import Platforms
 from gateway.store.redis import searching
-from gateway.store.redis.admission import admit, make_good
+from gateway.store.redis.admission import admit, look_after, make_good
 from gateway.store.redis.bells import Bells
 from gateway.store.redis.chores import Chores
 from gateway.store.redis.conduit import Caller, Job
@@ -94,6 +94,7 @@ class PresentStore(DeliveringStore):
         await self._look_for_rows()
         self._chores.start(self._beats(), name="store beats")
         self._chores.start(self._make_good(), name="store index")
+        self._chores.start(look_after(self._endpoint, self._clock), name="store settings")
 
     async def _make_sure(self) -> None:
         """A migration that began since this process was admitted has not seen it as a member, or will
