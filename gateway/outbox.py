@@ -195,11 +195,11 @@ class Outbox:
     async def _show(self, adapter: Adapter, row: Outbound) -> Sent:
         if wait := await self._until_allowed(adapter, row):
             return await self._retry(row, wait, ambiguous=False)
+        self._points("outbox.before_send")
         if not self._store.owns(row):
             # This process was silent for too long, and another may be sending it: whose it is now, the
             # store knows, and to a row that is another's this does nothing.
             return await self._retry(row, 0.0, ambiguous=False)
-        self._points("outbox.before_send")
         try:
             platform_id = await adapter.send(row)
         except RateLimited as error:
