@@ -10,7 +10,9 @@ import redis
 from gateway.clock import SystemClock
 from gateway.store.base import ToolIntent
 from gateway.store.redis import RedisStore
+from gateway.store.redis.admission import META
 from tests.contract.store_kit import START, contents, exchange, in_session, key, outbound, put, step
+from tests.waiting import eventually
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
     from tests.redis_server import RedisServer
@@ -76,3 +78,21 @@ async def test_what_the_next_release_adds_is_passed_over(redis_server: RedisServ
         assert [each.id for each in again] == [row.id]
         assert client.hget(next(client.scan_iter(f"*:session:{present.id}")), "colour") == LATER
         await store.aclose()
+
+
+async def test_news_of_the_next_release_deafens_nobody(redis_server: RedisServer) -> None:
+    with redis_server.client() as client:
+        client.flushall()
+        one, two = (RedisStore(redis_server.url, clock=SystemClock()) for _ in range(2))
+        await one.open()
+        await two.open()
+        heard: list[str] = []
+        one.on_signal(lambda where, kind: heard.append(kind))
+        await in_session(one)
+        channel = f"legato:{client.hget(META, 'id')}"
+        for news in ("ready 3 17 somebody test colour", "rows", "signal stop", "signal stop x nowhere", "left", "moon"):
+            client.publish(channel, news)
+        assert await two.signal(key(), "stop", START)
+        await eventually(lambda: "stop" in heard)
+        await one.aclose()
+        await two.aclose()

@@ -45,6 +45,7 @@ class News:
 
     async def serve(self) -> None:
         """Listen until cancelled."""
+        told = False  # once an outage: it may be long
         while True:
             try:
                 connection = await self._endpoint.connect_any()
@@ -52,11 +53,14 @@ class News:
                     await connection.send_command("SUBSCRIBE", self._channel, check_health=False)
                     await self._listen(connection)
                 finally:
+                    told = told and not self.listening.is_set()
                     self.listening.clear()
                     with contextlib.suppress(*UNREACHABLE):
                         await connection.disconnect(nowait=True)
             except UNREACHABLE as error:
-                log.info("store_news_lost", error=str(error))
+                if not told:
+                    told = True
+                    log.info("store_news_lost", error=str(error) or type(error).__name__)
             await self._clock.sleep(_RETRY)
 
     async def _listen(self, connection: AbstractConnection) -> None:
@@ -73,7 +77,10 @@ class News:
                 continue
             asked = False
             if kind == "message":
-                self._heard(text)
+                try:
+                    self._heard(text)
+                except ValueError:  # another release may say more, or otherwise; what it means, a beat finds
+                    log.warning("store_news_not_understood", news=text)
             elif kind == "subscribe":
                 self.listening.set()
                 self._caught_up()
