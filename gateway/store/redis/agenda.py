@@ -8,8 +8,11 @@ has the last word: two processes may look at the same chat, and one will claim i
 from __future__ import annotations
 
 import heapq
+from typing import Final
 
 Chat = tuple[int, str]  # its partition and its name
+
+_SPARE: Final = 64  # void entries that are not worth being looked for
 
 
 class Agenda:
@@ -23,6 +26,9 @@ class Agenda:
         """Look at this chat at `due_at` (seconds since the epoch), and at no other time."""
         self._due[chat] = due_at
         heapq.heappush(self._heap, (due_at, chat))
+        if len(self._heap) > 2 * len(self._due) + _SPARE:  # chats that are looked at often and due late
+            self._heap = [(due, each) for each, due in self._due.items()]
+            heapq.heapify(self._heap)
 
     def forget(self, chat: Chat) -> None:
         """Nothing of this chat waits for a time."""
