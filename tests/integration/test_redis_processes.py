@@ -17,6 +17,7 @@ from gateway.domain.message import user
 from gateway.errors import SessionConflict
 from gateway.store.base import Opening, Store
 from gateway.store.redis import RedisStore
+from gateway.store.redis.partitions import partition_of
 from tests.contract.store_kit import (
     START,
     arrival,
@@ -248,6 +249,21 @@ async def test_a_row_of_another_process_is_not_claimed_while_it_lives(process: O
     following = (await one.mark_sent("o1", "m1")).next
     assert following is not None
     assert following.id == "o2"
+
+
+async def test_all_that_a_process_had_put_off_is_taken_up_however_much_it_is(process: Opener) -> None:
+    chats = [str(number) for number in range(15_000) if partition_of("test", str(number)) == 3][:700]
+    one = await process()
+    await one.emit([outbound(f"o{chat}", chat) for chat in chats])
+    await asyncio.gather(*(one.mark_retry(f"o{chat}", START, ambiguous=False) for chat in chats))
+    await one.aclose()
+    other, shown = await process(), set()
+
+    async def is_all() -> bool:
+        shown.update(row.id for row in await other.claim_outbound(START + 9, 999))
+        return len(shown) == len(chats)
+
+    await eventually(is_all)
 
 
 async def test_who_sends_to_a_platform_hears_of_rows_that_another_process_made(process: Opener) -> None:

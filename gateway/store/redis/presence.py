@@ -166,9 +166,8 @@ class PresentStore(DeliveringStore):
             if dead:
                 self._chores.start(self._take_up(), name="store takes up")
             if chat and float(due) < self._clock.now() - self._lease_seconds:
-                # Nobody has looked at it since it was due: whoever put it off is gone.
-                self._agenda.wait((partition, chat), 0.0)
-                self._tell_rows()
+                # Nobody has looked at it since it was due: whoever put it off is gone, and others like it.
+                self._chores.start(self._look_for_rows([partition]), name="store rows")
 
         return self._wire.send(partition, "beat", done=done)
 
