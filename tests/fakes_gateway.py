@@ -258,6 +258,10 @@ async def running(
         tools=tools,
         store=store,
     )
+
+    def was_killed() -> bool:
+        return isinstance(points, KillAt) and points.passed.is_set()
+
     gateway = bootstrap.build(config, [adapter], parts)
     serving = asyncio.create_task(gateway.run())
     live = Live(gateway=gateway, adapter=adapter, model=model, clock=clock)
@@ -266,15 +270,18 @@ async def running(
             [serving, asyncio.create_task(adapter.until(lambda: adapter._accept is not None))],
             return_when=asyncio.FIRST_COMPLETED,
         )
-        if serving.done():
+        if serving.done() and not was_killed():
             await serving
         yield live
     finally:
-        if isinstance(points, KillAt) and points.passed.is_set():
+        if was_killed():
             gateway.outbox._in_flight = 0  # what the dead process was sending is nobody's any more
         gateway.stop()
         while isinstance(clock, ManualClock) and not serving.done():
             await clock.advance(40.0)  # what still runs is given its last seconds
             await asyncio.wait([serving], timeout=0.005)
         async with asyncio.timeout(PATIENCE):
-            await serving
+            try:
+                await serving
+            except Killed:
+                assert was_killed()
