@@ -14,12 +14,14 @@ from gateway.store.base import Sent
 from gateway.store.documents import storable
 from gateway.store.platforms import Platforms
 from gateway.store.redis import arguments
-from gateway.store.redis.agenda import Agenda, Chat
 from gateway.store.redis.codec import number, row_from
 from gateway.store.redis.conduit import Job
 from gateway.store.redis.partitions import partition_of
 from gateway.store.redis.readable import ReadableStore
 from gateway.store.redis.reading import EVERYWHERE
+from gateway.store.timetable import Timetable
+
+Chat = tuple[int, str]  # its partition and its name
 
 _MOST_LEFT = 256  # chats taken up at a time from a dead process
 
@@ -55,7 +57,9 @@ class DeliveringStore(ReadableStore):
     def __init__(self, *, clock: Clock, cached_messages: int) -> None:
         super().__init__(cached_messages=cached_messages)
         self._clock = clock
-        self._agenda = Agenda()
+        # A row that is emitted, or follows one that was sent, is claimed by the step that stores it; left for
+        # later are retries and what the dead were sending. Two processes may look; one claims.
+        self._agenda = Timetable[Chat]()
         self._sends = Platforms()
         self._rows_listeners: list[Callable[[], None]] = []
 

@@ -1,17 +1,17 @@
-"""The Redis store's agenda: which chats are looked at when, and that looking often costs no memory."""
+"""Which chats are looked at when, and that looking often costs no memory."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.store.redis.agenda import Agenda
+from gateway.store.timetable import Timetable
 
 CHATS = [(number % 16, f"test/chat={number}") for number in range(5)]
 
 
 def test_chats_that_are_put_on_it_again_and_again_take_no_more_room() -> None:
-    agenda = Agenda()
+    agenda = Timetable[tuple[int, str]]()
     for number in range(10_000):
         agenda.wait(CHATS[number % 5], 1_000.0 + number % 7)
         if number % 3 == 0:
@@ -21,7 +21,7 @@ def test_chats_that_are_put_on_it_again_and_again_take_no_more_room() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from(CHATS), st.one_of(st.none(), st.integers(0, 9))), max_size=300))
 def test_only_the_latest_word_about_a_chat_counts(words: list[tuple[tuple[int, str], int | None]]) -> None:
-    agenda, expected = Agenda(), {}
+    agenda, expected = Timetable[tuple[int, str]](), {}
     for chat, due in words:
         if due is None:
             agenda.forget(chat)

@@ -1,21 +1,16 @@
-"""Which chats' outbox rows this process is to look at, and when. Memory only, event loop only.
-
-A row that is emitted, or follows one that was sent, is claimed by the step that stores it; what is
-left for later are rows with a time of their own (retries), and those of dead processes. The server
-has the last word: two processes may look at the same chat, and one will claim its row.
-"""
+"""When chats are to be looked at. Memory only, event loop only."""
 
 from __future__ import annotations
 
 import heapq
-from typing import Final
+from typing import Final, Generic, TypeVar
 
-Chat = tuple[int, str]  # its partition and its name
+Chat = TypeVar("Chat", str, tuple[int, str])  # as a store names it
 
 _SPARE: Final = 64  # void entries that are not worth being looked for
 
 
-class Agenda:
+class Timetable(Generic[Chat]):
     """Chats by the time their head is due."""
 
     def __init__(self) -> None:
@@ -34,8 +29,13 @@ class Agenda:
         """Nothing of this chat waits for a time."""
         self._due.pop(chat, None)
 
+    def clear(self) -> dict[Chat, float]:
+        """Nothing waits any more; what did, and for when."""
+        waiting, self._due, self._heap = self._due, {}, []
+        return waiting
+
     def take(self, now: float, limit: int) -> list[Chat]:
-        """Chats whose head is due, earliest first; they leave the agenda."""
+        """Chats whose head is due, earliest first; they wait no more."""
         taken: list[Chat] = []
         while len(taken) < limit and (due_at := self.next_due()) is not None and due_at <= now:
             _, chat = heapq.heappop(self._heap)
