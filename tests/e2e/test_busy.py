@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,7 @@ async def test_stop_status_and_help_are_answered_while_the_provider_never_return
         await gate.until_waiting()
         waiting = await live.tell("and me?")
         status = await live.ask("/status")
-        assert status.startswith("Working for 0 s: thinking, step 1.")
+        assert re.match(r"Working for \d+ s: thinking, step 1\.", status)
         assert "Waiting: 1 message." in status
         assert "/compress" in await live.ask("/help")
         assert await live.ask("hi", chat="another") == "echo: hi"
