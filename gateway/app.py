@@ -12,7 +12,7 @@ import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from gateway.adapter import Accepted, Adapter
-from gateway.background import Background, best_effort
+from gateway.background import Background, best_effort, ended_before
 from gateway.clock import Clock
 from gateway.domain.chat import Inbound
 from gateway.errors import GatewayError, StoreUnavailable
@@ -67,8 +67,9 @@ class Gateway:
         """Serve until `stop` is called, or until every adapter has read all there is; then finish
         what was accepted. False if an adapter failed. Raises StoreLocked, StoreUnavailable."""
         scheduler = AsyncIOScheduler(timezone=UTC)  # the machine's own may be unreadable
+        self.ownership.begin(self.adapters.values())
         try:
-            if await self._open_store():
+            if await ended_before(self.store.open, self._stop):  # a server that is away is waited for
                 await self._serve(scheduler)
         finally:
             if scheduler.running:
@@ -76,31 +77,10 @@ class Gateway:
             await self._shut_down()
         return not self._failed
 
-    async def _open_store(self) -> bool:
-        """Whether the store is open; False: a stop was asked for while its server was waited for."""
-        failures: list[GatewayError] = []
-
-        async def open_it() -> None:
-            try:
-                await self.store.open()
-            except GatewayError as error:  # as itself, not inside a group's error
-                failures.append(error)
-
-        async with asyncio.TaskGroup() as group:
-            opening, stopped = group.create_task(open_it()), group.create_task(self._stop.wait())
-            await asyncio.wait([opening, stopped], return_when=asyncio.FIRST_COMPLETED)
-            opened = opening.done()
-            opening.cancel()
-            stopped.cancel()
-        if failures:
-            raise failures[0]
-        return opened
-
     async def _serve(self, scheduler: AsyncIOScheduler) -> None:
         self.store.on_signal(self.board.deliver)
         self.store.on_rows(self.outbox.look)
         self.store.on_left(self._take_over)
-        self.ownership.begin(self.adapters.values())
         await self.turns.services.models.learn_window(self.clock)
         await self._recover()
         self.background.start(self.outbox.serve(), name="outbox")

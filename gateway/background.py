@@ -7,11 +7,13 @@ touch its neighbours; at most one job of a kind runs per name; closing cancels a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
 import structlog
+
+from gateway.errors import GatewayError
 
 log = structlog.get_logger(__name__)
 
@@ -44,6 +46,28 @@ async def _ended(task: asyncio.Task[Any]) -> None:
     while not task.done() and (left := give_up - loop.time()) > 0:
         with suppress(asyncio.CancelledError):
             await asyncio.wait([task], timeout=left)
+
+
+async def ended_before(work: Callable[[], Awaitable[None]], event: asyncio.Event) -> bool:
+    """Run `work` until it ends or `event` comes: whether it ended. A GatewayError of it comes out as
+    itself, not inside a group's error."""
+    failures: list[GatewayError] = []
+
+    async def contained() -> None:
+        try:
+            await work()
+        except GatewayError as error:
+            failures.append(error)
+
+    async with asyncio.TaskGroup() as group:
+        working, waiting = group.create_task(contained()), group.create_task(event.wait())
+        await asyncio.wait([working, waiting], return_when=asyncio.FIRST_COMPLETED)
+        ended = working.done()
+        working.cancel()
+        waiting.cancel()
+    if failures:
+        raise failures[0]
+    return ended
 
 
 async def best_effort(work: Awaitable[None], *, what: str) -> bool:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable, Sequence
+from functools import partial
 
 import structlog
 
 from gateway.adapter import Accept, Accepted, Adapter, HasAccount
-from gateway.background import Background
+from gateway.background import Background, ended_before
 from gateway.clock import Clock
 from gateway.domain.chat import Inbound
-from gateway.errors import GatewayError, StoreLocked, StoreUnavailable
+from gateway.errors import StoreLocked, StoreUnavailable
 from gateway.store.base import Store
 
 log = structlog.get_logger(__name__)
@@ -65,7 +66,7 @@ class Ownership:
         self._keepers: dict[str, asyncio.Task[None]] = {}  # account → who renews its lease
 
     def begin(self, adapters: Iterable[Adapter]) -> None:
-        """The store is open: from now on its work for these adapters is taken."""
+        """Take the store's work for these adapters; before it is opened, so that it looks for no other."""
         self._sends = {each.name for each in adapters if not (isinstance(each, HasAccount) and each.reader_sends)}
         self._store.serve(runs=self._runs, sends=self._sends)
 
@@ -89,9 +90,9 @@ class Ownership:
             return await accept(batch)
 
         if adapter.reader_sends:  # its input is nobody else's: it waits while the account is away
-            ended = await self._read_until(account.refused, adapter, accept_if_owned)
+            ended = await ended_before(partial(adapter.run, accept_if_owned), account.refused)
         else:
-            while not (ended := await self._read_until(account.lost, adapter, accept)):
+            while not (ended := await ended_before(partial(adapter.run, accept), account.lost)):
                 await account.held.wait()
                 if account.refusal:
                     break
@@ -137,26 +138,6 @@ class Ownership:
         log.info("account_owned", account=name)
         self._may_send(adapter)
 
-    async def _read_until(self, end: asyncio.Event, adapter: Adapter, accept: Accept) -> bool:
-        """Run the adapter until it ends or the account's `end` has come: whether it ended."""
-        failures: list[GatewayError] = []
-
-        async def read() -> None:
-            try:
-                await adapter.run(accept)
-            except GatewayError as error:  # as itself, not inside a group's error
-                failures.append(error)
-
-        async with asyncio.TaskGroup() as group:
-            reading, ending = group.create_task(read()), group.create_task(_until(end))
-            await asyncio.wait([reading, ending], return_when=asyncio.FIRST_COMPLETED)
-            ended = reading.done()
-            reading.cancel()
-            ending.cancel()
-        if failures:
-            raise failures[0]
-        return ended
-
     async def _keep(self, name: str, adapter: Adapter) -> None:
         """Renew the lease; return when it is lost, or could not be renewed for as long as it lasts."""
         good_until = self._clock.monotonic() + LEASE_SECONDS
@@ -188,7 +169,3 @@ class Ownership:
         except StoreUnavailable as error:
             log.warning("lease_not_known", account=name, error=str(error))
             return None
-
-
-async def _until(event: asyncio.Event) -> None:
-    await event.wait()
