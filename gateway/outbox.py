@@ -50,6 +50,8 @@ class Outbox:
     ) -> None:
         self._store = store
         self._adapters = adapters
+        # Asked once, not for each message: isinstance looks for all of a Protocol's fields one by one.
+        self._rated = {name: adapter for name, adapter in adapters.items() if isinstance(adapter, HasRates)}
         self._limits = limits
         self._clock = clock
         self._ids = ids
@@ -221,9 +223,10 @@ class Outbox:
     async def _until_allowed(self, adapter: Adapter, row: Outbound) -> float:
         """Return 0.0 at the moment at which the row may be sent; where that is far away, the seconds
         until then, at once: a row must not look for so long as if it were being sent."""
-        if not isinstance(adapter, HasRates):
+        rated = self._rated.get(adapter.name)
+        if rated is None:
             return 0.0
-        account, rates = _account(adapter), adapter.rates(row.to)
+        account, rates = _account(rated), rated.rates(row.to)
         while True:
             wait = await insist(lambda: self._store.take(account, row.id, rates), clock=self._clock, what="take")
             if wait == 0.0 or wait > _LONGEST_PAUSE:
@@ -232,9 +235,10 @@ class Outbox:
 
     async def _rest(self, adapter: Adapter, row: Outbound, error: RateLimited) -> None:
         """Let every process keep the silence that the platform asked for."""
-        if not isinstance(adapter, HasRates) or not (rates := adapter.rates(row.to)):
+        rated = self._rated.get(adapter.name)
+        if rated is None or not (rates := rated.rates(row.to)):
             return
-        account, bucket = _account(adapter), rates[-1 if error.everywhere else 0].bucket
+        account, bucket = _account(rated), rates[-1 if error.everywhere else 0].bucket
         await insist(
             lambda: self._store.hold_off(account, bucket, error.retry_after), clock=self._clock, what="hold_off"
         )
