@@ -139,8 +139,7 @@ class Gateway:
 
     async def _has_settled(self) -> bool:
         status = await self.store.status(self.adapters)
-        due = await self.store.next_due()
-        delayed = due is not None and due > self.clock.now()
+        delayed = bool(await self.store.next_due())
         if status.waiting or (status.unsent and not delayed):
             return False
         self._failed = self._failed or bool(status.unsent)

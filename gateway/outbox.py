@@ -144,20 +144,20 @@ class Outbox:
         while True:
             self._wake.clear()  # before looking: whoever calls while we look is heard after it
             try:
-                claimed = await self._store.claim_outbound(self._clock.now(), _CLAIM_BATCH)
+                claimed = await self._store.claim_outbound(_CLAIM_BATCH)
                 self.deliver(claimed)
-                due = None if claimed else await self._store.next_due()
+                wait = None if claimed else await self._store.next_due()
             except StoreError as error:  # whatever it is: without this loop no retry is ever made
                 log.error("outbox_unreadable", error=str(error))
-                due = self._clock.now() + _FIRST_RETRY
-            await self._sleep_until(due)
+                wait = _FIRST_RETRY
+            await self._rest_for(wait)
 
-    async def _sleep_until(self, due: float | None) -> None:
-        if due is None:
+    async def _rest_for(self, seconds: float | None) -> None:
+        if seconds is None:
             await self._wake.wait()
             return
         try:
-            async with self._clock.limit(max(0.01, due - self._clock.now())):
+            async with self._clock.limit(max(0.01, seconds)):
                 await self._wake.wait()
         except TimeoutError:
             return
@@ -255,9 +255,8 @@ class Outbox:
         )
 
     async def _retry(self, row: Outbound, seconds: float, *, ambiguous: bool) -> Sent:
-        due = self._clock.now() + seconds
         await insist(
-            lambda: self._store.mark_retry(row.id, due, ambiguous=ambiguous), clock=self._clock, what="mark_retry"
+            lambda: self._store.mark_retry(row.id, seconds, ambiguous=ambiguous), clock=self._clock, what="mark_retry"
         )
         return Sent(next=None)
 

@@ -289,7 +289,7 @@ class Store(ABC):
         Returns the rows to send now: of each chat at most its head."""
 
     @abstractmethod
-    async def claim_outbound(self, now: float, limit: int) -> list[Outbound]:
+    async def claim_outbound(self, limit: int) -> list[Outbound]:
         """Claim each chat's earliest unfinished row that is due; for rows in state `sending` that
         no living worker owns, the earlier attempt counts as ambiguous."""
 
@@ -303,8 +303,9 @@ class Store(ABC):
         """The platform showed it."""
 
     @abstractmethod
-    async def mark_retry(self, outbound_id: str, due_at: float, *, ambiguous: bool) -> None:
-        """This attempt failed; try again from `due_at`. The chat's later rows wait for it."""
+    async def mark_retry(self, outbound_id: str, seconds: float, *, ambiguous: bool) -> None:
+        """This attempt failed; try again in `seconds`, by the store's own time, which no clock that is
+        set moves. The chat's later rows wait for it."""
 
     @abstractmethod
     async def mark_refused(self, outbound_id: str, reason: str, instead: Outbound | None = None) -> Sent:
@@ -312,7 +313,7 @@ class Store(ABC):
 
     @abstractmethod
     async def next_due(self) -> float | None:
-        """When the earliest row that waits for a retry is due; None: none waits."""
+        """In how many seconds the earliest row that waits for a retry is due; None: none waits."""
 
     # -- spending and rates -----------------------------------------------------------------
 

@@ -135,8 +135,8 @@ def _row_at(point: Point) -> tuple[str, ...]:
 
 
 class NodeStore(RedisStore):
-    """The product's store. A lease is asked for in the node's hurried seconds and kept by the server in
-    real ones; what was marked is noted, when it is certain."""
+    """The product's store. Leases and retries are asked for in the node's hurried seconds and
+    kept by the server in real ones; what was marked is noted, when it is certain."""
 
     def __init__(self, url: str, *, clock: Clock, trace: Trace) -> None:
         super().__init__(url, clock=clock, lease_seconds=LEASE, timeout=3.0, patience=3.0)
@@ -149,6 +149,13 @@ class NodeStore(RedisStore):
             self._owns = held
             self._trace.add("owns" if held else "lost", name)
         return held
+
+    async def mark_retry(self, outbound_id: str, seconds: float, *, ambiguous: bool) -> None:
+        await super().mark_retry(outbound_id, seconds / PACE, ambiguous=ambiguous)
+
+    async def next_due(self) -> float | None:
+        due = await super().next_due()
+        return None if due is None else due * PACE
 
     async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Sent:
         sent = await super().mark_sent(outbound_id, platform_message_id)

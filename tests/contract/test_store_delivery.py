@@ -26,7 +26,7 @@ async def test_rows_of_a_chat_follow_each_other(store: Store) -> None:
     rows = await store.emit([outbound("o1"), outbound("o2"), outbound("x", "2"), outbound("o3")])
     assert [(row.id, row.state, row.attempts) for row in rows] == [("o1", "sending", 1), ("x", "sending", 1)]
     assert await store.emit([outbound("o4")]) == ()
-    assert await store.claim_outbound(START + 999, 9) == []
+    assert await store.claim_outbound(9) == []
     assert await drain(store, rows[0]) == ["o1", "o2", "o3", "o4"]
     assert (await store.status()).unsent == 1
     states = {row.id: (row.state, row.platform_message_id) for row in await store.outbox(None, 9)}
@@ -47,41 +47,67 @@ async def test_a_retry_waits_and_its_chat_with_it(bench: Bench) -> None:
     store = await bench.open()
     await store.emit([outbound("o1"), outbound("o2")])
     assert await store.next_due() is None
-    await store.mark_retry("o1", START + 30, ambiguous=False)
-    assert await store.next_due() == START + 30
-    assert await store.claim_outbound(START + 29, 9) == []
+    await store.mark_retry("o1", 30, ambiguous=False)
+    assert 0 < (await store.next_due() or 0) <= 30
+    await bench.clock.advance(29)
+    assert await store.claim_outbound(9) == []
     assert await store.emit([outbound("o3")]) == ()
-    (row,) = await store.claim_outbound(START + 30, 9)
+    await bench.clock.advance(1)
+    assert await store.next_due() == 0
+    (row,) = await store.claim_outbound(9)
     assert (row.id, row.attempts, row.ambiguous) == ("o1", 2, 0)
     assert await store.next_due() is None
-    await store.mark_retry("o1", START + 40, ambiguous=True)
-    (row,) = await store.claim_outbound(START + 40, 9)
+    await store.mark_retry("o1", 40, ambiguous=True)
+    await bench.clock.advance(40)
+    (row,) = await store.claim_outbound(9)
     assert (row.attempts, row.ambiguous) == (3, 1)
     assert await drain(store, row) == ["o1", "o2", "o3"]
 
 
-async def test_a_row_that_is_not_due_blocks_its_chat_only(store: Store) -> None:
-    rows = await store.emit([outbound("o1", due_at=START + 60), outbound("o2"), outbound("x", "2")])
+async def test_a_row_that_is_not_due_blocks_its_chat_only(bench: Bench) -> None:
+    store = await bench.open()
+    await store.emit([outbound("o1")])
+    await store.mark_retry("o1", 60, ambiguous=False)
+    rows = await store.emit([outbound("o2"), outbound("x", "2")])
     assert [row.id for row in rows] == ["x"]
-    assert await store.next_due() == START + 60
-    (row,) = await store.claim_outbound(START + 60, 9)
+    await bench.clock.advance(60)
+    (row,) = await store.claim_outbound(9)
     assert await drain(store, row) == ["o1", "o2"]
 
 
-async def test_what_follows_but_is_not_due_comes_up_later(store: Store) -> None:
-    await store.emit([outbound("o1"), outbound("o2", due_at=START + 60)])
-    assert (await store.mark_sent("o1", None)).next is None
-    assert await store.next_due() == START + 60
-    assert [row.id for row in await store.claim_outbound(START + 61, 9)] == ["o2"]
+@pytest.mark.parametrize("hours", [-5, 5])
+async def test_a_wall_clock_that_is_set_moves_no_retry(bench: Bench, hours: int) -> None:
+    store = await bench.open()
+    await store.emit([outbound("o1")])
+    await store.mark_retry("o1", 60, ambiguous=False)
+    bench.clock.jump(hours * 3_600)
+    assert 0 < (await store.next_due() or 0) <= 60
+    await bench.clock.advance(59)
+    assert await store.claim_outbound(9) == []
+    await bench.clock.advance(1)
+    assert [row.id for row in await store.claim_outbound(9)] == ["o1"]
 
 
-async def test_the_limit_of_a_claim_leaves_the_rest(store: Store) -> None:
+async def test_a_wall_clock_set_back_before_a_start_holds_no_retry_up(bench: Bench) -> None:
+    store = await bench.open()
+    await store.emit([outbound("o1")])
+    await store.mark_retry("o1", 60, ambiguous=False)
+    bench.clock.jump(-5 * 3_600)
+    store = await bench.crash(store)
+    assert 0 < (await store.next_due() or 0) <= 60
+    await bench.clock.advance(60)
+    assert [row.id for row in await store.claim_outbound(9)] == ["o1"]
+
+
+async def test_the_limit_of_a_claim_leaves_the_rest(bench: Bench) -> None:
+    store = await bench.open()
     for chat in "1234":
         await store.emit([outbound("o" + chat, chat)])
-        await store.mark_retry("o" + chat, START + int(chat), ambiguous=False)
-    assert [row.id for row in await store.claim_outbound(START + 9, 3)] == ["o1", "o2", "o3"]
-    assert [row.id for row in await store.claim_outbound(START + 9, 3)] == ["o4"]
-    assert await store.claim_outbound(START + 9, 3) == []
+        await store.mark_retry("o" + chat, int(chat), ambiguous=False)
+    await bench.clock.advance(9)
+    assert [row.id for row in await store.claim_outbound(3)] == ["o1", "o2", "o3"]
+    assert [row.id for row in await store.claim_outbound(3)] == ["o4"]
+    assert await store.claim_outbound(3) == []
 
 
 async def test_a_refused_row_makes_way_and_its_stand_in_keeps_its_place(store: Store) -> None:
@@ -89,8 +115,8 @@ async def test_a_refused_row_makes_way_and_its_stand_in_keeps_its_place(store: S
     following = (await store.mark_refused("o1", "too long", outbound("e1", text="could not be shown"))).next
     assert following is not None
     assert (following.id, following.text, following.attempts) == ("e1", "could not be shown", 1)
-    await store.mark_retry("e1", START + 5, ambiguous=False)
-    (row,) = await store.claim_outbound(START + 5, 9)
+    await store.mark_retry("e1", 0.0, ambiguous=False)
+    (row,) = await store.claim_outbound(9)
     assert await drain(store, row) == ["e1", "o2", "o3"]
     refused = [row for row in await store.outbox(None, 9) if row.state == "refused"]
     assert [(row.id, row.error) for row in refused] == [("o1", "too long")]
@@ -108,7 +134,7 @@ async def test_marking_twice_claims_nothing_more(store: Store) -> None:
     assert (await store.mark_sent("o1", "m1")).next is not None
     assert (await store.mark_sent("o1", "m2")).next is None
     assert (await store.mark_refused("o1", "late")).next is None
-    await store.mark_retry("o1", START, ambiguous=True)
+    await store.mark_retry("o1", 0.0, ambiguous=True)
     assert {row.id: row.state for row in await store.outbox(None, 9)} == {
         "o1": "sent",
         "o2": "sending",
@@ -120,26 +146,27 @@ async def test_what_a_dead_process_was_sending_is_ambiguous(bench: Bench) -> Non
     store = await bench.open()
     await store.emit([outbound("o1"), outbound("o2")])
     await store.emit([outbound("x", "2")])
-    await store.mark_retry("x", START + 50, ambiguous=False)
+    await store.mark_retry("x", 50, ambiguous=False)
     store = await bench.crash(store)
     assert await store.next_due() is not None
-    (row,) = await store.claim_outbound(START, 9)
+    (row,) = await store.claim_outbound(9)
     assert (row.id, row.state, row.attempts, row.ambiguous) == ("o1", "sending", 2, 1)
-    assert await store.claim_outbound(START, 9) == []
-    assert await store.next_due() == START + 50
+    assert await store.claim_outbound(9) == []
+    assert 0 < (await store.next_due() or 0) <= 50
     assert await drain(store, row) == ["o1", "o2"]
-    (late,) = await store.claim_outbound(START + 50, 9)
+    await bench.clock.advance(50)
+    (late,) = await store.claim_outbound(9)
     assert (late.id, late.attempts, late.ambiguous) == ("x", 2, 0)
     store = await bench.crash(store)
-    (late,) = await store.claim_outbound(START, 9)
+    (late,) = await store.claim_outbound(9)
     assert (late.attempts, late.ambiguous) == (3, 1)
 
 
 async def test_one_row_is_claimed_by_one_of_many(store: Store) -> None:
     for chat in range(20):
         await store.emit([outbound(f"o{chat}", str(chat))])
-        await store.mark_retry(f"o{chat}", START, ambiguous=False)
-    batches = await asyncio.gather(*(store.claim_outbound(START, 7) for _ in range(6)))
+        await store.mark_retry(f"o{chat}", 0.0, ambiguous=False)
+    batches = await asyncio.gather(*(store.claim_outbound(7) for _ in range(6)))
     assert sorted(row.id for batch in batches for row in batch) == sorted(f"o{chat}" for chat in range(20))
 
 
@@ -151,7 +178,7 @@ async def test_rows_whose_taker_was_cancelled_are_offered_again(store: Store, ro
     emitting.cancel()
     await asyncio.gather(emitting, return_exceptions=True)
     await store.emit([outbound("x", "2")])  # by now the first is durable
-    rows = await store.claim_outbound(START, 9) if emitting.cancelled() else list(emitting.result())
+    rows = await store.claim_outbound(9) if emitting.cancelled() else list(emitting.result())
     assert [(row.id, row.attempts, row.ambiguous) for row in rows] == [("o1", 1, 0)]
 
 

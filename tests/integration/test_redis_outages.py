@@ -195,8 +195,8 @@ async def test_a_step_whose_answer_was_lost_is_done_once(proxy: LosingProxy, mak
     assert await losing(store.emit([outbound("o2")])) == ()
     following = (await losing(store.mark_sent("o1", "m1"))).next
     assert (following.id, following.attempts, following.ambiguous) == ("o2", 1, 0)
-    await losing(store.mark_retry("o2", START, ambiguous=True))
-    (again_,) = await losing(store.claim_outbound(START, 9))
+    await losing(store.mark_retry("o2", 0.0, ambiguous=True))
+    (again_,) = await losing(store.claim_outbound(9))
     assert (again_.attempts, again_.ambiguous) == (2, 1)
     assert await losing(store.signal(key(), "stop", START))
     assert await losing(store.end_session(claim.lease, child.ref, "reset", START, None)) is None

@@ -214,12 +214,12 @@ async def test_what_a_silent_process_was_sending_is_taken_over_as_ambiguous(proc
     told: list[bool] = []
     other.on_left(lambda: told.append(True))
     await eventually(lambda: told)
-    (taken,) = await other.claim_outbound(START, 9)
+    (taken,) = await other.claim_outbound(9)
     assert (taken.id, taken.attempts, taken.ambiguous) == (row.id, 2, 1)
     # The first sender wakes up: the platform did show it. The second need not repeat it again.
     assert (await silent.mark_sent("o1", "m1")).next is None
-    await other.mark_retry("o1", START + 999, ambiguous=True)
-    (following,) = await other.claim_outbound(START, 9)
+    await other.mark_retry("o1", 999, ambiguous=True)
+    (following,) = await other.claim_outbound(9)
     assert following.id == "o2"
     assert {each.id: (each.state, each.platform_message_id) for each in await other.outbox(None, 9)} == {
         "o1": ("sent", "m1"),
@@ -234,9 +234,9 @@ async def test_a_process_that_was_silent_does_not_own_what_it_claimed(process: O
     silent._clock._elapsed += LEASE  # as if it had been stopped: nothing woke, so nothing beat, meanwhile
     assert not silent.owns(row)
     other = await process()
-    (taken,) = await eventually(lambda: other.claim_outbound(START + 999, 9))
+    (taken,) = await eventually(lambda: other.claim_outbound(9))
     assert (taken.id, taken.ambiguous) == ("o1", 1)
-    await silent.mark_retry("o1", START, ambiguous=False)  # what its outbox does then: nothing
+    await silent.mark_retry("o1", 0.0, ambiguous=False)  # what its outbox does then: nothing
     assert other.owns(taken)
     assert {each.state for each in await other.outbox(None, 9)} == {"sending"}
 
@@ -245,7 +245,7 @@ async def test_a_row_of_another_process_is_not_claimed_while_it_lives(process: O
     one, two = await process(), await process()
     await one.emit([outbound("o1")])
     assert await two.emit([outbound("o2")]) == ()
-    assert await two.claim_outbound(START + 999, 9) == []
+    assert await two.claim_outbound(9) == []
     following = (await one.mark_sent("o1", "m1")).next
     assert following is not None
     assert following.id == "o2"
@@ -255,12 +255,12 @@ async def test_all_that_a_process_had_put_off_is_taken_up_however_much_it_is(pro
     chats = [str(number) for number in range(15_000) if partition_of("test", str(number)) == 3][:700]
     one = await process()
     await one.emit([outbound(f"o{chat}", chat) for chat in chats])
-    await asyncio.gather(*(one.mark_retry(f"o{chat}", START, ambiguous=False) for chat in chats))
+    await asyncio.gather(*(one.mark_retry(f"o{chat}", 0.0, ambiguous=False) for chat in chats))
     await one.aclose()
     other, shown = await process(), set()
 
     async def is_all() -> bool:
-        shown.update(row.id for row in await other.claim_outbound(START + 9, 999))
+        shown.update(row.id for row in await other.claim_outbound(999))
         return len(shown) == len(chats)
 
     await eventually(is_all)
@@ -274,12 +274,12 @@ async def test_who_sends_to_a_platform_hears_of_rows_that_another_process_made(p
     terminal.on_rows(lambda: told.append(True))
     claim = await claimed(worker)
     assert (await finish(worker, claim, outbound("o1"), outbound("o2"))).outbound == ()
-    rows = await eventually(lambda: told and terminal.claim_outbound(START, 9))
+    rows = await eventually(lambda: told and terminal.claim_outbound(9))
     assert [(row.id, row.attempts, row.ambiguous) for row in rows] == [("o1", 1, 0)]
     following = (await terminal.mark_sent("o1", "m1")).next
     assert following is not None
     assert following.id == "o2"
-    assert await worker.claim_outbound(START + 999, 9) == []
+    assert await worker.claim_outbound(9) == []
 
 
 async def test_bypass_items_and_hooks_of_the_dead_are_left_to_the_living(process: Opener) -> None:

@@ -74,7 +74,7 @@ async def test_what_the_next_release_adds_is_passed_over(redis_server: RedisServ
         end = await store.finish_turn(claim.lease, present.ref, claim.item, record, "answered", [outbound("o3")])
         assert end.next is not None
         assert end.next.inbound.event_id == "e2"
-        again = await store.claim_outbound(START + 9, 9)
+        again = await store.claim_outbound(9)
         assert [each.id for each in again] == [row.id]
         assert client.hget(next(client.scan_iter(f"*:session:{present.id}")), "colour") == LATER
         await store.aclose()

@@ -103,8 +103,8 @@ async def test_nothing_in_a_turn_scans(store: SqliteStore) -> None:
     )
     assert end.next is not None
     await store.mark_sent("o1", "m")
-    await store.mark_retry("o2", START + 1, ambiguous=True)
-    await store.claim_outbound(START + 2, 9)
+    await store.mark_retry("o2", 0.0, ambiguous=True)
+    await store.claim_outbound(9)
     await store.mark_refused("o2", "no", outbound("o4"))
     await store.release(claim.lease)
     claim = await store.claim_next("w")

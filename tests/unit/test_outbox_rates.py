@@ -64,19 +64,19 @@ class Rows:
     async def mark_sent(self, outbound_id, platform_message_id):
         return Sent(next=None)
 
-    async def mark_retry(self, outbound_id, due_at, *, ambiguous):
+    async def mark_retry(self, outbound_id, seconds, *, ambiguous):
         assert not ambiguous
-        self.due[outbound_id] = due_at
+        self.due[outbound_id] = self.clock.monotonic() + seconds
         self.put_off[outbound_id] += 1
 
-    async def claim_outbound(self, now, limit):
-        ready = [row_id for row_id, due in self.due.items() if due <= now]
+    async def claim_outbound(self, limit):
+        ready = [row_id for row_id, due in self.due.items() if due <= self.clock.monotonic()]
         for row_id in ready:
             del self.due[row_id]
         return [self.rows[row_id] for row_id in ready]
 
     async def next_due(self):
-        return min(self.due.values(), default=None)
+        return min((due - self.clock.monotonic() for due in self.due.values()), default=None)
 
 
 @pytest.fixture

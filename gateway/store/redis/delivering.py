@@ -19,6 +19,7 @@ from gateway.store.redis.conduit import Job
 from gateway.store.redis.partitions import partition_of
 from gateway.store.redis.readable import ReadableStore
 from gateway.store.redis.reading import EVERYWHERE
+from gateway.store.steady import SteadyTime
 from gateway.store.timetable import Timetable
 
 Chat = tuple[int, str]  # its partition and its name
@@ -57,6 +58,7 @@ class DeliveringStore(ReadableStore):
     def __init__(self, *, clock: Clock, cached_messages: int) -> None:
         super().__init__(cached_messages=cached_messages)
         self._clock = clock
+        self._time = SteadyTime(clock)  # the server's, as each beat says
         # A row that is emitted, or follows one that was sent, is claimed by the step that stores it; left for
         # later are retries and what the dead were sending. Two processes may look; one claims.
         self._agenda = Timetable[Chat]()
@@ -68,13 +70,14 @@ class DeliveringStore(ReadableStore):
         jobs = []
         for partition in dict.fromkeys(places):
             rows = [row for row, place in zip(outbound, places, strict=True) if place == partition]
-            jobs.append(self._send_rows(partition, "emit", number(self._clock.now()), *arguments.rows(rows)))
+            jobs.append(self._send_rows(partition, "emit", number(self._time.now()), *arguments.rows(rows)))
         claimed = {row.id: row for row in await self._claimed(jobs)}
         first = list(dict.fromkeys(row.id for row in outbound if row.id in claimed))
         return tuple(claimed.pop(row_id) for row_id in first) + tuple(claimed.values())
 
-    async def claim_outbound(self, now: float, limit: int) -> list[Outbound]:
+    async def claim_outbound(self, limit: int) -> list[Outbound]:
         await self._wire.settled()  # rows whose taker was cancelled are back then
+        now = self._time.now()
         chats = self._agenda.take(now, limit)
         jobs = []
         try:
@@ -90,15 +93,16 @@ class DeliveringStore(ReadableStore):
     async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Sent:
         return await self._mark(outbound_id, "sent", storable(platform_message_id or ""))
 
-    async def mark_retry(self, outbound_id: str, due_at: float, *, ambiguous: bool) -> None:
-        await self._mark(outbound_id, "retry", number(due_at), "1" if ambiguous else "0")
+    async def mark_retry(self, outbound_id: str, seconds: float, *, ambiguous: bool) -> None:
+        await self._mark(outbound_id, "retry", number(self._time.now() + seconds), "1" if ambiguous else "0")
 
     async def mark_refused(self, outbound_id: str, reason: str, instead: Outbound | None = None) -> Sent:
         row = ["0"] if instead is None else ["1", *arguments.row(instead)]
         return await self._mark(outbound_id, "refused", storable(reason), *row)
 
     async def next_due(self) -> float | None:
-        return self._agenda.next_due()
+        due_at = self._agenda.next_due()
+        return None if due_at is None else max(0.0, due_at - self._time.now())
 
     async def note_streamed(self, outbound_id: str, platform_message_id: str) -> None:
         partition = await self._place_of_row(outbound_id)
@@ -187,7 +191,7 @@ class DeliveringStore(ReadableStore):
             "mark",
             outbound_id,
             what,
-            number(self._clock.now()),
+            number(self._time.now()),
             *parts,
             read=lambda reply: advances_from(partition, reply[1]),
             done=self._noted,

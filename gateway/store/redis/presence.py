@@ -155,7 +155,8 @@ class PresentStore(DeliveringStore):
 
         def done(answer: list[Any]) -> None:
             self._heard_at[partition] = sent
-            known, dead, ready, suspect, chat, due = answer
+            known, dead, ready, suspect, chat, due, milliseconds = answer
+            self._time.learn(int(milliseconds) / 1_000)
             if not known and not first:
                 log.warning("store_took_this_process_for_dead", partition=partition)
                 self._forgotten()
@@ -165,7 +166,7 @@ class PresentStore(DeliveringStore):
                 self._bells.ring_suspect(partition, int(suspect))
             if dead:
                 self._chores.start(self._take_up(), name="store takes up")
-            if chat and float(due) < self._clock.now() - self._lease_seconds:
+            if chat and float(due) < self._time.now() - self._lease_seconds:
                 # Nobody has looked at it since it was due: whoever put it off is gone, and others like it.
                 self._chores.start(self._look_for_rows([partition]), name="store rows")
 

@@ -82,7 +82,7 @@ class RedisStore(MeteringStore):
 
     async def refuse(self, arrival: Arrival, notice: Outbound) -> tuple[Outbound, ...]:
         partition = partition_of_key(arrival.key)
-        parts = [*arguments.arrival(arrival), number(self._clock.now()), *arguments.rows([notice])]
+        parts = [*arguments.arrival(arrival), number(self._time.now()), *arguments.rows([notice])]
         return await self._claimed([self._send_rows(partition, "refuse", *parts)])
 
     # -- lanes ------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ class RedisStore(MeteringStore):
             raise ValueError("a turn's end has both a session and a record, or neither")
         key, partition = lease.key, partition_of_key(lease.key)
         step = ["0"] if ref is None or record is None else ["1", *arguments.step(ref, key, record)]
-        parts = [*_lease(lease), item.id, outcome, number(self._clock.now()), *step, *arguments.rows(outbound)]
+        parts = [*_lease(lease), item.id, outcome, number(self._time.now()), *step, *arguments.rows(outbound)]
 
         def read(reply: list[Any]) -> tuple[TurnEnd, int, tuple[Advance, ...]]:
             appended, following, advances = reply[0], reply[1], advances_from(partition, reply[2])
@@ -259,7 +259,7 @@ class RedisStore(MeteringStore):
 
     async def finish_bypassed(self, item: InboxItem, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
         partition = partition_of_key(item.key)
-        parts = [item.id, number(self._clock.now()), *arguments.rows(outbound)]
+        parts = [item.id, number(self._time.now()), *arguments.rows(outbound)]
         return await self._claimed([self._send_rows(partition, "finish_bypassed", *parts)])
 
     def _appended(

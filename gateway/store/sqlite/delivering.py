@@ -4,7 +4,6 @@ head of their chat, and looked for again when they are due or were left by an ea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import apsw
@@ -17,6 +16,7 @@ from gateway.store.sqlite import outbox
 from gateway.store.sqlite.agenda import Agenda, rows_to_send
 from gateway.store.sqlite.outbox import Advance, Sender
 from gateway.store.sqlite.readable import ReadableStore
+from gateway.store.steady import SteadyTime
 
 
 class DeliveringStore(ReadableStore):
@@ -25,6 +25,7 @@ class DeliveringStore(ReadableStore):
     def __init__(self, path: Path, *, clock: Clock, read_only: bool, cached_messages: int) -> None:
         super().__init__(path, read_only=read_only, cached_messages=cached_messages)
         self._clock = clock
+        self._time = SteadyTime(clock)
         self._agenda = Agenda(())
         self._sends = Platforms()
         self._rows_listeners: list[Callable[[], None]] = []
@@ -36,17 +37,17 @@ class DeliveringStore(ReadableStore):
         sender = self._sender()
         return await self._send(lambda connection: outbox.emit(connection, outbound, sender))
 
-    async def claim_outbound(self, now: float, limit: int) -> list[Outbound]:
+    async def claim_outbound(self, limit: int) -> list[Outbound]:
+        sender = self._sender()
         unclaimed = self._agenda.take_unclaimed(limit)
-        chats = self._agenda.take_chats(now, limit - len(unclaimed))
+        chats = self._agenda.take_chats(sender.now, limit - len(unclaimed))
         if not chats:
             return unclaimed
-        sender = replace(self._sender(), now=now)
 
         def failed() -> None:
             self._agenda.hand_back(unclaimed)
             for chat in chats:
-                self._agenda.wait(chat, now)
+                self._agenda.wait(chat, sender.now)
 
         claimed = await self._send(
             lambda connection: tuple(outbox.advance(connection, chat, sender, reclaim=True) for chat in chats),
@@ -64,8 +65,11 @@ class DeliveringStore(ReadableStore):
             lambda connection: outbox.mark_sent(connection, outbound_id, platform_message_id, sender)
         )
 
-    async def mark_retry(self, outbound_id: str, due_at: float, *, ambiguous: bool) -> None:
-        await self._mark(lambda connection: outbox.mark_retry(connection, outbound_id, due_at, ambiguous=ambiguous))
+    async def mark_retry(self, outbound_id: str, seconds: float, *, ambiguous: bool) -> None:
+        now = self._time.now()
+        await self._mark(
+            lambda connection: outbox.mark_retry(connection, outbound_id, seconds, now=now, ambiguous=ambiguous)
+        )
 
     async def mark_refused(self, outbound_id: str, reason: str, instead: Outbound | None = None) -> Sent:
         sender = self._sender()
@@ -74,7 +78,8 @@ class DeliveringStore(ReadableStore):
         )
 
     async def next_due(self) -> float | None:
-        return self._agenda.next_due()
+        due_at = self._agenda.next_due()
+        return None if due_at is None else max(0.0, due_at - self._time.now())
 
     def _send_to(self, platforms: Platforms) -> None:
         """From now on; rows of others, left by an earlier process, may wait for it."""
@@ -85,14 +90,14 @@ class DeliveringStore(ReadableStore):
     # -- what the other modules use ---------------------------------------------------------
 
     def _sender(self) -> Sender:
-        return Sender(generation=self._database.generation, now=self._clock.now(), platforms=self._sends)
+        return Sender(generation=self._database.generation, now=self._time.now(), platforms=self._sends)
 
     def _noted(self, advances: Iterable[Advance]) -> None:
         """Take up what became of the heads of chats. A step that began before its platform was served
         here left its rows to others; they are this process's by now, and nobody else will look."""
         advances = tuple(advances)
         self._agenda.note(advances)
-        now = self._clock.now()
+        now = self._time.now()
         if any(
             each.due_at is not None and each.due_at <= now and self._sends.has_chat_of(each.lane) for each in advances
         ):

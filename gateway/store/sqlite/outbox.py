@@ -128,15 +128,17 @@ def mark_sent(
     return None if row is None else advance(connection, row[0], sender)
 
 
-def mark_retry(connection: apsw.Connection, outbound_id: str, due_at: float, *, ambiguous: bool) -> Advance | None:
-    """The row waits until `due_at`, and its chat with it. None if it was not being sent."""
+def mark_retry(
+    connection: apsw.Connection, outbound_id: str, seconds: float, *, now: float, ambiguous: bool
+) -> Advance | None:
+    """The row waits, and its chat with it. None if it was not being sent."""
     row = one(
         connection,
-        "UPDATE outbox SET state = 'pending', due_at = ?, ambiguous = ambiguous + ?"
+        "UPDATE outbox SET state = 'pending', due_at = ?, put_off_for = ?, ambiguous = ambiguous + ?"
         " WHERE id = ? AND state = 'sending' RETURNING lane",
-        (due_at, ambiguous, outbound_id),
+        (now + seconds, seconds, ambiguous, outbound_id),
     )
-    return None if row is None else Advance(lane=row[0], due_at=due_at)
+    return None if row is None else Advance(lane=row[0], due_at=now + seconds)
 
 
 def mark_refused(
@@ -165,6 +167,15 @@ def give_back(connection: apsw.Connection, outbound_ids: Sequence[str]) -> None:
             "UPDATE outbox SET state = 'pending', attempts = attempts - 1 WHERE id = ? AND state = 'sending'",
             (outbound_id,),
         )
+
+
+def cap_waits(connection: apsw.Connection, now: float) -> None:
+    """No row waits longer from `now` on than it was put off for: the clock may have been set back."""
+    change(
+        connection,
+        f"UPDATE outbox SET due_at = ?1 + put_off_for WHERE {_UNFINISHED} AND due_at > ?1 + put_off_for",
+        (now,),
+    )
 
 
 def unfinished_heads(connection: apsw.Connection) -> list[tuple[str, float]]:

@@ -85,6 +85,8 @@ class SqliteStore(DeliveringStore, MeteringStore):
             return
         queued, self._bypassed = await self._database.read(inbox.unfinished)
         self._lanes = Lanes(concurrency=self._concurrency, generation=self._database.generation, waiting=queued)
+        now = self._time.now()
+        await self._database.writer.run(lambda connection: outbox.cap_waits(connection, now))
         self._agenda = Agenda(await self._database.read(outbox.unfinished_heads))
         self._lanes.serve(self._runs)
         self._agenda.serve(self._sends)

@@ -3,7 +3,8 @@
 -- finds that none has beaten for half a life, the server was away, or its clock was set. Then each
 -- has a whole life from now on to say so.
 -- Gives {'ok', whether it was a member still, how many others there are, how many died, the number of the lane that
--- has waited longest or '', of the oldest suspect or '', and of the chat whose head is due first: its name, and when};
+-- has waited longest or '', of the oldest suspect or '', and of the chat whose head is due first: its name, and when; the
+-- server's time in milliseconds};
 -- of the platforms that this process runs and sends to.
 return once(function()
   local now = milliseconds()
@@ -23,5 +24,5 @@ return once(function()
     if due[1] and (chat == '' or tonumber(due[2]) < tonumber(when)) then chat, when = due[1], due[2] end
   end
   local ready, suspect = longest_waiting(), oldest_suspect()
-  return { 'ok', known and 1 or 0, #dead, ready, suspect, chat, when }
+  return { 'ok', known and 1 or 0, #dead, ready, suspect, chat, when, now }
 end)
