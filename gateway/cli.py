@@ -71,6 +71,7 @@ def chat(
 @app.command()
 def run(
     workers: Annotated[int, typer.Option(min=1, max=64, help="Processes on this host; more than one needs Redis.")] = 1,
+    worker: Annotated[bool, typer.Option("--worker", hidden=True, help="Started by another `run`.")] = False,
     config: ConfigOption = None,
 ) -> None:
     """Run the gateway without a terminal: the enabled platforms, and the turns of every conversation."""
@@ -79,8 +80,8 @@ def run(
         # This version has no platform but the console; with SQLite there would be nothing to serve.
         _fail("no platform is enabled to run; talk with `legato chat`, or share a Redis store (store.url) with it")
     if workers == 1:
-        raise typer.Exit(_guarded(lambda: _run(settings)))
-    command = [sys.executable, "-m", "gateway", "run", *(["--config", str(config)] if config else [])]
+        raise typer.Exit(_guarded(lambda: _run(settings, leash=sys.stdin.fileno() if worker else None)))
+    command = [sys.executable, "-m", "gateway", "run", "--worker", *(["--config", str(config)] if config else [])]
     raise typer.Exit(_guarded(lambda: _fleet(settings, command, workers)))
 
 
@@ -271,9 +272,10 @@ async def _chat(settings: Config, json_lines: bool) -> int:
     return 0 if well else 1
 
 
-async def _run(settings: Config) -> int:
+async def _run(settings: Config, *, leash: int | None) -> int:
     from gateway.app import collect_seldom
     from gateway.bootstrap import Parts, adapter_part, build
+    from gateway.fleet import when_alone
 
     collect_seldom()
     _log_to(settings, None)
@@ -281,6 +283,8 @@ async def _run(settings: Config) -> int:
     gateway = build(settings, [], Parts(also_runs={"console": adapter_part("adapters.console:LIMITS")}))
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
+    if leash is not None:
+        when_alone(leash, gateway.stop)
     return 0 if await gateway.run() else 1
 
 

@@ -1,14 +1,16 @@
 """Several gateway processes on one host, kept running: `legato run --workers N`.
 
 The parent does no work of its own. A worker that dies is started again, later each time it dies
-young; SIGTERM and SIGINT are passed on, and the parent ends when the last worker has.
+young; SIGTERM and SIGINT are passed on, and the parent ends when the last worker has. A parent that is
+killed takes its workers along: each sees the end of a pipe that only the parent holds open.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import structlog
@@ -38,9 +40,14 @@ class Fleet:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
-        async with asyncio.TaskGroup() as group:
-            for index in range(self.size):
-                group.create_task(self._keep(index))
+        leash, held = os.pipe()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for index in range(self.size):
+                    group.create_task(self._keep(index, leash))
+        finally:
+            os.close(leash)
+            os.close(held)
         return self._hopeless
 
     def stop(self) -> None:
@@ -50,11 +57,11 @@ class Fleet:
             if worker.returncode is None:
                 worker.send_signal(signal.SIGTERM)
 
-    async def _keep(self, index: int) -> None:
+    async def _keep(self, index: int, leash: int) -> None:
         wait = _FIRST_WAIT
         while not self._stopping.is_set():
             began = self.clock.monotonic()
-            worker = await asyncio.create_subprocess_exec(*self.command)
+            worker = await asyncio.create_subprocess_exec(*self.command, stdin=leash)
             self._workers[index] = worker
             if self._stopping.is_set():  # asked while it was being started
                 worker.send_signal(signal.SIGTERM)
@@ -77,6 +84,20 @@ class Fleet:
                 await self._stopping.wait()
         except TimeoutError:
             return
+
+
+def when_alone(leash: int, stop: Callable[[], None]) -> None:
+    """In a worker: call `stop` when the parent has ended, however it did. `leash` is the descriptor of
+    the pipe that it was started with, its standard input."""
+    loop = asyncio.get_running_loop()
+
+    def look() -> None:
+        if not os.read(leash, 64):
+            loop.remove_reader(leash)
+            log.error("parent_died")
+            stop()
+
+    loop.add_reader(leash, look)
 
 
 _BAD_CONFIGURATION = 2

@@ -15,8 +15,9 @@ from gateway.context.shapes import calls_by_id
 from gateway.context.verification import accept
 from gateway.domain.message import Message, user
 from gateway.errors import ConfigError, GatewayError, SummaryRefused
+from gateway.store.documents import storable
 from gateway.tokens import TokenCounter
-from gateway.trajectory.material import messages, sound
+from gateway.trajectory.material import messages
 from gateway.trajectory.metrics import Metrics
 from gateway.trajectory.prompts import INSTRUCTIONS, NOTICE, held, opener, task
 from gateway.trajectory.region import Region, TrajectorySettings, region
@@ -176,7 +177,7 @@ class TrajectoryCompressor:
             except (GatewayError, TimeoutError) as error:
                 problem = self._redact(str(error)) or "The summariser did not answer in time"
                 return _Answered(problem=problem, calls=attempt, errors=errors + 1)
-            return _Answered(notes=sound(notes), calls=attempt, errors=errors)
+            return _Answered(notes=storable(notes), calls=attempt, errors=errors)
         return _Answered(problem=f"The summary was refused because {problem}", calls=_ATTEMPTS, errors=errors)
 
     def _material(self, turns: Sequence[Turn], counts: Sequence[int], found: Region, limit: int) -> str:

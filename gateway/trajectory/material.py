@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from gateway.domain.message import HOST, Message, Role
+from gateway.store.documents import storable
 from gateway.tokens import MESSAGE_OVERHEAD
 from gateway.trajectory.sharegpt import Speaker, Turn
 
@@ -25,7 +26,7 @@ def messages(turns: Sequence[Turn], counts: Sequence[int]) -> list[Message]:
     made: list[Message] = []
     open_calls: list[str] = []
     for number, (turn, tokens) in enumerate(zip(turns, counts, strict=True)):
-        message: dict[str, Any] = {"role": _ROLES.get(turn.speaker, "system"), "content": sound(turn.text)}
+        message: dict[str, Any] = {"role": _ROLES.get(turn.speaker, "system"), "content": storable(turn.text)}
         if turn.speaker == "gpt":
             message["content"], calls = _without_calls(message["content"], number)
             open_calls = [call["id"] for call in calls]
@@ -38,11 +39,6 @@ def messages(turns: Sequence[Turn], counts: Sequence[int]) -> list[Message]:
         message[HOST] = {"tokens": tokens + MESSAGE_OVERHEAD}
         made.append(cast(Message, message))
     return made
-
-
-def sound(text: str) -> str:
-    """Without halves of surrogate pairs: JSON can hold them, UTF-8 cannot."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def _without_calls(text: str, number: int) -> tuple[str, list[dict[str, Any]]]:
@@ -69,4 +65,4 @@ def _function(written: str) -> dict[str, str] | None:
         return None
     arguments = value.get("arguments", {})
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-    return {"name": value["name"], "arguments": sound(text)}
+    return {"name": value["name"], "arguments": storable(text)}

@@ -23,6 +23,27 @@ while True:
 """
 
 
+# The same, as a worker that hears of its parent's end; and a parent of two of them.
+KEPT = """
+import asyncio, os, sys
+from gateway.fleet import when_alone
+log = open(sys.argv[1], "a", buffering=1)
+async def work():
+    ended = asyncio.Event()
+    when_alone(sys.stdin.fileno(), ended.set)
+    log.write(f"start {os.getpid()}\\n")
+    await ended.wait()
+    log.write(f"end {os.getpid()}\\n")
+asyncio.run(work())
+"""
+PARENT = """
+import asyncio, sys
+from gateway.clock import SystemClock
+from gateway.fleet import Fleet
+asyncio.run(Fleet(command=[sys.executable, "-c", sys.argv[1], sys.argv[2]], size=2, clock=SystemClock()).run())
+"""
+
+
 def said(log: Path) -> list[str]:
     return log.read_text().splitlines() if log.exists() else []
 
@@ -53,6 +74,17 @@ async def test_a_killed_worker_is_started_again_and_all_end_together(tmp_path: P
     ended = {line.split()[1] for line in (await lines(log, 5)) if line.startswith("end")}
     started = {line.split()[1] for line in again}
     assert ended == started - {str(victim)}
+
+
+async def test_a_parent_that_is_killed_takes_its_workers_along(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    parent = await asyncio.create_subprocess_exec(sys.executable, "-c", PARENT, KEPT, str(log))
+    started = await lines(log, 2)
+    assert all(line.startswith("start") for line in started)
+    parent.kill()
+    await parent.wait()
+    ended = (await lines(log, 4))[2:]
+    assert {line.removeprefix("end ") for line in ended} == {line.removeprefix("start ") for line in started}
 
 
 async def test_workers_that_cannot_run_at_all_are_not_tried_again(tmp_path: Path) -> None:
