@@ -171,11 +171,13 @@ class Outbox:
             following = None  # the next start finds the row as it is: begun, outcome unknown
             raise
         finally:
-            if following is not None:
-                # A bug in an adapter: it may have sent, and the chat must not hang for ever.
-                await self._retry(following, self._backoff(following), ambiguous=True)
-            self._in_flight -= 1
-            self._wake.set()
+            try:
+                if following is not None:
+                    # A bug in an adapter: it may have sent, and the chat must not hang for ever.
+                    await self._retry(following, self._backoff(following), ambiguous=True)
+            finally:
+                self._in_flight -= 1
+                self._wake.set()
 
     async def _attempt(self, row: Outbound) -> Sent:
         if (row.key.platform, row.key.chat) != (row.to.platform, row.to.chat):

@@ -8,6 +8,7 @@ import pytest
 from gateway.adapter import Limits
 from gateway.background import Background
 from gateway.domain.chat import ChatAddress, SessionKey
+from gateway.errors import StoreError
 from gateway.outbox import Outbox
 from gateway.store.base import Sent
 from gateway.telemetry.points import ignore_points
@@ -93,3 +94,24 @@ async def test_other_platforms_are_sent_to_side_by_side(clock, background):
     await background.idle()
 
     assert [what for what, _ in journal.events[:3]] == ["sent"] * 3
+
+
+class Broken(Journal):
+    """An adapter with a bug, before a store that cannot note it."""
+
+    async def send(self, outbound):
+        """Fail as no adapter may."""
+        raise ZeroDivisionError
+
+    async def mark_retry(self, outbound_id, seconds, *, ambiguous):
+        """Fail as well."""
+        raise StoreError("The row cannot be read.")
+
+
+async def test_a_send_that_cannot_even_be_put_off_is_not_taken_for_one_that_runs(clock, background):
+    outbox = outbox_on(Broken(1), clock, background)
+
+    outbox.deliver(outbox.compose(*place("a"), "reply", "Hello."))
+    await background.idle()
+
+    assert outbox.in_flight == 0
