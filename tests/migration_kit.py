@@ -10,10 +10,11 @@ from typing import Any, Final
 
 from gateway.clock import SystemClock
 from gateway.domain.message import Message, assistant, note_of, user
+from gateway.domain.pin import Pin, Pins
 from gateway.domain.session import Compaction, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.migration import Report, migrate
-from gateway.store.base import Cap, Claim, Opening, Patch, Reservation, StepRecord, Store, ToolIntent
+from gateway.store.base import Cap, Claim, Opening, Patch, Rebuilt, Reservation, StepRecord, Store, ToolIntent
 from gateway.store.places import source_at, target_at
 from tests.contract.store_kit import (
     START,
@@ -121,7 +122,11 @@ async def _branch(store: Store) -> None:
     await store.hook_done("s3")
     await finish(store, claim)
     claim, session = await in_session(store, *shared[:1], chat="3", session_id="s3c")
-    await store.finish_turn(claim.lease, session.ref, claim.item, step(*exchange(5)), "stopped", [])
+    rules = tuple(Pin(text=text, at=START + 0.1) for text in ("niemals grüßen", "two\nlines \ud83d"))
+    rebuilt = Rebuilt(ref=session.ref, system_prompt="With pins.", last_prompt_tokens=0)
+    now = await store.set_pins(claim.lease, Pins(rules=rules, set_by=claim.item.id), rebuilt)
+    assert now is not None
+    await store.finish_turn(claim.lease, now.ref, claim.item, step(*exchange(5)), "stopped", [])
 
 
 async def _turn_in_the_middle(store: Store) -> None:
@@ -167,6 +172,7 @@ async def _ended_otherwise(store: Store) -> None:
 
 async def _dead(store: Store) -> None:
     claim = await claimed(store, "dead", "11")
+    await store.set_pins(claim.lease, Pins(set_by=claim.item.id), None)
     await store.finish_turn(claim.lease, None, claim.item, None, "dead", [outbound("o-dead", "11", "given up")])
 
 
@@ -204,6 +210,7 @@ async def shown(store: Store) -> dict[str, Any]:
         "compactions": {each.id: await store.compactions(each.id) for each in sessions},
         "waiting": {chat: await store.waiting(key(chat), 99) for chat in CHATS},
         "hooks": await store.pending_hooks(99),
+        "pins": {chat: await store.pins(key(chat)) for chat in CHATS},
         "rows": await store.outbox(None, 999),
         "rows of chats": {chat: await store.outbox(outbound("x", chat).to, 99) for chat in CHATS},
         "usage": [await store.usage(0, by) for by in ("model", "purpose", "platform", "session")],

@@ -26,6 +26,7 @@ from gateway.domain.message import Message
 from gateway.domain.rates import Rate
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import LedgerEntry, UsageTotal
+from gateway.store.pinning import PinStore
 from gateway.store.records import (
     Acceptance,
     Arrival,
@@ -38,6 +39,7 @@ from gateway.store.records import (
     Lease,
     Opening,
     Patch,
+    Rebuilt,
     Receipt,
     Reservation,
     Sent,
@@ -62,6 +64,7 @@ __all__ = [
     "Lease",
     "Opening",
     "Patch",
+    "Rebuilt",
     "Receipt",
     "Reservation",
     "Sent",
@@ -76,7 +79,7 @@ __all__ = [
 ]
 
 
-class Store(ABC):
+class Store(PinStore, ABC):
     """The port. `open` before use, `aclose` after; every method may raise StoreUnavailable."""
 
     # -- lifetime ---------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 
 from gateway.domain.chat import Attachment, ChatType, Inbound, SessionKey, Source
+from gateway.domain.pin import Pin, Pins
 
 log = structlog.get_logger(__name__)
 
@@ -76,6 +77,18 @@ def readable_inbound(text: str, key: SessionKey, number: str) -> Inbound:
         where: ChatType = "thread" if key.thread is not None else "direct" if key.user is None else "group"
         source = Source(platform=key.platform, chat=key.chat, chat_type=where, user=key.user or "", thread=key.thread)
         return Inbound(event_id=f"unreadable-{number}", source=source, text="", kind="unreadable")
+
+
+def pins_json(pins: Pins) -> str:
+    """A key's pins."""
+    return dumps({"set_by": pins.set_by, "rules": [{"text": pin.text, "at": pin.at} for pin in pins.rules]})
+
+
+def pins_from(text: str) -> Pins:
+    """The inverse of `pins_json`."""
+    data: dict[str, Any] = json.loads(text)
+    rules = tuple(Pin(text=each["text"], at=each["at"]) for each in data["rules"])
+    return Pins(rules=rules, set_by=data["set_by"])
 
 
 def _known(data: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

@@ -18,11 +18,14 @@ from typing import Any, ClassVar, Final, Literal, Protocol
 
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message, note_of, wire
+from gateway.domain.pin import Pins
 from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import LedgerEntry
 from gateway.store.records import ItemOutcome, SignalKind, ToolIntent
 
-Kind = Literal["sessions", "messages", "transcripts", "compactions", "hooks", "events", "outbox", "ledger", "spending"]
+Kind = Literal[
+    "sessions", "messages", "transcripts", "compactions", "hooks", "events", "outbox", "ledger", "spending", "pins"
+]
 KINDS: Final[tuple[Kind, ...]] = (
     "sessions",
     "messages",
@@ -33,6 +36,7 @@ KINDS: Final[tuple[Kind, ...]] = (
     "outbox",
     "ledger",
     "spending",
+    "pins",
 )
 PAGE: Final = 1_000  # records at most that are in memory at a time
 
@@ -216,6 +220,23 @@ class MovedAccount:
         return (self.account, self.spent, self.forget_at)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedPins:
+    """What is pinned under a key, in the order of the keys' text. None of the rules may be left: who
+    removed the last one is a fact, too."""
+
+    kind: ClassVar[Kind] = "pins"
+    key: SessionKey
+    pins: Pins
+
+    @property
+    def id(self) -> str:
+        return f"of {self.key}"
+
+    def facts(self) -> Any:
+        return (self.key, self.pins)
+
+
 FORGOTTEN: Final = 86_400.0  # an account that is forgotten within this many seconds is not moved
 
 Record = (
@@ -228,6 +249,7 @@ Record = (
     | MovedRow
     | MovedCall
     | MovedAccount
+    | MovedPins
 )
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from gateway.domain.chat import Inbound, Outbound, SessionKey
 from gateway.domain.message import Message
-from gateway.domain.session import Session, Todo
+from gateway.domain.session import Session, SessionRef, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 
 Acceptance = Literal["new", "duplicate", "full"]
@@ -143,6 +143,16 @@ class Opening:
 
     session: Session
     transcript: Sequence[Message] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilt:
+    """A session's system prompt, built anew. `last_prompt_tokens`: what the provider's last report would
+    have been with it; 0: there is none."""
+
+    ref: SessionRef
+    system_prompt: str
+    last_prompt_tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.errors import StoreError
-from gateway.store.documents import storable
+from gateway.store.documents import pins_from, storable
 from gateway.store.moving import (
     FORGOTTEN,
     PAGE,
@@ -29,6 +29,7 @@ from gateway.store.moving import (
     MovedHook,
     MovedItem,
     MovedMessage,
+    MovedPins,
     MovedReference,
     MovedRow,
     MovedSession,
@@ -93,6 +94,8 @@ async def dump(endpoint: Endpoint, wire: Wire, now: float) -> AsyncGenerator[Seq
         yield await _calls(wire, calls)
     async for accounts in _accounts(endpoint, wire, now):
         yield accounts
+    async for pins in _pins(endpoint, wire):
+        yield pins
 
 
 # -- transcripts --------------------------------------------------------------------------------
@@ -283,7 +286,7 @@ def _call(key: str | None, at: float, document: dict[str, Any]) -> MovedCall:
 
 
 async def _accounts(endpoint: Endpoint, wire: Wire, now: float) -> AsyncIterator[list[Record]]:
-    places = iter(sorted({(name.partition(":")[2], int(name[2:4])) async for name in keys(endpoint, "{p??}:spent:*")}))
+    places = iter(await _named(endpoint, "spent:"))
     while some := list(islice(places, _ROUND)):
         spent = await wire.ask_all((partition, ("GET", key)) for key, partition in some)
         forgotten = await wire.ask_all((partition, ("PEXPIRETIME", key)) for key, partition in some)
@@ -292,6 +295,22 @@ async def _accounts(endpoint: Endpoint, wire: Wire, now: float) -> AsyncIterator
             for (key, _), total, until in zip(some, spent, forgotten, strict=True)
             if total is not None and not 0 <= until < (now + FORGOTTEN) * 1_000
         ]
+
+
+async def _pins(endpoint: Endpoint, wire: Wire) -> AsyncIterator[list[Record]]:
+    places = iter(await _named(endpoint, "pins:"))
+    while some := list(islice(places, _ROUND)):
+        documents = await wire.ask_all((partition, ("GET", key)) for key, partition in some)
+        yield [
+            MovedPins(key=SessionKey.parse(key.partition(":")[2]), pins=pins_from(document))
+            for (key, _), document in zip(some, documents, strict=True)
+        ]
+
+
+async def _named(endpoint: Endpoint, start: str) -> list[tuple[str, int]]:
+    """The keys that begin like this and their partitions, in the order of their names."""
+    found = {(name.partition(":")[2], int(name[2:4])) async for name in keys(endpoint, "{p??}:" + start + "*")}
+    return sorted(found)
 
 
 # -- many partitions ----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gateway.domain.message import note_of
+from gateway.store.documents import pins_json
 from gateway.store.moving import (
     Kind,
     MovedAccount,
@@ -19,6 +20,7 @@ from gateway.store.moving import (
     MovedHook,
     MovedItem,
     MovedMessage,
+    MovedPins,
     MovedReference,
     MovedRow,
     MovedSession,
@@ -54,6 +56,7 @@ _SCRIPTS: Final[dict[Kind, str]] = {
     "outbox": "restore_rows",
     "ledger": "restore_ledger",
     "spending": "restore_spending",
+    "pins": "restore_pins",
 }
 
 
@@ -116,6 +119,8 @@ class Restoring:
             case MovedAccount():
                 forget_at = "" if record.forget_at is None else str(record.forget_at)
                 return partition_of_name(record.account), [record.account, str(record.spent), forget_at]
+            case MovedPins():
+                return partition_of_key(record.key), [str(record.key), pins_json(record.pins)]
 
     def _number(self, kind: str) -> str:
         self._given[kind] += 1

@@ -13,6 +13,7 @@ import apsw
 from gateway.domain.chat import SessionKey
 from gateway.domain.usage import LedgerEntry
 from gateway.errors import StoreError
+from gateway.store.documents import pins_from
 from gateway.store.moving import (
     FORGOTTEN,
     PAGE,
@@ -22,6 +23,7 @@ from gateway.store.moving import (
     MovedHook,
     MovedItem,
     MovedMessage,
+    MovedPins,
     MovedReference,
     MovedRow,
     MovedSession,
@@ -49,7 +51,7 @@ from gateway.store.sqlite.connection import many
 def dump(connection: apsw.Connection, now: float) -> Iterator[Sequence[Record]]:
     """All records in pages. Nothing may write to the file meanwhile."""
     accounts: Callable[[apsw.Connection], Iterator[Record]] = partial(_accounts, now=now)
-    for records in (*_STREAMS, accounts):
+    for records in (*_STREAMS, accounts, _pins):
         stream = records(connection)
         while page := list(islice(stream, PAGE)):
             yield page
@@ -162,6 +164,11 @@ def _accounts(connection: apsw.Connection, now: float) -> Iterator[Record]:
         yield MovedAccount(
             account=account, spent=spent, forget_at=None if forget_at is None else round(forget_at * 1_000)
         )
+
+
+def _pins(connection: apsw.Connection) -> Iterator[Record]:
+    for key, document in connection.execute("SELECT key, rules FROM pins ORDER BY key"):
+        yield MovedPins(key=_key(key), pins=pins_from(document))
 
 
 @lru_cache(maxsize=1_024)

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.message import Message
+from gateway.domain.pin import Pins
 from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import UsageTotal
 from gateway.store.base import Found, InboxItem, SignalKind, Store, StoreStatus, Transcript, TurnJournal
-from gateway.store.sqlite import inbox, messages, outbox, reading, search, sessions, turns
+from gateway.store.sqlite import inbox, messages, outbox, pinning, reading, search, sessions, turns
 from gateway.store.sqlite.database import Database
 from gateway.store.transcripts import TranscriptCache
 
@@ -38,6 +39,9 @@ class ReadableStore(Store):
 
     async def session(self, session_id: str) -> Session:
         return self._database.look(lambda connection: sessions.by_id(connection, session_id))
+
+    async def pins(self, key: SessionKey) -> Pins:
+        return self._database.look(lambda connection: pinning.of_key(connection, key))
 
     async def transcript(self, session: Session) -> Transcript:
         known = self._cache.get(session.id) or ()

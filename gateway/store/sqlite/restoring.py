@@ -15,12 +15,13 @@ from gateway.store.moving import (
     MovedHook,
     MovedItem,
     MovedMessage,
+    MovedPins,
     MovedReference,
     MovedRow,
     MovedSession,
     Record,
 )
-from gateway.store.sqlite import outbox, search, sessions
+from gateway.store.sqlite import outbox, pinning, search, sessions
 from gateway.store.sqlite.codec import intents_json, message_columns, message_number
 from gateway.store.sqlite.connection import change, one
 
@@ -149,3 +150,8 @@ def _(record: MovedAccount, connection: apsw.Connection) -> None:
         "INSERT INTO spending(account, spent, forget_at) VALUES (?,?,?)",
         (record.account, record.spent, forget_at),
     )
+
+
+@_write.register
+def _(record: MovedPins, connection: apsw.Connection) -> None:
+    pinning.put(connection, record.key, record.pins)

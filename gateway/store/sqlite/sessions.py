@@ -13,7 +13,7 @@ from gateway.domain.message import Message
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.errors import SessionConflict, SessionNotFound
-from gateway.store.base import Opening, Patch, StepRecord
+from gateway.store.base import Opening, Patch, Rebuilt, StepRecord
 from gateway.store.documents import dumps, storable
 from gateway.store.sqlite import messages
 from gateway.store.sqlite.codec import (
@@ -166,14 +166,30 @@ def update(connection: apsw.Connection, ref: SessionRef, key: SessionKey, change
         # What the old model reported says nothing about the new one's tokenizer.
         columns |= {"last_prompt_tokens": 0, "reported_messages": 0}
     if "system_prompt" in changes:
-        change(
-            connection,
-            "UPDATE prompts SET system_prompt = ? WHERE session_id = ?",
-            (storable(changes["system_prompt"]), ref.id),
-        )
+        _set_prompt(connection, ref.id, changes["system_prompt"])
     for name, value in columns.items():  # names come from here and CHANGEABLE, never from outside
         change(connection, f"UPDATE sessions SET {name} = ? WHERE id = ?", (value, ref.id))
     return by_id(connection, ref.id)
+
+
+def rebuild(connection: apsw.Connection, key: SessionKey, rebuilt: Rebuilt) -> Session:
+    """Give a session another prompt, and what the last report would have been with it."""
+    check(connection, rebuilt.ref, key)
+    _set_prompt(connection, rebuilt.ref.id, rebuilt.system_prompt)
+    change(
+        connection,
+        "UPDATE sessions SET epoch = epoch + 1, last_prompt_tokens = ? WHERE id = ?",
+        (rebuilt.last_prompt_tokens, rebuilt.ref.id),
+    )
+    return by_id(connection, rebuilt.ref.id)
+
+
+def _set_prompt(connection: apsw.Connection, session_id: str, system_prompt: str) -> None:
+    change(
+        connection,
+        "UPDATE prompts SET system_prompt = ? WHERE session_id = ?",
+        (storable(system_prompt), session_id),
+    )
 
 
 def owed_hooks(connection: apsw.Connection, limit: int) -> list[Session]:

@@ -14,6 +14,7 @@ import apsw
 from gateway.clock import Clock
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message
+from gateway.domain.pin import Pins
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import LedgerEntry
 from gateway.errors import StoreUnavailable
@@ -24,6 +25,7 @@ from gateway.store.base import (
     ItemOutcome,
     Lease,
     Opening,
+    Rebuilt,
     Receipt,
     SignalKind,
     StepRecord,
@@ -31,7 +33,7 @@ from gateway.store.base import (
     TurnEnd,
 )
 from gateway.store.platforms import Platforms
-from gateway.store.sqlite import inbox, outbox, sessions, turns
+from gateway.store.sqlite import inbox, outbox, pinning, sessions, turns
 from gateway.store.sqlite.agenda import Agenda, rows_to_send
 from gateway.store.sqlite.delivering import DeliveringStore
 from gateway.store.sqlite.lanes import Lanes
@@ -316,6 +318,10 @@ class SqliteStore(DeliveringStore, MeteringStore):
             raise ValueError(f"a session's {', '.join(sorted(unknown))} cannot be changed this way")
         self._lanes.check(lease)
         return await self._database.writer.run(lambda connection: sessions.update(connection, ref, lease.key, changes))
+
+    async def set_pins(self, lease: Lease, pins: Pins, rebuilt: Rebuilt | None) -> Session | None:
+        self._lanes.check(lease)
+        return await self._database.writer.run(lambda connection: pinning.set_(connection, lease.key, pins, rebuilt))
 
     async def charge(self, session: Session, calls: Sequence[LedgerEntry]) -> None:
         def work(connection: apsw.Connection) -> None:

@@ -1,0 +1,30 @@
+"""Pins: rules that people set, which stand word for word in every prompt of their conversation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+MOST_PINS: Final = 20
+LONGEST_PIN: Final = 500  # characters
+PINS_SHARE: Final = 0.05  # of the context length: what all pins of a conversation may take together
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pin:
+    """One rule in the words of whoever set it, and when that was (seconds since the epoch)."""
+
+    text: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pins:
+    """The rules of a key in the order in which they were set; people number them from 1.
+
+    `set_by` is the id of the inbox item that made them what they are, so that another attempt at it
+    finds its work done; None: nothing was ever pinned.
+    """
+
+    rules: tuple[Pin, ...] = ()
+    set_by: str | None = None
