@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2s
 
 import structlog
@@ -25,9 +25,10 @@ from gateway.context.engine import Outcome
 from gateway.domain.chat import ChatType, SessionKey
 from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.message import Message
+from gateway.domain.pin import Pins
 from gateway.domain.session import Compaction, EndReason, Session
 from gateway.domain.usage import CanonicalUsage
-from gateway.store.base import InboxItem, Lease, Opening, Store
+from gateway.store.base import InboxItem, Lease, Opening, Rebuilt, Store
 from gateway.store.insist import insist
 from gateway.telemetry.points import Points
 from gateway.tokens import TokenCounter
@@ -75,12 +76,13 @@ class Lifecycle:
         present = await self._store.tip(lease.key)
         if present is not None:
             return present
-        return await self._store.open_session(lease, Opening(session=self.blank(lease.key, chat_type)))
+        session = await self._prompted(self._blank(lease.key, chat_type))
+        return await self._store.open_session(lease, Opening(session=session))
 
-    def blank(
+    def _blank(
         self, key: SessionKey, chat_type: ChatType, *, model: str | None = None, session_id: str | None = None
     ) -> Session:
-        """A session about to be opened under `key`, with its system prompt; `session_id` None: a fresh id."""
+        """A session about to be opened under `key`, still without a prompt; `session_id` None: a fresh id."""
         now = self._clock.now()
         return Session(
             id=session_id or self._ids.new("s"),
@@ -89,11 +91,23 @@ class Lifecycle:
             parent_id=None,
             started_at=now,
             model=model or self._models.main.name,
-            system_prompt=self._prompts.build(
-                platform=key.platform, chat_type=chat_type, shared=key.user is None, compacted=False
-            ),
+            system_prompt="",
             last_active_at=now,
             expires_at=self._policy_of(key.platform, chat_type).deadline(now),
+        )
+
+    async def _prompted(self, session: Session) -> Session:
+        """The session as it opens: its prompt says what it is, and what is pinned under its key now."""
+        return replace(session, system_prompt=self._prompt(session, await self._store.pins(session.key)))
+
+    def _prompt(self, session: Session, pins: Pins) -> str:
+        return self._prompts.build(
+            platform=session.key.platform,
+            chat_type=session.chat_type,
+            shared=session.key.user is None,
+            compacted=session.compaction_count > 0,
+            todos=session.todos,
+            pins=pins.rules,
         )
 
     async def conversation(self, session: Session) -> Conversation:
@@ -145,13 +159,6 @@ class Lifecycle:
             parent_id=parent.id,
             started_at=now,
             epoch=1,
-            system_prompt=self._prompts.build(
-                platform=parent.key.platform,
-                chat_type=parent.chat_type,
-                shared=parent.key.user is None,
-                compacted=True,
-                todos=conversation.todos,
-            ),
             usage=CanonicalUsage(),
             cost_usd=0.0,
             last_prompt_tokens=0,
@@ -164,6 +171,7 @@ class Lifecycle:
             last_active_at=now,
             announced=(),
         )
+        child = await self._prompted(child)
         compaction = replace(compaction, child_id=child.id)
         child = await self._store.continue_session(
             lease, parent.ref, Opening(session=child, transcript=transcript), len(conversation.messages), compaction
@@ -176,6 +184,20 @@ class Lifecycle:
             "compacted", trigger=compaction.trigger, before=compaction.tokens_before, after=compaction.tokens_after
         )
         return compaction
+
+    async def set_pins(self, lease: Lease, present: Session | None, pins: Pins) -> None:
+        """Make these the pins of the key, whose present session's prompt holds them from now on."""
+        rebuilt = None
+        if present is not None:
+            prompt = self._prompt(present, pins)
+            # What the provider counted was the old prompt: the rest of its report holds.
+            before, after = self._prompt_tokens(present.system_prompt), self._prompt_tokens(prompt)
+            correct = partial(self._models.calibration.correct, present.model)
+            reported = present.last_prompt_tokens and max(
+                1, present.last_prompt_tokens + correct(after) - correct(before)
+            )
+            rebuilt = Rebuilt(ref=present.ref, system_prompt=prompt, last_prompt_tokens=reported)
+        await self._store.set_pins(lease, pins, rebuilt)
 
     # -- ending -----------------------------------------------------------------------------
 
@@ -203,8 +225,8 @@ class Lifecycle:
 
     async def reset(self, lease: Lease, session: Session, *, session_id: str | None = None) -> Session:
         """End `session` and start an empty one with the same model."""
-        fresh = self.blank(session.key, session.chat_type, model=session.model, session_id=session_id)
-        opened = await self.end(lease, session, "reset", Opening(session=fresh))
+        fresh = self._blank(session.key, session.chat_type, model=session.model, session_id=session_id)
+        opened = await self.end(lease, session, "reset", Opening(session=await self._prompted(fresh)))
         assert opened is not None
         return opened
 
@@ -221,21 +243,15 @@ class Lifecycle:
     ) -> Session:
         """Go on from `origin` in a new session whose transcript refers to `messages` of it; the
         present one ends. A session is never reopened."""
-        now = self._clock.now()
-        chat_type = origin.chat_type
-        opening = Opening(
-            session=replace(
-                self.blank(origin.key, chat_type, model=origin.model, session_id=session_id),
-                parent_id=origin.id,
-                system_prompt=origin.system_prompt,
-                title=title or origin.title,
-                compaction_count=origin.compaction_count,
-                engine_state=origin.engine_state,
-                todos=origin.todos,
-                started_at=now,
-            ),
-            transcript=messages,
+        session = replace(
+            self._blank(origin.key, origin.chat_type, model=origin.model, session_id=session_id),
+            parent_id=origin.id,
+            title=title or origin.title,
+            compaction_count=origin.compaction_count,
+            engine_state=origin.engine_state,
+            todos=origin.todos,
         )
+        opening = Opening(session=await self._prompted(session), transcript=messages)
         if present is None:
             return await self._store.open_session(lease, opening)
         opened = await self.end(lease, present, reason, opening)
