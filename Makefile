@@ -16,10 +16,10 @@ find_usable  = for p in $(PYTHONS); do "$$p" -c '$(USABLE)' 2>/dev/null && { com
 find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { echo "$$p"; break; }; done
 
 .DEFAULT_GOAL := help
-.PHONY: help run test slow check lint format bench chaos lock python clean
+.PHONY: help run test slow check lint format bench bench-context chaos lock python clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(STAMP) ## talk to Legato in this terminal; needs no key
 	@$(BIN)/legato chat
@@ -44,6 +44,9 @@ format: $(STAMP) ## put the code into shape
 
 bench: $(STAMP) ## measure, and print the figures
 	$(BIN)/python -m tests.bench
+
+bench-context: $(STAMP) ## measure what context engines keep of long conversations, without a model
+	@$(BIN)/python -m tests.bench_context
 
 chaos: $(STAMP) ## kill programs, servers and connections at every point of a message's life; look at what is left
 	$(BIN)/python -m tests.chaos.run --store sqlite --runs 250

@@ -16,7 +16,7 @@ from typing import Any
 from gateway import bootstrap
 from gateway.adapter import Accept, Accepted, Limits
 from gateway.app import Gateway
-from gateway.clock import Clock, SystemClock, SystemIds
+from gateway.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.config import Config
 from gateway.config.models import Model as ModelEntry
 from gateway.config.models import Store as StoreEntry
@@ -238,6 +238,7 @@ async def running(
     model: FakeModel | None = None,
     adapter: FakeAdapter | None = None,
     clock: Clock | None = None,
+    ids: Ids | None = None,
     points: Points = ignore_points,
     engine: Callable[[], ContextEngine] | None = None,
     tools: Sequence[Tool] = (),
@@ -252,6 +253,7 @@ async def running(
         store.kill = points
     parts = bootstrap.Parts(
         clock=clock,
+        ids=ids,
         points=points,
         providers={"offline": model, "openai": model},
         engine=engine,

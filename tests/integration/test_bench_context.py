@@ -1,0 +1,86 @@
+"""The quality bench in short: what a context engine keeps, and that no summariser can break a conversation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gateway.tokens import TokenCounter
+from tests.bench_context.facts import stands
+from tests.bench_context.figures import Figures, summed
+from tests.bench_context.observing import Record
+from tests.bench_context.policies import POLICIES
+from tests.bench_context.replay import replay
+from tests.bench_context.report import render
+from tests.bench_context.summarisers import NAMES
+from tests.bench_context.trace import write
+
+SMALL = 32_000  # tokens: a compaction every dozen turns
+TURNS = 80
+
+
+@pytest.fixture(scope="module")
+def counter() -> TokenCounter:
+    """One for all: loading its vocabulary takes longer than a replay."""
+    return TokenCounter()
+
+
+async def replayed(
+    folder: Path, counter: TokenCounter, policy: str, summariser: str = "", *, seed: int = 1, turns: int = TURNS
+) -> Record:
+    folder = _made(folder)
+    return await replay(write(seed, turns), POLICIES[policy], summariser, folder, counter, window=SMALL)
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def sound(figures: Figures) -> bool:
+    """What holds whoever writes the summaries."""
+    return (figures.fits, figures.valid, figures.failed, figures.leaks) == (1, 1, 0, 0)
+
+
+@pytest.mark.parametrize("summariser", NAMES)
+async def test_no_summariser_breaks_a_conversation(tmp_path: Path, counter: TokenCounter, summariser: str) -> None:
+    record = await replayed(tmp_path, counter, "compressor", summariser)
+    assert record.compactions >= 3
+    assert record.problems == []
+    assert sound(summed([record]))
+    refused = {"empty", "inflating", "truncated", "hanging", "429"}
+    assert record.fallbacks == (record.compactions if summariser in refused else 0)
+
+
+async def test_engines_without_a_model_keep_less_but_break_nothing(tmp_path: Path, counter: TokenCounter) -> None:
+    window = summed([await replayed(tmp_path / "window", counter, "window")])
+    tail = summed([await replayed(tmp_path / "tail", counter, "tail-only")])
+    ours = summed([await replayed(tmp_path / "ours", counter, "compressor", "extractive")])
+    assert sound(window)
+    assert sound(tail)
+    assert window.summaries == tail.summaries == 0
+    assert tail.in_view < ours.in_view
+    assert window.in_view < ours.in_view
+
+
+async def test_without_compaction_a_conversation_ends(tmp_path: Path, counter: TokenCounter) -> None:
+    figures = summed([await replayed(tmp_path, counter, "none")])
+    assert figures.broke is not None
+    assert figures.fits < 1
+    assert figures.compactions == 0
+
+
+async def test_the_same_seed_prints_the_same_report(tmp_path: Path, counter: TokenCounter) -> None:
+    reports = []
+    for name in ("one", "two"):
+        record = await replayed(tmp_path / name, counter, "compressor", "drops 30%", turns=40)
+        reports.append(render("again", {("compressor", "extractive"): summed([record])}, [record]))
+    assert reports[0] == reports[1]
+
+
+def test_a_value_stands_only_where_it_is_not_part_of_another() -> None:
+    assert stands("端口是8080。", "8080")
+    assert stands("(the path is /srv/a-1.log.)", "/srv/a-1.log")
+    assert not stands("18080", "8080")
+    assert not stands("8080ms", "8080")
