@@ -4,6 +4,7 @@
 VENV  := .venv
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PEERS := build/peers/.installed
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 CODE  := gateway adapters tests
 
@@ -16,7 +17,7 @@ find_usable  = for p in $(PYTHONS); do "$$p" -c '$(USABLE)' 2>/dev/null && { com
 find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { echo "$$p"; break; }; done
 
 .DEFAULT_GOAL := help
-.PHONY: help run test slow check lint format bench bench-context chaos lock python clean
+.PHONY: help run test slow check lint format bench bench-context bench-peers chaos lock python clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +48,15 @@ bench: $(STAMP) ## measure, and print the figures
 
 bench-context: $(STAMP) ## measure what context engines keep of long conversations, without a model
 	@$(BIN)/python -m tests.bench_context
+
+bench-peers: $(PEERS) ## the same transcripts through our compressor and hermes-agent's; takes five minutes
+	$(BIN)/python -m tests.bench_peers
+
+# Nothing of Legato needs this package; it is only measured, in an environment of its own.
+$(PEERS): | $(STAMP)
+	$(BIN)/python -m venv build/peers
+	build/peers/bin/python -m pip --disable-pip-version-check install --quiet hermes-agent==0.19.0
+	@touch $@
 
 chaos: $(STAMP) ## kill programs, servers and connections at every point of a message's life; look at what is left
 	$(BIN)/python -m tests.chaos.run --store sqlite --runs 250
