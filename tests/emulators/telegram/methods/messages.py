@@ -1,0 +1,205 @@
+"""Text messages: sending, editing, deleting, drafts, reactions, typing, answers to buttons."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from tests.emulators.telegram import access
+from tests.emulators.telegram.cloud import CALLBACK_ANSWERED_WITHIN, Cloud
+from tests.emulators.telegram.parameters import Parameters
+from tests.emulators.telegram.refusals import bad
+from tests.emulators.telegram.world import Chat, Message
+
+DELETABLE_FOR: Final = 48 * 3600
+ACTION_SHOWN_FOR: Final = 5.0
+ACTIONS: Final = frozenset(
+    re.findall(
+        r"\w+",
+        "typing upload_photo record_video upload_video record_voice upload_voice record_audio upload_audio "
+        "upload_document choose_sticker find_location pick_up_location record_video_note upload_video_note cancel",
+    )
+)
+REACTIONS: Final = frozenset(
+    re.findall(
+        r"\S+",
+        "❤ 👍 👎 🔥 🥰 👏 😁 🤔 🤯 😱 🤬 😢 🎉 🤩 🤮 💩 🙏 👌 🕊 🤡 🥱 🥴 😍 🐳 ❤‍🔥 "
+        "🌚 🌭 💯 🤣 ⚡ 🍌 🏆 💔 🤨 😐 🍓 🍾 💋 🖕 😈 😴 😭 🤓 👻 👨‍💻 👀 🎃 🙈 😇 😨 "
+        "🤝 ✍ 🤗 🫡 🎅 🎄 ☃ 💅 🤪 🗿 🆒 💘 🙉 🦄 😘 💊 🙊 😎 👾 🤷‍♂ 🤷 🤷‍♀ 😡",
+    )
+)
+_NOT_MODIFIED: Final = (
+    "message is not modified: specified new message content and reply markup are exactly the same as a current content "
+    "and reply markup of the message"
+)
+
+
+def send_message(cloud: Cloud, parameters: Parameters) -> Any:
+    """`sendMessage`."""
+    content = access.text_of(cloud, parameters)
+    markup = access.markup_of(parameters)
+    chat = access.chat_of(cloud, parameters, writing=True)
+    place = access.place_of(cloud, chat, parameters)
+    return cloud.show(chat, content, reply_markup=markup, **place).as_json()
+
+
+def send_message_draft(cloud: Cloud, parameters: Parameters) -> Any:
+    """`sendMessageDraft`: shows a message that is still being written; gone when the next one is sent."""
+    content = access.text_of(cloud, parameters) if parameters.text("text") else {"text": ""}
+    chat = access.chat_of(cloud, parameters, writing=True)
+    if chat.user is None:
+        raise bad("chat must be a private chat")
+    number = parameters.integer("draft_id")
+    if not number:
+        raise bad("draft identifier must be non-zero")
+    chat.drafts = {number: content["text"]}
+    cloud.journal.changed()
+    return True
+
+
+def edit_message_text(cloud: Cloud, parameters: Parameters) -> Any:
+    """`editMessageText`. Buttons that are not sent again are taken away."""
+    content = access.text_of(cloud, parameters, too_long="MESSAGE_TOO_LONG")
+    markup = access.markup_of(parameters)
+    message = _editable(cloud, parameters)
+    if "text" not in message.content:
+        raise bad("there is no text in the message to edit")
+    return _edit(cloud, message, content, markup)
+
+
+def edit_message_caption(cloud: Cloud, parameters: Parameters) -> Any:
+    """`editMessageCaption`."""
+    caption = access.caption_of(cloud, parameters)
+    markup = access.markup_of(parameters)
+    message = _editable(cloud, parameters)
+    if "text" in message.content:
+        raise bad("there is no caption in the message to edit")
+    kept = {name: part for name, part in message.content.items() if not name.startswith("caption")}
+    return _edit(cloud, message, {**kept, **caption}, markup)
+
+
+def edit_message_reply_markup(cloud: Cloud, parameters: Parameters) -> Any:
+    """`editMessageReplyMarkup`."""
+    markup = access.markup_of(parameters)
+    message = _editable(cloud, parameters)
+    return _edit(cloud, message, message.content, markup)
+
+
+def _editable(cloud: Cloud, parameters: Parameters) -> Message:
+    if not parameters.text("chat_id") and not parameters.text("message_id"):
+        raise bad(
+            "Message identifier is not specified" if not parameters.text("inline_message_id") else "MESSAGE_ID_INVALID"
+        )
+    chat = access.chat_of(cloud, parameters, writing=True)
+    message = access.message_of(chat, parameters, "message to edit")
+    other_markup = message.reply_markup is not None and "inline_keyboard" not in message.reply_markup
+    if message.sender is not cloud.world.bot or other_markup:
+        raise bad("message can't be edited")
+    return message
+
+
+def _edit(cloud: Cloud, message: Message, content: dict[str, Any], markup: dict[str, Any] | None) -> Any:
+    cloud.flood.take(message.chat.id, group=message.chat.grouplike)
+    if _shown(content) == _shown(message.content) and markup == message.reply_markup:
+        raise bad(_NOT_MODIFIED)
+    message.content, message.reply_markup = content, markup
+    message.edited = cloud.world.date()
+    message.texts.append(message.text)
+    cloud.journal.changed()
+    return message.as_json()
+
+
+def _shown(content: dict[str, Any]) -> dict[str, Any]:
+    return {name: part for name, part in content.items() if name != "link_preview_options"}
+
+
+def delete_message(cloud: Cloud, parameters: Parameters) -> Any:
+    """`deleteMessage`: within 48 hours; of others only as an administrator, or in a private chat."""
+    chat = access.chat_of(cloud, parameters)
+    _delete(cloud, chat, access.message_of(chat, parameters, "message to delete"))
+    return True
+
+
+def delete_messages(cloud: Cloud, parameters: Parameters) -> Any:
+    """`deleteMessages`: what is not there is skipped."""
+    numbers = parameters.structure("message_ids", "message_ids")
+    if not isinstance(numbers, list) or not numbers:
+        raise bad("Message identifiers are not specified")
+    if len(numbers) > 100:
+        raise bad("Too many message identifiers specified")
+    chat = access.chat_of(cloud, parameters)
+    for number in numbers:
+        message = chat.messages.get(number)
+        if message is not None and not message.deleted:
+            _delete(cloud, chat, message)
+    return True
+
+
+def _delete(cloud: Cloud, chat: Chat, message: Message) -> None:
+    own = message.sender is cloud.world.bot
+    administrator = chat.members.get(cloud.world.bot.id) in ("administrator", "creator")
+    if not own and chat.grouplike and not administrator:
+        raise bad("message can't be deleted")
+    if cloud.world.date() - message.date > DELETABLE_FOR and not administrator:
+        raise bad("message can't be deleted for everyone")
+    message.deleted = True
+    cloud.journal.changed()
+
+
+def send_chat_action(cloud: Cloud, parameters: Parameters) -> Any:
+    """`sendChatAction`: shown for five seconds, or until the bot's next message."""
+    action = parameters.text("action").lower()
+    if action not in ACTIONS:
+        raise bad("Wrong parameter action in request")
+    chat = access.chat_of(cloud, parameters, writing=True)
+    access.place_of(cloud, chat, parameters)
+    chat.action = "" if action == "cancel" else action
+    chat.action_until = cloud.clock.monotonic() + ACTION_SHOWN_FOR
+    cloud.journal.changed()
+    return True
+
+
+def set_message_reaction(cloud: Cloud, parameters: Parameters) -> Any:
+    """`setMessageReaction`: a bot has at most one on each message."""
+    given = parameters.structure("reaction", "reaction types") or []
+    if not isinstance(given, list):
+        raise bad("Expected an Array of ReactionType")
+    for reaction in given:
+        if not isinstance(reaction, dict) or reaction.get("type") not in ("emoji", "custom_emoji"):
+            raise bad("Can't parse ReactionType: invalid reaction type specified")
+        if reaction["type"] == "emoji" and reaction.get("emoji", "").replace("\ufe0f", "") not in REACTIONS:
+            raise bad("REACTION_INVALID")
+    if len(given) > 1:
+        raise bad("REACTIONS_TOO_MANY")
+    chat = access.chat_of(cloud, parameters)
+    message = access.message_of(chat, parameters, "message to react")
+    message.reactions = [reaction.get("emoji", "") for reaction in given]
+    cloud.journal.changed()
+    return True
+
+
+def answer_callback_query(cloud: Cloud, parameters: Parameters) -> Any:
+    """`answerCallbackQuery`: once for each press, and not too late."""
+    press = cloud.presses.get(parameters.text("callback_query_id"))
+    late = press is not None and cloud.clock.monotonic() - press.at > CALLBACK_ANSWERED_WITHIN
+    if press is None or late or press.answer is not None:
+        raise bad("query is too old and response timeout expired or query ID is invalid")
+    if len(parameters.text("text")) > 200:
+        raise bad("MESSAGE_TOO_LONG")
+    press.answer = {"text": parameters.text("text"), "show_alert": parameters.flag("show_alert")}
+    cloud.journal.changed()
+    return True
+
+
+METHODS: Final = {
+    "sendMessage": send_message,
+    "sendMessageDraft": send_message_draft,
+    "editMessageText": edit_message_text,
+    "editMessageCaption": edit_message_caption,
+    "editMessageReplyMarkup": edit_message_reply_markup,
+    "deleteMessage": delete_message,
+    "deleteMessages": delete_messages,
+    "sendChatAction": send_chat_action,
+    "setMessageReaction": set_message_reaction,
+    "answerCallbackQuery": answer_callback_query,
+}

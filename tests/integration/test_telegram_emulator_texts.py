@@ -1,0 +1,165 @@
+"""Texts in the emulated Bot API: lengths, entities and parse modes, before python-telegram-bot's own client."""
+
+from __future__ import annotations
+
+import pytest
+from telegram import MessageEntity
+
+from tests.emulators.telegram import Settings
+from tests.integration.telegram_client import emulated, refused, started
+
+
+async def test_a_text_is_shown_as_it_was_sent():
+    async with emulated() as (server, bot):
+        _, chat = started(server)
+        message = await bot.send_message(chat.id, "Good morning")
+        assert [shown.text for shown in server.shown(chat)] == [message.text] == ["Good morning"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (" \n\t ", "Text must be non-empty"),
+        ("\u200b", "Text must be non-empty"),
+        ("x" * 4097, "Message is too long"),
+        ("\N{FOX FACE}" * 2049, "Message is too long"),
+        ("x" * 40_000, "Text is too long"),
+    ],
+)
+async def test_texts_that_cannot_be_shown(text, reason):
+    async with emulated() as (server, bot):
+        _, chat = started(server)
+        with refused(reason):
+            await bot.send_message(chat.id, text)
+        assert server.shown(chat) == []
+
+
+async def test_the_longest_text_by_either_count():
+    async with emulated(settings=Settings(text_unit="characters")) as (server, bot):
+        _, chat = started(server)
+        await bot.send_message(chat.id, "\N{FOX FACE}" * 4096)
+        with refused("Message is too long"):
+            await bot.send_message(chat.id, "\N{FOX FACE}" * 4097)
+
+
+async def test_control_characters_become_spaces_and_ends_are_trimmed():
+    async with emulated() as (server, bot):
+        _, chat = started(server)
+        message = await bot.send_message(chat.id, " \n a\tb\r\nc \n")
+        assert message.text == "a b\nc"
+
+
+@pytest.mark.parametrize(
+    ("text", "offset", "length", "reason"),
+    [
+        ("abc", 3, 1, "Entity begins after the end of the text at UTF-16 offset 3"),
+        ("abc", 1, 5, "Entity beginning at UTF-16 offset 1 ends after the end of the text at UTF-16 offset 6"),
+        ("a\N{FOX FACE}b", 2, 1, "Entity begins in a middle of a UTF-16 symbol"),
+        ("a\N{FOX FACE}b", 0, 2, "ends in a middle of a UTF-16 symbol"),
+        ("abc", -1, 1, "Receive an entity with incorrect offset -1"),
+    ],
+)
+async def test_entities_must_lie_within_the_text(text, offset, length, reason):
+    async with emulated() as (server, bot):
+        _, chat = started(server)
+        with refused(reason):
+            await bot.send_message(chat.id, text, entities=[MessageEntity("bold", offset, length)])
+
+
+async def test_entities_are_counted_in_utf16():
+    async with emulated() as (server, bot):
+        _, chat = started(server)
+        bold = MessageEntity("bold", 3, 4)
+        message = await bot.send_message(chat.id, "\N{FOX FACE} bold?", entities=[bold])
+        assert message.parse_entities() == {bold: "bold"}
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ([("code", 0, 4), ("bold", 2, 4)], [("code", 0, 4), ("bold", 4, 2)]),
+        ([("pre", 0, 4), ("code", 2, 4)], [("pre", 0, 4)]),
+        ([("bold", 0, 0)], []),
+        ([("blockquote", 0, 6), ("code", 1, 2)], [("blockquote", 0, 6), ("code", 1, 2)]),
+    ],
+)
+async def test_entities_that_cross_are_put_in_order(given, kept):
+    async with emulated() as (server, bot):
+        _, chat = started(server)
+        message = await bot.send_message(chat.id, "abcdef", entities=[MessageEntity(*entity) for entity in given])
+        assert [(str(entity.type), entity.offset, entity.length) for entity in message.entities] == kept
+
+
+async def test_no_more_than_a_hundred_entities_are_kept():
+    async with emulated() as (server, bot):
+        _, chat = started(server)
+        entities = [MessageEntity("code", place * 2, 1) for place in range(150)]
+        message = await bot.send_message(chat.id, "a " * 150, entities=entities)
+        assert len(message.entities) == 100
+
+
+# Parse modes
+
+
+async def test_markdown_is_parsed():
+    async with emulated() as (server, bot):
+        _, chat = started(server)
+        source = (
+            "*bold _both_* `a*b` [site](https://example.com/x) 1\\.\n```python\nprint()\n```\n>quoted\n>still||\nend"
+        )
+        message = await bot.send_message(chat.id, source, parse_mode="MarkdownV2")
+        assert message.text == "bold both a*b site 1.\nprint()\n\nquoted\nstill\nend"
+        assert {str(entity.type): text for entity, text in message.parse_entities().items()} == {
+            "bold": "bold both",
+            "italic": "both",
+            "code": "a*b",
+            "text_link": "site",
+            "pre": "print()\n",
+            "expandable_blockquote": "quoted\nstill\n",
+        }
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("1. one", r"Character '\.' is reserved and must be escaped with the preceding '\\'"),
+        ("*bold", "Can't find end of Bold entity at byte offset 0"),
+        ("\N{FOX FACE} _italic", "Can't find end of Italic entity at byte offset 5"),
+        ("[site](https://example.com", "Can't find end of a URL at byte offset 7"),
+        ("```\na ` b\n```", "Can't find end of Pre entity at byte offset 0"),
+        ("a | b", r"Character '\|' is reserved"),
+    ],
+)
+async def test_markdown_with_mistakes(source, reason):
+    async with emulated() as (server, bot):
+        _, chat = started(server)
+        with refused(f"Can't parse entities: {reason}"):
+            await bot.send_message(chat.id, source, parse_mode="MarkdownV2")
+
+
+async def test_html_is_parsed():
+    async with emulated() as (server, bot):
+        _, chat = started(server)
+        source = (
+            '<b>a &lt; <i>b</i></b> <pre><code class="language-py">x &amp; y</code></pre> <tg-spoiler>no</tg-spoiler>'
+        )
+        message = await bot.send_message(chat.id, source, parse_mode="HTML")
+        found = {str(entity.type): text for entity, text in message.parse_entities().items()}
+        assert found == {"bold": "a < b", "italic": "b", "pre": "x & y", "spoiler": "no"}
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("<table>", 'Unsupported start tag "table" at byte offset 0'),
+        ("<b>x", 'Can\'t find end tag corresponding to start tag "b"'),
+        ("<b>x</i>", 'Unmatched end tag at byte offset 4, expected "</b>", found "</i>"'),
+        ("x</b>", "Unexpected end tag at byte offset 1"),
+        ("1 < 2", "Unclosed start tag at byte offset 2"),
+    ],
+)
+async def test_html_with_mistakes(source, reason):
+    async with emulated() as (server, bot):
+        _, chat = started(server)
+        with refused(f"Can't parse entities: {reason}"):
+            await bot.send_message(chat.id, source, parse_mode="HTML")
