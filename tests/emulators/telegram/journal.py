@@ -87,6 +87,10 @@ class Journal:
     async def until(self, condition: Callable[[], Any]) -> Any:
         """What `condition()` gives once that is true; it is asked after every call and every change of a chat."""
         while not (value := condition()):
-            self._changed.clear()
-            await self._changed.wait()
+            await self.change()
         return value
+
+    async def change(self) -> None:
+        """Return when something has changed since this was called."""
+        self._changed.clear()
+        await self._changed.wait()

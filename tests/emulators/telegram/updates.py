@@ -61,6 +61,11 @@ class UpdateQueue:
         self._expire()
         return len(self._pending)
 
+    @property
+    def polled(self) -> bool:
+        """Somebody waits for more."""
+        return self._poll is not None
+
     def put(self, kind: str, body: dict[str, Any], *, lane: int) -> Update | None:
         """Queue an update; None if the bot does not want its kind."""
         if kind not in self.allowed:
