@@ -203,3 +203,22 @@ async def test_what_people_send_besides_texts():
         one, two, voice, place = (update.message for update in await bot.get_updates())
         assert (one.caption, two.caption, one.media_group_id == two.media_group_id) == ("Both", None, True)
         assert (voice.voice.mime_type, place.location.latitude) == ("audio/ogg", 1.5)
+
+
+async def test_a_pasted_text_is_cut_as_clients_cut_it():
+    async with emulated() as (server, bot):
+        anna = server.people.person("Anna")
+        chat = server.people.private(anna)
+        text = "x" * 4095 + "\N{FOX FACE}" * 3000
+        with pytest.raises(ValueError, match="at most 4096 characters"):
+            server.people.say(chat, anna, text)
+        server.people.paste(chat, anna, text)
+        parts = [update.message.text for update in await bot.get_updates()]
+        assert ("".join(parts), [len(part) for part in parts]) == (text, [4095, 2048, 952])
+
+
+async def test_a_restricted_bot_may_not_write():
+    async with emulated() as (server, bot):
+        _, chat = team(server, bot="restricted")
+        with pytest.raises(BadRequest, match="Not enough rights to send text messages to the chat"):
+            await bot.send_message(chat.id, "x")

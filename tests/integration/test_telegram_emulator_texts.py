@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from telegram import MessageEntity
 
 from tests.emulators.telegram import Settings
+from tests.emulators.telegram.entities import OWN, settle
+from tests.emulators.telegram.markdown import RESERVED, parse
+from tests.emulators.telegram.units import length
 from tests.integration.telegram_client import emulated, refused, started
 
 
@@ -163,3 +170,37 @@ async def test_html_with_mistakes(source, reason):
         _, chat = started(server)
         with refused(f"Can't parse entities: {reason}"):
             await bot.send_message(chat.id, source, parse_mode="HTML")
+
+
+# Whatever the text
+
+
+def spans(text):
+    """Entities of any kind that lie within a text and split no character."""
+    edges = st.integers(0, len(text))
+    span = st.tuples(st.sampled_from(sorted(OWN - {"date_time"})), edges, edges)
+    return st.lists(span.map(lambda drawn: entity(text, *drawn)), max_size=8)
+
+
+def entity(text, kind, one, other):
+    start, end = length(text[: min(one, other)]), length(text[: max(one, other)])
+    extra = {"text_link": {"url": "https://example.com/"}, "custom_emoji": {"custom_emoji_id": "5"}}
+    mention = {"text_mention": {"user": {"id": 5, "is_bot": False, "first_name": "Eve"}}}
+    return {"type": kind, "offset": start, "length": end - start, **(extra | mention).get(kind, {})}
+
+
+letters = st.text(st.sampled_from("ab \n\t\r\u0301\u2028\N{FOX FACE}/@#."), min_size=1, max_size=20)
+
+
+@given(letters.flatmap(lambda text: st.tuples(st.just(text), spans(text))))
+def test_what_is_settled_stays_as_it_is(drawn):
+    text, entities = settle(*drawn, allow_empty=True)
+    assert settle(text, [found for found in entities if found["type"] in OWN], allow_empty=True) == (text, entities)
+    for found in entities:
+        assert 0 <= found["offset"] < found["offset"] + found["length"] <= length(text)
+
+
+@given(st.text(st.sampled_from([*RESERVED, "a", "\\", "\n", "\N{FOX FACE}"]), max_size=40))
+def test_what_is_escaped_is_only_text(text):
+    escaped = re.sub(r"([_*\[\]()~`>#+\-=|{}.!\\])", r"\\\1", text)
+    assert parse(escaped) == (text, [])

@@ -46,6 +46,8 @@ def _check_person(cloud: Cloud, chat: Chat, writing: bool) -> None:
 
 def _check_membership(cloud: Cloud, chat: Chat, writing: bool) -> None:
     status = chat.members.get(cloud.world.bot.id, "left")
+    if writing and status == "restricted":
+        raise bad("not enough rights to send text messages to the chat")
     if chat.type == "group":
         if writing and chat.migrated_to is not None:
             raise migrated(chat.migrated_to)

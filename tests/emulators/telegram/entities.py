@@ -77,7 +77,8 @@ def settle(text: str, entities: Sequence[Entity], *, allow_empty: bool = False) 
     clean, spans = _trimmed(clean, spans)
     if not allow_empty and _INVISIBLE.fullmatch(clean):
         raise bad("Text must be non-empty")
-    kept = [*_nested(spans), *_found(clean, spans)]
+    kept = list(_shrunk(clean, _nested(spans)))
+    kept += _found(clean, kept)
     kept.sort(key=lambda span: (span[0], -span[1]))
     ruler = Ruler(clean)
     settled = []
@@ -147,18 +148,21 @@ def _cleaned(text: str, spans: list[Span]) -> tuple[str, list[Span]]:
 def _trimmed(text: str, spans: list[Span]) -> tuple[str, list[Span]]:
     """White space goes at the end, and at the beginning as far as no entity covers it; entities never begin with it."""
     end = len(text.rstrip(" \n"))
-    kept: list[Span] = []
-    for start, stop, entity in spans:
-        stop = min(stop, end)
-        while start < stop and text[start] in " \n":
-            start += 1
-        if start < stop:
-            kept.append((start, stop, entity))
+    kept = list(_shrunk(text, ((start, min(stop, end), entity) for start, stop, entity in spans)))
     first = min((start for start, _, _ in kept), default=end)
     cut = 0
     while cut < first and text[cut] in " \n":
         cut += 1
     return text[cut:end], [(start - cut, stop - cut, entity) for start, stop, entity in kept]
+
+
+def _shrunk(text: str, spans: Iterable[Span]) -> Iterator[Span]:
+    """Spans without the white space they begin with, unless nothing else is in them."""
+    for start, stop, entity in spans:
+        while start < stop and text[start] in " \n":
+            start += 1
+        if start < stop:
+            yield start, stop, entity
 
 
 def _nested(spans: list[Span]) -> Iterator[Span]:
@@ -230,9 +234,10 @@ def _found(text: str, spans: list[Span]) -> Iterator[Span]:
     """Commands, mentions, links and tags that are in the text itself, where no solid entity is."""
     if not re.search(r"[/@#$.]", text):
         return
-    taken = [(start, end) for start, end, entity in spans if entity["type"] not in STYLES | QUOTES]
+    solid = [span for span in spans if span[2]["type"] not in STYLES]
     for kind, pattern in _PATTERNS:
         for match in pattern.finditer(text):
-            if all(match.end() <= start or end <= match.start() for start, end in taken):
-                taken.append(match.span())
-                yield match.start(), match.end(), {"type": kind}
+            span = (match.start(), match.end(), {"type": kind})
+            if all(_apart(span, other) or _may_hold(other, span) for other in solid):
+                solid.append(span)
+                yield span

@@ -30,8 +30,8 @@ from tests.emulators.telegram.world import Chat, Message, User
 ACTIONS: Final = frozenset(
     re.findall(
         r"\w+",
-        "person group topic say send file album edit delete press forge_press react update block unblock deactivate "
-        "join leave add_bot kick_bot set_status migrate",
+        "person group topic say paste send file album edit delete press forge_press react update block unblock "
+        "deactivate join leave add_bot kick_bot set_status migrate",
     )
 )
 FAULTS: Final = {fault.__name__: fault for fault in (LoseAnswer, Refuse, Slow, Disconnect, Flood)}

@@ -1,4 +1,5 @@
-"""HTML, as the Bot API defines it (https://core.telegram.org/bots/api#html-style), and the choice of a parse mode."""
+"""HTML, as the Bot API defines it (https://core.telegram.org/bots/api#html-style), and the choice of a parse mode. The
+old `Markdown`, which the documentation keeps for old bots only, is not emulated."""
 
 from __future__ import annotations
 

@@ -10,9 +10,11 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from tests.emulators.telegram.access import LONGEST_TEXT
 from tests.emulators.telegram.cloud import Cloud, Press
 from tests.emulators.telegram.entities import settle
 from tests.emulators.telegram.membership import Membership
+from tests.emulators.telegram.units import length
 from tests.emulators.telegram.world import MEMBERS, Chat, ChatType, Message, User
 
 PIXEL = bytes.fromhex(
@@ -61,7 +63,7 @@ class People(Membership):
         """Open a topic in a forum; its id."""
         created = {"forum_topic_created": {"name": name, "icon_color": 7322096}}
         message = self._cloud.world.post(chat, user, created)
-        message.topic = message.id
+        message.topic = message.thread = message.id
         chat.topics[message.id] = name
         self._deliver(message, service=True)
         return message.id
@@ -78,10 +80,24 @@ class People(Membership):
         topic: int | None = None,
         entities: Sequence[dict[str, Any]] = (),
     ) -> Message:
-        """Write a text. Commands, mentions and links in it are found as by Telegram's clients."""
+        """Write a text. Commands, mentions and links in it are found as by Telegram's clients. Raises ValueError for
+        one that is too long, which a client would cut (`paste`)."""
         text, found = settle(text, list(entities))
+        if length(text) > LONGEST_TEXT:
+            raise ValueError(f"A message has at most {LONGEST_TEXT} characters.")
         content: dict[str, Any] = {"text": text, **({"entities": found} if found else {})}
         return self.send(chat, user, content, reply_to=reply_to, topic=topic)
+
+    def paste(self, chat: Chat, user: User, text: str, **where: Any) -> list[Message]:
+        """Write a text of any length: a client cuts it into messages that are as long as they may be."""
+        messages = []
+        while text:
+            end = LONGEST_TEXT
+            while length(text[:end]) > LONGEST_TEXT:
+                end -= max(1, (length(text[:end]) - LONGEST_TEXT) // 2)
+            messages.append(self.say(chat, user, text[:end], **where))
+            text = text[end:]
+        return messages
 
     def send(
         self,

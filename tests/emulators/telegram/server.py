@@ -92,6 +92,7 @@ class TelegramServer:
         self._closing.set()
         for task in self._late:
             task.cancel()
+        await asyncio.gather(*self._late, return_exceptions=True)
         await self.cloud.webhook.__aexit__()
         if self._runner is not None:
             await self._runner.cleanup()

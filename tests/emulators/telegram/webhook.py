@@ -51,7 +51,9 @@ class Webhook:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        sending = tuple(self._sending.values())
         self.remove()
+        await asyncio.gather(*sending, return_exceptions=True)
         if self._http is not None:
             await self._http.close()
 

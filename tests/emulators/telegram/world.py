@@ -41,7 +41,8 @@ class Message:
     """One message as it stands now.
 
     `content`: what it is, in the words of the Bot API (`text` and `entities`, `photo` and `caption`, …). `topic`: the
-    forum topic it is in, by the id of the message that opened it. `texts`: what it said, from the first version on.
+    forum topic it is in, by the id of the message that opened it. `thread` is its `message_thread_id`: the topic; in a
+    supergroup also the first message of a chain of replies. `texts`: what it said, from the first version on.
     """
 
     id: int
@@ -50,6 +51,7 @@ class Message:
     date: int
     content: dict[str, Any]
     topic: int | None = None
+    thread: int | None = None
     reply_to: Message | None = None
     reply_markup: dict[str, Any] | None = None
     edited: int | None = None
@@ -72,13 +74,6 @@ class Message:
         """The buttons under it, row by row."""
         rows = (self.reply_markup or {}).get("inline_keyboard", ())
         return [button for row in rows for button in row]
-
-    @property
-    def thread(self) -> int | None:
-        """`message_thread_id`: the topic; in a supergroup that has none, the first message of a chain of replies."""
-        if self.topic is not None or self.chat.type != "supergroup" or self.reply_to is None:
-            return self.topic
-        return self.reply_to.thread or self.reply_to.id
 
     def as_json(self, *, with_reply: bool = True) -> dict[str, Any]:
         """`Message`. A message in a topic that answers nothing is shown as an answer to the one that opened it."""
@@ -190,6 +185,9 @@ class World:
         else:
             number = next(self._account)
         message = Message(id=number, chat=chat, sender=sender, date=self.date(), content=content, **details)
+        message.thread = message.topic
+        if message.topic is None and message.reply_to is not None and chat.type == "supergroup":
+            message.thread = message.reply_to.thread or message.reply_to.id
         message.texts.append(message.text)
         chat.messages[number] = message
         if sender is self.bot:
