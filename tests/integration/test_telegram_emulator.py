@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import aiohttp
 import pytest
 import telegram
 from telegram import BotCommand, BotCommandScopeChat, InlineKeyboardButton, InlineKeyboardMarkup
@@ -40,6 +41,36 @@ async def test_an_unknown_method_is_refused_and_noted():
         with pytest.raises(InvalidToken, match="'paintTheFence' does not exist"):
             await bot.do_api_request("paintTheFence")
         assert [violation.method for violation in server.violations] == ["paintTheFence"]
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "reason"),
+    [
+        ("sendMessage", {"text": "\ud800"}, "strings must be encoded in UTF-8"),
+        ("sendMessage", {"text": "x", "entities": [{"type": "bold"}]}, 'Can\'t find field "offset"'),
+        ("sendMessage", {"text": "x", "entities": [{"type": "bold", "offset": "a", "length": 1}]}, "of type Number"),
+        ("sendMessage", {"text": "x", "reply_parameters": {"quote": "x"}}, 'can\'t find field "message_id"'),
+        ("sendMessage", {"text": "x", "reply_markup": {"inline_keyboard": [{"text": "a"}]}}, "an Array of Arrays"),
+        ("sendMessage", {"text": "x", "reply_markup": {"inline_keyboard": [[{"text": "a"}]]}}, "Text buttons are"),
+        ("sendMessage", {"text": "x", "reply_markup": "{"}, "can't parse reply keyboard markup JSON object"),
+        ("setMessageReaction", {"message_id": 1, "reaction": [{"type": "emoji", "emoji": 5}]}, "REACTION_INVALID"),
+        ("setMessageReaction", {"message_id": 1, "reaction": [5]}, "can't parse ReactionType"),
+        ("sendChatAction", {"action": "dance"}, "wrong parameter action in request"),
+        ("sendMediaGroup", {"media": [5, 5]}, "can't parse InputMedia: expected an Object"),
+        ("setMyCommands", {"commands": [{"command": "x"}]}, 'Can\'t find field "description"'),
+        ("setMyCommands", {"commands": [], "scope": {"type": "street"}}, "can't parse BotCommandScope"),
+    ],
+)
+async def test_calls_that_no_library_would_make(method, body, reason):
+    async with emulated() as (server, bot), aiohttp.ClientSession() as http:
+        _, chat = started(server)
+        call = http.post(f"{bot.base_url}/{method}", json={"chat_id": chat.id, **body})
+        async with call as response:
+            answer = await response.json()
+        assert (response.status, answer["ok"], answer["error_code"]) == (400, False, 400)
+        assert answer["description"].startswith("Bad Request: ")
+        assert reason in answer["description"]
+        assert not server.violations
 
 
 # Editing and deleting

@@ -8,7 +8,7 @@ from typing import Any, Final
 from tests.emulators.telegram.cloud import Cloud
 from tests.emulators.telegram.entities import settle
 from tests.emulators.telegram.markup import formatted
-from tests.emulators.telegram.parameters import Parameters
+from tests.emulators.telegram.parameters import Parameters, whole_number
 from tests.emulators.telegram.refusals import bad, forbidden, migrated
 from tests.emulators.telegram.world import MEMBERS, Chat, Message
 
@@ -102,16 +102,17 @@ def _answered(chat: Chat, parameters: Parameters) -> Message | None:
             "message_id": parameters.integer("reply_to_message_id"),
             "allow_sending_without_reply": parameters.flag("allow_sending_without_reply"),
         }
-    if not given or ("message_id" in given and not given["message_id"]):
+    if not given or given.get("message_id") == 0:
         return None
-    if not isinstance(given.get("message_id"), int):
+    number = whole_number(given.get("message_id"))
+    if number is None:
         raise bad('Can\'t find field "message_id"')
-    message = chat.messages.get(given["message_id"])
+    message = chat.messages.get(number)
     if message is None or message.deleted:
         if given.get("allow_sending_without_reply"):
             return None
         raise bad("message to be replied not found")
-    if given.get("quote") and given["quote"] not in message.text:
+    if str(given.get("quote", "")) not in message.text:
         raise bad("QUOTE_TEXT_INVALID")
     return message
 

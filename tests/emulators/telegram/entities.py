@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
+from tests.emulators.telegram.parameters import whole_number
 from tests.emulators.telegram.refusals import bad
 from tests.emulators.telegram.units import Ruler, length
 
@@ -57,15 +58,16 @@ def _entity(item: Any) -> Entity:
     for name in ("offset", "length", "type"):
         if name not in item:
             raise bad(f'{broken}Can\'t find field "{name}"')
-    for name in ("offset", "length"):
-        if isinstance(item[name], bool) or not isinstance(item[name], int):
+    numbers = {name: whole_number(item[name]) for name in ("offset", "length")}
+    for name, number in numbers.items():
+        if number is None:
             raise bad(f'{broken}Field "{name}" must be of type Number')
-    if item["type"] not in OWN | FOUND:
+    if not isinstance(item["type"], str) or item["type"] not in OWN | FOUND:
         raise bad(f"{broken}Unsupported type specified" if item["type"] else f"{broken}Type is not specified")
     argument = _ARGUMENTS.get(item["type"])
     if argument and argument not in item:
         raise bad(f'{broken}Can\'t find field "{argument}"')
-    return dict(item)
+    return {**item, **numbers}
 
 
 def settle(text: str, entities: Sequence[Entity], *, allow_empty: bool = False) -> tuple[str, list[Entity]]:

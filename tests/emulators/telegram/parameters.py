@@ -90,9 +90,12 @@ class Parameters:
         if not self.text(name):
             return None
         try:
-            return json.loads(self.text(name))
+            value = json.loads(self.text(name))
         except ValueError:
             raise bad(f"Can't parse {what} JSON object") from None
+        if "\\ud" in self.text(name).lower():
+            _check_unicode(json.dumps(value, ensure_ascii=False))
+        return value
 
     def file(self, name: str) -> Upload | str | None:
         """An upload, or the text that stands for one: a file id or an address."""
@@ -102,6 +105,21 @@ class Parameters:
         return value or self._files.get(name)
 
 
+def whole_number(value: Any) -> int | None:
+    """A number inside JSON, which may be written as a string; None if it is none."""
+    if isinstance(value, str) and _INTEGER.fullmatch(value):
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _check_unicode(text: str) -> None:
+    """Half of a surrogate pair is no character."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise bad("Strings must be encoded in UTF-8") from None
+
+
 def _flat(content: bytes) -> dict[str, str]:
     try:
         body = json.loads(content or b"{}")
@@ -109,6 +127,7 @@ def _flat(content: bytes) -> dict[str, str]:
         raise bad("Can't parse JSON encoded request parameters") from None
     if not isinstance(body, dict):
         raise bad("Request parameters must be a JSON object")
+    _check_unicode(json.dumps(body, ensure_ascii=False))
     return {
         name: value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
         for name, value in body.items()

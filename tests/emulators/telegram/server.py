@@ -111,7 +111,8 @@ class TelegramServer:
 
     @property
     def violations(self) -> Sequence[Violation]:
-        """Calls that should not have been made: to a chat inside its `retry_after`, or of an unknown method."""
+        """Calls that should not have been made: to a chat inside its `retry_after`, or of an unknown method. What the
+        emulator cannot cope with is here too."""
         return self.cloud.journal.violations
 
     @property
@@ -189,6 +190,9 @@ class TelegramServer:
         except Refusal as refused:
             call.status, call.description = refused.code, refused.description
             return refused.code, refused.body()
+        except Exception as error:
+            self.journal.violation(call.method, call.chat_id, f"The emulator itself failed: {error!r}")
+            raise
         told = result if isinstance(result, Told) else Told(result=result, description="")
         call.done, call.status, call.result = True, 200, told.result
         body = {"ok": True, "result": told.result}

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tests.emulators.telegram import access
 from tests.emulators.telegram.cloud import CALLBACK_ANSWERED_WITHIN, Cloud
-from tests.emulators.telegram.parameters import Parameters
+from tests.emulators.telegram.parameters import Parameters, whole_number
 from tests.emulators.telegram.refusals import bad
 from tests.emulators.telegram.world import Chat, Message
 
@@ -128,7 +128,10 @@ def delete_messages(cloud: Cloud, parameters: Parameters) -> Any:
     if len(numbers) > 100:
         raise bad("Too many message identifiers specified")
     chat = access.chat_of(cloud, parameters)
-    for number in numbers:
+    for given in numbers:
+        number = whole_number(given)
+        if number is None:
+            raise bad("Message identifier must be a Number")
         message = chat.messages.get(number)
         if message is not None and not message.deleted:
             _delete(cloud, chat, message)
@@ -167,7 +170,7 @@ def set_message_reaction(cloud: Cloud, parameters: Parameters) -> Any:
     for reaction in given:
         if not isinstance(reaction, dict) or reaction.get("type") not in ("emoji", "custom_emoji"):
             raise bad("Can't parse ReactionType: invalid reaction type specified")
-        if reaction["type"] == "emoji" and reaction.get("emoji", "").replace("\ufe0f", "") not in REACTIONS:
+        if reaction["type"] == "emoji" and str(reaction.get("emoji")).replace("\ufe0f", "") not in REACTIONS:
             raise bad("REACTION_INVALID")
     if len(given) > 1:
         raise bad("REACTIONS_TOO_MANY")
