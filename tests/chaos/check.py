@@ -7,27 +7,31 @@ promises. `problems` runs them all: this file looks at what people were shown an
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
 
 from gateway.tools.runtime import UNKNOWN_OUTCOME
-from tests.chaos.answers import DONE, NOTED, asked, effects_of, final_text
+from tests.chaos.answers import DONE, NOTED, asked, effects_of
+from tests.chaos.check_shown import (
+    CANNOT_STORE,
+    REFUSALS,
+    Said,
+    answers_in_order,
+    one_answer_each,
+    reply_is_right,
+    told_results,
+)
 from tests.chaos.check_store import Facts, compactions, messages, nothing_lost, reachable, sessions
-from tests.chaos.drive import ANSWERS, Evidence
+from tests.chaos.drive import Evidence
 from tests.chaos.script import Event
 from tests.emulators.llm_replies import last_user_text
 
-BYPASSING: Final = ("/status",)
-CANNOT_STORE: Final = ("I cannot store my work right now", "Messages cannot be stored just now")
 _OUTCOMES: Final = {
     "queue": ("answered",),
     "steer": ("answered", "absorbed"),
     "interrupt": ("answered", "stopped"),
 }
-_REFUSALS: Final = ("There is nothing to", "There is no session number", "You are in that session already")
-_TOLD: Final = re.compile(r"^Answer to (tok\w+) \[(.*?)\]", re.DOTALL)
 
 
 def problems(evidence: Evidence) -> list[str]:
@@ -38,13 +42,14 @@ def problems(evidence: Evidence) -> list[str]:
         outcomes(facts),
         answered_once(facts),
         repeats(facts),
-        shown_in_order(facts),
+        answers_in_order(facts),
         replies_are_right(facts),
         effects_once(facts),
         asked_in_order(facts),
         nothing_lost(facts),
         messages(facts),
         sessions(facts),
+        hooks_repeated(facts),
         compactions(facts),
         reachable(facts),
     )
@@ -81,8 +86,7 @@ def outcomes(facts: Facts) -> Iterator[str]:
 
 def answered_once(facts: Facts) -> Iterator[str]:
     """Exactly one message answers each event, and every message was shown and marked as such."""
-    answers: dict[str, set[str]] = defaultdict(set)
-    notices: dict[tuple[str, str], set[str]] = defaultdict(set)
+    said: list[Said] = []
     for line in facts.shown:
         fields = line.fields
         if fields["text"].startswith(CANNOT_STORE):
@@ -91,17 +95,8 @@ def answered_once(facts: Facts) -> Iterator[str]:
             continue  # of a turn that went on while its notices could not be stored
         if fields["id"] not in facts.last.outbox:
             yield f"a line that no row is behind: {fields}"
-        if fields["kind"] in ANSWERS:
-            answers[fields["answers"]].add(fields["id"])
-        elif fields["answers"]:
-            notices[fields["answers"], fields["text"]].add(fields["id"])
-    for event in facts.events:
-        expected = {"answered": (1,), "absorbed": (0,), "stopped": (0, 1)}.get(str(facts.outcome(event)), (1,))
-        if len(answers[event.id]) not in expected:
-            yield f"{event.id} ({event.text[-40:]}) was answered by {len(answers[event.id])} messages"
-    for (event_id, text), ids in notices.items():
-        if len(ids) > 1:
-            yield f"{event_id} was told {len(ids)} times: {text[:60]}"
+        said.append((fields["id"], fields["kind"], fields["text"], fields["answers"]))
+    yield from one_answer_each(facts, said)
     seen = {line.fields["id"] for line in facts.shown}
     for row_id, (kind, text, _, state) in facts.last.outbox.items():
         if state != "sent" or row_id not in seen:
@@ -129,38 +124,20 @@ def repeats(facts: Facts) -> Iterator[str]:
             yield f"{count} lines of process {process} were repeated after its one kill"
 
 
-def shown_in_order(facts: Facts) -> Iterator[str]:
-    """Answers come in the order of the messages, for each key; what bypasses its lane may overtake."""
-    shown: dict[Any, list[int]] = defaultdict(list)
-    for event_id in facts.answered_in_order():
-        event = facts.event(event_id)
-        if event.text not in BYPASSING:
-            shown[event.key].append(facts.last.inbox[event_id][0])
-    for key, numbers in shown.items():
-        if numbers != sorted(numbers):
-            yield f"{key}: answers were shown out of order"
-
-
 def replies_are_right(facts: Facts) -> Iterator[str]:
     """Each message got the answer to itself, and the answer says what its tools did."""
     for line in facts.shown:
-        if line.fields["kind"] == "error" and not line.fields["text"].startswith((*_REFUSALS, *CANNOT_STORE)):
+        if line.fields["kind"] == "error" and not line.fields["text"].startswith((*REFUSALS, *CANNOT_STORE)):
             yield f"an error was shown: {line.fields['text'][:80]}"
         if line.fields["kind"] != "reply":
             continue
         event = facts.event(line.fields["answers"])
         if facts.outcome(event) == "stopped":
             continue
-        told = _TOLD.match(line.fields["text"])
-        if told and facts.joins:
-            event = facts.about(told[1])  # the newest of the messages that share the turn
-        if not told or told[1] != event.token:
-            yield f"{event.id} (about {event.token}) was answered: {line.fields['text'][:80]}"
-            continue
-        results = [UNKNOWN_OUTCOME if part == "unknown" else part for part in told[2].split(", ") if part]
-        if final_text(event.kind, event.token, results) != line.fields["text"]:
-            yield f"{event.id}: the answer is not whole: {line.fields['text'][:80]}"
-        yield from _honest(facts, event, results)
+        yield from reply_is_right(facts, event, line.fields["text"])
+        told = told_results(facts, event, line.fields["text"])
+        if told is not None:
+            yield from _honest(facts, *told)
 
 
 def _honest(facts: Facts, event: Event, results: list[str]) -> Iterator[str]:
@@ -209,3 +186,21 @@ def asked_in_order(facts: Facts) -> Iterator[str]:
         if number < latest.get(key, number):
             yield f"{key}: the model was asked about {token} after a later message"
         latest[key] = number
+
+
+def hooks_repeated(facts: Facts) -> Iterator[str]:
+    """A hook is called again only by a later process, because the one before was killed in it."""
+    called: dict[str, list[int]] = defaultdict(list)
+    for process, session_id in facts.evidence.record("hooks"):
+        called[session_id].append(process)
+    for session_id, processes in called.items():
+        if len(set(processes)) < len(processes):
+            yield f"one process called the hook of {session_id} more than once: {processes}"
+        for process in processes[:-1]:
+            trace, entry = facts.trace(process), f"hook {session_id}"
+            if entry not in trace:
+                continue  # killed between the two records of the very call
+            before, after = trace[: trace.index(entry)], trace[trace.index(entry) :]
+            # In its lane nothing happens until the hook's call is noted; a debt is paid beside them.
+            if before[-1:] == ["session.ended"] and len(facts.keys) == 1 and "turn.finished" in after:
+                yield f"the hook of {session_id} was called again although process {process} went on after it"

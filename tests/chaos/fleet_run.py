@@ -1,13 +1,16 @@
-"""Many runs of several processes on Redis: side by side, what they found, and the figures."""
+"""Runs of several processes on Redis: what they found, and the figures."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
+from tests.chaos.campaign import listed
 from tests.chaos.findings import Findings
 from tests.chaos.fleet import Stage, stage
 from tests.chaos.schedule import Schedule
@@ -34,6 +37,10 @@ class FleetResult:
     def seed(self) -> int:
         """What it can be shown again by."""
         return self.schedule.seed
+
+    def described(self) -> list[str]:
+        """What was to happen."""
+        return self.schedule.described()
 
 
 async def perform(on: Stage, schedule: Schedule) -> FleetResult:
@@ -68,29 +75,11 @@ def _last_words(findings: Findings, most: int = 60) -> list[str]:
     return path.read_text().splitlines()[-most:] if path.exists() else []
 
 
-async def fleet_campaign(schedules: Iterable[Schedule], jobs: int) -> AsyncIterator[FleetResult]:
-    """The results of all schedules as they come, `jobs` of them at a time."""
-    waiting: Iterator[Schedule] = iter(schedules)
-    results: asyncio.Queue[FleetResult | None] = asyncio.Queue()
-
-    async def work() -> None:
-        try:
-            async with stage() as one:
-                for schedule in waiting:
-                    results.put_nowait(await perform(one, schedule))
-        finally:
-            results.put_nowait(None)
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(jobs):
-            group.create_task(work())
-        working = jobs
-        while working:
-            result = await results.get()
-            if result is None:
-                working -= 1
-            else:
-                yield result
+@asynccontextmanager
+async def fleets() -> AsyncIterator[Callable[[Schedule], Awaitable[FleetResult]]]:
+    """A laboratory for `campaign`."""
+    async with stage() as one:
+        yield partial(perform, one)
 
 
 def fleet_report(results: Sequence[FleetResult]) -> list[str]:
@@ -105,11 +94,7 @@ def fleet_report(results: Sequence[FleetResult]) -> list[str]:
         f"{len(results)} runs of several processes on Redis, {sum(result.messages for result in results):,} messages, "
         f"{faults.total()} faults, {sum(result.takeovers for result in results)} takeovers of the account, "
         f"{sum(result.repeated for result in results)} messages shown twice, {len(failed)} runs with problems",
-        "faults by kind: " + _listed(faults),
-        "excused by a fault that struck the very row, turn or hook: " + (_listed(excused) or "nothing"),
+        "faults by kind: " + listed(faults),
+        "excused by a fault that struck the very row, turn or hook: " + (listed(excused) or "nothing"),
         f"a run took {seconds[len(seconds) // 2]:.1f} s (median), {seconds[-1]:.1f} s at most",
     ]
-
-
-def _listed(counts: Counter[str]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))

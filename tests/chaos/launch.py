@@ -16,10 +16,9 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final
 
 import gateway.providers.catalog
 import gateway.providers.chat_completions
@@ -29,15 +28,12 @@ from gateway import tokens
 from gateway.bootstrap import Parts, build
 from gateway.clock import SystemClock, SystemIds
 from gateway.config import Config
-from gateway.context.compressor import Compressor
 from gateway.context.engine import ContextEngine
-from gateway.context.policy import CompressionSettings
 from gateway.redaction import Redactor
 from gateway.telemetry.logs import configure_logs
 from gateway.telemetry.points import Point
 from gateway.tokens import TokenCounter
-from gateway.tools.base import ToolContext
-from tests.chaos.answers import DONE, NOTED
+from tests.chaos.parts import Record, RecordingEngine, configuration, tools
 
 ORDER_BYTES: Final = 64 * 1024
 _NO_ROOM: Final = 48 * 1024  # bytes of a file; the store's own log is longer after its first messages
@@ -65,23 +61,6 @@ class Order:
         return json.dumps({name: getattr(self, name) for name in self.__slots__}).encode()
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A file that outlives the process: a line is in it, whole, once `add` returns. SIGKILL takes
-    nothing from the kernel, so there is no need to wait for the disk."""
-
-    path: Path
-    number: int
-
-    def add(self, *words: str) -> None:
-        """Append one line: the process's number, then the words."""
-        fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            os.write(fd, (" ".join([str(self.number), *words]) + "\n").encode())
-        finally:
-            os.close(fd)
-
-
 class KillAt:
     """The `Points` that keeps a trace and ends the process at the chosen passing."""
 
@@ -106,80 +85,6 @@ def _claimed_text() -> str:
     return str(sys._getframe(2).f_locals["item"].inbound.text)
 
 
-class Told:
-    """A tool that writes its token to a file: `effect` is not idempotent, `note` says that it is."""
-
-    parameters: Mapping[str, Any] = {
-        "type": "object",
-        "properties": {"token": {"type": "string"}},
-        "required": ["token"],
-    }
-    read_only = False
-    timeout = 10.0
-
-    def __init__(self, name: str, says: str, record: Record, *, idempotent: bool) -> None:
-        self.name = name
-        self.description = f"Makes the {name} of a token."
-        self.idempotent = idempotent
-        self._says = says
-        self._record = record
-
-    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """Leave a trace that nothing can undo."""
-        token = str(arguments["token"])
-        self._record.add(token)
-        return f"{self._says} {token}"
-
-
-class Entries(Protocol):
-    """Where entries of several words are kept."""
-
-    def add(self, *words: str) -> None:
-        """Keep one."""
-
-
-class RecordingEngine(Compressor):
-    """The default engine, its hook's calls kept."""
-
-    def __init__(self, config: Config, record: Record, trace: Entries) -> None:
-        settings = CompressionSettings(
-            protect_first_n=config.compression.protect_first_n,
-            protect_last_n=config.compression.protect_last_n,
-            min_threshold_tokens=config.compression.min_threshold_tokens,
-        )
-        super().__init__(settings, counter=TokenCounter(), clock=SystemClock(), redact=Redactor(()))
-        self._record = record
-        self._trace = trace
-
-    def on_session_end(self, session_id: str, messages: Any) -> None:
-        """Keep that it was called."""
-        self._record.add(session_id)
-        self._trace.add("hook", session_id)
-
-
-def configuration(order: Order) -> Config:
-    """A window small enough to be condensed, and everything else as it comes."""
-    return Config.model_validate(
-        {
-            "model": {
-                "provider": "openai",
-                "name": "test-model",
-                "base_url": order.base_url,
-                "context_length": order.window,
-                "max_output_tokens": 600,
-            },
-            "compression": {
-                "min_threshold_tokens": 1_000,
-                "protect_first_n": 1,
-                "protect_last_n": 2,
-                "background": False,
-            },
-            "sessions": {"busy_mode": order.busy_mode},
-            "store": {"url": f"sqlite:///{order.folder}/store.db"},
-        }
-    )
-
-
 async def fill_the_disk(begun: asyncio.Event, after: float, seconds: float) -> None:
     """No file grows for a while, whoever writes it: what the kernel refuses is what a full disk is. Not
     before something was received: a program that cannot open its store does not start."""
@@ -195,27 +100,22 @@ async def fill_the_disk(begun: asyncio.Event, after: float, seconds: float) -> N
 
 async def run(order: Order) -> int:
     """Be the gateway until the input ends; the exit code."""
-    config = configuration(order)
+    config = configuration(
+        number=order.number,
+        model=order.base_url,
+        window=order.window,
+        store=f"sqlite:///{order.folder}/store.db",
+        sessions={"busy_mode": order.busy_mode},
+    )
     clock, ids = SystemClock(), SystemIds()
     folder = Path(order.folder)
-
-    def record(name: str) -> Record:
-        return Record(folder / name, order.number)
+    trace = Record(folder / "trace", order.number)
 
     def engine() -> ContextEngine:
-        return RecordingEngine(config, record("hooks"), record("trace"))
+        return RecordingEngine(config, Record(folder / "hooks", order.number), trace)
 
-    points = KillAt(order, record("trace"))
-    parts = Parts(
-        clock=clock,
-        ids=ids,
-        points=points,
-        engine=engine,
-        tools=[
-            Told("effect", DONE, record("effects"), idempotent=False),
-            Told("note", NOTED, record("notes"), idempotent=True),
-        ],
-    )
+    points = KillAt(order, trace)
+    parts = Parts(clock=clock, ids=ids, points=points, engine=engine, tools=tools(folder, order.number))
     console = JsonConsole(0, 1, ids=ids, clock=clock)
     filling = asyncio.create_task(fill_the_disk(points.begun, *order.full)) if order.full else None
     try:

@@ -27,7 +27,6 @@ import gateway.store.redis
 from gateway import tokens
 from gateway.bootstrap import Parts, build
 from gateway.clock import Clock, SystemIds
-from gateway.config import Config
 from gateway.context.engine import ContextEngine
 from gateway.redaction import Redactor
 from gateway.store.base import Sent
@@ -35,9 +34,8 @@ from gateway.store.redis import RedisStore
 from gateway.telemetry.logs import configure_logs
 from gateway.telemetry.points import Point
 from gateway.tokens import TokenCounter
-from tests.chaos.answers import DONE, NOTED
 from tests.chaos.clocks import PACE, HurriedClock, Shift, StoreClock
-from tests.chaos.launch import Record, RecordingEngine, Told
+from tests.chaos.parts import Record, RecordingEngine, configuration, tools
 from tests.chaos.socket_adapter import PollingSocketAdapter, SocketAdapter
 
 __all__ = ["Setting", "Strike", "TokenCounter", "main", "tokens"]
@@ -171,31 +169,6 @@ class _PolledBySender(PollingSocketAdapter):
     reader_sends = True
 
 
-def configuration(setting: Setting) -> Config:
-    """Windows small enough to be condensed, and everything else as it comes."""
-    return Config.model_validate(
-        {
-            "model": {
-                "provider": "openai",
-                "name": "test-model",
-                "base_url": setting.model,
-                "api_key": f"process-{setting.number}",
-                "context_length": setting.window,
-                "max_output_tokens": 600,
-            },
-            "compression": {
-                "min_threshold_tokens": 1_000,
-                "protect_first_n": 1,
-                "protect_last_n": 2,
-                "background": False,
-            },
-            "sessions": {"busy_mode": setting.busy_mode, "groups": setting.groups},
-            "access": {"allow": ["socket:*"]},
-            "store": {"url": setting.store},
-        }
-    )
-
-
 async def _watch_the_loop(trace: Trace) -> None:
     """Note when this process could not run for so long that others may take it for dead."""
     while True:
@@ -208,25 +181,25 @@ async def _watch_the_loop(trace: Trace) -> None:
 
 async def run(setting: Setting, folder: Path) -> int:
     """Be the gateway until asked to stop; the exit code."""
-    config = configuration(setting)
+    config = configuration(
+        number=setting.number,
+        model=setting.model,
+        window=setting.window,
+        store=setting.store,
+        sessions={"busy_mode": setting.busy_mode, "groups": setting.groups},
+    )
     clock = HurriedClock(setting.origin, Shift(folder / f"clock-{setting.slot}"))
     trace = Trace(folder, setting.number)
 
-    def record(name: str) -> Record:
-        return Record(folder / name, setting.number)
-
     def engine() -> ContextEngine:
-        return RecordingEngine(config, record("hooks"), trace)
+        return RecordingEngine(config, Record(folder / "hooks", setting.number), trace)
 
     parts = Parts(
         clock=clock,
         ids=SystemIds(),
         points=StrikingPoints(folder, setting.strikes, trace),
         engine=engine,
-        tools=[
-            Told("effect", DONE, record("effects"), idempotent=False),
-            Told("note", NOTED, record("notes"), idempotent=True),
-        ],
+        tools=tools(folder, setting.number),
         store=NodeStore(setting.store, clock=StoreClock(clock), trace=trace),
     )
     polled = _PolledBySender if setting.reader_sends else PollingSocketAdapter

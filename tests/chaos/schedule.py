@@ -112,7 +112,7 @@ class Schedule:
         rude = any(event.text.startswith(("/stop", "/steer")) for event in self.events)
         return rude or self.busy_mode != "queue"
 
-    def lines(self) -> list[str]:
+    def described(self) -> list[str]:
         """The schedule, to be read."""
         how = "polled by one process" if self.polls else "delivered to any process"
         how += ", which alone sends" if self.reader_sends else ""

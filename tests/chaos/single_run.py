@@ -1,13 +1,12 @@
-"""Many runs of one process on SQLite: side by side, what they found, and the figures."""
+"""Runs of one process on SQLite: what they found, and the figures."""
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 import tempfile
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +36,10 @@ class Result:
     def seed(self) -> int:
         """What it can be shown again by."""
         return self.plan.seed
+
+    def described(self) -> list[str]:
+        """What was to happen."""
+        return self.plan.described()
 
 
 class Bench:
@@ -74,39 +77,14 @@ class Bench:
 
 
 @asynccontextmanager
-async def bench() -> AsyncIterator[Bench]:
-    """A bench, taken down in the end."""
+async def benches() -> AsyncIterator[Callable[[Plan], Awaitable[Result]]]:
+    """A laboratory for `campaign`."""
     launcher = Launcher()
     try:
         async with LlmServer(model) as server:
-            yield Bench(launcher, server)
+            yield Bench(launcher, server).run
     finally:
         launcher.close()
-
-
-async def campaign(plans: Iterable[Plan], jobs: int) -> AsyncIterator[Result]:
-    """The results of all plans as they come, `jobs` of them at a time."""
-    waiting: Iterator[Plan] = iter(plans)
-    results: asyncio.Queue[Result | None] = asyncio.Queue()
-
-    async def work() -> None:
-        try:
-            async with bench() as one:
-                for plan in waiting:
-                    results.put_nowait(await one.run(plan))
-        finally:
-            results.put_nowait(None)
-
-    async with asyncio.TaskGroup() as group:
-        for _ in range(jobs):
-            group.create_task(work())
-        working = jobs
-        while working:
-            result = await results.get()
-            if result is None:
-                working -= 1
-            else:
-                yield result
 
 
 def report(results: Sequence[Result]) -> list[str]:

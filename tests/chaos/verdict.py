@@ -6,28 +6,23 @@ excuses is counted by its kind, and told.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
-from gateway.tools.runtime import UNKNOWN_OUTCOME
-from tests.chaos.answers import effects_of, final_text
-from tests.chaos.check import CANNOT_STORE
-from tests.chaos.check_store import Facts, compactions, messages, reachable
+from tests.chaos.answers import effects_of
+from tests.chaos.check_shown import CANNOT_STORE, REFUSALS, answers_in_order, one_answer_each, reply_is_right
+from tests.chaos.check_store import Facts, compactions, messages, reachable, sessions
 from tests.chaos.drive import ANSWERS, Evidence, Line
 from tests.chaos.excuses import Excuses
 from tests.chaos.findings import Findings
 from tests.chaos.script import Event, Plan
-from tests.chaos.verdict_turns import hooks, isolation, overlaps, sessions
+from tests.chaos.verdict_turns import hooks, isolation, overlaps
 
-BYPASSING: Final = ("/status", "/stop", "/help")
 MOST_SHOWN: Final = 2
 INSTEAD: Final = "I could not show a message here because"
-_REFUSALS: Final = ("There is nothing to", "There is no session number", "You are in that session already")
-_TOLD: Final = re.compile(r"^Answer to (tok\w+) \[(.*?)\]", re.DOTALL)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,7 +42,7 @@ def judge(findings: Findings) -> Verdict:
     checks = (
         came_to_its_end(findings),
         outcomes(findings, facts),
-        answered_once(findings, facts),
+        answered_once(facts),
         seen(findings, facts, excuses, verdict.excused),
         repeats(findings, excuses, verdict.excused),
         in_order(findings, facts),
@@ -73,7 +68,7 @@ class FleetFacts(Facts):
     def refused(self, event: Event) -> bool:
         rows = self.last.outbox.values()
         return any(
-            kind == "error" and answers == event.id and text.startswith(_REFUSALS) for kind, text, answers, _ in rows
+            kind == "error" and answers == event.id and text.startswith(REFUSALS) for kind, text, answers, _ in rows
         )
 
     def answered_in_order(self) -> list[str]:
@@ -149,24 +144,16 @@ def _allowed(findings: Findings, facts: Facts, event: Event) -> tuple[str, ...]:
     return tuple(allowed)
 
 
-def answered_once(findings: Findings, facts: Facts) -> Iterator[str]:
+def answered_once(facts: Facts) -> Iterator[str]:
     """Exactly one message answers each event, and it is told nothing twice."""
-    answers: dict[str, set[str]] = defaultdict(set)
-    notices: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for row_id, (kind, text, event_id, _) in facts.last.outbox.items():
-        if text.startswith(INSTEAD):
-            continue
-        if kind in ANSWERS and event_id:
-            answers[event_id].add(row_id)
-        elif event_id:
-            notices[event_id, text].add(row_id)
-    for event in facts.events:
-        expected = {"absorbed": (0,), "stopped": (0, 1)}.get(str(facts.outcome(event)), (1,))
-        if len(answers[event.id]) not in expected:
-            yield f"{event.id} ({event.text[-40:]}) was answered by {len(answers[event.id])} messages"
-    for (event_id, text), ids in notices.items():
-        if len(ids) > 1:
-            yield f"{event_id} was told {len(ids)} times: {text[:60]}"
+    yield from one_answer_each(
+        facts,
+        (
+            (row_id, kind, text, event_id)
+            for row_id, (kind, text, event_id, _) in facts.last.outbox.items()
+            if not text.startswith(INSTEAD)
+        ),
+    )
 
 
 def seen(findings: Findings, facts: Facts, excuses: Excuses, excused: Counter[str]) -> Iterator[str]:
@@ -234,20 +221,13 @@ def in_order(findings: Findings, facts: Facts) -> Iterator[str]:
         for one, other in pairwise(rows):
             if place[one] > place[other]:
                 yield f"{chat}: {other} was shown after {one}, which was emitted later"
-    shown: dict[Any, list[int]] = defaultdict(list)
-    for event_id in facts.answered_in_order():
-        event = facts.event(event_id)
-        if event.text not in BYPASSING:
-            shown[event.key].append(facts.last.inbox[event_id][0])
-    for key, numbers in shown.items():
-        if numbers != sorted(numbers):
-            yield f"{key}: answers were shown out of order"
+    yield from answers_in_order(facts)
 
 
 def replies_are_right(findings: Findings, facts: Facts) -> Iterator[str]:
     """Each message got the answer to itself, and the answer says what its tools did."""
     for kind, text, event_id, _ in facts.last.outbox.values():
-        if kind == "error" and not text.startswith((*_REFUSALS, INSTEAD)):
+        if kind == "error" and not text.startswith((*REFUSALS, INSTEAD)):
             event = facts.event(event_id) if event_id else None
             if (event is None or facts.outcome(event) != "failed") and not _about_the_model(findings, text):
                 yield f"an error was shown: {text[:120]}"
@@ -256,15 +236,7 @@ def replies_are_right(findings: Findings, facts: Facts) -> Iterator[str]:
         event = facts.event(event_id)
         if facts.outcome(event) in ("stopped", "failed"):
             continue
-        told = _TOLD.match(text)
-        if told and facts.joins:
-            event = facts.about(told[1])  # the newest of the messages that share the turn
-        if not told or told[1] != event.token:
-            yield f"{event.id} (about {event.token}) was answered: {text[:80]}"
-            continue
-        results = [UNKNOWN_OUTCOME if part == "unknown" else part for part in told[2].split(", ") if part]
-        if final_text(event.kind, event.token, results) != text:
-            yield f"{event.id}: the answer is not whole: {text[:80]}"
+        yield from reply_is_right(facts, event, text)
 
 
 def _about_the_model(findings: Findings, text: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final
 
-from tests.chaos.check_store import ENDED_BY, Facts
+from tests.chaos.check_store import Facts
 from tests.chaos.excuses import Excuses
 from tests.chaos.findings import Findings
 from tests.chaos.watched_model import Call
@@ -90,37 +90,3 @@ def hooks(findings: Findings, excuses: Excuses, excused: Counter[str]) -> Iterat
                 yield f"the hook of {session} was called {len(called)} times, by {[who for _, who in called]}"
             else:
                 excused[f"hook again: {why}"] += 1
-
-
-def sessions(facts: Facts) -> Iterator[str]:
-    """A key has at most one open session, its tip; ends and what people were told of them correspond;
-    every end but a compaction's had its hook."""
-    by_reason: Counter[str] = Counter()
-    open_: Counter[str] = Counter()
-    called = {session_id for _, session_id in facts.evidence.record("hooks")}
-    for session_id, (key, reason, ended_at, hook, continuation, _) in facts.last.sessions.items():
-        if reason is None:
-            open_[key] += 1
-            if facts.last.tips.get(key) != session_id:
-                yield f"{key}: {session_id} is open and not its tip"
-        else:
-            by_reason[reason] += 1
-        if (ended_at is None) != (reason is None):
-            yield f"{session_id} is half ended"
-        real_end = reason not in (None, "compression")
-        if hook != ("done" if real_end else "none"):
-            yield f"{session_id} ended by {reason} and its hook is {hook}"
-        if (session_id in called) != real_end:
-            yield f"{session_id} ended by {reason} and its hook was {'' if session_id in called else 'not '}called"
-        if (reason == "compression") != (continuation is not None):
-            yield f"{session_id} ended by {reason} and its continuation is {continuation}"
-    for key, count in open_.items():
-        if count > 1:
-            yield f"{key} has {count} open sessions"
-    told = [text for kind, text, _, _ in facts.last.outbox.values() if kind in ("command", "notice")]
-    for reason, sentences in ENDED_BY.items():
-        said = sum(text.startswith(sentences) for text in told)
-        # Who goes back to an earlier session after a week has none that this would end.
-        more = by_reason["expired"] if reason == "switched" else 0
-        if not by_reason[reason] <= said <= by_reason[reason] + more:
-            yield f"{by_reason[reason]} sessions ended by {reason}, and people were told so {said} times"

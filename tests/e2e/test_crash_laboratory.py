@@ -6,7 +6,8 @@ Several processes, a Redis server, a platform that confirms and a model; `make c
 
 from __future__ import annotations
 
-from tests.chaos.fleet_run import fleet_campaign
+from tests.chaos.campaign import campaign
+from tests.chaos.fleet_run import fleets
 from tests.chaos.schedule import KINDS, directed, make_schedule
 from tests.chaos.shrink import Shrinking
 
@@ -14,7 +15,7 @@ RUNS = 10
 
 
 async def test_whatever_goes_wrong_no_promise_is_broken() -> None:
-    results = [result async for result in fleet_campaign(directed(), jobs=4)]
+    results = [result async for result in campaign(directed(), fleets, jobs=4)]
 
     assert {result.schedule.faults[0].kind: result.problems for result in results if result.problems} == {}
     happened = {result.schedule.faults[0].kind for result in results if result.faults[result.schedule.faults[0].kind]}
@@ -22,7 +23,7 @@ async def test_whatever_goes_wrong_no_promise_is_broken() -> None:
 
 
 async def test_whatever_chance_finds_no_promise_is_broken() -> None:
-    results = [result async for result in fleet_campaign(map(make_schedule, range(RUNS)), jobs=4)]
+    results = [result async for result in campaign(map(make_schedule, range(RUNS)), fleets, jobs=4)]
 
     assert {result.seed: result.problems for result in results if result.problems} == {}
     assert sum(result.faults.total() for result in results) >= RUNS

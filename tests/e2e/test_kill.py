@@ -5,14 +5,15 @@ shows a run again. Beside them stand the few schedules that chance seldom finds.
 """
 
 from gateway.telemetry.points import POINTS
+from tests.chaos.campaign import campaign
 from tests.chaos.script import Event, Kill, Plan, make_plan
-from tests.chaos.single_run import campaign
+from tests.chaos.single_run import benches
 
 RUNS = 20
 
 
 async def test_whatever_is_killed_every_message_is_answered_once():
-    results = [result async for result in campaign(map(make_plan, range(RUNS)), jobs=2)]
+    results = [result async for result in campaign(map(make_plan, range(RUNS)), benches, jobs=2)]
 
     assert {result.seed: result.problems for result in results if result.problems} == {}
     assert {result.seed: result.killed_at[:1] for result in results} == {
@@ -57,7 +58,7 @@ async def test_a_command_does_not_take_for_its_own_what_the_one_before_it_did():
     schedules = [(texts, point) for texts in BURSTS for point in ("turn.claimed", "turn.finished")]
     plans = [killing_the_last(number, *schedule) for number, schedule in enumerate(schedules)]
 
-    results = [result async for result in campaign(plans, jobs=2)]
+    results = [result async for result in campaign(plans, benches, jobs=2)]
 
     assert {result.seed: result.killed_at for result in results} == {
         number: (point,) for number, (_, point) in enumerate(schedules)

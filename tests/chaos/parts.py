@@ -1,0 +1,118 @@
+"""What both laboratories give the program: tools and an engine that leave a trace, and its configuration."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from gateway.clock import SystemClock
+from gateway.config import Config
+from gateway.context.compressor import Compressor
+from gateway.context.policy import CompressionSettings
+from gateway.redaction import Redactor
+from gateway.tokens import TokenCounter
+from gateway.tools.base import ToolContext
+from tests.chaos.answers import DONE, NOTED
+
+_TOKEN: Final = {"type": "object", "properties": {"token": {"type": "string"}}, "required": ["token"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A file that outlives the process: a line is in it, whole, once `add` returns. SIGKILL takes
+    nothing from the kernel, so there is no need to wait for the disk."""
+
+    path: Path
+    number: int
+
+    def add(self, *words: str) -> None:
+        """Append one line: the process's number, then the words."""
+        fd = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            os.write(fd, (" ".join([str(self.number), *words]) + "\n").encode())
+        finally:
+            os.close(fd)
+
+
+class Told:
+    """A tool that writes its token to a file: `effect` is not idempotent, `note` says that it is."""
+
+    parameters: Mapping[str, Any] = _TOKEN
+    read_only = False
+    timeout = 10.0
+
+    def __init__(self, name: str, says: str, record: Record, *, idempotent: bool) -> None:
+        self.name = name
+        self.description = f"Makes the {name} of a token."
+        self.idempotent = idempotent
+        self._says = says
+        self._record = record
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """Leave a trace that nothing can undo."""
+        token = str(arguments["token"])
+        self._record.add(token)
+        return f"{self._says} {token}"
+
+
+def tools(folder: Path, number: int) -> list[Told]:
+    """Those of a process, with their records in the run's folder."""
+    return [
+        Told("effect", DONE, Record(folder / "effects", number), idempotent=False),
+        Told("note", NOTED, Record(folder / "notes", number), idempotent=True),
+    ]
+
+
+class Entries(Protocol):
+    """Where entries of several words are kept."""
+
+    def add(self, *words: str) -> None:
+        """Keep one."""
+
+
+class RecordingEngine(Compressor):
+    """The default engine, its hook's calls kept."""
+
+    def __init__(self, config: Config, record: Record, trace: Entries) -> None:
+        settings = CompressionSettings(
+            protect_first_n=config.compression.protect_first_n,
+            protect_last_n=config.compression.protect_last_n,
+            min_threshold_tokens=config.compression.min_threshold_tokens,
+        )
+        super().__init__(settings, counter=TokenCounter(), clock=SystemClock(), redact=Redactor(()))
+        self._record = record
+        self._trace = trace
+
+    def on_session_end(self, session_id: str, messages: Any) -> None:
+        """Keep that it was called."""
+        self._record.add(session_id)
+        self._trace.add("hook", session_id)
+
+
+def configuration(*, number: int, model: str, window: int, store: str, sessions: Mapping[str, str]) -> Config:
+    """A window small enough to be condensed, and everything else as it comes. The model learns the
+    process's number from the key it is asked with."""
+    return Config.model_validate(
+        {
+            "model": {
+                "provider": "openai",
+                "name": "test-model",
+                "base_url": model,
+                "api_key": f"process-{number}",
+                "context_length": window,
+                "max_output_tokens": 600,
+            },
+            "compression": {
+                "min_threshold_tokens": 1_000,
+                "protect_first_n": 1,
+                "protect_last_n": 2,
+                "background": False,
+            },
+            "sessions": dict(sessions),
+            "access": {"allow": ["socket:*"]},
+            "store": {"url": store},
+        }
+    )
