@@ -20,6 +20,7 @@ class Excuses:
 
     def __init__(self, findings: Findings) -> None:
         self._hits = sorted([*findings.hits, *findings.starved()], key=lambda hit: hit.begun)
+        self._leaving = findings.leaving
         self._marked: dict[tuple[int, str], list[float]] = {}
         self._hooked: dict[tuple[int, str], list[float]] = {}
         for at, process, words in findings.trace():
@@ -78,6 +79,22 @@ class Excuses:
     def woken(self, process: int, at: float) -> str | None:
         """Why a process still asks about a turn that is another's by now: it was still, and cannot know."""
         return self.of_process(process, at - _AFTERMATH, at) or self.of_server(at - _AFTERMATH, at)
+
+    def taken_over(self, process: int, polled: float, at: float, *, left_open: bool) -> str | None:
+        """Why another reads the account that a process polled for last; `left_open`: its poll still hangs."""
+        if any(hit.process == process and hit.kind == "kill" and hit.begun <= at for hit in self._hits):
+            return "kill"  # the last it asked for may be heard of after its death
+        if befallen := self.of_process(process, polled, at):
+            return befallen
+        if left_open:
+            return None
+        return "leaving" if self._leaving <= at else self.of_server(polled - _AFTERMATH, at)
+
+    def just_woken(self, process: int, at: float) -> Hit | None:
+        """The stop from which a process has just woken."""
+        kinds = ("stop", "starved")
+        hits = (hit for hit in self._hits if hit.process == process and hit.kind in kinds)
+        return next((hit for hit in hits if hit.ended <= at <= hit.ended + _WAKING), None)
 
     def ambiguities(self, row: str, sends: Iterable[Send], tried: Iterable[tuple[float, int]]) -> int:
         """How many attempts at a row may have been lost: those that a fault struck."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 
 from tests.chaos.schedule import Schedule
 from tests.chaos.snapshot import Snapshot
-from tests.chaos.socket_platform import Send
+from tests.chaos.socket_platform import Poll, Send
 from tests.chaos.watched_model import Call
 
 
@@ -31,12 +32,14 @@ class Findings:
     hits: list[Hit] = field(default_factory=list)
     exits: list[tuple[int, int]] = field(default_factory=list)
     sends: list[Send] = field(default_factory=list)
+    polls: list[Poll] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     offered: dict[str, int] = field(default_factory=dict)
     messages_seen: dict[str, str] = field(default_factory=dict)  # rows as they lay there during the run
     messages_left: dict[str, str] = field(default_factory=dict)
     snapshot: Snapshot | None = None
     lost: int = 0  # answers of the store
+    leaving: float = inf  # when everybody was asked to (monotonic seconds)
     violations: list[str] = field(default_factory=list)
     trouble: list[str] = field(default_factory=list)  # what kept the run from its end
 

@@ -189,7 +189,6 @@ class _Run:
             platform=self._platform.port,
             origin=self._origin,
             polls=schedule.polls,
-            reader_sends=schedule.reader_sends,
             groups=schedule.groups,
             busy_mode=schedule.busy_mode,
             window=schedule.window,
@@ -345,6 +344,7 @@ class _Run:
     async def _end_all(self) -> None:
         self._leaving = True
         children = [child for _, child in self._present.values()]
+        self._findings.leaving = time.monotonic()
         for child in children:
             child.send(signal.SIGTERM)
         _, late = await asyncio.wait([child.ended for child in children], timeout=_LEAVING)
@@ -357,6 +357,7 @@ class _Run:
     async def _collect(self) -> None:
         findings = self._findings
         findings.sends = self._platform.sends
+        findings.polls = self._platform.polled
         findings.calls = self._watch.calls
         findings.offered = dict(self._platform.offered)
         findings.violations = list(self._model.violations)

@@ -68,7 +68,6 @@ class Setting:
     platform: int
     origin: float
     polls: bool
-    reader_sends: bool
     groups: str
     busy_mode: str
     window: int
@@ -165,10 +164,6 @@ class NodeStore(RedisStore):
         self._trace.add("hook_done", session_id)
 
 
-class _PolledBySender(PollingSocketAdapter):
-    reader_sends = True
-
-
 async def _watch_the_loop(trace: Trace) -> None:
     """Note when this process could not run for so long that others may take it for dead."""
     while True:
@@ -202,8 +197,8 @@ async def run(setting: Setting, folder: Path) -> int:
         tools=tools(folder, setting.number),
         store=NodeStore(setting.store, clock=StoreClock(clock), trace=trace),
     )
-    polled = _PolledBySender if setting.reader_sends else PollingSocketAdapter
-    adapter = (polled if setting.polls else SocketAdapter)(setting.platform, process=setting.number, clock=clock)
+    reads = PollingSocketAdapter if setting.polls else SocketAdapter
+    adapter = reads(setting.platform, process=setting.number, clock=clock)
     gateway = build(config, [adapter], parts)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, gateway.stop)

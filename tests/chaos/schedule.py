@@ -94,7 +94,6 @@ class Schedule:
     seed: int
     nodes: int
     polls: bool
-    reader_sends: bool
     groups: Literal["shared", "per_user"]
     busy_mode: str
     said: tuple[Said, ...]
@@ -115,7 +114,6 @@ class Schedule:
     def described(self) -> list[str]:
         """The schedule, to be read."""
         how = "polled by one process" if self.polls else "delivered to any process"
-        how += ", which alone sends" if self.reader_sends else ""
         head = f"{self.nodes} processes, updates {how}, groups {self.groups}, busy mode {self.busy_mode}"
         return [f"seed {self.seed}: {head}", *map(str, self.said), *map(str, self.faults)]
 
@@ -138,8 +136,7 @@ def make_schedule(seed: int) -> Schedule:
     schedule = Schedule(
         seed=seed,
         nodes=nodes,
-        polls=(polls := rng.random() < 0.7),
-        reader_sends=polls and rng.random() < 0.3,
+        polls=rng.random() < 0.7,
         groups=groups,
         busy_mode=busy_mode,
         said=_talk(rng, groups, rude=busy_mode == "queue" and rng.random() < 0.4),

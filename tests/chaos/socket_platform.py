@@ -58,11 +58,21 @@ class Send:
     fault: SendFault | None
 
 
+@dataclass(slots=True, kw_only=True)
+class Poll:
+    """A call of poll: from which process, and its span (monotonic; `ended` None: nobody has hung up yet)."""
+
+    process: int
+    begun: float
+    ended: float | None = None
+
+
 class SocketPlatform:
     """The server. `polls`: updates are polled; else they are delivered to whoever listens."""
 
     def __init__(self, *, polls: bool, rng: random.Random, faults: Mapping[int, SendFault] | None = None) -> None:
         self.sends: list[Send] = []
+        self.polled: list[Poll] = []
         self.offered: Counter[str] = Counter()
         self.port = 0
         self._polls = polls
@@ -137,7 +147,7 @@ class SocketPlatform:
                 if request["op"] == "listen":
                     await self._listen(reader, writer)
                     return
-                answer = await (self._poll(request) if request["op"] == "poll" else self._send(request))
+                answer = await (self._polled(request, reader) if request["op"] == "poll" else self._send(request))
                 if answer is None:
                     writer.transport.abort()
                     return
@@ -150,10 +160,25 @@ class SocketPlatform:
             self._connections.discard(writer)
             writer.close()
 
+    async def _polled(self, request: Mapping[str, Any], reader: asyncio.StreamReader) -> dict[str, Any] | None:
+        """A poll lasts until it is answered or its process hangs up."""
+        span = Poll(process=request["process"], begun=time.monotonic())
+        self.polled.append(span)
+        polling, hung_up = asyncio.create_task(self._poll(request)), asyncio.create_task(reader.read())
+        try:
+            await asyncio.wait([polling, hung_up], return_when=asyncio.FIRST_COMPLETED)
+            return polling.result() if polling.done() else None
+        finally:
+            span.ended = time.monotonic()
+            polling.cancel()
+            hung_up.cancel()
+            await asyncio.gather(polling, hung_up, return_exceptions=True)
+
     async def _poll(self, request: Mapping[str, Any]) -> dict[str, Any]:
         self._taken = max(self._taken, request["taken"])
         self._present_poll += 1
         mine = self._present_poll
+        self._news.set()  # who polls already is told at once that somebody else does now
         until = time.monotonic() + _POLL
         while not (found := self._waiting()) and (left := until - time.monotonic()) > 0:
             self._news.clear()

@@ -19,6 +19,7 @@ from tests.chaos.drive import ANSWERS, Evidence, Line
 from tests.chaos.excuses import Excuses
 from tests.chaos.findings import Findings
 from tests.chaos.script import Event, Plan
+from tests.chaos.verdict_readers import one_reader
 from tests.chaos.verdict_turns import hooks, isolation, overlaps
 
 MOST_SHOWN: Final = 2
@@ -49,6 +50,7 @@ def judge(findings: Findings) -> Verdict:
         replies_are_right(findings, facts),
         effects_once(findings, facts),
         rows_kept(findings),
+        one_reader(findings, excuses, verdict.excused),
         isolation(findings, facts),
         overlaps(findings, facts, excuses, verdict.excused),
         hooks(findings, excuses, verdict.excused),
