@@ -1,18 +1,29 @@
 """What a fault excuses: the few things that nobody can promise while a process is dead, still or cut
-off from the store. Each excuse names the fault, and is for the one row, turn or hook that it struck."""
+off from the store. Each excuse names the fault, and is for the one row, turn, hook or poll that it struck:
+it must have befallen the very process, between the moment at which that took the work and the moment at
+which it did, or could have said, what is to be excused."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable
 from math import inf
+from typing import Final
 
 from tests.chaos.findings import Findings, Hit
 from tests.chaos.socket_platform import Send
 
-_OUTAGES = ("restart", "freeze", "pause")
-# Real seconds after a fault in which what it caused may still come: a lease, a beat and a look.
-_AFTERMATH = 4.0
-_WAKING = 1.0  # real seconds in which a woken process, its connections made anew, sends what it had claimed before
+_BEFALL: Final = ("kill", "stop", "starved")
+_OUTAGES: Final = ("restart", "freeze", "pause")
+_UNHEARD: Final = ("platform down", "laboratory starved")  # what a process showed then, it could not learn of
+_ENDS_OF_AN_ATTEMPT: Final = ("marked", "retried")
+# Real seconds in which a process that has just woken passes the point of what it had taken before.
+_WAKING: Final = 1.0
+_LAG: Final = 0.05  # between what a process does and the laboratory's note of it
+_UNRENEWED: Final = 2.0  # a lease and a renewal: an outage that ended earlier has cost nobody an account
+
+Times = dict[tuple[int, str], list[float]]
 
 
 class Excuses:
@@ -21,64 +32,63 @@ class Excuses:
     def __init__(self, findings: Findings) -> None:
         self._hits = sorted([*findings.hits, *findings.starved()], key=lambda hit: hit.begun)
         self._leaving = findings.leaving
-        self._marked: dict[tuple[int, str], list[float]] = {}
-        self._hooked: dict[tuple[int, str], list[float]] = {}
+        self._terminals = findings.terminals
+        self._passed: dict[str, Times] = defaultdict(lambda: defaultdict(list))
         for at, process, words in findings.trace():
-            if words[0] == "marked":
-                self._marked.setdefault((process, words[1]), []).append(at)
-            elif words[0] == "hook_done":
-                self._hooked.setdefault((process, words[1]), []).append(at)
+            if len(words) > 1:
+                name = "attempt ended" if words[0] in _ENDS_OF_AN_ATTEMPT else words[0]
+                self._passed[name][process, words[1]].append(at)
 
     def of_process(self, process: int, begun: float, ended: float) -> str | None:
         """The kill or stop that befell a process at some time between; or that the machine was too busy
         to let it run, which is no fault of the schedule's and is counted by a name of its own."""
-        kinds = ("kill", "stop", "starved")
         return _kind(
-            hit for hit in self._hits if hit.process == process and hit.kind in kinds and _meets(hit, begun, ended)
+            hit for hit in self._hits if hit.process == process and hit.kind in _BEFALL and _meets(hit, begun, ended)
         )
 
     def of_server(self, begun: float, ended: float) -> str | None:
         """The outage of the store that lay between, at least in part."""
         return _kind(hit for hit in self._hits if hit.kind in _OUTAGES and _meets(hit, begun, ended))
 
+    def faults_of(self, process: int) -> int:
+        """How many faults befell a process or the store."""
+        return sum((hit.process == process and hit.kind in _BEFALL) or hit.kind in _OUTAGES for hit in self._hits)
+
     def repeated_send(self, first: Send, second: Send) -> str | None:
         """Why a row that was shown was shown again: the first was not heard of, or its process could not
-        tell the store; or one of the two had claimed the row long before, was still meanwhile, and has
-        just woken."""
+        tell the store; or the second had begun its attempt before it was still, and went on with it."""
         if not first.heard:
             return f"send {first.fault}"
-        marked = next((at for at in self._marked.get((first.process, first.row), ()) if at > first.at), inf)
-        away = ("platform down", "laboratory starved")
-        down = _kind(hit for hit in self._hits if hit.kind in away and _meets(hit, first.at - 0.1, first.at + 1.0))
+        told = min(self._next("marked", first.process, first.row, first.at), second.at)
         return (
-            self.of_process(first.process, first.at - _WAKING, min(marked, second.at))
-            or self.of_process(second.process, min(first.at, second.at - _WAKING), second.at)
-            or self.of_server(first.at - 0.05, min(marked, second.at))
-            or down
+            self.of_process(first.process, self._began(first) - _LAG, told)
+            or self.interrupted(second)
+            or self.of_server(first.at - _LAG, told)
+            or _kind(hit for hit in self._hits if hit.kind in _UNHEARD and _meets(hit, first.at - _LAG, first.at + 1.0))
         )
+
+    def interrupted(self, send: Send) -> str | None:
+        """Why a send may be of a row that is another's by now: its process was still in the midst of it."""
+        return self.of_process(send.process, self._began(send), send.at)
 
     def repeated_hook(self, session: str, first: tuple[float, int], second: tuple[float, int]) -> str | None:
         """Why a hook that was called, when and by which process, was called again: the first could not
         tell the store; or the second had ended the session, and was still between the two."""
         at, process = first
-        done = next((when for when in self._hooked.get((process, session), ()) if when > at), inf)
+        done = self._next("hook_done", process, session, at)
         return (
-            self.of_process(process, at - 0.05, done)
-            or self.of_process(second[1], at - _AFTERMATH, second[0])
-            or self.of_server(at - 0.05, done)
+            self.of_process(process, at - _LAG, done)
+            or self.of_process(second[1], at - _WAKING, second[0])
+            or self.of_server(at - _LAG, done)
         )
 
-    def overlap(self, process: int, begun: float, until: float) -> str | None:
-        """Why a turn that a process began was begun by another one before its end."""
-        return (
-            self.of_process(process, begun - _AFTERMATH, until)
-            or self.of_server(begun - _AFTERMATH, until)
-            or _kind(hit for hit in self._hits if hit.kind == "laboratory starved" and _meets(hit, begun, until))
-        )
+    def taken_turn(self, process: int, claimed: float, until: float) -> str | None:
+        """Why a turn that a process claimed was begun by another one: it has been dead or still since."""
+        return self.of_process(process, claimed - _WAKING, until)
 
-    def woken(self, process: int, at: float) -> str | None:
-        """Why a process still asks about a turn that is another's by now: it was still, and cannot know."""
-        return self.of_process(process, at - _AFTERMATH, at) or self.of_server(at - _AFTERMATH, at)
+    def unseen_end(self, ended: float) -> str | None:
+        """Why a call may have ended earlier than the laboratory noticed."""
+        return _kind(hit for hit in self._hits if hit.kind == "laboratory starved" and _meets(hit, ended - _LAG, ended))
 
     def taken_over(self, process: int, polled: float, at: float, *, left_open: bool) -> str | None:
         """Why another reads the account that a process polled for last; `left_open`: its poll still hangs."""
@@ -88,7 +98,7 @@ class Excuses:
             return befallen
         if left_open:
             return None
-        return "leaving" if self._leaving <= at else self.of_server(polled - _AFTERMATH, at)
+        return "leaving" if self._leaving <= at else self.of_server(polled - _UNRENEWED, at)
 
     def just_woken(self, process: int, at: float) -> Hit | None:
         """The stop from which a process has just woken."""
@@ -96,14 +106,27 @@ class Excuses:
         hits = (hit for hit in self._hits if hit.process == process and hit.kind in kinds)
         return next((hit for hit in hits if hit.ended <= at <= hit.ended + _WAKING), None)
 
-    def ambiguities(self, row: str, sends: Iterable[Send], tried: Iterable[tuple[float, int]]) -> int:
-        """How many attempts at a row may have been lost: those that a fault struck."""
-        lost = sum(not send.heard for send in sends if send.row == row)
-        for at, process in tried:
-            marked = next((when for when in self._marked.get((process, row), ()) if when > at), inf)
-            lost += self.of_process(process, at - 0.05, min(marked, at + _AFTERMATH)) is not None
-            lost += self.of_server(at - 0.05, min(marked, at + _AFTERMATH)) is not None
-        return lost
+    def struck_attempts(self, row: str, sends: Iterable[Send]) -> int:
+        """How many attempts at a row a fault struck before their outcome was stored: their processes were
+        killed or still in the midst of them, or did not hear the platform's answer. A terminal shows what
+        may have been shown however often it takes."""
+        struck = 0
+        unheard = [send for send in sends if send.row == row and not send.heard]
+        for (process, name), began in self._passed["outbox.before_send"].items():
+            for at in began if name == row and process not in self._terminals else ():
+                end = self._next("attempt ended", process, row, at)
+                lost = any(send.process == process and at - _LAG <= send.at <= end for send in unheard)
+                struck += lost or self.of_process(process, at - _LAG, end) is not None
+        return struck
+
+    def _next(self, what: str, process: int, name: str, after: float) -> float:
+        return next((at for at in self._passed[what].get((process, name), ()) if at > after), inf)
+
+    def _began(self, send: Send) -> float:
+        """When a process began the attempt that led to a send."""
+        times = self._passed["outbox.before_send"].get((send.process, send.row), [])
+        place = bisect_right(times, send.at)
+        return times[place - 1] if place else send.at
 
 
 def _meets(hit: Hit, begun: float, ended: float) -> bool:

@@ -32,6 +32,7 @@ class Findings:
     hits: list[Hit] = field(default_factory=list)
     exits: list[tuple[int, int]] = field(default_factory=list)
     sends: list[Send] = field(default_factory=list)
+    terminals: set[int] = field(default_factory=set)  # the processes that had a terminal
     polls: list[Poll] = field(default_factory=list)
     calls: list[Call] = field(default_factory=list)
     offered: dict[str, int] = field(default_factory=dict)

@@ -17,13 +17,15 @@ from typing import Any, Final
 import redis.asyncio
 from redis.exceptions import RedisError
 
+from adapters.console import JsonConsole
 from tests.chaos.clocks import Shift
 from tests.chaos.findings import Findings, Hit
 from tests.chaos.forks import Child, Forks
 from tests.chaos.node import Setting, Strike
-from tests.chaos.redis_snapshot import raw_messages, redis_snapshot, unfinished
-from tests.chaos.schedule import WEEK, Fault, Schedule
+from tests.chaos.redis_snapshot import accepted, raw_messages, redis_snapshot, unfinished
+from tests.chaos.schedule import ANY, WEEK, Fault, Schedule
 from tests.chaos.socket_platform import SocketPlatform, Update
+from tests.chaos.terminal import Terminal
 from tests.chaos.watched_model import Watch, WatchedModel
 from tests.redis_proxy import LosingProxy, losing_proxy
 from tests.redis_server import RedisServer
@@ -107,12 +109,13 @@ class _Run:
         rng = random.Random(schedule.seed)
         sends = {each.call: each.kind.partition(" ")[2] for each in schedule.faults if each.kind.startswith("send ")}
         calls = {each.call: each.kind.partition(" ")[2] for each in schedule.faults if each.kind.startswith("model ")}
-        self._platform = SocketPlatform(polls=schedule.polls, rng=rng, faults=sends)  # type: ignore[arg-type]
+        self._platform = SocketPlatform(folder / "platform", polls=schedule.polls, rng=rng, faults=sends)  # type: ignore[arg-type]
+        self._terminal = Terminal(folder, rng)
         model.watch = self._watch = Watch(calls, rng)  # type: ignore[arg-type]
         model.violations.clear()
         self._findings = Findings(schedule=schedule, folder=folder)
         self._origin = time.time()
-        self._shifts = [Shift(folder / f"clock-{slot}") for slot in range(schedule.nodes)]
+        self._shifts = [Shift(folder / f"clock-{slot}") for slot in range(schedule.processes)]
         self._present: dict[int, tuple[int, Child]] = {}  # slot → process number and process
         self._numbers = iter(range(1_000))
         self._strikes = {f"{number}": fault for number, fault in enumerate(schedule.faults) if fault.point is not None}
@@ -128,7 +131,7 @@ class _Run:
         """The whole of it."""
         findings = self._findings
         await self._platform.up()
-        for slot in range(self._schedule.nodes):
+        for slot in range(self._schedule.processes):
             await self._start(slot)
         self._begun = asyncio.get_running_loop().time()
         watching = asyncio.create_task(self._watch_the_loop())
@@ -155,6 +158,7 @@ class _Run:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for _, child in self._present.values():
             child.send(signal.SIGKILL)
+        self._terminal.close()
         await self._platform.aclose()
         await self._client.aclose()
 
@@ -173,6 +177,9 @@ class _Run:
         for number, said in enumerate(self._schedule.said):
             await self._until(said.at)
             event = said.event
+            if said.terminal:
+                self._terminal.say(event)
+                continue
             update = Update(
                 number=number, id=event.id, chat=event.chat, user=said.speaker, group=said.group, text=event.text
             )
@@ -186,9 +193,10 @@ class _Run:
             slot=slot,
             store=self._store,
             model=self._model.url,
-            platform=self._platform.port,
+            platform=str(self._platform.path),
             origin=self._origin,
             polls=schedule.polls,
+            terminal=slot == schedule.nodes,
             groups=schedule.groups,
             busy_mode=schedule.busy_mode,
             window=schedule.window,
@@ -200,9 +208,11 @@ class _Run:
                     signal=signal.SIGKILL if fault.kind == "kill" else signal.SIGSTOP,
                 )
                 for name, fault in self._strikes.items()
-                if fault.point is not None
+                if fault.point is not None and fault.slot in (ANY, slot)
             ),
         )
+        if setting.terminal:
+            self._terminal.attach(number)
         child = await self._forks.start(setting.write(self._findings.folder))
         self._present[slot] = (number, child)
         task = asyncio.create_task(self._look_after(slot, number, child))
@@ -221,6 +231,8 @@ class _Run:
                 child.stopped.clear()
                 self._do(self._wake(number, child, self._struck(number, "stop")))
         status = child.ended.result()
+        if number in self._terminal.processes:
+            self._terminal.detach()
         if status != -signal.SIGKILL:
             self._findings.exits.append((number, status))
         else:
@@ -265,7 +277,7 @@ class _Run:
         await self._until(fault.at)
         begun, process = time.monotonic(), -1
         if fault.kind in ("kill", "stop"):
-            process, child = self._present[fault.slot % self._schedule.nodes]
+            process, child = self._present[fault.slot % self._schedule.processes]
             if child.ended.done():
                 return
             child.send(signal.SIGKILL if fault.kind == "kill" else signal.SIGSTOP)
@@ -285,7 +297,7 @@ class _Run:
             for slot, shift in enumerate(self._shifts):
                 if fault.kind == "week":
                     shift.add(WEEK)
-                elif slot == fault.slot % self._schedule.nodes:
+                elif slot == fault.slot % self._schedule.processes:
                     shift.add(fault.seconds)
         self._findings.hits.append(Hit(kind=fault.kind, begun=begun, ended=time.monotonic(), process=process))
 
@@ -324,7 +336,8 @@ class _Run:
 
     async def _left(self) -> dict[str, int]:
         try:
-            return await unfinished(self._client)
+            typed = self._terminal.said - await accepted(self._client, JsonConsole.name)
+            return {**await unfinished(self._client), "typed": len(typed)}
         except (RedisError, OSError):
             return {"unknown": 1}
 
@@ -356,7 +369,8 @@ class _Run:
 
     async def _collect(self) -> None:
         findings = self._findings
-        findings.sends = self._platform.sends
+        findings.sends = sorted([*self._platform.sends, *self._terminal.sends], key=lambda send: send.at)
+        findings.terminals = self._terminal.processes
         findings.polls = self._platform.polled
         findings.calls = self._watch.calls
         findings.offered = dict(self._platform.offered)

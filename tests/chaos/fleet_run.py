@@ -15,7 +15,8 @@ from tests.chaos.findings import Findings
 from tests.chaos.fleet import Stage, stage
 from tests.chaos.schedule import Schedule
 from tests.chaos.timeline import timeline
-from tests.chaos.verdict import judge
+from tests.chaos.verdict import UNSEEN, judge
+from tests.chaos.verdict_turns import AT_ONCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,7 @@ async def perform(on: Stage, schedule: Schedule) -> FleetResult:
     return FleetResult(
         schedule=schedule,
         faults=_faults(findings),
-        takeovers=max(0, sum(words[0] == "owns" for _, _, words in findings.trace()) - 1),
+        takeovers=_takeovers(findings),
         messages=len(schedule.said),
         repeated=len(shown) - len(set(shown)),
         excused=verdict.excused,
@@ -68,6 +69,12 @@ def _faults(findings: Findings) -> Counter[str]:
     faults.update(f"send {send.fault}" for send in findings.sends if send.fault)
     faults.update(f"model {call.fault}" for call in findings.calls if call.fault)
     return faults
+
+
+def _takeovers(findings: Findings) -> int:
+    """How often an account changed hands."""
+    owners = Counter(words[1] for _, _, words in findings.trace() if words[0] == "owns")
+    return sum(times - 1 for times in owners.values())
 
 
 def _last_words(findings: Findings, most: int = 60) -> list[str]:
@@ -90,11 +97,14 @@ def fleet_report(results: Sequence[FleetResult]) -> list[str]:
         excused += result.excused
     seconds = sorted(result.seconds for result in results)
     failed = [result for result in results if result.problems]
+    at_once = sum(count for name, count in excused.items() if name.startswith(AT_ONCE))
     return [
-        f"{len(results)} runs of several processes on Redis, {sum(result.messages for result in results):,} messages, "
-        f"{faults.total()} faults, {sum(result.takeovers for result in results)} takeovers of the account, "
-        f"{sum(result.repeated for result in results)} messages shown twice, {len(failed)} runs with problems",
         "faults by kind: " + listed(faults),
-        "excused by a fault that struck the very row, turn or hook: " + (listed(excused) or "nothing"),
+        "excused by a fault that struck the very row, turn, hook or poll: " + (listed(excused) or "nothing"),
         f"a run took {seconds[len(seconds) // 2]:.1f} s (median), {seconds[-1]:.1f} s at most",
+        f"{len(results)} runs of several processes on Redis, {sum(result.messages for result in results):,} messages, "
+        f"{faults.total()} faults, {sum(result.takeovers for result in results)} takeovers of an account, "
+        f"{sum(result.repeated for result in results)} messages shown twice, {len(failed)} runs with problems; "
+        f"excused: {at_once} model calls made at once by a process that had been stopped, "
+        f"{excused[UNSEEN]} messages never seen after two struck attempts",
     ]

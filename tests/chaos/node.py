@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,7 +24,9 @@ import gateway.providers.catalog
 import gateway.providers.chat_completions
 import gateway.providers.http
 import gateway.store.redis
+from adapters.console import LIMITS, JsonConsole
 from gateway import tokens
+from gateway.adapter import Adapter
 from gateway.bootstrap import Parts, build
 from gateway.clock import Clock, SystemIds
 from gateway.context.engine import ContextEngine
@@ -37,6 +39,7 @@ from gateway.tokens import TokenCounter
 from tests.chaos.clocks import PACE, HurriedClock, Shift, StoreClock
 from tests.chaos.parts import Record, RecordingEngine, configuration, tools
 from tests.chaos.socket_adapter import PollingSocketAdapter, SocketAdapter
+from tests.chaos.terminal import pipes
 
 __all__ = ["Setting", "Strike", "TokenCounter", "main", "tokens"]
 
@@ -47,8 +50,8 @@ _WARM: Final = (gateway.providers.catalog, gateway.providers.chat_completions, g
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strike:
-    """A signal to itself at the `passing`-th time that a process passes `point`: whichever process is
-    the first to do so, once in a run."""
+    """A signal to itself at the `passing`-th time that a process passes `point`: whichever process that is
+    told to is the first to do so, once in a run."""
 
     name: str
     point: Point
@@ -59,15 +62,16 @@ class Strike:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """What a node is told: its number among the run's processes, its slot (which survives a restart),
-    where everything is, and how the run is configured."""
+    where everything is, and how the run is configured. `terminal`: it is one, and no worker."""
 
     number: int
     slot: int
     store: str
     model: str
-    platform: int
+    platform: str
     origin: float
     polls: bool
+    terminal: bool
     groups: str
     busy_mode: str
     window: int
@@ -107,7 +111,7 @@ class StrikingPoints:
         self._trace = trace
 
     def __call__(self, point: Point, /) -> None:
-        self._trace.add(point, *_row_at(point))
+        self._trace.add(point, *_subject(point))
         for strike in self._left:
             if strike.point != point:
                 continue
@@ -124,11 +128,19 @@ class StrikingPoints:
         return True
 
 
-def _row_at(point: Point) -> tuple[str, ...]:
-    """The row that a point of the outbox is about. A point is told its name only, so this looks at who
+_SUBJECTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "outbox.before_send": lambda scope: str(scope["row"].id),
+    "outbox.after_send": lambda scope: str(scope["row"].id),
+    "outbox.marked": lambda scope: str(scope["row"].id),
+    "turn.claimed": lambda scope: str(scope["item"].inbound.event_id),
+}
+
+
+def _subject(point: Point) -> tuple[str, ...]:
+    """The row or the event that a point is about. A point is told its name only, so this looks at who
     passes it."""
-    row = sys._getframe(2).f_locals.get("row") if point.startswith("outbox.") else None
-    return () if row is None else (row.id,)
+    find = _SUBJECTS.get(point)
+    return () if find is None else (find(sys._getframe(2).f_locals),)
 
 
 class NodeStore(RedisStore):
@@ -149,6 +161,7 @@ class NodeStore(RedisStore):
 
     async def mark_retry(self, outbound_id: str, seconds: float, *, ambiguous: bool) -> None:
         await super().mark_retry(outbound_id, seconds / PACE, ambiguous=ambiguous)
+        self._trace.add("retried", outbound_id)
 
     async def next_due(self) -> float | None:
         due = await super().next_due()
@@ -174,6 +187,14 @@ async def _watch_the_loop(trace: Trace) -> None:
             trace.add("late", f"{late:.3f}")
 
 
+def _adapter(setting: Setting, folder: Path, clock: Clock) -> Adapter:
+    if setting.terminal:
+        entrance, exit_ = pipes(folder, setting.number)
+        return JsonConsole(os.open(entrance, os.O_RDONLY), os.open(exit_, os.O_WRONLY), ids=SystemIds(), clock=clock)
+    reads = PollingSocketAdapter if setting.polls else SocketAdapter
+    return reads(setting.platform, process=setting.number, clock=clock)
+
+
 async def run(setting: Setting, folder: Path) -> int:
     """Be the gateway until asked to stop; the exit code."""
     config = configuration(
@@ -196,10 +217,9 @@ async def run(setting: Setting, folder: Path) -> int:
         engine=engine,
         tools=tools(folder, setting.number),
         store=NodeStore(setting.store, clock=StoreClock(clock), trace=trace),
+        also_runs={} if setting.terminal else {JsonConsole.name: LIMITS},
     )
-    reads = PollingSocketAdapter if setting.polls else SocketAdapter
-    adapter = reads(setting.platform, process=setting.number, clock=clock)
-    gateway = build(config, [adapter], parts)
+    gateway = build(config, [_adapter(setting, folder, clock)], parts)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
     trace.add("began")

@@ -18,6 +18,7 @@ from gateway.store.redis.codec import item_from
 from tests.chaos.snapshot import Snapshot
 
 EVERYTHING: Final = 100_000
+_TAGS: Final = [f"{{p{number:02}}}:" for number in range(16)]
 
 
 async def redis_snapshot(url: str) -> Snapshot:
@@ -41,8 +42,7 @@ async def raw_messages(client: Any) -> dict[str, str]:
 async def unfinished(client: Any) -> dict[str, int]:
     """How much is left to do: items, rows, hooks."""
     pipe = client.pipeline(transaction=False)
-    tags = [f"{{p{number:02}}}:" for number in range(16)]
-    for tag in tags:
+    for tag in _TAGS:
         pipe.hgetall(f"{tag}figures")
         pipe.zcard(f"{tag}hooks")
     answers = await pipe.execute()
@@ -51,6 +51,14 @@ async def unfinished(client: Any) -> dict[str, int]:
     for what in ("waiting", "unsent"):
         left[what] = sum(int(count) for each in figures for name, count in each.items() if name.startswith(what))
     return left
+
+
+async def accepted(client: Any, platform: str) -> set[str]:
+    """The events of a platform that the store has."""
+    pipe = client.pipeline(transaction=False)
+    for tag in _TAGS:
+        pipe.hkeys(f"{tag}events:{platform}")
+    return {event for events in await pipe.execute() for event in events}
 
 
 async def _inbox(client: Any) -> dict[str, tuple[Any, ...]]:

@@ -40,11 +40,14 @@ FaultKind = Literal[
 ]
 KINDS: Final[tuple[FaultKind, ...]] = get_args(FaultKind)
 
+ANY: Final = -1
 STOPPED: Final = 2.4  # real seconds: longer than the lease and a beat
 _LASTS: Final[dict[FaultKind, float]] = {"kill": 0.1, "stop": STOPPED, "jump": -30.0, "week": 0.0, "cut": 0.0}
 _SURE: Final[tuple[Kind, ...]] = ("effect", "both", "steps", "say")
 _BRIEF: Final = ("restart", "freeze", "pause", "platform down")
 _TALK: Final = 1.2  # real seconds in which everything is said
+_TERMINALS: Final = 0.5  # of all runs
+_SHOWING: Final[tuple[Point, ...]] = ("accept.before", "accept.after", *(each for each in POINTS if "outbox" in each))
 _WINDOW: Final = 4_200
 WEEK: Final = 8 * 86_400.0
 
@@ -52,12 +55,12 @@ WEEK: Final = 8 * 86_400.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """One thing that goes wrong: `at` real seconds after the start, or at the `passing`-th passing of a
-    point by any process, or with the `call`-th call. `seconds`: how long it lasts, or how far a clock
-    jumps. `slot`: which process."""
+    point, or with the `call`-th call. `seconds`: how long it lasts, or how far a clock jumps. `slot`: which
+    process; ANY: whichever passes the point."""
 
     kind: FaultKind
     at: float | None = None
-    slot: int = 0
+    slot: int = ANY
     point: Point | None = None
     passing: int = 1
     call: int = 0
@@ -67,19 +70,21 @@ class Fault:
         when = f"at {self.at:.2f} s" if self.at is not None else f"with call {self.call}"
         if self.point:
             when = f"at {self.point} (passing {self.passing})"
-        whom = f" process {self.slot}" if self.kind in ("kill", "stop", "jump") and not self.point else ""
+        whom = f" process {self.slot}" if self.kind in ("kill", "stop", "jump") and self.slot != ANY else ""
         long = f", {self.seconds:g} s" if self.seconds else ""
         return f"{self.kind}{whom} {when}{long}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """One message: `event` as the checks know it, who says it in which chat, and when (real seconds)."""
+    """One message: `event` as the checks know it, who says it in which chat, and when (real seconds); on
+    the platform or in the terminal."""
 
     event: Event
     speaker: str
     group: bool
     at: float
+    terminal: bool = False
 
     def __str__(self) -> str:
         text = self.event.text
@@ -89,7 +94,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """One run."""
+    """One run of `nodes` workers, and of a terminal's process beside them if anything is said there."""
 
     seed: int
     nodes: int
@@ -106,6 +111,16 @@ class Schedule:
         return tuple(said.event for said in self.said)
 
     @property
+    def terminal(self) -> bool:
+        """Whether somebody talks in a terminal."""
+        return any(said.terminal for said in self.said)
+
+    @property
+    def processes(self) -> int:
+        """How many there are at a time; the terminal's is the last."""
+        return self.nodes + self.terminal
+
+    @property
     def joins(self) -> bool:
         """Whether messages may join running turns or end them: then not each has a turn of its own."""
         rude = any(event.text.startswith(("/stop", "/steer")) for event in self.events)
@@ -114,7 +129,8 @@ class Schedule:
     def described(self) -> list[str]:
         """The schedule, to be read."""
         how = "polled by one process" if self.polls else "delivered to any process"
-        head = f"{self.nodes} processes, updates {how}, groups {self.groups}, busy mode {self.busy_mode}"
+        who = f"{self.nodes} workers{' and a terminal' if self.terminal else ''}"
+        head = f"{who}, updates {how}, groups {self.groups}, busy mode {self.busy_mode}"
         return [f"seed {self.seed}: {head}", *map(str, self.said), *map(str, self.faults)]
 
 
@@ -132,14 +148,17 @@ def make_schedule(seed: int) -> Schedule:
         seconds=0.0,
     )
     faults = [replace(own, seconds=STOPPED if own.kind == "stop" else 0.1)]
+    said = _talk(rng, groups, rude=busy_mode == "queue" and rng.random() < 0.4, terminal=rng.random() < _TERMINALS)
     faults += [_fault(rng, nodes) for _ in range(rng.randint(0, 5))]
+    if any(each.terminal for each in said):
+        faults += [_strike(rng, slot=nodes, points=_SHOWING) for _ in range(rng.choice((0, 1, 1)))]
     schedule = Schedule(
         seed=seed,
         nodes=nodes,
         polls=rng.random() < 0.7,
         groups=groups,
         busy_mode=busy_mode,
-        said=_talk(rng, groups, rude=busy_mode == "queue" and rng.random() < 0.4),
+        said=said,
         faults=tuple(faults),
     )
     if rng.random() < 0.15:
@@ -149,13 +168,15 @@ def make_schedule(seed: int) -> Schedule:
 
 def _again_and_again(rng: random.Random, schedule: Schedule) -> Schedule:
     """One message, and the same thing goes wrong with it several times."""
+    typed = False
     if rng.random() < 0.5:
+        typed = schedule.terminal and rng.random() < 0.5
         point: Point = rng.choice(("outbox.before_send", "outbox.after_send", "turn.tools_ran", "session.ended"))
         faults = [Fault(kind="kill", point=point, seconds=0.05)] * 3
     else:
         kind: FaultKind = rng.choice(("send ambiguous", "send limited", "send unavailable", "send late"))
         faults = [Fault(kind=kind, call=number) for number in range(1, 5)]
-    first = next(said for said in schedule.said if said.event.kind != "command")
+    first = next(said for said in schedule.said if said.event.kind != "command" and said.terminal == typed)
     return replace(schedule, said=(first,), faults=tuple(faults))
 
 
@@ -164,7 +185,7 @@ def directed() -> list[Schedule]:
     found = []
     talkative = (schedule for schedule in map(make_schedule, count()) if len(schedule.said) > len(_SURE))
     for kind, schedule in zip(KINDS, talkative, strict=False):
-        faults = [Fault(kind=kind, at=0.5, seconds=_LASTS.get(kind, 0.5))]
+        faults = [Fault(kind=kind, at=0.5, slot=0, seconds=_LASTS.get(kind, 0.5))]
         if kind.startswith(("model", "send")):
             faults = [Fault(kind=kind, call=call) for call in (2, 4)]
         found.append(replace(schedule, nodes=2, busy_mode="queue", faults=tuple(faults)))
@@ -193,55 +214,81 @@ def _fault(rng: random.Random, nodes: int) -> Fault:
     return Fault(kind=kind, at=at)
 
 
-def _talk(rng: random.Random, groups: str, *, rude: bool) -> tuple[Said, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Speaker:
+    """Who speaks where."""
+
+    chat: str
+    name: str
+    group: bool = False
+    terminal: bool = False
+
+
+def _strike(rng: random.Random, *, slot: int, points: Sequence[Point]) -> Fault:
+    """A kill or a stop of one process, at one of the points or anywhere."""
+    kind: FaultKind = rng.choice(("kill", "kill", "kill", "stop"))
+    seconds = STOPPED if kind == "stop" else 0.1
+    if rng.random() < 0.3:
+        return Fault(kind=kind, at=round(rng.uniform(0.05, 1.6), 2), slot=slot, seconds=seconds)
+    return Fault(kind=kind, point=rng.choice(points), passing=rng.randint(1, 2), slot=slot, seconds=seconds)
+
+
+def _talk(rng: random.Random, groups: str, *, rude: bool, terminal: bool) -> tuple[Said, ...]:
     """`rude`: some speak while an answer is being made, to change it or to end it."""
     speakers = _speakers(rng)
     kinds: list[Kind] = list(_SURE)
     kinds += [rng.choice(("say", "say", "long", "effect", "note", "steps")) for _ in range(rng.randint(0, 8))]
     rng.shuffle(kinds)
-    words: list[tuple[Kind, str, str, str, bool]] = []
+    words: list[tuple[Kind, str, _Speaker]] = []
 
-    def message(kind: Kind, chat: str, speaker: str, group: bool, before: str = "") -> None:
+    def message(kind: Kind, speaker: _Speaker, before: str = "") -> None:
         token = f"tok{len(words):02d}{rng.randrange(16**5):05x}"
         padding = f"{PADDING} " * 6 if kind == "long" else ""
-        words.append((kind, f"{before}{padding}{kind} {token}", chat, speaker, group))
+        words.append((kind, f"{before}{padding}{kind} {token}", speaker))
 
     for kind in kinds:
         whom = rng.choice(speakers)
-        message(kind, *whom, before="/steer " if rude and kind == "say" and rng.random() < 0.4 else "")
+        message(kind, whom, before="/steer " if rude and kind == "say" and rng.random() < 0.4 else "")
         if rng.random() < 0.3:
-            command = rng.choice((*COMMANDS, "/help", *(["/stop"] * 3 if rude else ())))
-            words.append(("command", command, *whom))
+            words.append(("command", rng.choice((*COMMANDS, "/help", *(["/stop"] * 3 if rude else ()))), whom))
     whom = rng.choice(speakers)  # one conversation that is surely condensed, and one that surely ends
     for kind in ("long", "long", "say", "long", "say"):
-        message(kind, *whom)
-    words.append(("command", "/compress", *whom))
-    message("say", *whom)
-    words.append(("command", rng.choice(("/new", "/undo")), *whom))
+        message(kind, whom)
+    words.append(("command", "/compress", whom))
+    message("say", whom)
+    words.append(("command", rng.choice(("/new", "/undo")), whom))
+    for _ in range(rng.randint(2, 5) if terminal else 0):
+        message(rng.choice(("say", "say", "effect", "steps")), _Speaker(chat="desk", name="typist", terminal=True))
+        words.insert(rng.randrange(len(words)), words.pop())
     times = sorted(rng.uniform(0.0, _TALK) for _ in words)
     return tuple(
         Said(
-            event=Event(
-                id=f"e{number}",
-                chat=chat,
-                user=speaker if group and groups == "per_user" else None,
-                kind=kind,
-                text=text,
-                token="" if kind == "command" else text.split()[-1],
-            ),
-            speaker=speaker,
-            group=group,
+            event=_event(number, kind, text, who, groups),
+            speaker=who.name,
+            group=who.group,
             at=round(at, 3),
+            terminal=who.terminal,
         )
-        for number, (at, (kind, text, chat, speaker, group)) in enumerate(zip(times, words, strict=True))
+        for number, (at, (kind, text, who)) in enumerate(zip(times, words, strict=True))
     )
 
 
-def _speakers(rng: random.Random) -> Sequence[tuple[str, str, bool]]:
-    speakers: list[tuple[str, str, bool]] = []
+def _event(number: int, kind: Kind, text: str, who: _Speaker, groups: str) -> Event:
+    return Event(
+        id=f"e{number}",
+        chat=who.chat,
+        user=who.name if who.group and groups == "per_user" else None,
+        kind=kind,
+        text=text,
+        token="" if kind == "command" else text.split()[-1],
+    )
+
+
+def _speakers(rng: random.Random) -> Sequence[_Speaker]:
+    speakers: list[_Speaker] = []
     for number in range(rng.randint(2, 5)):
         if rng.random() < 0.3:
-            speakers += [(f"group{number}", "ann", True), (f"group{number}", "bob", True)]
+            speakers += [_Speaker(chat=f"group{number}", name=name, group=True) for name in ("ann", "bob")]
         else:
-            speakers.append((f"chat{number}", f"person{number}", False))
+            speakers.append(_Speaker(chat=f"chat{number}", name=f"person{number}"))
     return speakers

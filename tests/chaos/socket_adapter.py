@@ -45,8 +45,8 @@ class SocketAdapter:
     name = "socket"
     limits = Limits(text_units=4_096, ambiguous_retries=1)
 
-    def __init__(self, port: int, *, process: int, clock: Clock) -> None:
-        self._port = port
+    def __init__(self, path: str, *, process: int, clock: Clock) -> None:
+        self._path = path
         self._process = process
         self._clock = clock
 
@@ -107,7 +107,7 @@ class SocketAdapter:
 
     async def _dial(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         try:
-            return await asyncio.open_connection("127.0.0.1", self._port, limit=_LINE)
+            return await asyncio.open_unix_connection(self._path, limit=_LINE)
         except OSError as error:
             raise Disconnected("The platform cannot be reached.") from error
 

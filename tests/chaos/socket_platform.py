@@ -1,4 +1,4 @@
-"""A platform that confirms, on loopback: hands updates out until they are taken, logs what it shows.
+"""A platform that confirms, on a socket of this machine: hands updates out until they are taken, logs what it shows.
 
 Updates of a chat are handed out in their order, at least once. What a send becomes is decided by
 `faults`, numbered by the order in which sends come in: without one it is shown and answered.
@@ -14,6 +14,7 @@ import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final, Literal
 
 SendFault = Literal["ambiguous", "unavailable", "limited", "slow", "late", "refused"]
@@ -68,13 +69,16 @@ class Poll:
 
 
 class SocketPlatform:
-    """The server. `polls`: updates are polled; else they are delivered to whoever listens."""
+    """The server, at a path: a port could be somebody else's when it comes back. `polls`: updates are
+    polled; else they are delivered to whoever listens."""
 
-    def __init__(self, *, polls: bool, rng: random.Random, faults: Mapping[int, SendFault] | None = None) -> None:
+    def __init__(
+        self, path: Path, *, polls: bool, rng: random.Random, faults: Mapping[int, SendFault] | None = None
+    ) -> None:
         self.sends: list[Send] = []
         self.polled: list[Poll] = []
         self.offered: Counter[str] = Counter()
-        self.port = 0
+        self.path = path
         self._polls = polls
         self._rng = rng
         self._faults = dict(faults or {})
@@ -92,8 +96,7 @@ class SocketPlatform:
 
     async def up(self) -> None:
         """Listen (again)."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port, limit=_LINE)
-        self.port = self._server.sockets[0].getsockname()[1]
+        self._server = await asyncio.start_unix_server(self._serve, self.path, limit=_LINE)
 
     async def down(self) -> None:
         """Cut every connection and refuse new ones."""

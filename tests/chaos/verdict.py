@@ -23,6 +23,7 @@ from tests.chaos.verdict_readers import one_reader
 from tests.chaos.verdict_turns import hooks, isolation, overlaps
 
 MOST_SHOWN: Final = 2
+UNSEEN: Final = "unseen after two struck attempts"
 INSTEAD: Final = "I could not show a message here because"
 
 
@@ -46,6 +47,7 @@ def judge(findings: Findings) -> Verdict:
         answered_once(facts),
         seen(findings, facts, excuses, verdict.excused),
         repeats(findings, excuses, verdict.excused),
+        terminal_repeats(findings, excuses),
         in_order(findings, facts),
         replies_are_right(findings, facts),
         effects_once(findings, facts),
@@ -160,16 +162,12 @@ def answered_once(facts: Facts) -> Iterator[str]:
 
 def seen(findings: Findings, facts: Facts, excuses: Excuses, excused: Counter[str]) -> Iterator[str]:
     """Every message was shown, as it is kept, where it belongs. One may stay unseen only if two attempts
-    at it were struck: the platform allows no third."""
+    at it were struck: whose outcome is not known is tried once more and not twice (SPEC 16)."""
     texts: dict[str, set[str]] = defaultdict(set)
     for send in findings.sends:
         texts[send.row].add(send.text)
         if send.row not in facts.last.outbox and not send.text.startswith(CANNOT_STORE):
             yield f"something was sent that no row is behind: {send.text[:60]}"
-    tried: dict[str, list[tuple[float, int]]] = defaultdict(list)
-    for at, process, words in findings.trace():
-        if words[0] == "outbox.before_send":
-            tried[words[1]].append((at, process))
     refused = {send.row for send in findings.sends if send.fault == "refused"}
     shown = {send.row for send in findings.sends if send.shown}
     for row_id, (kind, text, _, state) in facts.last.outbox.items():
@@ -180,10 +178,10 @@ def seen(findings: Findings, facts: Facts, excuses: Excuses, excused: Counter[st
         if state != "sent":
             yield f"a {kind} is {state}: {text[:60]}"
         elif row_id not in shown:
-            if excuses.ambiguities(row_id, findings.sends, tried[row_id]) < 2:
+            if excuses.struck_attempts(row_id, findings.sends) < MOST_SHOWN:
                 yield f"a {kind} was never seen: {text[:60]}"
             else:
-                excused["unseen after two struck attempts"] += 1
+                excused[UNSEEN] += 1
 
 
 def repeats(findings: Findings, excuses: Excuses, excused: Counter[str]) -> Iterator[str]:
@@ -195,7 +193,8 @@ def repeats(findings: Findings, excuses: Excuses, excused: Counter[str]) -> Iter
             continue
         times[send.row] += 1
         # Once more is what the adapter allows; only who was still, and sends what another has, comes on top.
-        if times[send.row] > MOST_SHOWN and not excuses.woken(send.process, send.at):
+        often = times[send.row] > MOST_SHOWN and send.process not in findings.terminals
+        if often and not excuses.interrupted(send):
             yield f"{send.row} was shown {times[send.row]} times: {send.text[:40]}"
         before = latest.get(send.row)
         latest[send.row] = send
@@ -209,6 +208,20 @@ def repeats(findings: Findings, excuses: Excuses, excused: Counter[str]) -> Iter
             )
         else:
             excused[f"shown twice: {why}"] += 1
+
+
+def terminal_repeats(findings: Findings, excuses: Excuses) -> Iterator[str]:
+    """A terminal is written to by one send at a time, so that a fault repeats one of its lines at most."""
+    first: dict[str, int] = {}
+    again: Counter[int] = Counter()
+    for send in findings.sends:
+        if send.process in findings.terminals:
+            if send.row in first:
+                again[first[send.row]] += 1
+            first[send.row] = send.process
+    for process, count in again.items():
+        if count > (faults := excuses.faults_of(process)):
+            yield f"{count} lines of the terminal {process} were shown again after {faults} faults"
 
 
 def in_order(findings: Findings, facts: Facts) -> Iterator[str]:

@@ -25,15 +25,13 @@ def one_reader(findings: Findings, excuses: Excuses, excused: Counter[str]) -> I
     woken = set()
     found = []
     for poll in findings.polls:
-        if (
-            reader is None
-            or poll.process == reader.process
-            or excuses.taken_over(reader.process, reader.begun, poll.begun, left_open=_open(reader, poll.begun))
-        ):
+        if reader is None or poll.process == reader.process:
             reader = poll
         elif (stop := excuses.just_woken(poll.process, poll.begun)) is not None and stop not in woken:
-            woken.add(stop)
+            woken.add(stop)  # it reads no more after this, unless it is given the account again
             excused["polled once more: woken"] += 1
+        elif excuses.taken_over(reader.process, reader.begun, poll.begun, left_open=_open(reader, poll.begun)):
+            reader = poll
         else:
             found.append(
                 f"two readers at once: process {poll.process} polled {poll.begun - reader.begun:.2f} s after "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -13,6 +14,7 @@ from tests.chaos.excuses import Excuses
 from tests.chaos.findings import Findings
 from tests.chaos.watched_model import Call
 
+AT_ONCE: Final = "asked at once"
 _TOKEN: Final = re.compile(r"tok\d\d[0-9a-f]{5}")
 
 
@@ -39,29 +41,64 @@ def isolation(findings: Findings, facts: Facts) -> Iterator[str]:
             yield f"the answer to {send.answers} holds words of another conversation: {send.text[:60]}"
 
 
+class Claims:
+    """When each process took the turn that a call belongs to: the one of the newest message in it, or that
+    this one joined."""
+
+    def __init__(self, findings: Findings, facts: Facts) -> None:
+        events = {event.id: event for event in facts.events}
+        self._keys = {event.token: event.key for event in facts.events if event.token}
+        self._times: dict[tuple[int, Any], list[float]] = defaultdict(list)
+        for at, process, words in findings.trace():
+            if words[0] == "turn.claimed" and words[1] in events:
+                event = events[words[1]]
+                for subject in filter(None, (event.token, event.key)):
+                    self._times[process, subject].append(at)
+
+    def before(self, call: Call) -> float:
+        """When (monotonic seconds) the call's process took its turn."""
+        token = _tokens(call.body["messages"])[-1]
+        for subject in (token, self._keys[token]):
+            times = self._times[call.process, subject]
+            if place := bisect_right(times, call.begun):
+                return times[place - 1]
+        return call.begun
+
+
 def overlaps(findings: Findings, facts: Facts, excuses: Excuses, excused: Counter[str]) -> Iterator[str]:
-    """Per key, the model is asked by one process at a time, about one message after the other."""
-    keys, calls = _keys(facts), defaultdict(list)
+    """Per key, the model is asked by one process at a time, about one message after the other; who was
+    dead or still since it took its turn may have left a call open, and once awake may make one more."""
+    keys, calls, claims = _keys(facts), defaultdict(list), Claims(findings, facts)
     for call in findings.calls:
         tokens = _tokens(call.body["messages"])
         if tokens:
             calls[keys[tokens[-1]]].append(call)
     place = {event.token: number for number, event in enumerate(facts.events) if event.token}
     for key, ordered in calls.items():
-        for number, call in enumerate(ordered):
-            for earlier in ordered[:number]:
-                if earlier.process != call.process and (earlier.ended or call.begun) > call.begun:
-                    why = excuses.overlap(earlier.process, earlier.begun, call.begun) or excuses.woken(
-                        call.process, call.begun
-                    )
-                    if why is None:
-                        yield f"{key}: processes {earlier.process} and {call.process} asked the model at the same time"
-                    else:
-                        excused[f"asked at once: {why}"] += 1
-        yield from _asked_in_order(key, ordered, place, excuses)
+        for earlier, call in _at_once(ordered):
+            why = (
+                excuses.taken_turn(earlier.process, claims.before(earlier), call.begun)
+                or excuses.taken_turn(call.process, claims.before(call), call.begun)
+                or (earlier.ended and excuses.unseen_end(earlier.ended))
+            )
+            if why is None:
+                yield f"{key}: processes {earlier.process} and {call.process} asked the model at the same time"
+            else:
+                excused[f"{AT_ONCE}: {why}"] += 1
+        yield from _asked_in_order(key, ordered, place, claims, excuses)
 
 
-def _asked_in_order(key: Any, calls: list[Call], place: dict[str, int], excuses: Excuses) -> Iterator[str]:
+def _at_once(calls: list[Call]) -> Iterator[tuple[Call, Call]]:
+    """Pairs of calls of different processes of which the second began before the first ended."""
+    for number, call in enumerate(calls):
+        for earlier in calls[:number]:
+            if earlier.process != call.process and (earlier.ended or call.begun) > call.begun:
+                yield earlier, call
+
+
+def _asked_in_order(
+    key: Any, calls: list[Call], place: dict[str, int], claims: Claims, excuses: Excuses
+) -> Iterator[str]:
     latest = -1
     for call in calls:
         if call.is_summary:
@@ -72,7 +109,7 @@ def _asked_in_order(key: Any, calls: list[Call], place: dict[str, int], excuses:
             continue
         number = place[tokens[-1]]
         # One that was still may ask once more about what another has gone on from; it can store nothing.
-        if number < latest and excuses.woken(call.process, call.begun) is None:
+        if number < latest and excuses.taken_turn(call.process, claims.before(call), call.begun) is None:
             yield f"{key}: the model was asked about {tokens[-1]} after a later message"
         latest = max(latest, number)
 
