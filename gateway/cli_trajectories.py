@@ -128,6 +128,7 @@ async def _summariser(config: Config, counter: TokenCounter) -> _Summariser:
     opened: spend caps, which are kept there, do not hold, and the person is told."""
     from gateway.agent.auxiliary import AuxiliaryModel
     from gateway.agent.metering import Caps, Metering
+    from gateway.agent.prefix import Prefix
     from gateway.bootstrap import Parts, build, configured_store
     from gateway.clock import SystemClock, SystemIds
     from gateway.domain.chat import SessionKey
@@ -157,6 +158,7 @@ async def _summariser(config: Config, counter: TokenCounter) -> _Summariser:
         purpose="compression",
         session=lambda: session,
         live=lambda: models.main,
+        prefix=Prefix(),
         charge=ledger.append,
         clock=clock,
     )

@@ -122,6 +122,7 @@ class Lifecycle:
             counter=self._counter,
             calibration=self._models.calibration,
             overhead=self._overhead(session),
+            prefix=seat.prefix,
             ledger=seat.ledger,
         )
 

@@ -1,4 +1,8 @@
-"""The auxiliary model: bounded calls beside the conversation (summaries, later memory and titles)."""
+"""The auxiliary model: bounded calls beside the conversation (summaries, later memory and titles).
+
+A call stands alone, or is aligned with the conversation: it repeats what the session's own model was
+sent last, so that the provider reads most of it from its cache (`prefix`).
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,21 @@ from contextlib import aclosing
 import structlog
 
 from gateway.agent.metering import Metering
+from gateway.agent.prefix import Prefix, obstacle, repeated
 from gateway.clock import Clock
-from gateway.domain.message import Message
+from gateway.context.cooldown import classify
+from gateway.domain.message import Message, user
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
-from gateway.errors import ProviderError, ProviderUnavailable, SpendCapReached, SummaryRefused
+from gateway.errors import (
+    ContextOverflow,
+    OutputCapTooLarge,
+    ProviderError,
+    ProviderRejected,
+    ProviderUnavailable,
+    SpendCapReached,
+    SummaryRefused,
+)
 from gateway.providers.base import Completed, ModelRequest, ModelSpec
 
 log = structlog.get_logger(__name__)
@@ -39,6 +53,7 @@ class AuxiliaryModel:
         purpose: Purpose,
         session: Callable[[], Session],
         live: Callable[[], ModelSpec],
+        prefix: Prefix,
         charge: Callable[[LedgerEntry], None],
         clock: Clock,
     ) -> None:
@@ -47,6 +62,7 @@ class AuxiliaryModel:
         self._purpose: Purpose = purpose
         self._session = session
         self._live = live
+        self._prefix = prefix
         self._charge = charge
         self._clock = clock
 
@@ -62,7 +78,8 @@ class AuxiliaryModel:
         candidates = self._models.helpers(self._purpose, self._live())
         for spec in candidates:
             try:
-                helped = Helped(await self._ask(spec, messages, max_tokens))
+                request = ModelRequest(messages=messages, max_tokens=max_tokens)
+                helped = Helped((await self._ask(spec, request)).text)
             except (ProviderError, SummaryRefused, SpendCapReached) as error:
                 if spec is candidates[-1]:
                     raise
@@ -73,10 +90,46 @@ class AuxiliaryModel:
                 return helped
         raise AssertionError("there is always a live model")
 
-    async def _ask(self, spec: ModelSpec, messages: Sequence[Message], max_tokens: int) -> str:
-        request = ModelRequest(messages=messages, max_tokens=max_tokens)
+    async def aligned(self, messages: Sequence[Message], instruction: str, max_tokens: int) -> Helped | None:
+        """The session's own model's answer to its transcript, sent to the letter as it was before, and
+        one instruction after it. None where that would meet no warm cache or was refused as a request:
+        then nothing was spent, and a call that stands alone may do. Raises as a call does."""
+        sent, live = self._prefix.sent, self._live()
+        since = messages[sent.count :] if sent else ()
+        added = self._models.calibration.correct(live.name, self._metering.count([*since, user(instruction)]))
+        reason = obstacle(
+            sent,
+            session=self._session(),
+            spec=live,
+            helpers=self._models.helpers(self._purpose, live),
+            count=len(messages),
+            added=added + max_tokens,
+            now=self._clock.monotonic(),
+        )
+        if sent is None or reason is not None:
+            log.debug("not_aligned", purpose=self._purpose, reason=reason)
+            return None
+        request = repeated(sent, messages, instruction, max_tokens)
+        try:
+            completed = await self._ask(live, request, prompt_tokens=sent.tokens + added)
+        except (ContextOverflow, OutputCapTooLarge, ProviderRejected, SpendCapReached) as error:
+            if classify(error) == "refused":
+                raise
+            log.info("aligned_call_refused", model=sent.spec.name, purpose=self._purpose, error=str(error))
+            return None
+        if completed.tool_calls:
+            raise SummaryRefused("the model called a tool instead of writing")
+        usage = completed.usage or CanonicalUsage()
+        read, prompt = usage.cache_read_tokens, usage.prompt_tokens
+        log.info("aligned_call", model=live.name, purpose=self._purpose, prompt_tokens=prompt, cached_tokens=read)
+        helped = Helped(completed.text)
+        helped.failed_model = None
+        return helped
+
+    async def _ask(self, spec: ModelSpec, request: ModelRequest, *, prompt_tokens: int | None = None) -> Completed:
         completed: Completed | None = None
-        async with aclosing(self._metering.stream(spec, request, self._session())) as events:
+        stream = self._metering.stream(spec, request, self._session(), prompt_tokens=prompt_tokens)
+        async with aclosing(stream) as events:
             async for event in events:
                 if isinstance(event, Completed):
                     completed = event
@@ -87,4 +140,4 @@ class AuxiliaryModel:
             raise SummaryRefused("the answer was cut off at its length limit")
         if completed.stop == "refused":
             raise SummaryRefused("the model refused to answer")
-        return completed.text
+        return completed

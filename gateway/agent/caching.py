@@ -1,4 +1,4 @@
-"""Prompt caching for Claude models: where to put the marks (SPEC 8)."""
+"""A request's messages, and where the marks of prompt caching go for models that want them (SPEC 8)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gateway.domain.message import HOST, Message
+from gateway.providers.base import ModelSpec
 
 _MARKED_MESSAGES = 3  # the last ones, beside the system prompt: four marks are allowed in all
 
@@ -15,6 +16,14 @@ def caches_by_marks(provider: str, model: str, base_url: str | None) -> bool:
     if "claude" not in model.lower():
         return False
     return provider == "anthropic" or "openrouter.ai" in (base_url or "")
+
+
+def prompt(system_prompt: str, messages: Sequence[Message], spec: ModelSpec) -> list[Message]:
+    """What a model is sent of a conversation: always the same for the same messages."""
+    whole: list[Message] = [{"role": "system", "content": system_prompt}, *messages]
+    if caches_by_marks(spec.provider, spec.name, spec.base_url):
+        return with_marks(whole, spec.cache_ttl)
+    return whole
 
 
 def with_marks(messages: Sequence[Message], ttl: str) -> list[Message]:

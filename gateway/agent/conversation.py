@@ -8,12 +8,13 @@ from itertools import chain
 from typing import Any
 
 from gateway.agent.models import Calibration
+from gateway.agent.prefix import Prefix, Sent
 from gateway.context import identifiers
 from gateway.context.guard import GuardedEngine
 from gateway.domain.message import Message, note_of, noted
 from gateway.domain.session import Session, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
-from gateway.providers.base import ModelSpec
+from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.store.base import Patch, StepRecord
 from gateway.tokens import TokenCounter
 
@@ -30,6 +31,7 @@ class Conversation:
     counter: TokenCounter
     calibration: Calibration
     overhead: int  # tokens of system prompt and tool schemas, counted once
+    prefix: Prefix = field(default_factory=Prefix)
     fresh: list[Message] = field(default_factory=list)
     ledger: list[LedgerEntry] = field(default_factory=list)
     absorbed: list[str] = field(default_factory=list)
@@ -108,6 +110,21 @@ class Conversation:
         self.calibration.learn(self.spec.name, reported=usage.prompt_tokens, counted=self.counted_tokens())
         self.reported_tokens = usage.prompt_tokens
         self.reported_messages = self.length
+
+    def sent(self, request: ModelRequest, usage: CanonicalUsage, at: float) -> None:
+        """The model answered `request`, which held everything up to here and was sent at `at`, on the
+        monotonic clock."""
+        self.prefix.sent = Sent(
+            session=self.session.ref,
+            spec=self.spec,
+            system_prompt=self.session.system_prompt,
+            tools=request.tools,
+            tool_choice=request.tool_choice,
+            count=self.length,
+            tokens=usage.prompt_tokens or self.prompt_tokens(),
+            at=at,
+            caches=self.prefix.caches(self.spec, usage),
+        )
 
     def record(self, at: float, expires_at: float | None, engine_state: Mapping[str, Any]) -> StepRecord:
         """Everything not stored yet, as one record."""

@@ -12,6 +12,7 @@ import structlog
 
 from gateway.agent.auxiliary import AuxiliaryModel
 from gateway.agent.metering import Metering
+from gateway.agent.prefix import Prefix
 from gateway.clock import Clock
 from gateway.context.engine import ContextEngine
 from gateway.context.guard import GuardedEngine
@@ -27,12 +28,14 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class Seat:
-    """A session's engine, the model it works for, and the calls it caused that no record holds yet."""
+    """A session's engine, the model it works for, what that was last sent, and the calls the engine
+    caused that no record holds yet."""
 
     session: Session
     engine: GuardedEngine
     spec: ModelSpec
     auxiliary: AuxiliaryModel
+    prefix: Prefix
     ledger: list[LedgerEntry] = field(default_factory=list)
 
 
@@ -73,6 +76,7 @@ class Engines:
         elif seat.spec != spec:
             seat.spec = spec
             await adopt(seat.engine, spec)
+        seat.session = session
         self._seats.move_to_end(session.id)
         return seat
 
@@ -93,8 +97,11 @@ class Engines:
         """A fresh engine that works for the session beside its own, from that one's state; its calls
         are handed to `charge` (None: it may make none)."""
         seat = self._make(session, self._models.spec(session.model), charge)
+        beside = self._seats.get(session.id)
+        # As it is now: what a turn that runs meanwhile sends is no longer the transcript given to this one.
+        seat.prefix.sent = beside.prefix.sent if beside else None
         await seat.engine.load(state)
-        await self._start(seat, session, "preparation", seat.auxiliary if charge else _no_model)
+        await self._start(seat, session, "preparation", asks=charge is not None)
         return seat.engine
 
     def drop(self, session_id: str) -> None:
@@ -103,22 +110,22 @@ class Engines:
 
     def _make(self, session: Session, spec: ModelSpec, charge: Callable[[LedgerEntry], None] | None = None) -> Seat:
         ledger: list[LedgerEntry] = []
+        prefix = Prefix()
         seat: Seat
         auxiliary = AuxiliaryModel(
             metering=self._metering,
             purpose="compression",
             session=lambda: seat.session,
             live=lambda: seat.spec,
+            prefix=prefix,
             charge=charge or ledger.append,
             clock=self._clock,
         )
         engine = GuardedEngine(self._factory(), log=log, clock=self._clock)
-        seat = Seat(session=session, engine=engine, spec=spec, auxiliary=auxiliary, ledger=ledger)
+        seat = Seat(session=session, engine=engine, spec=spec, auxiliary=auxiliary, prefix=prefix, ledger=ledger)
         return seat
 
-    async def _start(
-        self, seat: Seat, session: Session, reason: StartReason, call_model: Callable[..., Any] | None = None
-    ) -> None:
+    async def _start(self, seat: Seat, session: Session, reason: StartReason, *, asks: bool = True) -> None:
         await adopt(seat.engine, seat.spec)
         await seat.engine.start(
             session.id,
@@ -130,7 +137,8 @@ class Engines:
             home=self._home / seat.engine.engine.name,
             parent_session_id=session.parent_id,
             reason=reason,
-            call_model=call_model or seat.auxiliary,
+            call_model=seat.auxiliary if asks else _no_model,
+            call_aligned=seat.auxiliary.aligned if asks else None,
         )
 
     def _shrink(self) -> None:

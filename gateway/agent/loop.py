@@ -11,7 +11,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gateway.agent.caching import caches_by_marks, with_marks
+from gateway.agent.caching import prompt
 from gateway.agent.compaction import Compactor, Trigger
 from gateway.agent.conversation import Conversation
 from gateway.agent.engines import adopt
@@ -163,6 +163,7 @@ class Agent:
         )
         self.partial_text = ""
         completed: Completed | None = None
+        asked_at = self.clock.monotonic()
         stream = self.metering.stream(spec, request, conversation.session, prompt_tokens=conversation.prompt_tokens())
         async with aclosing(stream) as events:
             async for event in events:
@@ -179,6 +180,7 @@ class Agent:
             raise ProviderUnavailable("The model's answer ended without a result.", malformed=True)
         usage = completed.usage or CanonicalUsage()
         counted = conversation.counted_tokens()
+        conversation.sent(request, usage, asked_at)
         conversation.reported(usage)
         conversation.ledger.append(self.models.entry(self.clock.now(), "turn", spec, usage))
         if usage.prompt_tokens:
@@ -206,16 +208,11 @@ class Agent:
         return max_tokens
 
     def _prompt(self, conversation: Conversation, *, last: bool) -> Sequence[Message]:
-        prompt: list[Message] = [{"role": "system", "content": conversation.session.system_prompt}]
-        prompt += conversation.messages
-        prompt += conversation.fresh
+        messages = conversation.all()
         if last and self.max_steps > 1:
             # After the cached prefix and not stored: the model only needs to know it now.
-            prompt.append({"role": "user", "content": OUT_OF_STEPS})
-        spec = conversation.spec
-        if caches_by_marks(spec.provider, spec.name, spec.base_url):
-            return with_marks(prompt, spec.cache_ttl)
-        return prompt
+            messages.append({"role": "user", "content": OUT_OF_STEPS})
+        return prompt(conversation.session.system_prompt, messages, conversation.spec)
 
     async def _schemas(self, conversation: Conversation) -> list[dict[str, Any]]:
         return [*self.tools.registry.schemas, *(await self._engine_schemas(conversation)).values()]

@@ -13,18 +13,19 @@ repeats are one call here, so what a provider bills for an attempt it never answ
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
 from gateway.agent.models import Models
 from gateway.clock import Clock, Ids
 from gateway.domain.chat import SessionKey
+from gateway.domain.message import Message
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage
 from gateway.errors import (
@@ -218,15 +219,16 @@ class Metering:
 
     def _worst_case(self, spec: ModelSpec, request: ModelRequest, prompt_tokens: int | None) -> int:
         """Raises UserError if no price is known: somebody has chosen a model that nobody configured."""
-        counted = self._count(request) if prompt_tokens is None else prompt_tokens
+        counted = self.count(request.messages, request.tools) if prompt_tokens is None else prompt_tokens
         prompt, output = ceil(_MARGIN * counted), request.max_tokens or 0
         plain = self._price(spec, CanonicalUsage(input_tokens=prompt, output_tokens=output))
         if plain is None:
             raise UserError(UNPRICED.format(model=spec.name))
         return max(plain, self._price(spec, CanonicalUsage(cache_write_tokens=prompt, output_tokens=output)) or 0)
 
-    def _count(self, request: ModelRequest) -> int:
-        return sum(map(self._counter.message, request.messages)) + self._counter.schemas(request.tools)
+    def count(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()) -> int:
+        """Our own count of a request, in tokens."""
+        return sum(map(self._counter.message, messages)) + self._counter.schemas(tools)
 
     def _price(self, spec: ModelSpec, usage: CanonicalUsage) -> int | None:
         cost = self.models.prices.cost_usd(spec.provider, spec.name, usage)

@@ -14,6 +14,7 @@ from gateway.domain.message import Message, ToolCall
 from gateway.domain.usage import CanonicalUsage
 
 StopReason = Literal["stop", "tool_calls", "length", "refused"]
+ToolChoice = Literal["auto", "none"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +40,14 @@ class ModelRequest:
     """One call. `messages` start with the system message; host notes are stripped by the codec.
 
     `tools` are OpenAI function schemas: {"type": "function", "function": {name, description,
-    parameters}}. `max_tokens` caps the output; None leaves it to the provider.
+    parameters}}. `max_tokens` caps the output; None leaves it to the provider. `tool_choice` "none":
+    the tools are shown but must not be called.
     """
 
     messages: Sequence[Message]
     tools: Sequence[Mapping[str, Any]] = ()
     max_tokens: int | None = None
-    tool_choice: Literal["auto", "none"] = "auto"
+    tool_choice: ToolChoice = "auto"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from gateway.agent.auxiliary import AuxiliaryModel
 from gateway.agent.metering import Caps, Metering
 from gateway.agent.models import Calibration, Models
 from gateway.agent.overflow import MOST_ATTEMPTS, remedy
+from gateway.agent.prefix import Prefix
 from gateway.domain.message import user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.errors import (
@@ -152,6 +153,7 @@ async def ask(provider: Answering, charged: list[LedgerEntry], *, helper: bool =
         purpose="compression",
         session=lambda: new_session("s1"),
         live=lambda: MAIN,
+        prefix=Prefix(),
         charge=charged.append,
         clock=ManualClock(),
     )
