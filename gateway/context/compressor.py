@@ -5,7 +5,7 @@ it gets its notes in `summariser`, what it remembers of sizes in `measured`. Sta
 the last await, so a cancelled pass leaves everything as it was.
 
 Beyond SPEC 4 and `MeasuredEngine`, `on_session_start` understands `auxiliary_context_length` (the
-summariser's window, when it is another model).
+summariser's window, when it is another model) and `call_aligned` (`summariser.CallAligned`).
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ class Compressor(MeasuredEngine):
         """Take the model's window and the summariser from `info`; counters go on."""
         call_model = info.get("call_model")
         self._summariser.call_model = call_model if callable(call_model) else None
+        call_aligned = info.get("call_aligned")
+        self._summariser.call_aligned = call_aligned if callable(call_aligned) else None
         self._auxiliary_window = positive(info.get("auxiliary_context_length"))
         super().on_session_start(session_id, **info)
 
@@ -91,6 +93,7 @@ class Compressor(MeasuredEngine):
             memory=memory_context,
             force=force,
             emergency=self._is_emergency(current_tokens),
+            transcript=messages,
             # The session's own model may have to help out, and its window may have shrunk since the start.
             window=min(filter(None, (self._auxiliary_window, self.context_length)), default=UNKNOWN_WINDOW),
             correction=self.correction,

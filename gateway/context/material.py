@@ -2,14 +2,16 @@
 
 Only single long tool results are cut, and the whole is capped. Where not everything fits, the newest
 messages come first; then, from the older ones, those that hold identifiers, a person's before the
-rest. What is shown is in the order in which it was said, with a line for every gap. Everything is
-redacted here; what is cut is redacted before, so that no credential is cut in half.
+rest. What is shown is in the order in which it was said, with a line for every gap. What one request
+cannot take is divided into consecutive parts for several. Everything is redacted here; what is cut is
+redacted before, so that no credential is cut in half.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from gateway.context import identifiers
@@ -28,10 +30,58 @@ _MOST_CHARS: Final = 40_000  # of what one person or one answer says: nobody alo
 _REDACTED_EDGE: Final = 4_000  # redacted before the cut
 _NEWEST: Final = 0.6  # of the room, for the newest messages whatever they hold
 _LEAST_ROOM: Final = 80  # characters; where less is left nothing more is tried
+_PACKED: Final = 0.9  # of the room of several parts: a message that does not end with one leaves a gap
+_OPENING: Final = 300  # characters by which a message is told from others
 _LABEL: Final = 12  # tokens: more than "[assistant calls search_history] " takes
 _GAP_CHARS: Final = len(GAP) + 6
 _BLOB: Final = re.compile(r"[A-Za-z0-9+/=_-]{600,}+")  # encoded data, which no model can summarise
 _FORGED: Final = re.compile(r"^\[(?=(?:user|assistant|system|tool|result of|\d+ (?:older |)messages)\b)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What one request shows of the middle: its messages up to the `end`th, from where the part before
+    it ended."""
+
+    text: str
+    end: int
+
+
+def parts(
+    middle: Sequence[Message],
+    calls: Mapping[str, Call],
+    redact: Redact,
+    *,
+    chars: int,
+    tokens: int,
+    each: int,
+    most: int,
+    counter: TokenCounter,
+) -> list[Part]:
+    """The middle as the summariser reads it, oldest part first: at most about `chars` characters, in one
+    part of about `tokens` tokens or else in two to `most` of about `each` tokens."""
+    room = _Room(chars, max(tokens, int(most * each * _PACKED)) if most > 1 else tokens)
+    blocks: dict[int, str] = {}
+    sizes: dict[int, int] = {}
+    for index in _order(middle, room, blocks):
+        block, whole = _block(middle[index], calls, redact)
+        size = _tokens(middle[index], block, whole, counter)
+        if room.takes(block, size):
+            blocks[index], sizes[index] = block, size
+        elif not blocks:
+            blocks[index], sizes[index] = _within(block, size, tokens, redact, chars), tokens
+            break
+    if sum(sizes.values()) <= tokens:
+        return [Part(text=_cleaned(_in_order(blocks, 0, len(middle)), redact), end=len(middle))]
+    for index in (place for place, size in sizes.items() if size > each):
+        blocks[index], sizes[index] = _within(blocks[index], sizes[index], each, redact, chars), each
+    made: list[Part] = []
+    runs = _packed(sizes, each, most)
+    for run in runs:
+        start, end = made[-1].end if made else 0, len(middle) if run is runs[-1] else run[-1] + 1
+        text = _cleaned(_in_order({index: blocks[index] for index in run}, start, end), redact)
+        made.append(Part(text=text, end=end))
+    return made
 
 
 def render(
@@ -43,18 +93,36 @@ def render(
     tokens: int,
     counter: TokenCounter,
 ) -> str:
-    """The middle as the summariser reads it, at most about `chars` characters and `tokens` tokens."""
-    room = _Room(chars, tokens)
-    blocks: dict[int, str] = {}
-    for index in _order(middle, room, blocks):
-        block, whole = _block(middle[index], calls, redact)
-        size = _tokens(middle[index], block, whole, counter)
-        if room.takes(block, size):
-            blocks[index] = block
-        elif not blocks:
-            blocks[index] = cut(redact(block), max(400, min(chars, len(block) * tokens // max(1, size))))
-            break
-    return _cleaned(_in_order(blocks, len(middle)), redact)
+    """The middle in a single part."""
+    return parts(middle, calls, redact, chars=chars, tokens=tokens, each=tokens, most=1, counter=counter)[0].text
+
+
+def opening(message: Message, calls: Mapping[str, Call], redact: Redact) -> str:
+    """How a message begins, on one line, so that a reader of the conversation finds it; redacted."""
+    block, _ = _block(message, calls, redact)
+    line = " ".join(redact(block).split())
+    return line if len(line) <= _OPENING else f"{line[:_OPENING]}…"
+
+
+def _within(block: str, size: int, tokens: int, redact: Redact, chars: int) -> str:
+    """The two ends of a block of `size` tokens, about `tokens` of them; redacted before it is cut."""
+    return cut(redact(block), max(400, min(chars, len(block) * tokens // max(1, size))))
+
+
+def _packed(sizes: Mapping[int, int], tokens: int, most: int) -> list[list[int]]:
+    """Places in runs of at most `tokens` tokens, oldest run first. They are filled from the newest on:
+    what is too much for `most` of them is the oldest."""
+    runs: list[list[int]] = [[]]
+    free = tokens
+    for index in sorted(sizes, reverse=True):
+        if sizes[index] > free and runs[-1]:
+            if len(runs) == most:
+                break
+            runs.append([])
+            free = tokens
+        runs[-1].append(index)
+        free -= sizes[index]
+    return [run[::-1] for run in reversed(runs)]
 
 
 class _Room:
@@ -160,16 +228,16 @@ def _unforged(text: str) -> str:
     return _FORGED.sub("(", text) if "[" in text else text
 
 
-def _in_order(blocks: Mapping[int, str], count: int) -> list[str]:
+def _in_order(blocks: Mapping[int, str], start: int, end: int) -> list[str]:
     lines: list[str] = []
-    expected = 0
+    expected = start
     for index in sorted(blocks):
         if index > expected:
             lines.append((GAP if lines else OLDER).format(count=index - expected))
         lines.append(blocks[index])
         expected = index + 1
-    if count > expected:
-        lines.append(GAP.format(count=count - expected))
+    if end > expected:
+        lines.append(GAP.format(count=end - expected))
     return lines
 
 

@@ -36,8 +36,9 @@ class Plan:
     `whole` is the sanitised transcript, whose last `protected` messages are not to be pruned.
     `before`: tokens of the transcript as it is. `room`: the most tokens the notes may take so that
     the result is smaller than what they replace and lies under the threshold; less than
-    `LEAST_NOTES` means that only pruning is possible. `requests`: what people asked for last, oldest
-    first. `identifiers`: those that the earlier notes held. All counts are our tokenizer's.
+    `LEAST_NOTES` means that only pruning is possible. `rest`: the first message behind the middle.
+    `requests`: what people asked for last, oldest first. `identifiers`: those that the earlier notes
+    held. All counts are our tokenizer's.
     """
 
     lead: list[Message]
@@ -49,6 +50,7 @@ class Plan:
     whole: list[Message]
     protected: int
     calls: Mapping[str, Call]
+    rest: Message | None
     requests: list[str]
     identifiers: tuple[str, ...]
     before: int
@@ -142,6 +144,7 @@ def make_plan(
         whole=clean,
         protected=len(turns) - layout.protected_from,
         calls=calls,
+        rest=turns[layout.cut] if layout.cut < len(turns) else None,
         requests=_newest_requests(turns),
         identifiers=found.identifiers,
         before=before,

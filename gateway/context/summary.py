@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from gateway.context import identifiers
 from gateway.context.material import Redact
-from gateway.context.prompts import END_MARKER, INSTRUCTIONS, summary_task, unframed
+from gateway.context.prompts import END_MARKER, INSTRUCTIONS, aligned_task, summary_task, unframed
 from gateway.context.shapes import rewritten, sources
 from gateway.domain.message import HOST, Message, is_summary, note_of, text_of, user
 from gateway.tokens import TokenCounter
@@ -149,3 +149,20 @@ def request(
         refused=refused,
     )
     return [{"role": "system", "content": INSTRUCTIONS}, user(task)]
+
+
+def instruction(
+    opening: str,
+    redact: Redact,
+    *,
+    tokens: int,
+    previous: bool,
+    memory: str,
+    focus: str,
+    recent: Sequence[str] = (),
+) -> str:
+    """What follows a conversation to ask its own model for the notes; `opening` is `material.opening`'s
+    and `recent` is `newest_requests`', redacted already."""
+    return aligned_task(
+        opening, tokens=tokens, previous=previous, memory=redact(memory), focus=redact(focus), recent=recent
+    )

@@ -24,6 +24,7 @@ _THINKING: Final = re.compile(r"^\s*<(think|thinking|reasoning)>.*?</\1>\s*", re
 _UNENDED_THINKING: Final = re.compile(r"^\s*<(?:think|thinking|reasoning)>", re.IGNORECASE)
 _FENCE: Final = re.compile(r"^```[a-z]*\n(.*)\n```\s*$", re.DOTALL)
 _LAST_HEADING: Final = re.compile(r"\n?^#{1,6}[ \t]*([^\n]*)\Z", re.MULTILINE)
+_ANY_HEADING: Final = re.compile(r"^#{1,6}[ \t]+([^\n]*)$", re.MULTILINE)
 _HEADINGS: Final = SECTIONS | {IDENTIFIERS.lstrip("# ")}
 _BARE: Final = re.compile(r"^[ \t]*(?:[-*•]|\d{1,4}[.)])[ \t]*\Z", re.MULTILINE)
 _SORRY: Final = re.compile(
@@ -69,6 +70,12 @@ def notes_in(answer: Any, *, limit: int, room: int, counter: TokenCounter) -> st
     if size > room:
         raise SummaryRefused(f"it was too long ({size:,} tokens where {room:,} fit)")
     return text
+
+
+def structured(notes: str) -> bool:
+    """Whether notes hold any of the headings that were asked for. Text without one is no record of a
+    conversation but more of it."""
+    return any(heading.strip() in SECTIONS for heading in _ANY_HEADING.findall(notes))
 
 
 def _ended(text: str) -> str:

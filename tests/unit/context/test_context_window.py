@@ -139,7 +139,7 @@ def test_restarts_between_passes_change_nothing() -> None:
 
 
 async def test_notes_of_the_engine_before_are_kept_below_the_marker_once() -> None:
-    written = await compressor(Extractive(200)).compress(conversation(30))
+    written = await compressor(Extractive(200)).compress(conversation(20))
     [notes] = summaries(written)
     theirs = text_of(notes).split("=== notes ===")[1].split("===")[0].strip()
     transcript = [*written, *(m for n in range(30) for m in exchange(n)), user("Go on.")]

@@ -84,7 +84,7 @@ def exchange(number: int, size: int = 60) -> list[Message]:
     ]
 
 
-def conversation(exchanges: int, size: int = 60) -> list[Message]:
+def conversation(exchanges: int, size: int = 30) -> list[Message]:
     """Plain exchanges and a last request, with the notes a store would give them."""
     messages = [message for number in range(exchanges) for message in exchange(number, size)]
     return stored([*messages, {"role": "user", "content": "And now the last one, please."}])
