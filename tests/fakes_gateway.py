@@ -24,6 +24,7 @@ from gateway.context.engine import ContextEngine, Outcome
 from gateway.domain.chat import ChatType, Inbound, Outbound, Source
 from gateway.domain.message import Message, text_of, user
 from gateway.domain.session import Session
+from gateway.providers.base import Provider
 from gateway.store.base import Store
 from gateway.store.sqlite.store import SqliteStore
 from gateway.telemetry.points import Point, Points, ignore_points
@@ -236,6 +237,7 @@ async def running(
     *,
     config: Config | None = None,
     model: FakeModel | None = None,
+    provider: Provider | None = None,
     adapter: FakeAdapter | None = None,
     clock: Clock | None = None,
     ids: Ids | None = None,
@@ -244,7 +246,8 @@ async def running(
     tools: Sequence[Tool] = (),
     store: Store | None = None,
 ) -> AsyncIterator[Live]:
-    """A gateway through `bootstrap.build`, serving until the block ends; then it is stopped in order."""
+    """A gateway through `bootstrap.build`, serving until the block ends; then it is stopped in order.
+    `provider` answers for `openai` in the place of `model`."""
     model, adapter, clock = model or FakeModel(), adapter or FakeAdapter(), clock or SystemClock()
     config = config or config_in(folder)
     if isinstance(points, KillAt) and store is None:
@@ -255,7 +258,7 @@ async def running(
         clock=clock,
         ids=ids,
         points=points,
-        providers={"offline": model, "openai": model},
+        providers={"offline": model, "openai": provider or model},
         engine=engine,
         tools=tools,
         store=store,

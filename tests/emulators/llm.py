@@ -25,6 +25,7 @@ from aiohttp import web
 
 from gateway.domain.message import text_of
 from gateway.tokens import TokenCounter
+from tests.emulators.llm_cache import PrefixCache
 from tests.emulators.llm_replies import (
     Answer,
     Cut,
@@ -54,7 +55,8 @@ def default_count() -> Callable[[str], int]:
 
 
 class LlmServer:
-    """The emulator. `count` gives the tokens of a text; `api_key`, if given, must be presented.
+    """The emulator. `count` gives the tokens of a text; `api_key`, if given, must be presented;
+    `caches`: it has a prefix cache and reports what was read from it.
 
     After use: `requests` (the newest `keep` bodies), `violations`, `overflows` (prompts that did
     not fit), `abandoned` (calls the client ended early), `calls` (all requests), `in_flight` and
@@ -68,6 +70,7 @@ class LlmServer:
         context_length: int = 128_000,
         count: Callable[[str], int] | None = None,
         api_key: str | None = None,
+        caches: bool = False,
         host: str = "127.0.0.1",
         port: int = 0,
         keep: int = 10_000,
@@ -79,6 +82,7 @@ class LlmServer:
         self.violations: list[str] = []
         self.overflows = self.abandoned = self.calls = self.in_flight = self.most_in_flight = 0
         self._count = lru_cache(maxsize=65_536)(count or default_count())
+        self._cache = PrefixCache(self._count) if caches else None
         self._host, self._port = host, port
         self._numbers = itertools.count(1)
         self._closing = asyncio.Event()
@@ -180,7 +184,8 @@ class LlmServer:
     ) -> web.StreamResponse:
         streaming = body.get("stream") is True
         if isinstance(answer, Reply):
-            frames = Frames(body, self._capped(answer, _cap(body)), prompt, self._count, next(self._numbers))
+            reply, cached = self._capped(answer, _cap(body)), self._cache.read(body) if self._cache else 0
+            frames = Frames(body, reply, prompt, self._count, next(self._numbers), cached=min(cached, prompt))
             if answer.hold is not None and not answer.hold_after:
                 await answer.hold.wait()
             if not streaming:
@@ -249,7 +254,14 @@ class Frames:
     """A reply as the frames of a stream, or as one whole response."""
 
     def __init__(
-        self, body: Mapping[str, Any], reply: Reply, prompt: int, count: Callable[[str], int], number: int
+        self,
+        body: Mapping[str, Any],
+        reply: Reply,
+        prompt: int,
+        count: Callable[[str], int],
+        number: int,
+        *,
+        cached: int = 0,
     ) -> None:
         self._reply = reply
         self._usage_wanted = bool((body.get("stream_options") or {}).get("include_usage"))
@@ -269,7 +281,7 @@ class Frames:
                 "prompt_tokens": prompt,
                 "completion_tokens": output,
                 "total_tokens": prompt + output,
-                "prompt_tokens_details": {"cached_tokens": 0},
+                "prompt_tokens_details": {"cached_tokens": cached},
                 "completion_tokens_details": {"reasoning_tokens": count(reply.reasoning)},
             }
 
