@@ -20,6 +20,7 @@ from urllib.parse import quote
 
 MARK: Final = "[REDACTED]"
 SHORTEST_SECRET: Final = 6  # characters; replacing shorter ones would riddle ordinary text with marks
+LONG_WORD: Final = 15  # characters that the shortest credential with a form of its own takes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,13 +30,16 @@ class Kind:
     `hints`: lower-case strings of which at least one is in any text that holds such a credential.
     Looking for them is a hundred times quicker than the pattern, and most texts hold none. Where
     they are in nearly every text, `probe` is a simpler pattern that whatever `pattern` matches
-    matches too: it begins with a literal, so that long texts are searched at memory's speed.
+    matches too: it begins with a literal or two, so that long texts are searched at memory's speed.
+    `in_word`: what `pattern` matches holds no white space and takes `LONG_WORD` characters or more, so
+    that its hints need only be looked for among the long words, which are few in most texts.
     """
 
     name: str
     hints: tuple[str, ...]
     pattern: re.Pattern[str]
     probe: re.Pattern[str] | None = None
+    in_word: bool = True
 
 
 # Where a token may begin: not inside a word, but right after an escaped line break of JSON text.
@@ -44,9 +48,9 @@ _WORD_START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 _DOTTED_START = r"(?:(?<![A-Za-z0-9_.-])|(?<=\\[nrt]))"
 
 
-def _kind(name: str, hints: str, pattern: str, probe: str | None = None) -> Kind:
+def _kind(name: str, hints: str, pattern: str, probe: str | None = None, *, in_word: bool = True) -> Kind:
     probing = None if probe is None else re.compile(probe)
-    return Kind(name=name, hints=tuple(hints.split()), pattern=re.compile(pattern), probe=probing)
+    return Kind(name=name, hints=tuple(hints.split()), pattern=re.compile(pattern), probe=probing, in_word=in_word)
 
 
 KINDS: Final[tuple[Kind, ...]] = (
@@ -56,6 +60,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         "private key",
         r"-----BEGIN[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
         r"((?:[^-]|-(?!----))*+(?=-----END)|(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{16,}+)*+)",
+        in_word=False,
     ),
     _kind("openai key", "sk-", _START + r"(sk-(?:(?:proj|svcacct|admin)-[A-Za-z0-9_-]{16,}|[A-Za-z0-9]{20,}))"),
     _kind("anthropic key", "sk-ant-", _START + r"(sk-ant-[A-Za-z0-9_-]{16,})"),
@@ -94,6 +99,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         "aws",
         r"(?i)aws[a-z0-9_ -]{0,20}(?:secret|access)[a-z0-9_ -]{0,20}key\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?"
         r"([A-Za-z0-9/+=]{40})(?![A-Za-z0-9/+=])",
+        in_word=False,
     ),
     _kind("google api key", "aiza", r"(AIza[A-Za-z0-9_-]{30,})"),
     _kind("google oauth", "gocspx- ya29.", r"(GOCSPX-[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9_-]{20,})"),
@@ -103,7 +109,12 @@ KINDS: Final[tuple[Kind, ...]] = (
         "_live_ _test_ whsec_",
         _START + r"((?:sk|rk)_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{20,})",
     ),
-    _kind("twilio key", "sk ac", _WORD_START + r"((?:SK|AC)[0-9a-f]{32})(?![A-Za-z0-9])"),
+    _kind(
+        "twilio key",
+        "sk ac",
+        _WORD_START + r"((?:SK|AC)[0-9a-f]{32})(?![A-Za-z0-9])",
+        probe=r"[KC][0-9a-f]{32}",
+    ),
     _kind("sendgrid key", "sg.", _DOTTED_START + r"(SG\.[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,})"),
     _kind("npm token", "npm_", _START + r"(npm_[A-Za-z0-9]{30,})"),
     _kind("pypi token", "pypi-ag", r"(pypi-Ag[A-Za-z0-9_-]{20,})"),
@@ -117,14 +128,20 @@ KINDS: Final[tuple[Kind, ...]] = (
         "eyj",
         _DOTTED_START + r"(eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]*+)",
     ),
-    _kind("bearer token", "bearer", r"(?i)(?<![a-z])bearer\s{1,3}((?=[^\s\d]{0,64}\d)[A-Za-z0-9._~+/=-]{16,})"),
+    _kind(
+        "bearer token",
+        "bearer",
+        r"(?i)(?<![a-z])bearer\s{1,3}((?=[^\s\d]{0,64}\d)[A-Za-z0-9._~+/=-]{16,})",
+        in_word=False,
+    ),
     _kind(
         "authorization header",
         "authorization",
         r"(?i)authorization\\?[\"']?\s{0,3}[:=]\s{0,3}\\?[\"']?(?:basic|bearer|bot|digest|token)\s{1,3}([^\s\"'\\,\[]{6,})",
+        in_word=False,
     ),
     # The user part cannot hold a slash, so two attempts never read the same text.
-    _kind("password in a url", "://", r"(?<=://)[^\s/:@\"'<>]*+:([^\s/\"'<>]+)@"),
+    _kind("password in a url", "://", r"(?<=://)[^\s/:@\"'<>]*+:([^\s/\"'<>]+)@", in_word=False),
 )
 
 # A private key whose beginning was cut off, read backwards from its last line: that line is of any
@@ -190,9 +207,11 @@ class Redactor:
         for secret in self._exact:
             text = text.replace(secret, MARK)
         lowered = text.lower()
+        long_words = " ".join([word for word in lowered.split() if len(word) >= LONG_WORD])
         for kind in KINDS:
+            searched = long_words if kind.in_word else lowered
             for hint in kind.hints:  # a plain loop: this is asked 70 times for every text there is
-                if hint in lowered:
+                if hint in searched:
                     if kind.probe is None or kind.probe.search(text):
                         text = kind.pattern.sub(_replace_group, text)
                     break

@@ -11,7 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.redaction import _ASSIGNMENT, _CODE, _PLACEHOLDER, _PLAIN, KINDS, MARK, Redactor
+from gateway.redaction import (
+    _ASSIGNMENT,
+    _CODE,
+    _PLACEHOLDER,
+    _PLAIN,
+    KINDS,
+    LONG_WORD,
+    MARK,
+    Redactor,
+    _replace_group,
+    _replace_value,
+    _without_cut_keys,
+)
 
 redact = Redactor()
 
@@ -263,6 +275,62 @@ def unbounded_repeats(parsed, inside=False):
 def test_no_pattern_backtracks_over_unbounded_text_twice(name):
     nested = list(unbounded_repeats(re._parser.parse(PATTERNS[name].pattern)))
     assert not any(nested)
+
+
+# Looking for hints among the long words only.
+
+
+def holds_whitespace(operation, argument):
+    """Whether an element that matches one character could match white space."""
+    parser = re._parser
+    if operation is parser.IN:
+        return any(holds_whitespace(*member) for member in argument)
+    if operation is parser.CATEGORY:
+        return argument is not parser.CATEGORY_DIGIT
+    if operation in (parser.LITERAL, parser.RANGE):
+        first, last = (argument, argument) if operation is parser.LITERAL else argument
+        return any(chr(code).isspace() for code in range(first, last + 1))
+    return True
+
+
+def whitespace_in(parsed):
+    """Every element that white space could match; what is only looked at around a match does not count."""
+    parser = re._parser
+    for operation, argument in parsed:
+        if operation in (parser.MAX_REPEAT, parser.MIN_REPEAT, parser.POSSESSIVE_REPEAT):
+            yield from whitespace_in(argument[2])
+        elif operation is parser.BRANCH:
+            for branch in argument[1]:
+                yield from whitespace_in(branch)
+        elif operation is parser.SUBPATTERN:
+            yield from whitespace_in(argument[3])
+        elif operation is parser.ATOMIC_GROUP:
+            yield from whitespace_in(argument)
+        elif operation not in (parser.ASSERT, parser.ASSERT_NOT, parser.AT) and holds_whitespace(operation, argument):
+            yield operation, argument
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_what_lies_in_a_word_is_long_and_without_white_space(kind):
+    parsed = re._parser.parse(kind.pattern.pattern)
+    assert kind.in_word == (not list(whitespace_in(parsed)) and parsed.getwidth()[0] >= LONG_WORD)
+
+
+@given(
+    st.lists(
+        st.sampled_from([*SAMPLES.values(), *(a + b + c for a, b, c in PARTLY.values()), "word", "İ", ":", "://x:y@z"])
+        | st.text(max_size=20),
+        max_size=8,
+    ),
+    st.sampled_from(["", " ", "\n", "\u3000", "\x1f", "\\n", "/", "字"]),
+)
+def test_hints_and_probes_only_save_time(parts, joint):
+    text = expected = joint.join(parts)
+    for kind in KINDS:
+        expected = kind.pattern.sub(_replace_group, expected)
+    if "-----end" in text.lower():
+        expected = _without_cut_keys(expected)
+    assert redact(text) == _ASSIGNMENT.sub(_replace_value, expected)
 
 
 def test_the_check_of_the_patterns_sees_what_it_must():
