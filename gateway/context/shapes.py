@@ -54,6 +54,12 @@ def calls_of(message: Mapping[str, Any]) -> list[Call]:
 
 def read_call(call: Any) -> Call:
     """A tool call given as a dict or as an SDK's object; both `id` and `call_id` name it."""
+    if type(call) is dict and "call_id" not in call:  # nearly every call: asked for each there is
+        own, function = call.get("id"), call.get("function")
+        if type(own) is str and own and type(function) is dict:
+            name, arguments = function.get("name"), function.get("arguments")
+            if type(name) is str and name and type(arguments) is str:
+                return Call((own,), name, arguments)
     first, second = field_of(call, "id"), field_of(call, "call_id")
     ids = (first,) if is_id(first) else ()
     if is_id(second) and second != first:
