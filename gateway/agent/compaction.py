@@ -17,7 +17,8 @@ from gateway.agent.preparation import Preparations, Prepared
 from gateway.clock import Clock
 from gateway.context.assembly import sanitize
 from gateway.context.engine import Outcome
-from gateway.domain.message import Message, is_request, note_of, noted, same, text_of, wire
+from gateway.context.prompts import unframed
+from gateway.domain.message import Message, is_request, is_summary, note_of, noted, same, text_of, wire
 from gateway.domain.session import Compaction
 from gateway.telemetry.points import Points
 from gateway.tokens import TokenCounter
@@ -183,8 +184,16 @@ def _content(message: Message) -> str:
 
 
 def _holds_request(before: Sequence[Message], after: Sequence[Message]) -> bool:
-    request = next((text_of(message) for message in reversed(before) if is_request(message)), "")
+    request = next((_own_words(message) for message in reversed(before) if is_request(message)), "")
     return any(message["role"] == "user" and request in text_of(message) for message in reversed(after))
+
+
+def _own_words(message: Message) -> str:
+    """What a person said, without notes that an earlier compaction merged in front of it: the next one
+    replaces those, and only those."""
+    text = text_of(message)
+    apart = unframed(text) if is_summary(message) else None
+    return text if apart is None else apart[1].strip("\n")
 
 
 def _as_new(message: Message, counter: TokenCounter) -> Message:

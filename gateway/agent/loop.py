@@ -28,7 +28,7 @@ from gateway.telemetry.points import Points
 from gateway.tools.base import ToolContext
 from gateway.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime
 
-_MOST_PASSES = 3  # automatic compactions before calls in one turn (SPEC 8)
+_MOST_PASSES = 3  # automatic compactions in a turn that do not bring its prompt under the mark (SPEC 8)
 _EMERGENCY = 0.95  # of the window: compact whatever holds automatic passes back (SPEC 5)
 _LONGEST_TOKEN = 10  # characters, on average: an answer longer than that many windows' worth is a fault
 _EMPTY_RETRIES = 1  # an empty answer is asked for once more
@@ -92,6 +92,7 @@ class Agent:
         while self._passes < _MOST_PASSES:
             trigger = await self._trigger(conversation)
             if trigger is None:
+                self._passes = 0  # it fits: a turn of hundreds of steps is compacted as often as it fills the window
                 return
             self._passes += 1
             if not await self._compact(conversation, trigger):

@@ -1,0 +1,121 @@
+"""Windows that fill up in unusual ways, through the real loop: one request that takes three hundred tool results,
+and a conversation in Chinese."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.config import Config
+from gateway.config.models import Compression, Context, Turns
+from gateway.config.models import Model as ModelEntry
+from gateway.domain.message import is_request, is_summary, text_of
+from gateway.errors import ProviderUnavailable
+from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.tokens import TokenCounter
+from gateway.tools.base import ToolContext
+from tests.fakes_gateway import config_in, running
+from tests.fakes_model import FakeModel, Say, Script, summary_text
+from tests.unit.context.transcripts import flaws
+
+WINDOW = 12_000
+RESULTS = 300
+REQUEST = "Do the whole long task, all of it, and stay out of /srv/keep."
+COUNTER = TokenCounter()
+
+
+class Look:
+    """Says a lot about whatever it is asked to look at."""
+
+    name = "look"
+    description = "look at a file"
+    parameters: Mapping[str, Any] = {"type": "object", "properties": {"path": {"type": "string"}}}
+    read_only = True
+    idempotent = True
+    timeout = 5.0
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """About 300 tokens."""
+        return f"{arguments['path']} is done\n" * 40
+
+
+def working(parallel: int) -> Script:
+    """A model that looks at one file after the other, `parallel` at a time, and counts them itself."""
+    looked = 0
+
+    def script(spec: ModelSpec, request: ModelRequest) -> Say:
+        nonlocal looked
+        if looked >= RESULTS:
+            return Say(text="All of it is done.", prompt=None)
+        names = range(looked, looked + parallel)
+        looked += parallel
+        return Say(calls=[("look", f'{{"path": "dir/{name}.py"}}') for name in names], prompt=None)
+
+    return script
+
+
+def refusing(spec: ModelSpec, request: ModelRequest) -> Say:
+    """No summaries today."""
+    return Say(error=ProviderUnavailable("The summariser is away."))
+
+
+def settings(folder: Path, engine: str) -> Config:
+    """A small window, half of which may be filled."""
+    return config_in(
+        folder,
+        model=ModelEntry(provider="offline", name="fake", context_length=WINDOW),
+        compression=Compression(min_threshold_tokens=0),
+        context=Context(engine=engine),
+        turns=Turns(max_steps=RESULTS + 1),
+    )
+
+
+def taken(request: ModelRequest) -> int:
+    """Tokens of a request."""
+    return sum(map(COUNTER.message, request.messages)) + COUNTER.schemas(request.tools)
+
+
+@pytest.mark.parametrize(
+    ("engine", "summary"),
+    [("compressor", summary_text), ("compressor", refusing), ("window", refusing)],
+    ids=["compressor", "compressor by rule", "window"],
+)
+@pytest.mark.parametrize("parallel", [1, 10])
+async def test_three_hundred_results_in_one_turn_converge(
+    tmp_path: Path, engine: str, summary: Script, parallel: int
+) -> None:
+    config = settings(tmp_path, engine)
+    model = FakeModel(working(parallel), summary=summary)
+    async with running(tmp_path, config=config, model=model, tools=[Look()]) as live:
+        assert await live.ask(REQUEST) == "All of it is done."
+        tip = await live.tip()
+        assert tip is not None
+        stored = (await live.store.transcript(tip)).messages
+    assert len(model.requests) == RESULTS // parallel + 1
+    for request in model.requests:
+        assert taken(request) + (request.max_tokens or 0) <= WINDOW
+        assert flaws(request.messages) == []
+        assert any(text_of(message).endswith(REQUEST) for message in request.messages if is_request(message))
+    assert tip.compaction_count >= 5
+    assert sum(map(is_summary, stored)) == 1
+
+
+@pytest.mark.parametrize("engine", ["compressor", "window"])
+async def test_chinese_is_counted_by_the_tokenizer(tmp_path: Path, engine: str) -> None:
+    """A quarter of its characters, as is often taken for tokens, would see half of a prompt and less."""
+    model = FakeModel(lambda spec, request: Say(text="收到，我会按照这个顺序处理所有的订单。" * 20, prompt=None))
+    asked = [f"第{number}天：" + "请检查仓库里的每一件货物，然后告诉我哪些还没有发出。" * 20 for number in range(30)]
+    async with running(tmp_path, config=settings(tmp_path, engine), model=model) as live:
+        for text in asked:
+            await live.ask(text)
+        tip = await live.tip()
+        assert tip is not None
+        entries = [entry for one in await live.store.lineage(tip.id) for entry in await live.store.compactions(one.id)]
+    assert len(entries) >= 3
+    assert all(taken(request) <= WINDOW for request in model.requests)
+    fullest = max(model.requests, key=taken)
+    characters = sum(len(text_of(message)) for message in fullest.messages)
+    assert taken(fullest) > 2 * (characters // 4)
