@@ -31,13 +31,12 @@ from gateway.commands import compress, sessions, status, turn
 from gateway.commands import help as help_family
 from gateway.commands.base import CommandRegistry, Services
 from gateway.config import Config, Model
-from gateway.config import Prices as ConfiguredPrices
 from gateway.context.engine import ContextEngine
 from gateway.context.policy import CompressionSettings
 from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.domain.chat import ChatType
 from gateway.domain.expiry import ExpiryPolicy
-from gateway.domain.usage import CanonicalUsage, Purpose
+from gateway.domain.usage import Purpose
 from gateway.errors import ConfigError
 from gateway.expiry import Expiry
 from gateway.hygiene import Hygiene, HygieneRules
@@ -316,24 +315,9 @@ def _openai(redact: Redactor) -> ChatCompletions:
 
 
 def _price_table(entries: Sequence[Model]) -> _Table:
-    from gateway.providers.catalog import PriceTable
+    from gateway.providers.catalog import OwnPrices, PriceTable
 
-    return _Overridden(PriceTable(), {entry.name or "": entry.prices for entry in entries if entry.prices})
-
-
-class _Overridden:
-    """The price table of the library with the configuration's own prices in front."""
-
-    def __init__(self, table: _Table, own: Mapping[str, ConfiguredPrices]) -> None:
-        self._table = table
-        self._own = own
-
-    def context_window(self, model: str) -> int | None:
-        return self._table.context_window(model)
-
-    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
-        price = self._own.get(model)
-        return self._table.cost_usd(provider, model, usage) if price is None else price.cost_usd(usage)
+    return OwnPrices(PriceTable(), {entry.name or "": entry.prices for entry in entries if entry.prices})
 
 
 def _engine_factory(

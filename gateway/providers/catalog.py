@@ -7,8 +7,8 @@ is as old as the installed library, and what it lacks is said in the configurati
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Final, Protocol
 
 from genai_prices import Usage, calc_price, data_snapshot
 from genai_prices.types import ModelInfo
@@ -58,6 +58,30 @@ class PriceTable:
         if not listed:
             self._unlisted.add((provider, model))
         return None
+
+
+class Priced(Protocol):
+    """What one model costs, as somebody said."""
+
+    def cost_usd(self, usage: CanonicalUsage) -> float:
+        """What a call cost in US dollars."""
+
+
+class OwnPrices:
+    """The table with prices of one's own, by model, in front."""
+
+    def __init__(self, table: PriceTable, own: Mapping[str, Priced]) -> None:
+        self._table = table
+        self._own = own
+
+    def context_window(self, model: str) -> int | None:
+        """As the table has it."""
+        return self._table.context_window(model)
+
+    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
+        """One's own price for this model, or else the table's."""
+        price = self._own.get(model)
+        return self._table.cost_usd(provider, model, usage) if price is None else price.cost_usd(usage)
 
 
 def _readings(model: str, provider: str) -> Iterator[tuple[str | None, str]]:
