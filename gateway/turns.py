@@ -34,8 +34,8 @@ from gateway.hygiene import Hygiene
 from gateway.lifecycle import Lifecycle
 from gateway.outbox import Outbox
 from gateway.recorder import TurnRecorder
-from gateway.signals import RunningTurn, SignalBoard
-from gateway.store.base import Arrival, Found, InboxItem, ItemOutcome, Lease, Receipt, Store
+from gateway.signals import SignalBoard
+from gateway.store.base import Arrival, InboxItem, ItemOutcome, Lease, Receipt, Store
 from gateway.store.insist import insist
 from gateway.telemetry.points import Points
 from gateway.watch import Seldom, Watch
@@ -244,8 +244,7 @@ class Turns:
         outcome: ItemOutcome = "answered"
         try:
             shown = [("reply", await attempt.converse(conversation, interrupted))]
-            told = announce(conversation, automatic=self.agents.automatic)
-            shown += [("notice", sentence) for sentence in told]
+            shown += [("notice", told) for told in announce(conversation, automatic=self.agents.automatic)]
         except TimeoutError:
             outcome, shown = attempt.cut_short()
             attempt.agent.interrupt(conversation)
@@ -258,26 +257,19 @@ class Turns:
         return await self._finish(recorder, item, conversation, outcome, shown, reply_id=attempt.watch.reply_id)
 
     def _attempt(self, recorder: TurnRecorder, item: InboxItem) -> Attempt:
-        now = self.clock.monotonic()
         watch = Watch(
             item=item,
-            turn=RunningTurn(key=item.key, started_at=now, end=lambda _: None),
             adapter=self.adapters.get(item.inbound.source.platform),
             store=self.store,
             outbox=self.outbox,
             clock=self.clock,
             takes_messages=self.rules.busy_mode == "steer",
-            speaks=lambda other: spoken(other.key, other.inbound.source, other.inbound.text),
-            reply_id=self.outbox.new_id(),
             inactivity=self.rules.inactivity,
-            alive_at=now,
         )
-
-        async def recall(words: str, limit: int) -> Sequence[Found]:
-            return await self.store.search(words, item.key, limit)
-
         return Attempt(
-            agent=self.agents.build(writer=recorder, observer=watch, recall=recall),
+            agent=self.agents.build(
+                writer=recorder, observer=watch, recall=lambda words, limit: self.store.search(words, item.key, limit)
+            ),
             watch=watch,
             hygiene=self.hygiene,
             board=self.board,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,7 +14,7 @@ from gateway.background import best_effort
 from gateway.clock import Clock, Deadline
 from gateway.context.engine import Outcome
 from gateway.context.feedback import aging
-from gateway.domain.chat import SessionKey
+from gateway.domain.chat import SessionKey, spoken
 from gateway.domain.command import parse_command
 from gateway.domain.message import user
 from gateway.domain.session import Compaction
@@ -43,25 +43,27 @@ _BLOCKED_MARK = "compaction-blocked"
 
 @dataclass(slots=True, kw_only=True)
 class Watch:
-    """The agent's `Observer` for one turn. `speaks` turns an inbox item into a message's text."""
+    """The agent's `Observer` for one turn, which begins with it."""
 
     item: InboxItem
-    turn: RunningTurn
     adapter: Adapter | None
     store: Store
     outbox: Outbox
     clock: Clock
     takes_messages: bool  # busy_mode steer: plain messages, too, reach the running turn
-    speaks: Callable[[InboxItem], str]
-    reply_id: str
     inactivity: float  # seconds
     idle: Deadline | None = None
-    alive_at: float = 0.0
+    turn: RunningTurn = field(init=False)
+    reply_id: str = field(init=False)
+    alive_at: float = field(init=False)
     _taken: set[str] = field(default_factory=set)
     _stream: CanStream | None = field(init=False)
     _typist: CanType | None = field(init=False)
 
     def __post_init__(self) -> None:
+        self.alive_at = self.clock.monotonic()
+        self.turn = RunningTurn(key=self.item.key, started_at=self.alive_at, end=lambda _: None)
+        self.reply_id = self.outbox.new_id()
         # Asked once a turn, and of the class, whose answer Python remembers: isinstance takes longer
         # to find out whether an object fits a Protocol than it takes to show a word.
         adapter: Any = self.adapter
@@ -136,7 +138,7 @@ class Watch:
         for item in waiting:
             if item.id in self._taken:
                 continue
-            text = self.speaks(item)
+            text = spoken(item.key, item.inbound.source, item.inbound.text)
             if not self._meant_for_this_turn(item) or conversation.too_long(text):
                 return  # what is too long must not take the running turn with it: it is refused in its own
             self._taken.add(item.id)
