@@ -27,7 +27,7 @@ from gateway.agent.prompt import PromptBuilder
 from gateway.app import Gateway
 from gateway.background import Background
 from gateway.clock import Clock, Ids, SystemClock, SystemIds
-from gateway.commands import compress, sessions, status, turn
+from gateway.commands import compress, pins, sessions, status, turn
 from gateway.commands import help as help_family
 from gateway.commands.base import CommandRegistry, Services
 from gateway.config import Config, Model
@@ -160,6 +160,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             board=board,
             clock=clock,
             counter=counter,
+            redact=redact,
             hygiene=rules,
             tool_schema_tokens=schema_tokens,
             started_at=clock.now(),
@@ -205,7 +206,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
 
 def command_registry() -> CommandRegistry:
     """All commands of this version."""
-    families = (help_family, sessions, turn, compress, status)
+    families = (help_family, sessions, turn, compress, pins, status)
     return CommandRegistry(command for family in families for command in family.COMMANDS)
 
 

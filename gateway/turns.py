@@ -25,6 +25,7 @@ from gateway.attempt import Attempt, Shown, sentence_for
 from gateway.background import Background
 from gateway.clock import Clock
 from gateway.commands.base import Answer, CommandRegistry, Scene, Services
+from gateway.commands.pins import is_rule
 from gateway.domain.chat import Inbound, Outbound, OutboundKind, Sharing, session_key, spoken
 from gateway.domain.command import CommandCall, parse_command
 from gateway.domain.message import user
@@ -192,6 +193,8 @@ class Turns:
             call = parse_command(item.inbound.text) if item.inbound.kind == "message" else None
             if call is not None:
                 return await self._command(recorder, item, call)
+            if is_rule(item):
+                await self._pin(recorder, item)
             return await self._converse(recorder, item, item.inbound.text)
         except SessionConflict:
             raise
@@ -286,6 +289,11 @@ class Turns:
         if answer.then is not None:
             return await self._converse(recorder, item, answer.then)
         return await self._finish(recorder, item, answer.conversation, "answered", [(answer.kind, answer.text)])
+
+    async def _pin(self, recorder: TurnRecorder, item: InboxItem) -> None:
+        """Pin a message that is a rule for good, as if /pin stood before it, and tell its person."""
+        answer = await self._answer(CommandCall(name="pin", argument=item.inbound.text.strip()), item, recorder)
+        await self.outbox.emit(self._compose(item, "notice", answer.text))
 
     async def _answer(self, call: CommandCall, item: InboxItem, recorder: TurnRecorder | None) -> Answer:
         command = self.commands.get(call.name)

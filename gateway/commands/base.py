@@ -44,6 +44,7 @@ class Services:
     board: SignalBoard
     clock: Clock
     counter: TokenCounter
+    redact: Callable[[str], str]
     hygiene: HygieneRules
     tool_schema_tokens: int
     started_at: float

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from gateway.agent.conversation import Conversation
 from gateway.agent.metering import Standing, written
 from gateway.commands.base import Answer, Command, Scene
+from gateway.commands.pins import pins_room, pins_tokens
 from gateway.domain.message import is_summary, note_of
 from gateway.domain.session import Session
 from gateway.domain.usage import UsageTotal
@@ -70,9 +71,12 @@ async def draw_context(scene: Scene, conversation: Conversation) -> str:
     used = conversation.prompt_tokens()
     filled = min(_BAR, round(_BAR * used / window))
     summary = sum(note_of(m).get("tokens", 0) for m in conversation.messages if is_summary(m))
-    system = conversation.overhead - scene.services.tool_schema_tokens
+    pins = (await scene.services.store.pins(scene.key)).rules
+    pinned = pins_tokens(scene.services, pins)
+    system = conversation.overhead - scene.services.tool_schema_tokens - pinned
     rows = [
         ("system prompt", system),
+        *([(f"pins ({len(pins)})", pinned)] if pins else []),
         ("tools", scene.services.tool_schema_tokens),
         ("summary", summary),
         ("conversation", conversation.transcript_tokens() - summary),
@@ -158,6 +162,12 @@ async def model(scene: Scene) -> Answer:
         return Answer(text=f"This session uses {spec.name} ({spec.context_length:,} tokens of window).")
     name = scene.argument.split()[0]
     spec = services.models.spec(name)
+    pinned = pins_tokens(services, (await services.store.pins(scene.key)).rules)
+    if pinned > pins_room(spec):
+        raise UserError(
+            f"{name} has room for {pins_room(spec):,} tokens of pins, and yours take {pinned:,}: /pin lists them, "
+            "/unpin <number> makes room."
+        )
     # What the old model reported says nothing about the new one's tokenizer or window.
     await services.store.update_session(scene.owned(), session.ref, model=name)
     return Answer(text=f"This session now uses {name} ({spec.context_length:,} tokens of window).")

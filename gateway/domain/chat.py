@@ -92,10 +92,15 @@ def session_key(source: Source, *, groups: Sharing, threads: Sharing) -> Session
     return SessionKey(platform=source.platform, chat=source.chat, thread=source.thread, user=user)
 
 
+def is_shared(key: SessionKey, source: Source) -> bool:
+    """Whether several people may speak under this key."""
+    return key.user is None and source.chat_type != "direct"
+
+
 def spoken(key: SessionKey, source: Source, text: str) -> str:
     """What a person said, as the model reads it: with their name where several share a session. A
     name is theirs to choose, so nothing in it may look like the end of it or like another line."""
-    if key.user is not None or source.chat_type == "direct":
+    if not is_shared(key, source):
         return text
     name = " ".join((source.user_name or source.user).translate(_NO_BRACKETS).split())
     return f"[{name}] {text}"

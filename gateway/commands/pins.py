@@ -1,0 +1,142 @@
+"""/pin and /unpin: rules that stand word for word in every prompt of a conversation (SPEC 12).
+
+They belong to the key, so that /new, /resume and compactions leave them alone and nobody else's
+conversation shows them. Their number and size are limited, so that they never fill the window.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from gateway.agent.prompt import pinned
+from gateway.commands.base import Answer, Command, Scene, Services
+from gateway.domain.chat import is_shared
+from gateway.domain.pin import LONGEST_PIN, MOST_PINS, PINS_SHARE, Pin, Pins
+from gateway.domain.rule import states_rule
+from gateway.errors import UserError
+from gateway.providers.base import ModelSpec
+from gateway.store.base import InboxItem
+from gateway.store.documents import storable
+
+_NONE: Final = "Nothing is pinned here. /pin <rule> keeps a rule in every answer; for example: /pin always use metres"
+_WHICH: Final = "Say which pin to take away, for example: /unpin 2"
+# People number a list; nobody means a number of ten digits, and Python refuses to read thousands.
+_NUMBERS: Final = re.compile(r"all|\d{1,9}(?:[\s,]+\d{1,9})*", re.IGNORECASE)
+_REMOVAL: Final = re.compile(rf"(?:remove|delete|rm)\s+({_NUMBERS.pattern})", re.IGNORECASE)
+
+
+async def pin(scene: Scene) -> Answer:
+    """Keep a rule, list the rules, or take some away."""
+    argument = scene.argument
+    removal = _REMOVAL.fullmatch(argument)
+    if removal is not None:
+        return await _remove(scene, removal[1])
+    if argument.lower() in ("", "list"):
+        pins = await scene.services.store.pins(scene.key)
+        return Answer(text=_listed(scene, pins.rules) if pins.rules else _NONE)
+    if _NUMBERS.fullmatch(argument):
+        raise UserError("A pin is a rule in words; /pin lists those there are, /pin remove 2 takes the second away.")
+    return await _add(scene, storable(argument))
+
+
+async def unpin(scene: Scene) -> Answer:
+    """Take rules away by their numbers."""
+    if not _NUMBERS.fullmatch(scene.argument):
+        pins = await scene.services.store.pins(scene.key)
+        raise UserError(f"{_WHICH}\n{_listed(scene, pins.rules)}" if pins.rules else _NONE)
+    return await _remove(scene, scene.argument)
+
+
+async def _add(scene: Scene, text: str) -> Answer:
+    services, item = scene.services, scene.item
+    pins = await services.store.pins(scene.key)
+    known = [rule.text for rule in pins.rules]
+    if pins.set_by != item.id:
+        if text in known:
+            return Answer(text=f"That is pinned already, as number {known.index(text) + 1}.")
+        present = await services.store.tip(scene.key)
+        rules = (*pins.rules, Pin(text=text, at=services.clock.now()))
+        spec = services.models.spec(present.model if present else services.models.main.name)
+        if refusal := _refusal(services, rules, spec):
+            raise UserError(f"I did not pin that: {refusal}")
+        await services.lifecycle.set_pins(scene.owned(), present, Pins(rules=rules, set_by=item.id))
+        known.append(text)
+    number = len(known)
+    return Answer(text=f"Pinned as number {number}, for every answer from now on. /unpin {number} takes it away.")
+
+
+async def _remove(scene: Scene, which: str) -> Answer:
+    store = scene.services.store
+    pins = await store.pins(scene.key)
+    numbers = [] if which.lower() == "all" else sorted({int(number) for number in re.split(r"[\s,]+", which)})
+    left = pins.rules
+    if pins.set_by != scene.item.id:
+        for number in numbers:
+            if not 1 <= number <= len(pins.rules):
+                raise UserError(f"There is no pin number {number}; /pin lists them.")
+        left = tuple(rule for number, rule in enumerate(pins.rules, 1) if numbers and number not in numbers)
+        present = await store.tip(scene.key)
+        await scene.services.lifecycle.set_pins(scene.owned(), present, Pins(rules=left, set_by=scene.item.id))
+    gone = f"Took pin {', '.join(map(str, numbers))} away." if numbers else "Took all pins away."
+    return Answer(text=f"{gone} What is left:\n{_listed(scene, left)}" if left else f"{gone} Nothing is pinned now.")
+
+
+def _listed(scene: Scene, rules: Sequence[Pin]) -> str:
+    lines = [f"{number}. {rule.text}" for number, rule in enumerate(rules, 1)]
+    whose = " and hold for everybody here" if is_shared(scene.key, scene.inbound.source) else ""
+    tokens = pins_tokens(scene.services, rules)
+    lines.append(f"They take ~{tokens:,} tokens of every prompt{whose}. /unpin <number> takes one away.")
+    return "\n".join(lines)
+
+
+def _refusal(services: Services, rules: Sequence[Pin], spec: ModelSpec) -> str | None:
+    """Why the last of these rules cannot be pinned beside the others; None: it can."""
+    text = rules[-1].text
+    if len(rules) > MOST_PINS:
+        return f"I keep {MOST_PINS} pins for a conversation; /pin lists them, /unpin <number> makes room."
+    if len(text) > LONGEST_PIN:
+        return (
+            f"a pin has at most {LONGEST_PIN} characters, and this has {len(text):,}; shorten it, or split it in two."
+        )
+    if services.redact(text) != text:
+        return "it holds what looks like a credential, and pins go to the model with every message; leave that out."
+    tokens, room = pins_tokens(services, rules), pins_room(spec)
+    if tokens > room:
+        return (
+            f"all pins together may take {room:,} tokens of this model's window, and with this one they would take "
+            f"{tokens:,}; shorten it, or /unpin <number> makes room."
+        )
+    return None
+
+
+def is_rule(item: InboxItem) -> bool:
+    """Whether a message is to be pinned although nobody said /pin: only where one person talks, and only
+    if it says all by itself what is to hold from now on."""
+    inbound = item.inbound
+    alone = inbound.kind == "message" and not inbound.attachments and inbound.reply_to is None
+    return alone and not is_shared(item.key, inbound.source) and states_rule(inbound.text)
+
+
+def pins_tokens(services: Services, rules: Sequence[Pin]) -> int:
+    """What these rules take of a prompt."""
+    return services.counter.text(pinned(rules)) if rules else 0
+
+
+def pins_room(spec: ModelSpec) -> int:
+    """How many tokens the pins of a conversation may take with this model."""
+    return int(PINS_SHARE * spec.context_length)
+
+
+COMMANDS = (
+    Command(
+        name="pin",
+        group="What I remember",
+        argument="[rule]",
+        aliases=("pins",),
+        help="keep a rule in every answer, or list the rules",
+        run=pin,
+    ),
+    Command(name="unpin", group="What I remember", argument="<n>", help="take a pinned rule away", run=unpin),
+)
