@@ -117,11 +117,13 @@ class AuxiliaryModel:
                 raise
             log.info("aligned_call_refused", model=sent.spec.name, purpose=self._purpose, error=str(error))
             return None
-        if completed.tool_calls:
-            raise SummaryRefused("the model called a tool instead of writing")
         usage = completed.usage or CanonicalUsage()
         read, prompt = usage.cache_read_tokens, usage.prompt_tokens
+        if not read:
+            self._prefix.missed = live
         log.info("aligned_call", model=live.name, purpose=self._purpose, prompt_tokens=prompt, cached_tokens=read)
+        if completed.tool_calls:
+            raise SummaryRefused("the model called a tool instead of writing")
         helped = Helped(completed.text)
         helped.failed_model = None
         return helped

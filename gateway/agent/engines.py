@@ -96,10 +96,9 @@ class Engines:
     ) -> GuardedEngine:
         """A fresh engine that works for the session beside its own, from that one's state; its calls
         are handed to `charge` (None: it may make none)."""
-        seat = self._make(session, self._models.spec(session.model), charge)
         beside = self._seats.get(session.id)
-        # As it is now: what a turn that runs meanwhile sends is no longer the transcript given to this one.
-        seat.prefix.sent = beside.prefix.sent if beside else None
+        spec, prefix = self._models.spec(session.model), beside.prefix if beside else None
+        seat = self._make(session, spec, charge, prefix)
         await seat.engine.load(state)
         await self._start(seat, session, "preparation", asks=charge is not None)
         return seat.engine
@@ -108,9 +107,15 @@ class Engines:
         """Let go of an ended session's engine."""
         self._seats.pop(session_id, None)
 
-    def _make(self, session: Session, spec: ModelSpec, charge: Callable[[LedgerEntry], None] | None = None) -> Seat:
+    def _make(
+        self,
+        session: Session,
+        spec: ModelSpec,
+        charge: Callable[[LedgerEntry], None] | None = None,
+        prefix: Prefix | None = None,
+    ) -> Seat:
         ledger: list[LedgerEntry] = []
-        prefix = Prefix()
+        prefix = prefix or Prefix()
         seat: Seat
         auxiliary = AuxiliaryModel(
             metering=self._metering,

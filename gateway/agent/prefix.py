@@ -7,7 +7,8 @@ that turn's request to the letter and puts one instruction after it. The cache c
 - the session's own model is asked, and it is the one that answered last, at the same address;
 - that answer was asked for less than `model.cache_ttl` ago;
 - the provider is known to cache: this model has reported cached tokens in this session, or is one for
-  which caching is announced (`caching.caches_by_marks`);
+  which caching is announced (`caching.caches_by_marks`); and no repeated request was read anew in
+  full before (some servers leave the tools out of a prompt in which none may be called);
 - the request can be repeated: same session and system prompt (a transcript only grows under one
   epoch), and all that was sent is still there;
 - the repeated request, with what was added and the answer, fits the model's window.
@@ -56,13 +57,17 @@ class Sent:
 
 @dataclass(slots=True)
 class Prefix:
-    """What one session's provider may have in its cache: shared by all conversations of the session."""
+    """What one session's provider may have in its cache: shared by whoever works for the session.
+    `missed`: the model for which repeating a request did not pay, in this process."""
 
     sent: Sent | None = None
+    missed: ModelSpec | None = None
 
     def caches(self, spec: ModelSpec, usage: CanonicalUsage) -> bool:
         """Whether this model's provider is known to cache, after an answer with this usage. One answer
         without cached tokens proves nothing: the cache had gone cold before it."""
+        if self.missed is not None and _same_model(self.missed, spec):
+            return False
         if usage.cache_read_tokens or usage.cache_write_tokens or _by_marks(spec):
             return True
         return self.sent is not None and self.sent.caches and _same_model(self.sent.spec, spec)

@@ -22,6 +22,7 @@ from gateway.errors import (
     ProviderRejected,
     ProviderUnavailable,
     QuotaExceeded,
+    SpendCapReached,
     SummaryRefused,
 )
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec
@@ -101,6 +102,12 @@ def test_a_model_is_known_to_cache_once_it_said_so_and_another_is_not_by_that() 
     prefix.sent = SENT
     assert prefix.caches(MAIN, silent), "the cache had gone cold, which proves nothing"
     assert not prefix.caches(replace(MAIN, name="other"), silent)
+
+
+def test_where_repeating_did_not_pay_it_is_not_tried_again() -> None:
+    prefix = Prefix(SENT, missed=MAIN)
+    assert not prefix.caches(MAIN, CanonicalUsage(cache_read_tokens=1))
+    assert prefix.caches(CLAUDE, CanonicalUsage())
 
 
 @pytest.mark.parametrize("spec", [MAIN, CLAUDE], ids=["by itself", "by marks"])
@@ -198,6 +205,14 @@ async def test_an_aligned_call_is_charged_as_compression_with_what_the_cache_gav
     assert [(entry.purpose, entry.model, entry.usage) for entry in charged] == [("compression", "main", usage)]
 
 
+@pytest.mark.parametrize(("read", "missed"), [(5_888, None), (0, MAIN)])
+async def test_whether_it_paid_is_remembered(read: int, missed: ModelSpec | None) -> None:
+    prefix = Prefix(JUST_NOW)
+    answer = Completed(text="## Goal\nx", usage=CanonicalUsage(input_tokens=90, cache_read_tokens=read))
+    await auxiliary(Answering(answer), prefix=prefix, charge=[].append).aligned(MESSAGES, "take notes", 500)
+    assert prefix.missed == missed
+
+
 @pytest.mark.parametrize("sent", [None, replace(SENT, at=-300.0)])
 async def test_without_a_warm_cache_nothing_is_sent(sent: Sent | None) -> None:
     text, provider, charged = await ask(Completed(text="never"), sent)
@@ -210,7 +225,13 @@ async def test_a_summariser_of_its_own_is_never_asked_in_place() -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [ContextOverflow("too long"), OutputCapTooLarge("too much"), ProviderRejected("odd roles", status=400)]
+    "error",
+    [
+        ContextOverflow("too long"),
+        OutputCapTooLarge("too much"),
+        ProviderRejected("odd roles", status=400),
+        SpendCapReached("the whole prompt could cost too much"),
+    ],
 )
 async def test_a_request_that_is_refused_leaves_the_other_way_open(error: Exception) -> None:
     text, provider, charged = await ask(error)
