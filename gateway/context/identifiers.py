@@ -11,6 +11,7 @@ apart one by one. Words end where ASCII ends: Chinese has no spaces around a pat
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -20,7 +21,8 @@ from gateway.domain.message import HOST, Message, text_of
 LEDGER: Final = 48  # SPEC 5: entries
 HALF_LIFE: Final = 14  # SPEC 5: messages
 WEIGHTS: Final[Mapping[str, float]] = {"user": 4.0, "assistant": 3.0, "tool": 1.0}  # SPEC 5
-EARLIER: Final = 16  # places of the ledger kept for what the notes before this one held
+EARLIER: Final = 96  # of those that the notes before held; how many of them stand in the next is a matter of room
+SERIES: Final = 3  # more of one form in one message are rows of a table, and none of them is meant by itself
 MOST: Final = 32  # identifiers of one message
 LONGEST: Final = 160  # characters of one
 _EDGE: Final = 6_000  # of a longer text its first and last so many characters are read
@@ -78,12 +80,15 @@ _OPAQUE: Final = 24  # letters and digits in a row, of both cases: rather a secr
 
 def found(message: Mapping[str, Any]) -> list[str]:
     """The identifiers of a message in the order of their first appearance, at most `MOST`; for the
-    host to keep with it. Any shape of message is taken."""
+    host to keep with it. Of a tool's result only those that are no rows. Any shape of message is taken."""
     names = message.get("role") != "tool"  # a quoted word of a person is a name; one of JSON is a field
     values = find(text_of(message), names=names)
     for call in calls_of(message):
         values += find(call.arguments, names=False)
     values = list(dict.fromkeys(values))
+    if not names and len(values) > SERIES:
+        alike = _alike(values)
+        values = [value for value in values if alike[value] <= SERIES]
     return values if len(values) <= MOST else [*values[: MOST // 2], *values[-(MOST // 2) :]]
 
 
@@ -118,28 +123,62 @@ def find(text: str, *, names: bool = True) -> list[str]:
 
 
 _DIGIT: Final = re.compile(r"[0-9]")
+_COUNTED: Final = re.compile(r"[A-Za-z]*[0-9][A-Za-z0-9.,:]*")
+_WORD: Final = re.compile(r"[A-Za-z]{4,}")  # a shorter one is a unit or an ending, which tells forms apart
 
 
 def ledger(middle: Sequence[Message], earlier: Iterable[str] = ()) -> dict[str, Message | None]:
     """The identifiers that a summary of `middle` should hold, best first, each with the newest message
-    that has it; None for those of `earlier` notes, best first, that the middle does not mention.
+    that says it (or has it, where none says it); then, with None, those of `earlier` notes, best first, that the middle does not mention.
 
-    A mention weighs by who made it and half as much for every 14 messages that came after it.
+    A mention weighs by who made it and half as much for every 14 messages that came after it. Rows of
+    what somebody pasted come last, whatever they weigh.
     """
     scores: dict[str, float] = {}
     sources: dict[str, Message] = {}
+    said: set[str] = set()
+    single: set[str] = set()
     for age, message in enumerate(reversed(middle)):
         if age > _HORIZON and len(scores) >= LEDGER:
             break
+        values = of(message)
+        if not values:
+            continue
         weight = WEIGHTS.get(message.get("role", ""), 1.0) * 0.5 ** (age / HALF_LIFE)
-        for value in of(message):
+        alike = _alike(values) if len(values) > SERIES else {}
+        spoken = message.get("role") != "tool" and bool(message.get("content"))
+        for value in values:
+            rows = alike.get(value, 1)
             scores[value] = scores.get(value, 0.0) + weight
-            sources.setdefault(value, message)
+            if value not in sources or (spoken and value not in said):
+                sources[value] = message
+            if spoken:
+                said.add(value)
+            if rows <= SERIES:
+                single.add(value)
     kept = [value for value in dict.fromkeys(earlier) if value not in scores]
-    ranked = sorted(scores, key=lambda value: -scores[value])[: LEDGER - min(EARLIER, len(kept))]
+    ranked = sorted(scores, key=lambda value: (value not in single, -scores[value]))[:LEDGER]
     chosen: dict[str, Message | None] = {value: sources[value] for value in ranked}
-    chosen.update(dict.fromkeys(kept[: LEDGER - len(chosen)]))
+    chosen.update(dict.fromkeys(kept[:EARLIER]))
     return chosen
+
+
+def lasting(value: str, message: Message | None) -> bool:
+    """Whether notes should go on holding an identifier of a ledger: it was said or returned, and neither
+    passed to a tool only nor one row of many. None: earlier notes held it."""
+    if message is None:
+        return True
+    if value not in text_of(message):
+        return False
+    values = of(message)
+    return len(values) <= SERIES or _alike(values).get(value, 1) <= SERIES
+
+
+def _alike(values: Sequence[str]) -> dict[str, int]:
+    """How many of `values` have the form of each."""
+    forms = {value: _WORD.sub("a", _COUNTED.sub("0", value)) for value in values}
+    count = Counter(forms.values())
+    return {value: count[form] for value, form in forms.items()}
 
 
 def mentions(text: str, value: str) -> bool:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from gateway.context.identifiers import LEDGER, mentions
+from gateway.context.identifiers import EARLIER, LEDGER, lasting, mentions
 from gateway.context.material import Redact
 from gateway.context.prompts import IDENTIFIERS, SECTIONS, unframed
 from gateway.context.shapes import calls_of
@@ -102,7 +102,7 @@ def completed(
     bare, copied = without_section(notes)
     wanted = dict(ledger)
     for value in copied:
-        if len(wanted) < LEDGER:
+        if len(wanted) < LEDGER + EARLIER:
             wanted.setdefault(value, None)
     dropped = [value for value in wanted if not mentions(bare, value)]
     lines = _fitting(
@@ -118,10 +118,13 @@ def completed(
         lines = lines[: len(lines) // 2]  # what redaction put in took more than what it took out
 
 
-def held(notes: str, ledger: Iterable[str]) -> list[str]:
-    """The identifiers of a ledger that notes hold, for the host to keep with the summary."""
-    values = dict.fromkeys([*ledger, *without_section(notes)[1]])
-    return [value for value in values if mentions(notes, value)][:LEDGER]
+def held(notes: str, ledger: Mapping[str, Message | None]) -> list[str]:
+    """The identifiers of a ledger that notes hold, for the host to keep with the summary, so that the next
+    hold them, too. What was only passed to a tool, or pasted in rows, is listed once and then let go."""
+    bare, listed = without_section(notes)
+    lasts = {value for value, message in ledger.items() if lasting(value, message) or mentions(bare, value)}
+    values = [value for value in dict.fromkeys([*ledger, *listed]) if value in lasts or value not in ledger]
+    return [value for value in values if mentions(notes, value)][:EARLIER]
 
 
 def without_section(notes: str) -> tuple[str, list[str]]:

@@ -41,7 +41,7 @@ _UPDATE: Final = re.compile(
     r"\b(?:now|no longer|instead|changed)\b|теперь|больше не|заменили|现在|不再|改为|अब|बदलकर", re.IGNORECASE
 )
 _TELLING: Final = re.compile(r"\d|[`“«「]|\w_\w|/\w")
-_PASTED: Final = 3  # line breaks of a paragraph from which on nobody has typed it
+_PASTED: Final = 2  # line breaks of a paragraph from which on nobody has typed it
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
 _EVERYDAY: Final = frozenset(
     _WORD.findall(

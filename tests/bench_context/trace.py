@@ -188,16 +188,18 @@ class _Writer:
         rng = self._rng
         often = 2 if manner in ("code", "log", "json") else 5
         steps = [
-            [self._use(number, place, call) for call in range(rng.randrange(1, 4))]
-            for place in range(rng.randrange(1, 3) if rng.randrange(often) == 0 else 0)
+            [self._use(number) for _ in range(rng.randrange(1, 4))]
+            for _ in range(rng.randrange(1, 3) if rng.randrange(often) == 0 else 0)
         ]
         uses = [self._telling(number, fact) for fact in told]
         return [*steps, uses] if uses else steps
 
-    def _use(self, number: int, place: int, call: int) -> Use:
+    def _use(self, number: int) -> Use:
+        """What an episode is about is looked at again and again; it does not change meanwhile."""
         tool, argument, shape = self._rng.choice(bulk.SHAPES)
-        name = f"/runs/step-{number}-{place}-{call}"
-        return self._noted(tool, {argument: name}, shape(self._rng, self._rng.choice((4, 12, 25, 60))))
+        name = f"/srv/{tool.replace('_', '-')}/part-{number // EPISODE}-{self._rng.randrange(6)}"
+        known = self._results.get((tool, name))
+        return self._noted(tool, {argument: name}, known or shape(self._rng, self._rng.choice((4, 12, 25, 60))))
 
     def _telling(self, number: int, fact: Fact) -> Use:
         """A tool's result that says a fact: shortly, or somewhere in a long one."""

@@ -105,6 +105,7 @@ PARTLY = {
     "single quotes": ("{'api_key': '", noise(30), "'}"),
     "python": ("token = '", noise(30), "'"),
     "query": ("GET /v1/x?access_token=", noise(30), "&page=2"),
+    "in a sentence": ("The database password is ", "hunter" + "-048b0f", ", keep it"),
     "in brackets": ("(password: ", "hunter" + "2", ")"),
     "after an escaped line break": ('"first\\n', "sk" + "-proj-" + noise(40), '\\nlast"'),
 }
@@ -120,6 +121,7 @@ HARMLESS = [
     "see https://example.org:8443/x, mail me@example.org",
     "max_tokens: 4096, prompt_tokens=15250, token_count = 1234567890123, tokens: 12",
     "The password: it must have eight characters and a digit",
+    "the password is 8 characters long and the passphrase is wrong; 密码是错的",
     "The token: a small piece of text. The secret is patience. Passwords expire.",
     "def login(user: str, password: str, token: str | None = None) -> bool:",
     "password = getpass(prompt)",
@@ -145,6 +147,12 @@ HARMLESS = [
 
 def test_there_are_at_least_eighteen_kinds():
     assert len({kind.name for kind in KINDS}) >= 18
+
+
+@pytest.mark.parametrize("said", ["пароль — {}", "数据库密码是 {}，请记住", "口令：{}", "Das Passwort ist “{}”."])
+def test_a_password_goes_in_whatever_language_it_is_told(said):
+    secret = "hunter" + "-048b0f"
+    assert redact(said.format(secret)) == said.format(MARK)
 
 
 @pytest.mark.parametrize("name", SAMPLES)

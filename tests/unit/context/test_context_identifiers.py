@@ -70,9 +70,17 @@ def test_arguments_of_calls_are_searched_too() -> None:
 
 
 def test_a_message_keeps_the_first_and_the_last_of_many() -> None:
-    many = found({"role": "tool", "content": "\n".join(f"logs/day_{n}.txt" for n in range(300))})
+    many = found({"role": "user", "content": "\n".join(f"logs/day_{n}.txt" for n in range(300))})
     assert len(many) == MOST
     assert (many[0], many[-1]) == ("logs/day_0.txt", "logs/day_299.txt")
+
+
+def test_rows_of_what_a_tool_prints_are_not_noted_but_what_stands_out_among_them_is() -> None:
+    rows = [f"12:0{n}:17 INFO req-{n}c1b0ff3 from 10.0.{n}.7 took {n}1 ms" for n in range(9)]
+    rows.insert(4, "12:04:59 ERROR the export went to /srv/out/april-7.csv (ORD-4471)")
+    assert found({"role": "tool", "content": "\n".join(rows)}) == ["/srv/out/april-7.csv", "ORD-4471"]
+    few = [f"src/part{n}.py" for n in range(3)]
+    assert found({"role": "tool", "content": "\n".join(few)}) == few
 
 
 def test_what_the_host_noted_is_not_looked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,17 +101,25 @@ def test_people_weigh_more_than_tools_and_the_recent_more_than_the_old() -> None
     assert list(ledger([_turn("user", "u"), *filler[2:], _turn("tool", "t")])) == ["u", "t"]
 
 
+def test_what_somebody_pasted_does_not_push_out_what_they_said() -> None:
+    pasted = _turn("user", *(f"req-{n}c1b0ff3" for n in range(30)))
+    said = [_turn("user", f"/srv/out-{n}.csv", f"ORD-{n}") for n in range(20)]
+    filler = [_turn("assistant")] * 20
+    chosen = ledger([*said, *filler, pasted])
+    assert {value for turn in said for value in identifiers.of(turn)} <= chosen.keys()
+
+
 def test_what_is_mentioned_again_and_again_comes_first() -> None:
     assert list(ledger([_turn("tool", "b"), _turn("tool", "b"), _turn("tool", "b", "a")])) == ["b", "a"]
 
 
-def test_the_ledger_ends_at_48_and_keeps_places_for_the_one_before() -> None:
+def test_the_ledger_ends_at_48_and_what_earlier_notes_held_comes_after_it() -> None:
     middle = [_turn("user", *(f"n{n}-{k}" for k in range(30))) for n in range(10)]
     assert len(ledger(middle)) == LEDGER == 48
-    carried = ledger(middle, [f"old{n}" for n in range(40)])
-    assert len(carried) == LEDGER
-    assert [value for value, source in carried.items() if source is None] == [f"old{n}" for n in range(EARLIER)]
-    assert len(ledger([], [f"old{n}" for n in range(40)])) == 40
+    carried = list(ledger(middle, ["n9-0", *(f"old{n}" for n in range(EARLIER + 5))]).items())
+    assert [value for value, source in carried[:LEDGER] if source is None] == []
+    assert [value for value, source in carried[LEDGER:] if source is None] == [f"old{n}" for n in range(EARLIER)]
+    assert len(carried) == LEDGER + EARLIER
 
 
 def test_a_mention_is_a_whole_word() -> None:

@@ -91,7 +91,8 @@ def test_what_a_summary_dropped_is_appended_letter_for_letter() -> None:
     assert whole.startswith("## Goal\nJIRA-77 is done.\n\n" + IDENTIFIERS)
     listed = whole.partition(IDENTIFIERS)[2].split("\n- ")[1:]
     assert listed == ["src/a.py", "2026-12-01", "src/deep/b.py", "exit code 3", "512 MB"]
-    assert held(whole, ledger(middle)) == [*list(ledger(middle))]
+    # What was only passed to a tool is listed this once.
+    assert held(whole, ledger(middle)) == [value for value in ledger(middle) if value != "src/deep/b.py"]
 
 
 def test_nothing_is_appended_to_notes_that_hold_everything() -> None:
@@ -177,4 +178,4 @@ async def test_the_fallback_has_the_identifiers_too_and_keeps_to_its_size() -> N
     assert note_of(summary).get("fallback")
     notes = text_of(summary).partition("=== notes ===\n")[2].partition("\n===")[0]
     assert len(notes) <= 8_000
-    assert len(note_of(summary)["identifiers"]) >= 40
+    assert len(note_of(summary)["identifiers"]) >= 30  # of 48; what was only passed to a tool is not kept on
