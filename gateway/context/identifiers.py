@@ -129,7 +129,8 @@ _WORD: Final = re.compile(r"[A-Za-z]{4,}")  # a shorter one is a unit or an endi
 
 def ledger(middle: Sequence[Message], earlier: Iterable[str] = ()) -> dict[str, Message | None]:
     """The identifiers that a summary of `middle` should hold, best first, each with the newest message
-    that says it (or has it, where none says it); then, with None, those of `earlier` notes, best first, that the middle does not mention.
+    that says it (or has it, where none says it); then, with None, those of `earlier` notes, best first,
+    that the middle does not mention.
 
     A mention weighs by who made it and half as much for every 14 messages that came after it. Rows of
     what somebody pasted come last, whatever they weigh.

@@ -242,7 +242,10 @@ def summariser(name: str, trace: Trace, counter: TokenCounter) -> Summariser:
         "429": _limited,
         "injected": _spoilt(good, _injected),
         "echoes secrets": _spoilt(
-            good, lambda shown, text: Written(text="\n".join([text, *(f"- key: {one}" for one in trace.secrets)]))
+            good,
+            lambda shown, text: Written(
+                text="\n".join([text, *(f"- For the login: {told}" for told in trace.secrets.values())])
+            ),
         ),
         "wrong language": _spoilt(good, _translated),
     }

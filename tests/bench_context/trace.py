@@ -64,12 +64,12 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A conversation. `secrets` are credentials that were said in it. `needed`: the last turn that asks
+    """A conversation. `secrets` are credentials that were said in it, and how. `needed`: the last turn that asks
     for a fact, by the fact's number."""
 
     seed: int
     turns: Sequence[Turn]
-    secrets: Sequence[str]
+    secrets: Mapping[str, str]
     needed: Mapping[int, int]
     results: Mapping[tuple[str, str], str] = field(repr=False)  # of every call: by tool and argument
 
@@ -87,7 +87,7 @@ class _Writer:
         self._asks: dict[int, list[Fact]] = {}
         self._changes: dict[int, list[Fact]] = {}
         self._replaced: dict[int, Fact] = {}  # by the number of the fact whose place it took
-        self._secrets: list[str] = []
+        self._secrets: dict[str, str] = {}
         self._results: dict[tuple[str, str], str] = {}
         self._seed = seed
 
@@ -181,7 +181,7 @@ class _Writer:
         rng = self._rng
         letters = "".join(rng.choice("ABCDEFGHJKLMNPQRSTUVWXYZ234567") for _ in range(16))
         text = rng.choice(_SECRETS).format(rng.getrandbits(96), letters, f"{rng.getrandbits(40):010x}")
-        self._secrets.append(text.split()[-1])
+        self._secrets[text.split()[-1]] = text
         return text
 
     def _steps(self, number: int, manner: str, told: Sequence[Fact]) -> list[list[Use]]:
