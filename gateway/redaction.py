@@ -145,6 +145,7 @@ KINDS: Final[tuple[Kind, ...]] = (
         "password passphrase passwort contraseña пароль 密码 口令 पासवर्ड",
         r"(?i)(?:password|passphrase|passwort|contraseña|пароль|密码|口令|पासवर्ड)"
         r"(?:\s{1,3}(?:is|ist|lautet|es|—|–)\s{1,3}|\s{0,3}[是为：]\s{0,3})[\"'`“]?((?=[^\s]{0,64}\d)[^\s\"'`”，。,;]{6,})",
+        in_word=False,
     ),
     # The user part cannot hold a slash, so two attempts never read the same text.
     _kind("password in a url", "://", r"(?<=://)[^\s/:@\"'<>]*+:([^\s/\"'<>]+)@", in_word=False),
