@@ -15,9 +15,13 @@ from gateway.tools.runtime import UNKNOWN_OUTCOME
 from tests.chaos.answers import DONE, NOTED, asked, effects_of
 from tests.chaos.check_shown import (
     CANNOT_STORE,
-    REFUSALS,
-    Said,
+    MOST_SHOWN,
+    UNSEEN,
     answers_in_order,
+    chats_in_order,
+    error_is_right,
+    isolation,
+    model_failed,
     one_answer_each,
     reply_is_right,
     told_results,
@@ -25,6 +29,7 @@ from tests.chaos.check_shown import (
 from tests.chaos.check_store import Facts, compactions, messages, nothing_lost, reachable, sessions
 from tests.chaos.drive import Evidence
 from tests.chaos.script import Event
+from tests.chaos.socket_platform import Send
 from tests.emulators.llm_replies import last_user_text
 
 _OUTCOMES: Final = {
@@ -34,16 +39,21 @@ _OUTCOMES: Final = {
 }
 
 
-def problems(evidence: Evidence) -> list[str]:
-    """Everything that is wrong with a run, one sentence each."""
+def problems(evidence: Evidence, excused: Counter[str]) -> list[str]:
+    """Everything that is wrong with a run, one sentence each; what its faults excuse is counted."""
     facts = Facts(evidence)
     checks = (
         came_to_its_end(evidence),
         outcomes(facts),
-        answered_once(facts),
-        repeats(facts),
+        one_answer_each(facts),
+        rows_behind(facts),
+        seen(facts, excused),
+        line_repeats(facts),
+        send_repeats(facts),
+        chats_in_order(facts),
         answers_in_order(facts),
         replies_are_right(facts),
+        isolation(facts),
         effects_once(facts),
         asked_in_order(facts),
         nothing_lost(facts),
@@ -74,7 +84,8 @@ def outcomes(facts: Facts) -> Iterator[str]:
             continue
         number, key, outcome, _, _ = inbox[event.id]
         order[key].append(number)
-        if outcome not in _OUTCOMES[facts.evidence.plan.busy_mode]:
+        failed = outcome == "failed" and model_failed(facts, event)
+        if outcome not in _OUTCOMES[facts.evidence.plan.busy_mode] and not failed:
             yield f"{event.id} ({event.text[-40:]}) ended as {outcome}"
     for event_id, row in inbox.items():
         if row[2] is None:
@@ -84,9 +95,8 @@ def outcomes(facts: Facts) -> Iterator[str]:
             yield f"{key}: accepted in another order than sent"
 
 
-def answered_once(facts: Facts) -> Iterator[str]:
-    """Exactly one message answers each event, and every message was shown and marked as such."""
-    said: list[Said] = []
+def rows_behind(facts: Facts) -> Iterator[str]:
+    """A row is behind each message."""
     for line in facts.shown:
         fields = line.fields
         if fields["text"].startswith(CANNOT_STORE):
@@ -95,20 +105,40 @@ def answered_once(facts: Facts) -> Iterator[str]:
             continue  # of a turn that went on while its notices could not be stored
         if fields["id"] not in facts.last.outbox:
             yield f"a line that no row is behind: {fields}"
-        said.append((fields["id"], fields["kind"], fields["text"], fields["answers"]))
-    yield from one_answer_each(facts, said)
-    seen = {line.fields["id"] for line in facts.shown}
-    for row_id, (kind, text, _, state) in facts.last.outbox.items():
-        if state != "sent" or row_id not in seen:
-            yield f"a {kind} is {state} and was{'' if row_id in seen else ' not'} seen: {text[:60]}"
 
 
-def repeats(facts: Facts) -> Iterator[str]:
+def seen(facts: Facts, excused: Counter[str]) -> Iterator[str]:
+    """Every message was shown and marked as such. On the platform one may be refused, or stay unseen if two
+    attempts at it were struck: whose outcome is not known is tried once more and not twice (SPEC 16)."""
+    shown = {line.fields["id"] for line in facts.shown}
+    terminal = {event.chat for event in facts.evidence.plan.lines}
+    refused = {send.row for send in facts.evidence.sends if send.fault == "refused"}
+    for row_id, (kind, text, answers, state) in facts.last.outbox.items():
+        if state == "refused" and row_id in refused:
+            continue
+        if state == "sent" and row_id in shown:
+            continue
+        typed = answers is None or facts.event(answers).chat in terminal
+        if state == "sent" and not typed and _struck_attempts(facts, row_id) >= MOST_SHOWN:
+            excused[UNSEEN] += 1
+        else:
+            yield f"a {kind} is {state} and was{'' if row_id in shown else ' not'} seen: {text[:60]}"
+
+
+def _struck_attempts(facts: Facts, row_id: str) -> int:
+    """How many attempts at a row were begun and stayed without an outcome: their processes were killed, or
+    did not hear the platform's answer."""
+    rows = (each.outbox.get(row_id) for each in facts.evidence.snapshots)
+    left_open = [row for row in rows if row is not None and row[3] == "sending"]
+    return len(left_open) + sum(send.row == row_id and not send.heard for send in facts.evidence.sends)
+
+
+def line_repeats(facts: Facts) -> Iterator[str]:
     """A line comes again only after a kill, with the same id and text, at most once for each kill."""
     texts: dict[str, set[str]] = defaultdict(set)
     first: dict[str, int] = {}
     again: Counter[int] = Counter()
-    for line in facts.shown:
+    for line in facts.evidence.lines:
         row_id = line.fields["id"]
         texts[row_id].add(line.fields["text"])
         if row_id in first and first[row_id] == line.process:
@@ -124,15 +154,41 @@ def repeats(facts: Facts) -> Iterator[str]:
             yield f"{count} lines of process {process} were repeated after its one kill"
 
 
+def send_repeats(facts: Facts) -> Iterator[str]:
+    """The platform shows a message again only if the answer to the send before was not heard, or its
+    process was killed before it could store it; and never a third time."""
+    latest: dict[str, Send] = {}
+    times: Counter[str] = Counter()
+    for send in facts.evidence.sends:
+        if not send.shown:
+            continue
+        times[send.row] += 1
+        before = latest.get(send.row)
+        latest[send.row] = send
+        if before is not None and before.heard and not _left_open(facts, before):
+            yield f"{send.row} was shown by process {before.process} and again by {send.process}: {send.text[:40]}"
+        if before is not None and before.text != send.text:
+            yield f"the message {send.row} was shown with two texts"
+    for row_id, count in times.items():
+        if count > MOST_SHOWN:
+            yield f"{row_id} was shown {count} times"
+
+
+def _left_open(facts: Facts, send: Send) -> bool:
+    """Whether a send's process died before it stored what became of it."""
+    left = facts.evidence.snapshots[send.process].outbox.get(send.row)
+    return left is not None and left[3] == "sending"
+
+
 def replies_are_right(facts: Facts) -> Iterator[str]:
     """Each message got the answer to itself, and the answer says what its tools did."""
     for line in facts.shown:
-        if line.fields["kind"] == "error" and not line.fields["text"].startswith((*REFUSALS, *CANNOT_STORE)):
-            yield f"an error was shown: {line.fields['text'][:80]}"
+        if line.fields["kind"] == "error" and not line.fields["text"].startswith(CANNOT_STORE):
+            yield from error_is_right(facts, line.fields["text"], line.fields["answers"])
         if line.fields["kind"] != "reply":
             continue
         event = facts.event(line.fields["answers"])
-        if facts.outcome(event) == "stopped":
+        if facts.outcome(event) in ("stopped", "failed"):
             continue
         yield from reply_is_right(facts, event, line.fields["text"])
         told = told_results(facts, event, line.fields["text"])
@@ -159,15 +215,16 @@ def effects_once(facts: Facts) -> Iterator[str]:
     """A side effect takes place at most once; exactly once unless the model was told otherwise, which
     happens only to turns that were killed between the intent and the record of the step."""
     count = Counter(token for _, token in facts.evidence.record("effects"))
-    known = {token for event in facts.events for token in effects_of(event.kind, event.token)}
+    asked_for = {token: event for event in facts.events for token in effects_of(event.kind, event.token)}
     for token, times in count.items():
         if times > 1:
             yield f"the effect {token} took place {times} times"
-        if token not in known:
+        if token not in asked_for:
             yield f"nobody asked for the effect {token}"
     unknown = facts.unknown_effects()
-    for token in known:
-        if not count[token] and token not in unknown and not facts.joins:
+    for token, event in asked_for.items():
+        answered = facts.outcome(event) == "answered" and not facts.joins
+        if answered and not count[token] and token not in unknown:
             yield f"the effect {token} did not take place, and the model was told nothing"
     risky = facts.killed_among_tools()
     if unknown and not risky:

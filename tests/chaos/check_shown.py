@@ -1,36 +1,39 @@
 """What people must have been shown, however many processes there were: one answer each, the right one,
-in the order of what they asked."""
+in order, and no word of another conversation."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Final
 
 from gateway.tools.runtime import UNKNOWN_OUTCOME
 from tests.chaos.answers import final_text
-from tests.chaos.check_store import Facts
+from tests.chaos.check_store import INSTEAD, REFUSALS, Facts
 from tests.chaos.drive import ANSWERS
 from tests.chaos.script import Event
 
 BYPASSING: Final = ("/status", "/stop", "/help")
-REFUSALS: Final = ("There is nothing to", "There is no session number", "You are in that session already")
 CANNOT_STORE: Final = ("I cannot store my work right now", "Messages cannot be stored just now")
+UNSEEN: Final = "unseen after two struck attempts"
+MOST_SHOWN: Final = 2  # times that a platform is called whose answers may be lost (SPEC 16)
 _TOLD: Final = re.compile(r"^Answer to (tok\w+) \[(.*?)\]", re.DOTALL)
 
-Said = tuple[str, str, str, str | None]
-"""A message's id, its kind, its text, and the event that it is about."""
+_TOKEN: Final = re.compile(r"tok\d\d[0-9a-f]{5}")
 
 
-def one_answer_each(facts: Facts, said: Iterable[Said]) -> Iterator[str]:
+def one_answer_each(facts: Facts) -> Iterator[str]:
     """Exactly one message answers each event, and none is told the same twice."""
     answers: dict[str, set[str]] = defaultdict(set)
     notices: dict[tuple[str, str], set[str]] = defaultdict(set)
-    for row_id, kind, text, event_id in said:
-        if event_id and kind in ANSWERS:
+    for row_id, (kind, text, event_id, _) in facts.last.outbox.items():
+        if text.startswith(INSTEAD) or not event_id:
+            continue
+        if kind in ANSWERS:
             answers[event_id].add(row_id)
-        elif event_id:
+        else:
             notices[event_id, text].add(row_id)
     for event in facts.events:
         expected = {"absorbed": (0,), "stopped": (0, 1)}.get(str(facts.outcome(event)), (1,))
@@ -51,6 +54,63 @@ def answers_in_order(facts: Facts) -> Iterator[str]:
     for key, numbers in shown.items():
         if numbers != sorted(numbers):
             yield f"{key}: answers were shown out of order"
+
+
+def chats_in_order(facts: Facts) -> Iterator[str]:
+    """In a chat, messages are first shown in the order in which they were emitted."""
+    place = {row_id: number for number, row_id in enumerate(facts.last.outbox)}
+    chats: dict[str, list[str]] = defaultdict(list)
+    for fields in (line.fields for line in facts.shown):
+        rows = chats[fields["chat"]]
+        if fields["id"] in place and fields["id"] not in rows and not fields["text"].startswith(INSTEAD):
+            rows.append(fields["id"])
+    for chat, rows in chats.items():
+        for one, other in pairwise(rows):
+            if place[one] > place[other]:
+                yield f"{chat}: {other} was shown after {one}, which was emitted later"
+
+
+def tokens_in(text: Any) -> list[str]:
+    """The words in it that name messages."""
+    return _TOKEN.findall(str(text))
+
+
+def keys_of_tokens(facts: Facts) -> dict[str, Any]:
+    """Whose conversation the message is in that a word names."""
+    return {event.token: event.key for event in facts.events if event.token}
+
+
+def isolation(facts: Facts) -> Iterator[str]:
+    """No word of one conversation is in another's prompt or chat: every message has a word of its own."""
+    keys = keys_of_tokens(facts)
+    for call in facts.evidence.calls:
+        met = {keys[token] for token in tokens_in(call.body["messages"])}
+        if len(met) > 1:
+            yield f"a prompt holds words of {sorted(map(str, met))}"
+    for fields in (line.fields for line in facts.shown):
+        whose = {keys[token] for token in tokens_in(fields["text"])}
+        if {chat for chat, _ in whose} - {fields["chat"]}:
+            yield f"{fields['chat']} was shown words of {sorted(map(str, whose))}: {fields['text'][:60]}"
+        if fields["answers"] and whose - {facts.event(fields["answers"]).key}:
+            yield f"the answer to {fields['answers']} holds words of another conversation: {fields['text'][:60]}"
+
+
+def model_failed(facts: Facts, event: Event) -> bool:
+    """Whether the model failed when it was asked about an event, so that it may end without an answer."""
+    return bool(event.token) and any(
+        call.fault and event.token in str(call.body["messages"]) for call in facts.evidence.calls
+    )
+
+
+def error_is_right(facts: Facts, text: str, event_id: str | None) -> Iterator[str]:
+    """An error says that a command had nothing to work on, that the platform refused a message, or that the
+    model failed: with a message, or with a command that asks it to condense."""
+    if text.startswith((*REFUSALS, INSTEAD)):
+        return
+    failed = event_id is not None and facts.outcome(facts.event(event_id)) == "failed"
+    condensing = "condens" in text.lower() and any(call.fault for call in facts.evidence.calls)
+    if not failed and not condensing:
+        yield f"an error was shown: {text[:120]}"
 
 
 def told_results(facts: Facts, event: Event, text: str) -> tuple[Event, list[str]] | None:

@@ -14,6 +14,7 @@ from tests.chaos.answers import asked
 from tests.chaos.drive import ANSWERS, Evidence, Line
 from tests.chaos.script import Event
 from tests.chaos.snapshot import Snapshot
+from tests.chaos.socket_platform import Send
 
 # The last point of a turn whose intents may be stored: they are before `tools_begun` is passed.
 _AMONG_TOOLS: Final = (["turn.model_called"], ["turn.tools_begun"], ["turn.tools_ran"])
@@ -23,6 +24,10 @@ _ENDED_BY: Final = {
     "switched": ("You are in a branch now", "Went back to"),
     "expired": (PUT_AWAY,),
 }
+
+
+REFUSALS: Final = ("There is nothing to", "There is no session number", "You are in that session already")
+INSTEAD: Final = "I could not show a message here because"
 
 
 class Facts:
@@ -39,18 +44,22 @@ class Facts:
         """Whether messages join running turns or end them: then not each has a turn of its own."""
         return self.evidence.plan.busy_mode != "queue"
 
-    @property
+    @cached_property
     def shown(self) -> list[Line]:
-        """All lines of all processes."""
-        return self.evidence.lines
+        """Everything that people saw, in a terminal and on a platform; for each chat in order."""
+        return [*self.evidence.lines, *(_line(send) for send in self.evidence.sends if send.shown)]
 
     def event(self, event_id: str) -> Event:
         """The event of this id."""
         return self._by_id[event_id]
 
     def refused(self, event: Event) -> bool:
-        """Whether a command had nothing to work on, and said so."""
-        return any(kind == "error" and answers == event.id for kind, _, answers, _ in self.last.outbox.values())
+        """Whether a command had nothing to work on, and said so. Other errors are about the model or the
+        platform, and what they are about is kept all the same."""
+        rows = self.last.outbox.values()
+        return any(
+            kind == "error" and answers == event.id and text.startswith(REFUSALS) for kind, text, answers, _ in rows
+        )
 
     def about(self, token: str) -> Event:
         """The event that a token names."""
@@ -58,8 +67,15 @@ class Facts:
 
     def answered_in_order(self) -> list[str]:
         """Event ids in the order in which their answers were first shown."""
-        answers = (line.fields for line in self.shown if line.fields["id"] in self.last.outbox)
-        return list(dict.fromkeys(fields["answers"] for fields in answers if fields["kind"] in ANSWERS))
+        answers = (
+            fields["answers"]
+            for fields in (line.fields for line in self.shown)
+            if fields["id"] in self.last.outbox
+            and fields["kind"] in ANSWERS
+            and fields["answers"]
+            and not fields["text"].startswith(INSTEAD)
+        )
+        return list(dict.fromkeys(answers))
 
     @cached_property
     def bodies(self) -> dict[int, dict[str, Any]]:
@@ -118,6 +134,11 @@ class Facts:
             if len(self.keys) > 1 or turn[-1:] in _AMONG_TOOLS:
                 return True
         return False
+
+
+def _line(send: Send) -> Line:
+    fields = {"id": send.row, "kind": send.kind, "chat": send.chat, "text": send.text, "answers": send.answers}
+    return Line(process=send.process, fields=fields)
 
 
 def nothing_lost(facts: Facts) -> Iterator[str]:

@@ -11,18 +11,24 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from tests.chaos.faults import Fault, by_call
 from tests.chaos.launch import Order
 from tests.chaos.script import Event, Plan
-from tests.chaos.snapshot import Snapshot, pass_a_week, snapshot
+from tests.chaos.snapshot import Snapshot, pass_a_week, settled, snapshot
+from tests.chaos.socket_platform import Send, SocketPlatform, Update
+from tests.chaos.watched_model import Call
 from tests.emulators.llm import LlmServer
 
 ROOT: Final = Path(__file__).parents[2]
 PATIENCE: Final = 30.0  # seconds for one process; it needs well under one
+_LOOK: Final = 0.05
 ANSWERS: Final = ("reply", "command", "error")
 
 
@@ -37,13 +43,16 @@ class Line:
 @dataclass(slots=True, kw_only=True)
 class Evidence:
     """What a run left behind. `exits[n]` is the n-th process's exit status (-9: killed) and
-    `snapshots[n]` the database as it left it; the records are (process, words) in order."""
+    `snapshots[n]` the database as it left it; `lines` are the terminal's, `sends` the platform's; the
+    records are (process, words) in order."""
 
     plan: Plan
     folder: Path
     lines: list[Line] = field(default_factory=list)
     exits: list[int] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
+    sends: list[Send] = field(default_factory=list)
+    calls: list[Call] = field(default_factory=list)
     requests: list[dict[str, Any]] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
 
@@ -119,27 +128,63 @@ async def carry_out(plan: Plan, folder: Path, launcher: Launcher, server: LlmSer
     sender = Sender(plan)
     server.requests.clear()
     server.violations.clear()
-    for number, kill in enumerate([*plan.kills, *[None] * (1 + plan.spare)]):
-        order = Order(
-            number=number,
-            folder=str(folder),
-            base_url=server.url,
-            window=plan.window,
-            point=kill.point if kill else None,
-            passing=kill.passing if kill else 1,
-            poison=plan.poison,
-            busy_mode=plan.busy_mode,
-            full=plan.full,
-        )
-        await _one_process(order, kill.after if kill else None, launcher, sender, evidence)
-        if number in plan.away:
-            pass_a_week(folder / "store.db")
-        evidence.snapshots.append(snapshot(folder / "store.db"))
-        if evidence.exits[-1] != -signal.SIGKILL:
-            break  # it came to its end before the kill, or failed: nothing is left to do
+    origin = time.time()
+    async with _street(plan, folder) as platform:
+        for number, kill in enumerate([*plan.kills, *[None] * (1 + plan.spare)]):
+            order = Order(
+                number=number,
+                folder=str(folder),
+                base_url=server.url,
+                window=plan.window,
+                point=kill.point if kill else None,
+                passing=kill.passing if kill else 1,
+                poison=plan.poison,
+                busy_mode=plan.busy_mode,
+                full=plan.full,
+                origin=origin,
+                platform=str(platform.path) if platform else None,
+                polls=plan.polls,
+            )
+            await _one_process(order, kill.after if kill else None, launcher, sender, platform, evidence)
+            if number in plan.away:
+                pass_a_week(folder / "store.db")
+            evidence.snapshots.append(snapshot(folder / "store.db"))
+            if evidence.exits[-1] != -signal.SIGKILL:
+                break  # it came to its end before the kill, or failed: nothing is left to do
+    evidence.sends = platform.sends if platform else []
     evidence.requests = list(server.requests)
     evidence.violations = list(server.violations)
     return evidence
+
+
+@asynccontextmanager
+async def _street(plan: Plan, folder: Path) -> AsyncIterator[SocketPlatform | None]:
+    """The platform on which the plan's updates wait from the beginning, if there are any."""
+    if not plan.updates:
+        yield None
+        return
+    platform = SocketPlatform(
+        folder / "platform", polls=plan.polls, rng=random.Random(plan.seed), faults=by_call(plan.faults, "send")
+    )
+    await platform.up()
+    for number, event in enumerate(plan.updates):
+        platform.receive(
+            Update(number=number, id=event.id, chat=event.chat, user="passer-by", group=False, text=event.text)
+        )
+    away = asyncio.create_task(_go_away(platform, [fault for fault in plan.faults if fault.kind == "platform down"]))
+    try:
+        yield platform
+    finally:
+        away.cancel()
+        await platform.aclose()
+
+
+async def _go_away(platform: SocketPlatform, faults: Iterable[Fault]) -> None:
+    for fault in faults:
+        await asyncio.sleep(fault.at or 0.0)
+        await platform.down()
+        await asyncio.sleep(fault.seconds)
+        await platform.up()
 
 
 class Sender:
@@ -190,7 +235,12 @@ class Sender:
 
 
 async def _one_process(
-    order: Order, kill_after: float | None, launcher: Launcher, sender: Sender, evidence: Evidence
+    order: Order,
+    kill_after: float | None,
+    launcher: Launcher,
+    sender: Sender,
+    platform: SocketPlatform | None,
+    evidence: Evidence,
 ) -> None:
     sender.restart()
     log = os.open(evidence.folder / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -200,6 +250,7 @@ async def _one_process(
         os.close(descriptor)
     entrance = _Descriptor(feed)
     killer = asyncio.get_running_loop().call_later(kill_after or 2 * PATIENCE, _kill, process)
+    ending = asyncio.create_task(_ask_to_leave(process, platform, evidence))
     try:
         async with asyncio.timeout(PATIENCE):
             await _talk(order.number, entrance, output, sender, evidence)
@@ -210,8 +261,23 @@ async def _one_process(
         await launcher.exit_status()
         raise
     finally:
+        ending.cancel()
         killer.cancel()
         entrance.close()
+
+
+async def _ask_to_leave(process: int, platform: SocketPlatform | None, evidence: Evidence) -> None:
+    """A platform has no end: who serves one is asked to leave when all is done. A terminal alone has."""
+    if platform is None:
+        return
+    events = {event.id for event in evidence.plan.events}
+    path = evidence.folder / "store.db"
+    done = False
+    while not done:
+        await asyncio.sleep(_LOOK)
+        done = platform.all_taken and settled(path, events)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process, signal.SIGTERM)
 
 
 def _kill(process: int) -> None:

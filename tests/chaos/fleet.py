@@ -19,11 +19,12 @@ from redis.exceptions import RedisError
 
 from adapters.console import JsonConsole
 from tests.chaos.clocks import Shift
+from tests.chaos.faults import ANY, Fault, by_call
 from tests.chaos.findings import Findings, Hit
 from tests.chaos.forks import Child, Forks
 from tests.chaos.node import Setting, Strike
 from tests.chaos.redis_snapshot import accepted, raw_messages, redis_snapshot, unfinished
-from tests.chaos.schedule import ANY, WEEK, Fault, Schedule
+from tests.chaos.schedule import WEEK, Schedule
 from tests.chaos.socket_platform import SocketPlatform, Update
 from tests.chaos.terminal import Terminal
 from tests.chaos.watched_model import Watch, WatchedModel
@@ -107,11 +108,10 @@ class _Run:
         self._model = model
         self._forks = forks
         rng = random.Random(schedule.seed)
-        sends = {each.call: each.kind.partition(" ")[2] for each in schedule.faults if each.kind.startswith("send ")}
-        calls = {each.call: each.kind.partition(" ")[2] for each in schedule.faults if each.kind.startswith("model ")}
-        self._platform = SocketPlatform(folder / "platform", polls=schedule.polls, rng=rng, faults=sends)  # type: ignore[arg-type]
+        sends = by_call(schedule.faults, "send")
+        self._platform = SocketPlatform(folder / "platform", polls=schedule.polls, rng=rng, faults=sends)
         self._terminal = Terminal(folder, rng)
-        model.watch = self._watch = Watch(calls, rng)  # type: ignore[arg-type]
+        model.watch = self._watch = Watch(by_call(schedule.faults, "model"), rng)
         model.violations.clear()
         self._findings = Findings(schedule=schedule, folder=folder)
         self._origin = time.time()

@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tests.chaos.campaign import listed
+from tests.chaos.check_shown import UNSEEN
 from tests.chaos.findings import Findings
 from tests.chaos.fleet import Stage, stage
 from tests.chaos.schedule import Schedule
 from tests.chaos.timeline import timeline
-from tests.chaos.verdict import UNSEEN, judge
+from tests.chaos.verdict import judge
 from tests.chaos.verdict_turns import AT_ONCE
 
 

@@ -16,6 +16,7 @@ import resource
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -25,15 +26,18 @@ import gateway.providers.chat_completions
 import gateway.providers.http
 from adapters.console import JsonConsole
 from gateway import tokens
+from gateway.adapter import Adapter
 from gateway.bootstrap import Parts, build
-from gateway.clock import SystemClock, SystemIds
+from gateway.clock import SystemIds
 from gateway.config import Config
 from gateway.context.engine import ContextEngine
 from gateway.redaction import Redactor
 from gateway.telemetry.logs import configure_logs
 from gateway.telemetry.points import Point
 from gateway.tokens import TokenCounter
-from tests.chaos.parts import Record, RecordingEngine, configuration, tools
+from tests.chaos.clocks import HurriedClock, Shift
+from tests.chaos.parts import Record, RecordingEngine, configuration, subject, tools
+from tests.chaos.socket_adapter import PollingSocketAdapter, SocketAdapter
 
 ORDER_BYTES: Final = 64 * 1024
 _NO_ROOM: Final = 48 * 1024  # bytes of a file; the store's own log is longer after its first messages
@@ -44,7 +48,8 @@ _WARM: Final = (gateway.providers.catalog, gateway.providers.chat_completions, g
 class Order:
     """One process to be: its number in the run, its folder, its model, and where it kills itself:
     at the `passing`-th time it passes `point`, and whenever it claims a message that says `poison`. `full`:
-    after how many seconds its disk is full, and for how long."""
+    after how many seconds its disk is full, and for how long. `origin`: when its hurried clock was right
+    (seconds since the epoch); `platform`: where to find the one that it serves beside the terminal."""
 
     number: int
     folder: str
@@ -55,6 +60,9 @@ class Order:
     poison: str | None = None
     busy_mode: str = "queue"
     full: tuple[float, float] | None = None
+    origin: float = 0.0
+    platform: str | None = None
+    polls: bool = True
 
     def encode(self) -> bytes:
         """As it goes through the socket."""
@@ -71,7 +79,7 @@ class KillAt:
         self.begun = asyncio.Event()  # the store is open, and something has come
 
     def __call__(self, point: Point, /) -> None:
-        self._trace.add(point)
+        self._trace.add(point, *subject(point, sys._getframe(1)))
         self.begun.set()
         self._left -= point == self._order.point
         chosen = point == self._order.point and not self._left
@@ -107,8 +115,8 @@ async def run(order: Order) -> int:
         store=f"sqlite:///{order.folder}/store.db",
         sessions={"busy_mode": order.busy_mode},
     )
-    clock, ids = SystemClock(), SystemIds()
-    folder = Path(order.folder)
+    folder, ids = Path(order.folder), SystemIds()
+    clock = HurriedClock(order.origin, Shift(folder / "clock"))
     trace = Record(folder / "trace", order.number)
 
     def engine() -> ContextEngine:
@@ -116,17 +124,22 @@ async def run(order: Order) -> int:
 
     points = KillAt(order, trace)
     parts = Parts(clock=clock, ids=ids, points=points, engine=engine, tools=tools(folder, order.number))
-    console = JsonConsole(0, 1, ids=ids, clock=clock)
+    adapters: list[Adapter] = [JsonConsole(0, 1, ids=ids, clock=clock)]
+    if order.platform is not None:
+        reads = PollingSocketAdapter if order.polls else SocketAdapter
+        adapters.append(reads(order.platform, process=order.number, clock=clock))
     filling = asyncio.create_task(fill_the_disk(points.begun, *order.full)) if order.full else None
     try:
-        return await _serve(config, console, parts)
+        return await _serve(config, adapters, parts)
     finally:
         if filling is not None:
             filling.cancel()
 
 
-async def _serve(config: Config, console: JsonConsole, parts: Parts) -> int:
-    return 0 if await build(config, [console], parts).run() else 1
+async def _serve(config: Config, adapters: Sequence[Adapter], parts: Parts) -> int:
+    gateway = build(config, adapters, parts)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, gateway.stop)
+    return 0 if await gateway.run() else 1
 
 
 def become(order: Order, descriptors: list[int]) -> None:

@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -37,7 +37,7 @@ from gateway.telemetry.logs import configure_logs
 from gateway.telemetry.points import Point
 from gateway.tokens import TokenCounter
 from tests.chaos.clocks import PACE, HurriedClock, Shift, StoreClock
-from tests.chaos.parts import Record, RecordingEngine, configuration, tools
+from tests.chaos.parts import Record, RecordingEngine, configuration, subject, tools
 from tests.chaos.socket_adapter import PollingSocketAdapter, SocketAdapter
 from tests.chaos.terminal import pipes
 
@@ -111,7 +111,7 @@ class StrikingPoints:
         self._trace = trace
 
     def __call__(self, point: Point, /) -> None:
-        self._trace.add(point, *_subject(point))
+        self._trace.add(point, *subject(point, sys._getframe(1)))
         for strike in self._left:
             if strike.point != point:
                 continue
@@ -126,21 +126,6 @@ class StrikingPoints:
         except FileExistsError:
             return False
         return True
-
-
-_SUBJECTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
-    "outbox.before_send": lambda scope: str(scope["row"].id),
-    "outbox.after_send": lambda scope: str(scope["row"].id),
-    "outbox.marked": lambda scope: str(scope["row"].id),
-    "turn.claimed": lambda scope: str(scope["item"].inbound.event_id),
-}
-
-
-def _subject(point: Point) -> tuple[str, ...]:
-    """The row or the event that a point is about. A point is told its name only, so this looks at who
-    passes it."""
-    find = _SUBJECTS.get(point)
-    return () if find is None else (find(sys._getframe(2).f_locals),)
 
 
 class NodeStore(RedisStore):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final, Protocol
 
 from gateway.clock import SystemClock
@@ -13,6 +14,7 @@ from gateway.config import Config
 from gateway.context.compressor import Compressor
 from gateway.context.policy import CompressionSettings
 from gateway.redaction import Redactor
+from gateway.telemetry.points import Point
 from gateway.tokens import TokenCounter
 from gateway.tools.base import ToolContext
 from tests.chaos.answers import DONE, NOTED
@@ -35,6 +37,21 @@ class Record:
             os.write(fd, (" ".join([str(self.number), *words]) + "\n").encode())
         finally:
             os.close(fd)
+
+
+_SUBJECTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "outbox.before_send": lambda scope: str(scope["row"].id),
+    "outbox.after_send": lambda scope: str(scope["row"].id),
+    "outbox.marked": lambda scope: str(scope["row"].id),
+    "turn.claimed": lambda scope: str(scope["item"].inbound.event_id),
+}
+
+
+def subject(point: Point, passing: FrameType) -> tuple[str, ...]:
+    """The row or the event that a point is about, if any. A point is told its name only, so this looks at
+    who is `passing` it."""
+    find = _SUBJECTS.get(point)
+    return () if find is None else (find(passing.f_locals),)
 
 
 class Told:

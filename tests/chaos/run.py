@@ -1,9 +1,9 @@
 """`python -m tests.chaos.run --runs 200 [--seed N] [--store sqlite|redis]`: many crash runs, and what they found.
 
-On SQLite a run is one process that is killed and started again; on Redis it is several, beside a server,
-a platform and a model that fail, too. Runs use the seeds N, N+1, …; the first that fails is carried out
-again with less and less in it, and the shortest schedule that still fails is printed. `--runs 1 -v` shows
-a run as it went. The exit code is 0 only if every run kept every promise.
+On SQLite a run is one process that is killed and started again; on Redis it is several, beside a server that
+fails, too; in both a platform and a model fail with them. Runs use the seeds N, N+1, …; the first that fails
+is carried out again with less and less in it, and the shortest schedule that still fails is printed.
+`--runs 1 -v` shows a run as it went. The exit code is 0 only if every run kept every promise.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ class Kind:
     jobs: int
 
 
+_PARTS: Final = ("kills", "faults", "updates", "lines")
 KINDS: Final = {
-    "sqlite": Kind(drawn=make_plan, laboratory=benches, report=report, parts=("kills", "lines"), jobs=2),
+    "sqlite": Kind(drawn=make_plan, laboratory=benches, report=report, parts=_PARTS, jobs=2),
     "redis": Kind(drawn=make_schedule, laboratory=fleets, report=fleet_report, parts=("faults", "said"), jobs=3),
 }
 

@@ -10,37 +10,13 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
 from gateway.telemetry.points import POINTS, Point
 from tests.chaos.answers import PADDING
+from tests.chaos.faults import KINDS, Fault, FaultKind
 from tests.chaos.script import COMMANDS, Event, Kind
 
-FaultKind = Literal[
-    "kill",  # SIGKILL to a process, which is started again
-    "stop",  # SIGSTOP to a process for longer than its lease, then SIGCONT
-    "restart",  # SIGKILL to the Redis server, which is started again on its file
-    "freeze",  # SIGSTOP to the Redis server, then SIGCONT
-    "pause",  # CLIENT PAUSE
-    "cut",  # CLIENT KILL: every connection breaks
-    "lose",  # answers of the Redis server are lost, each with its connection: what was done was done
-    "model limited",
-    "model broken",
-    "model hanging",
-    "model cut",
-    "send ambiguous",  # shown, and the answer is lost
-    "send late",  # shown, and answered after the sender has given up
-    "send unavailable",  # taken for nothing, and said so
-    "send limited",  # 429
-    "send slow",
-    "send refused",  # 400, for good
-    "platform down",
-    "jump",  # a process's wall clock is wrong from now on
-    "week",  # everybody's clock is a week ahead: sessions expire
-]
-KINDS: Final[tuple[FaultKind, ...]] = get_args(FaultKind)
-
-ANY: Final = -1
 STOPPED: Final = 2.4  # real seconds: longer than the lease and a beat
 _LASTS: Final[dict[FaultKind, float]] = {"kill": 0.1, "stop": STOPPED, "jump": -30.0, "week": 0.0, "cut": 0.0}
 _SURE: Final[tuple[Kind, ...]] = ("effect", "both", "steps", "say")
@@ -50,29 +26,6 @@ _TERMINALS: Final = 0.5  # of all runs
 _SHOWING: Final[tuple[Point, ...]] = ("accept.before", "accept.after", *(each for each in POINTS if "outbox" in each))
 _WINDOW: Final = 4_200
 WEEK: Final = 8 * 86_400.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """One thing that goes wrong: `at` real seconds after the start, or at the `passing`-th passing of a
-    point, or with the `call`-th call. `seconds`: how long it lasts, or how far a clock jumps. `slot`: which
-    process; ANY: whichever passes the point."""
-
-    kind: FaultKind
-    at: float | None = None
-    slot: int = ANY
-    point: Point | None = None
-    passing: int = 1
-    call: int = 0
-    seconds: float = 0.0
-
-    def __str__(self) -> str:
-        when = f"at {self.at:.2f} s" if self.at is not None else f"with call {self.call}"
-        if self.point:
-            when = f"at {self.point} (passing {self.passing})"
-        whom = f" process {self.slot}" if self.kind in ("kill", "stop", "jump") and self.slot != ANY else ""
-        long = f", {self.seconds:g} s" if self.seconds else ""
-        return f"{self.kind}{whom} {when}{long}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from gateway.telemetry.points import POINTS, Point
 from tests.chaos.answers import PADDING
+from tests.chaos.faults import MODEL_FAULTS, SEND_FAULTS, Fault
 
 Kind = Literal["say", "long", "effect", "both", "steps", "note", "command"]
 
@@ -25,6 +26,7 @@ _BUSY_MODES: Final = ("queue", "queue", "queue", "steer", "interrupt")
 # Points that may never be passed where messages join turns or end them.
 _SELDOM_IN_A_HURRY: Final = ("turn.tools", "turn.step", "compaction.")
 _MOST_KILLS: Final = 4
+_PLATFORMS: Final = 0.4  # of all runs
 _WINDOW: Final = 4_200  # tokens: a few long answers fill it
 
 
@@ -72,7 +74,8 @@ class Plan:
     what ends the n-th process; at most `ahead` events wait for an answer at a time; after a restart
     this share of the answered ones is sent again too, as by a sender that is not sure. After the
     processes in `away` comes a week of silence. `full`: after how many seconds of each process the disk is
-    full, and for how long. `poison` is the text of a message that kills whoever
+    full, and for how long. `updates` are events on a platform beside the terminal; `faults` are what goes
+    wrong with the platform and the model. `poison` is the text of a message that kills whoever
     claims it, which happens at most `spare` times."""
 
     seed: int
@@ -86,20 +89,25 @@ class Plan:
     poison: str | None = None
     spare: int = 0
     full: tuple[float, float] | None = None
+    updates: tuple[Event, ...] = ()
+    polls: bool = True
+    faults: tuple[Fault, ...] = ()
 
     def described(self) -> list[str]:
         """The plan, to be read."""
         head = f"seed {self.seed}: one process, at most {self.ahead} unanswered, busy mode {self.busy_mode}"
-        said = [f"{event.user or event.chat} in {event.chat}: …{event.text[-30:]}" for event in self.lines]
+        said = [
+            f"{event.user or event.chat} in {event.chat}: …{event.text[-30:]}" for event in (*self.lines, *self.updates)
+        ]
         kills = [f"process {number} is killed at {kill} ({kill.passing})" for number, kill in enumerate(self.kills)]
         away = [f"after process {number} nothing happens for a week" for number in sorted(self.away)]
         full = [f"after {self.full[0]} s the disk is full for {self.full[1]} s, in each process"] if self.full else []
-        return [head, *said, *kills, *away, *full]
+        return [head, *said, *kills, *away, *full, *map(str, self.faults)]
 
     @property
     def events(self) -> tuple[Event, ...]:
         """Every event once."""
-        return tuple(dict.fromkeys(self.lines))
+        return tuple(dict.fromkeys((*self.lines, *self.updates)))
 
 
 def make_plan(seed: int) -> Plan:
@@ -115,9 +123,13 @@ def make_plan(seed: int) -> Plan:
     for _ in range(rng.randrange(_MOST_KILLS)):
         anywhere = Kill(after=round(rng.uniform(0.01, 0.4), 3))
         kills.append(anywhere if rng.random() < 0.2 else _at(rng, rng.choice(POINTS), ahead))
+    updates = _updates(rng, seed, len(events)) if rng.random() < _PLATFORMS else ()
     return Plan(
         seed=seed,
         lines=lines,
+        updates=updates,
+        polls=rng.random() < 0.5,
+        faults=_faults(rng, platform=bool(updates)),
         kills=tuple(kills),
         ahead=ahead,
         again=rng.choice((0.0, 0.3, 1.0)),
@@ -125,6 +137,27 @@ def make_plan(seed: int) -> Plan:
         away=frozenset(number for number in range(len(kills)) if rng.random() < 0.15),
         full=(round(rng.uniform(0.0, 0.3), 2), round(rng.uniform(0.1, 0.6), 2)) if rng.random() < 0.25 else None,
     )
+
+
+def _updates(rng: random.Random, seed: int, first: int) -> tuple[Event, ...]:
+    """What people say on the platform, in a chat or two."""
+    chats = rng.choice((("street",), ("street", "square")))
+    kinds: tuple[Kind, ...] = ("say", "say", "effect", "steps", "note")
+    return tuple(
+        _message(rng, seed, number, rng.choice(kinds), rng.choice(chats), None)
+        for number in range(first, first + rng.randint(2, 5))
+    )
+
+
+def _faults(rng: random.Random, *, platform: bool) -> tuple[Fault, ...]:
+    """What goes wrong beside the kills: in a third of the runs with the model, in most with the platform."""
+    faults = [Fault(kind=rng.choice(MODEL_FAULTS), call=rng.randint(1, 20)) for _ in range(rng.choice((0, 0, 1, 2)))]
+    if platform:
+        faults += [Fault(kind=rng.choice(SEND_FAULTS), call=rng.randint(1, 6)) for _ in range(rng.randint(0, 3))]
+        if rng.random() < 0.25:
+            at, seconds = round(rng.uniform(0.0, 0.5), 2), round(rng.uniform(0.05, 0.4), 2)
+            faults.append(Fault(kind="platform down", at=at, seconds=seconds))
+    return tuple(faults)
 
 
 def _at(rng: random.Random, point: Point, ahead: int) -> Kill:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Set
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +60,20 @@ def snapshot(path: Path) -> Snapshot:
             compactions=rows('SELECT id, "trigger", parent_id, child_id FROM compactions ORDER BY id'),
             tips=dict(rows("SELECT key, session_id FROM tips")),
         )
+
+
+def settled(path: Path, events: Set[str]) -> bool:
+    """Whether a running gateway has all these events, and has nothing left to do, to show or to tell."""
+    if not _is_made(path):
+        return False
+    left = (
+        "SELECT (SELECT count(*) FROM inbox WHERE outcome IS NULL)"
+        " + (SELECT count(*) FROM outbox WHERE state NOT IN ('sent', 'refused'))"
+        " + (SELECT count(*) FROM sessions WHERE hook = 'pending')"
+    )
+    with closing(sqlite3.connect(path)) as connection:
+        known = {row[0] for row in connection.execute("SELECT event_id FROM inbox")}
+        return events <= known and connection.execute(left).fetchone() == (0,)
 
 
 def _is_made(path: Path) -> bool:

@@ -9,22 +9,28 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
 from tests.chaos.answers import effects_of
-from tests.chaos.check_shown import CANNOT_STORE, REFUSALS, answers_in_order, one_answer_each, reply_is_right
+from tests.chaos.check_shown import (
+    CANNOT_STORE,
+    MOST_SHOWN,
+    UNSEEN,
+    answers_in_order,
+    chats_in_order,
+    error_is_right,
+    isolation,
+    model_failed,
+    one_answer_each,
+    reply_is_right,
+)
 from tests.chaos.check_store import Facts, compactions, messages, reachable, sessions
-from tests.chaos.drive import ANSWERS, Evidence, Line
+from tests.chaos.drive import Evidence
 from tests.chaos.excuses import Excuses
 from tests.chaos.findings import Findings
 from tests.chaos.script import Event, Plan
 from tests.chaos.verdict_readers import one_reader
-from tests.chaos.verdict_turns import hooks, isolation, overlaps
-
-MOST_SHOWN: Final = 2
-UNSEEN: Final = "unseen after two struck attempts"
-INSTEAD: Final = "I could not show a message here because"
+from tests.chaos.verdict_turns import hooks, overlaps
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,16 +50,17 @@ def judge(findings: Findings) -> Verdict:
     checks = (
         came_to_its_end(findings),
         outcomes(findings, facts),
-        answered_once(facts),
+        one_answer_each(facts),
         seen(findings, facts, excuses, verdict.excused),
         repeats(findings, excuses, verdict.excused),
         terminal_repeats(findings, excuses),
-        in_order(findings, facts),
-        replies_are_right(findings, facts),
+        chats_in_order(facts),
+        answers_in_order(facts),
+        replies_are_right(facts),
         effects_once(findings, facts),
         rows_kept(findings),
         one_reader(findings, excuses, verdict.excused),
-        isolation(findings, facts),
+        isolation(facts),
         overlaps(findings, facts, excuses, verdict.excused),
         hooks(findings, excuses, verdict.excused),
         messages(facts),
@@ -63,25 +70,6 @@ def judge(findings: Findings) -> Verdict:
     )
     verdict.problems += [problem for check in checks for problem in check]
     return verdict
-
-
-class FleetFacts(Facts):
-    """A command that had nothing to work on said so; other errors are about the model or the platform,
-    and what they are about is kept all the same."""
-
-    def refused(self, event: Event) -> bool:
-        rows = self.last.outbox.values()
-        return any(
-            kind == "error" and answers == event.id and text.startswith(REFUSALS) for kind, text, answers, _ in rows
-        )
-
-    def answered_in_order(self) -> list[str]:
-        answers = (
-            line.fields["answers"]
-            for line in self.shown
-            if line.fields["kind"] in ANSWERS and line.fields["answers"] and not line.fields["text"].startswith(INSTEAD)
-        )
-        return list(dict.fromkeys(answers))
 
 
 def _facts(findings: Findings) -> Facts:
@@ -96,14 +84,15 @@ def _facts(findings: Findings) -> Facts:
         again=0.0,
         busy_mode="steer" if schedule.joins else "queue",
     )
-    lines = [
-        Line(
-            process=send.process, fields={"id": send.row, "kind": send.kind, "text": send.text, "answers": send.answers}
+    return Facts(
+        Evidence(
+            plan=plan,
+            folder=findings.folder,
+            sends=findings.sends,
+            calls=findings.calls,
+            snapshots=[findings.snapshot],
         )
-        for send in findings.sends
-        if send.shown
-    ]
-    return FleetFacts(Evidence(plan=plan, folder=findings.folder, lines=lines, snapshots=[findings.snapshot]))
+    )
 
 
 def came_to_its_end(findings: Findings) -> Iterator[str]:
@@ -143,21 +132,9 @@ def _allowed(findings: Findings, facts: Facts, event: Event) -> tuple[str, ...]:
         allowed.append("absorbed")
     if findings.schedule.busy_mode == "interrupt" or "/stop" in said:
         allowed.append("stopped")
-    if any(call.fault and event.token in str(call.body["messages"]) for call in findings.calls) and event.token:
+    if model_failed(facts, event):
         allowed.append("failed")
     return tuple(allowed)
-
-
-def answered_once(facts: Facts) -> Iterator[str]:
-    """Exactly one message answers each event, and it is told nothing twice."""
-    yield from one_answer_each(
-        facts,
-        (
-            (row_id, kind, text, event_id)
-            for row_id, (kind, text, event_id, _) in facts.last.outbox.items()
-            if not text.startswith(INSTEAD)
-        ),
-    )
 
 
 def seen(findings: Findings, facts: Facts, excuses: Excuses, excused: Counter[str]) -> Iterator[str]:
@@ -224,39 +201,16 @@ def terminal_repeats(findings: Findings, excuses: Excuses) -> Iterator[str]:
             yield f"{count} lines of the terminal {process} were shown again after {faults} faults"
 
 
-def in_order(findings: Findings, facts: Facts) -> Iterator[str]:
-    """In a chat, messages are first shown in the order in which they were emitted; and for each key
-    answers come in the order of what they answer (what bypasses its lane may overtake)."""
-    place = {row_id: number for number, row_id in enumerate(facts.last.outbox)}
-    chats: dict[str, list[str]] = defaultdict(list)
-    for send in findings.sends:
-        if send.shown and send.row in place and not send.text.startswith(INSTEAD) and send.row not in chats[send.chat]:
-            chats[send.chat].append(send.row)
-    for chat, rows in chats.items():
-        for one, other in pairwise(rows):
-            if place[one] > place[other]:
-                yield f"{chat}: {other} was shown after {one}, which was emitted later"
-    yield from answers_in_order(facts)
-
-
-def replies_are_right(findings: Findings, facts: Facts) -> Iterator[str]:
+def replies_are_right(facts: Facts) -> Iterator[str]:
     """Each message got the answer to itself, and the answer says what its tools did."""
     for kind, text, event_id, _ in facts.last.outbox.values():
-        if kind == "error" and not text.startswith((*REFUSALS, INSTEAD)):
-            event = facts.event(event_id) if event_id else None
-            if (event is None or facts.outcome(event) != "failed") and not _about_the_model(findings, text):
-                yield f"an error was shown: {text[:120]}"
+        if kind == "error":
+            yield from error_is_right(facts, text, event_id)
         if kind != "reply" or event_id is None:
             continue
         event = facts.event(event_id)
-        if facts.outcome(event) in ("stopped", "failed"):
-            continue
-        yield from reply_is_right(facts, event, text)
-
-
-def _about_the_model(findings: Findings, text: str) -> bool:
-    """A command that asks the model may fail with it."""
-    return any(call.fault for call in findings.calls) and "condens" in text.lower()
+        if facts.outcome(event) not in ("stopped", "failed"):
+            yield from reply_is_right(facts, event, text)
 
 
 def effects_once(findings: Findings, facts: Facts) -> Iterator[str]:

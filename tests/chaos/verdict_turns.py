@@ -1,44 +1,21 @@
-"""Checks of a run of several processes that look at turns: never two at once, none in another's, sessions."""
+"""Checks of a run of several processes that look at turns: never two at once, and no hook more often than it may."""
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
+from math import inf
 from typing import Any, Final
 
+from tests.chaos.check_shown import keys_of_tokens, tokens_in
 from tests.chaos.check_store import Facts
 from tests.chaos.excuses import Excuses
 from tests.chaos.findings import Findings
 from tests.chaos.watched_model import Call
 
 AT_ONCE: Final = "asked at once"
-_TOKEN: Final = re.compile(r"tok\d\d[0-9a-f]{5}")
-
-
-def _keys(facts: Facts) -> dict[str, Any]:
-    return {event.token: event.key for event in facts.events if event.token}
-
-
-def _tokens(text: Any) -> list[str]:
-    return _TOKEN.findall(str(text))
-
-
-def isolation(findings: Findings, facts: Facts) -> Iterator[str]:
-    """No word of one conversation is in another's prompt or chat: every message has a word of its own."""
-    keys = _keys(facts)
-    for call in findings.calls:
-        met = {keys[token] for token in _tokens(call.body["messages"])}
-        if len(met) > 1:
-            yield f"a prompt holds words of {sorted(map(str, met))}"
-    for send in findings.sends:
-        chats = {keys[token][0] for token in _tokens(send.text)}
-        if chats - {send.chat}:
-            yield f"{send.chat} was shown words of {sorted(chats)}: {send.text[:60]}"
-        if send.answers and {keys[token] for token in _tokens(send.text)} - {facts.event(send.answers).key}:
-            yield f"the answer to {send.answers} holds words of another conversation: {send.text[:60]}"
 
 
 class Claims:
@@ -47,7 +24,7 @@ class Claims:
 
     def __init__(self, findings: Findings, facts: Facts) -> None:
         events = {event.id: event for event in facts.events}
-        self._keys = {event.token: event.key for event in facts.events if event.token}
+        self._keys = keys_of_tokens(facts)
         self._times: dict[tuple[int, Any], list[float]] = defaultdict(list)
         for at, process, words in findings.trace():
             if words[0] == "turn.claimed" and words[1] in events:
@@ -57,7 +34,7 @@ class Claims:
 
     def before(self, call: Call) -> float:
         """When (monotonic seconds) the call's process took its turn."""
-        token = _tokens(call.body["messages"])[-1]
+        token = tokens_in(call.body["messages"])[-1]
         for subject in (token, self._keys[token]):
             times = self._times[call.process, subject]
             if place := bisect_right(times, call.begun):
@@ -68,9 +45,9 @@ class Claims:
 def overlaps(findings: Findings, facts: Facts, excuses: Excuses, excused: Counter[str]) -> Iterator[str]:
     """Per key, the model is asked by one process at a time, about one message after the other; who was
     dead or still since it took its turn may have left a call open, and once awake may make one more."""
-    keys, calls, claims = _keys(facts), defaultdict(list), Claims(findings, facts)
+    keys, calls, claims = keys_of_tokens(facts), defaultdict(list), Claims(findings, facts)
     for call in findings.calls:
-        tokens = _tokens(call.body["messages"])
+        tokens = tokens_in(call.body["messages"])
         if tokens:
             calls[keys[tokens[-1]]].append(call)
     place = {event.token: number for number, event in enumerate(facts.events) if event.token}
@@ -92,7 +69,7 @@ def _at_once(calls: list[Call]) -> Iterator[tuple[Call, Call]]:
     """Pairs of calls of different processes of which the second began before the first ended."""
     for number, call in enumerate(calls):
         for earlier in calls[:number]:
-            if earlier.process != call.process and (earlier.ended or call.begun) > call.begun:
+            if earlier.process != call.process and (earlier.ended or inf) > call.begun:
                 yield earlier, call
 
 
@@ -104,7 +81,7 @@ def _asked_in_order(
         if call.is_summary:
             continue
         said = [message for message in call.body["messages"] if message["role"] == "user"]
-        tokens = _tokens(said[-1]["content"])
+        tokens = tokens_in(said[-1]["content"])
         if not tokens:
             continue
         number = place[tokens[-1]]

@@ -7,7 +7,7 @@ import random
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from aiohttp import web
 
@@ -17,9 +17,6 @@ from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Answer, Cut, Reply, rate_limited, server_error
 
 ModelFault = Literal["limited", "broken", "hanging", "cut"]
-
-HANGS: Final = 2.2  # real seconds: longer than a lease, so that a turn outlives it
-_LONGEST: Final = 0.12  # real seconds that an answer takes
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,10 +38,13 @@ class Call:
 
 @dataclass(slots=True)
 class Watch:
-    """What one run's calls were, and what is to go wrong with them."""
+    """What one run's calls were, and what is to go wrong with them: `hangs` and `slowest` are real seconds
+    that a call takes that hangs, and another at most."""
 
     faults: Mapping[int, ModelFault]
     rng: random.Random
+    hangs: float = 2.2  # longer than a lease, so that a turn outlives it
+    slowest: float = 0.12
     calls: list[Call] = field(default_factory=list)
 
 
@@ -64,7 +64,7 @@ class WatchedModel(LlmServer):
         call = Call(number=number, process=process, body=body, begun=time.monotonic(), fault=watch.faults.get(number))
         watch.calls.append(call)
         try:
-            await asyncio.sleep(HANGS if call.fault == "hanging" else watch.rng.uniform(0.0, _LONGEST))
+            await asyncio.sleep(watch.hangs if call.fault == "hanging" else watch.rng.uniform(0.0, watch.slowest))
             if call.fault == "hanging" and request.transport is not None:
                 request.transport.abort()
             faulty: dict[ModelFault | None, Answer] = {

@@ -9,8 +9,9 @@ from __future__ import annotations
 from itertools import count
 
 from tests.chaos.campaign import campaign
+from tests.chaos.faults import KINDS
 from tests.chaos.fleet_run import fleets
-from tests.chaos.schedule import KINDS, directed, make_schedule
+from tests.chaos.schedule import directed, make_schedule
 from tests.chaos.shrink import Shrinking
 
 RUNS = 10
