@@ -1,0 +1,63 @@
+"""The events that pyromark reads Markdown as, all of one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+import pyromark
+from pyromark import Options
+
+_PANIC: Final = "pyo3_runtime"  # the module of what Rust code raises when it gives up; it is no Exception
+_EDGES: Final = {"Start": "start", "End": "end"}
+
+
+class Event(NamedTuple):
+    """One thing that is read. `edge` is "start" or "end" of what holds others, "" of what holds none.
+
+    `name` and `data` are the parser's (https://docs.rs/pulldown-cmark: Event and Tag), with `Spoiler`,
+    `Underline`, `Subscript` and `Superscript` as further tags; `start` and `end` are byte offsets.
+    """
+
+    edge: str
+    name: str
+    data: Any
+    start: int
+    end: int
+
+
+class Unreadable(ValueError):
+    """The parser gave up on a text."""
+
+
+@contextmanager
+def contained() -> Iterator[None]:
+    """Makes a parser's panic, which would end the process, an Unreadable."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__module__ == _PANIC:
+            raise Unreadable("This Markdown cannot be read: send it as it is.") from error
+        raise
+
+
+def events(source: str, options: Options) -> list[Event]:
+    """What `source` consists of, in order. Raises ValueError for a text that UTF-8 cannot hold, or Unreadable."""
+    found = []
+    with contained():
+        for event, where in pyromark.events_with_range(source, options=options, merge_text=True):
+            name, data = _named(event)
+            edge = _EDGES.get(name, "")
+            if edge:
+                name, data = _named(data)
+            found.append(Event(edge, name, data, where["start"], where["end"]))
+    return found
+
+
+def _named(event: Any) -> tuple[str, Any]:
+    """An event or a tag as its name and its data: the parser gives `"Rule"` or `{"Code": "x"}`."""
+    if isinstance(event, str):
+        return event, None
+    ((name, data),) = event.items()
+    return name, data

@@ -1,0 +1,11 @@
+"""Markdown made into what Telegram shows: texts with entities, no longer than one message may be.
+
+`split` is asked first and `render` later, for each part by itself, as each part is stored and sent by
+itself. Entities are sent, never Telegram's own Markdown: a text with entities cannot fail to parse.
+"""
+
+from adapters.telegram.entities import Entity
+from adapters.telegram.rendering import LONGEST, Rendered, render
+from adapters.telegram.splitting import split
+
+__all__ = ["LONGEST", "Entity", "Rendered", "render", "split"]

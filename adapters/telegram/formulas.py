@@ -1,0 +1,55 @@
+"""LaTeX as a chat can show it: in Unicode where that is possible, as it was written where it is not.
+
+telegramify-markdown turns `\\frac{a}{b}` into a/b and `\\alpha` into α. What it drops on the way would
+be lost, so its text is taken only if every letter and digit that was to be shown is still there.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+from telegramify_markdown import RenderConfig, convert
+
+_LONGEST: Final = 1_000  # characters; the converter calls itself for every brace
+_SIGNS: Final = re.compile(r"\\[A-Za-z]+|[\^_]|[\w)}\]]\s*[=<>+*≤≥≈≠-]\s*[\w(\\{\[-]")
+_SINGLE: Final = re.compile(r"[A-Za-zα-ωΑ-Ω]'?")
+_COMMAND: Final = re.compile(r"\\(?:begin|end)\s*\{[^{}]*\}|\\[A-Za-z]+")
+_ROOT: Final = re.compile("√((?:.\u0305)+)")  # the converter draws the bar of a root over each character
+_CONFIG: Final = RenderConfig.isolated()
+
+
+def is_formula(latex: str) -> bool:
+    """Whether what stands between two dollar signs is mathematics and not two prices or variables."""
+    return bool(_SIGNS.search(latex) or _SINGLE.fullmatch(latex))
+
+
+def readable(latex: str) -> str:
+    """`latex` as people write it without LaTeX; `latex` itself if something would be lost by that."""
+    source = latex.strip()
+    if "\\" not in source or "$" in source or "||" in source or len(source) > _LONGEST:
+        return source
+    try:
+        text, entities = convert(f"${_on_one_line(source)}$", latex_escape=False, config=_CONFIG)
+    except (LookupError, RecursionError, TypeError, ValueError):
+        return source  # the converter's own mistakes are not the reader's
+    if "\\" in text or [entity.type for entity in entities] != ["code"]:
+        return source
+    text = _ROOT.sub(_without_bar, text).strip()
+    return text if _holds(text, _COMMAND.sub(" ", source)) else source
+
+
+def _on_one_line(latex: str) -> str:
+    return " ".join(latex.split())
+
+
+def _without_bar(root: re.Match[str]) -> str:
+    under = root.group(1).replace("\u0305", "")
+    return f"√{under}" if len(under) == 1 else f"√({under})"
+
+
+def _holds(text: str, wanted: str) -> bool:
+    """Whether the letters and digits of `wanted` are all in `text`, in this order, however they are written."""
+    shown = iter(unicodedata.normalize("NFKC", text))
+    return all(letter in shown for letter in unicodedata.normalize("NFKC", wanted) if letter.isalnum())

@@ -1,0 +1,121 @@
+"""A text while it is written: line ends, markers and margins come when there is something to put behind them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from adapters.telegram.characters import cleaned
+from adapters.telegram.entities import Kind, Span
+
+_DEEPEST: Final = 8  # margins; what is nested deeper is not moved further to the right
+
+
+class Page:
+    """`spans` are what is marked so far, `length` how many characters there are."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.length = 0
+        self.margins: list[str] = []  # what every further line begins with, one for each list or quote that is open
+        self.marker = ""  # of an item that has no text yet
+        self._top = 0  # where the innermost quote began: its first block needs no line end
+        self._due = 0  # line ends before whatever comes next
+        self._parts: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """What has been written."""
+        return "".join(self._parts)
+
+    def begin(self, line_ends: int, *, own_line: bool = False) -> None:
+        """A block begins, `line_ends` below the last one; beside a marker, unless it needs its `own_line`."""
+        if self.marker and own_line:
+            self.settle()
+            self._due = 1
+        elif self.length != self._top and not self.marker:
+            self._due = line_ends
+
+    def begin_line(self) -> None:
+        """What comes next begins a line; it is this one if nothing is on it yet."""
+        self.settle_marker()
+        if self._parts and not self._parts[-1].rstrip(" ").endswith("\n"):
+            self._due = 1
+
+    def open(self) -> int:
+        """A quote begins: say where."""
+        self._top = self.settle(margin=False)
+        return self._top
+
+    def end(self) -> None:
+        """A block has ended: what comes next is on another line."""
+        self._due = max(self._due, 1 if self.length else 0)
+
+    def settle(self, *, margin: bool = True) -> int:
+        """Write what is due, and say where the next character will be."""
+        if self._due:
+            self._append("\n" * self._due + (self._margin() if margin else ""))
+            self._due = 0
+        self.settle_marker()
+        return self.length
+
+    def settle_marker(self) -> None:
+        """Write the marker of an item, even if nothing comes behind it."""
+        marker, self.marker = self.marker, ""
+        if marker:
+            self._append(marker)
+
+    def write(self, text: str) -> int:
+        """Write `text` with margins before its further lines, and say where it begins."""
+        clean = cleaned(text.lstrip(" ") if self._due else text)
+        start = self.settle()
+        self._append(clean.replace("\n", "\n" + self._margin()) if "\n" in clean else clean)
+        return start
+
+    def write_block(self, text: str) -> int:
+        """Write `text` as it is, without margins, and say where it begins."""
+        start = self.settle(margin=False)
+        self._append(cleaned(text))
+        return start
+
+    def line_end(self) -> None:
+        """A line ends within a block; a line that has just ended does not end again."""
+        if not self._due:
+            self.write("\n")
+
+    def paste(self, other: Page) -> None:
+        """Write what is on `other`, marked as it is there."""
+        start = self.write_block(other.text)
+        for span in other.spans:
+            self.mark(span.kind, start + span.start, end=start + span.end, url=span.url, language=span.language)
+
+    def since(self, start: int) -> str:
+        """What has been written from `start` on."""
+        found: list[str] = []
+        missing = self.length - start
+        for part in reversed(self._parts):
+            if missing <= 0:
+                break
+            found.append(part[-missing:])
+            missing -= len(part)
+        return "".join(reversed(found))
+
+    def replace(self, start: int, text: str) -> None:
+        """Write `text` instead of all from `start` on, and take back what was marked there."""
+        self._parts = [self.text[:start], text]
+        self.length = start + len(text)
+        self.spans = [span for span in self.spans if span.end <= start]
+
+    def mark(
+        self, kind: Kind, start: int, *, end: int | None = None, url: str | None = None, language: str | None = None
+    ) -> None:
+        """Mark what is written from `start` on, or to `end`."""
+        last = self.length if end is None else end
+        if start < last:
+            self.spans.append(Span(kind=kind, start=start, end=last, url=url, language=language))
+
+    def _margin(self) -> str:
+        return "".join(self.margins[:_DEEPEST])
+
+    def _append(self, text: str) -> None:
+        self._parts.append(text)
+        self.length += len(text)

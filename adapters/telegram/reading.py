@@ -1,0 +1,183 @@
+"""Markdown as events: what pyromark reads in it, put right where a chat means something else.
+
+telegramify-markdown reads with the same parser and turns most of this into entities, but leaves out
+HTML and the dollars of prices, joins a list's text with the code below it and rewrites code that looks
+like LaTeX. In a chat nothing may be missing, so its formulas are taken and the rest is done here.
+
+In a chat `$5 and 10$` are prices, `~` means "about", `a || b` is not hidden, `<T>` is text; formulas come
+as `\\(x\\)` as well, and a list of sources that no text refers to is there to be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+import pyromark
+from pyromark import Options
+
+from adapters.telegram.events import Event, contained, events
+from adapters.telegram.formulas import is_formula
+from adapters.telegram.tags import without_html
+
+OPTIONS: Final = (
+    Options.ENABLE_TABLES
+    | Options.ENABLE_STRIKETHROUGH
+    | Options.ENABLE_TASKLISTS
+    | Options.ENABLE_FOOTNOTES
+    | Options.ENABLE_GFM
+    | Options.ENABLE_MATH
+)
+_MEANT_IN_PAIRS: Final = Options.ENABLE_MATH | Options.ENABLE_STRIKETHROUGH
+_READINGS: Final = 3  # each one takes literally what the last one showed; then no dollar means anything
+
+# A language, perhaps with attributes for pages, as in `python {linenos=true}` or `js title="a.js"`.
+_INFO: Final = re.compile(r"""(?P<language>[\w+#.-]{1,32})?(?:[\s,]*(?:\{[^{}]*\}|[\w-]+=(?:"[^"]*"|[^\s"]+)))*\s*""")
+_SLASHED_FORMULA: Final = re.compile(r"\\\((?P<inline>[^$]{1,2000}?)\\\)|\\\[(?P<display>[^$]{1,2000}?)\\\]", re.DOTALL)
+_EMPTY_LINE: Final = re.compile(r"\n[ \t>]*\n")
+_DEFINITION: Final = re.compile(r"^[ \t>]*\[[^\]]+\]:", re.MULTILINE)
+_WEB: Final = re.compile(r"https?://", re.IGNORECASE)
+_SPOILER: Final = re.compile(r"(?<!\|)\|\|(?!\|)")
+_BLOCKS: Final = frozenset(
+    ("Paragraph", "Heading", "Item", "TableCell", "HtmlBlock", "CodeBlock", "List", "BlockQuote")
+)
+
+
+def language(info: str) -> str | None:
+    """The language that stands behind a fence, "" for none; None if what stands there is something else."""
+    match = _INFO.fullmatch(info)
+    return match["language"] or "" if match is not None else None
+
+
+def read(markdown: str) -> tuple[bytes, Sequence[Event]]:
+    """The events of `markdown` and the source that their offsets refer to.
+
+    Raises ValueError for a text that UTF-8 cannot hold, or Unreadable.
+    """
+    source = _with_dollars(markdown) if r"\(" in markdown or r"\[" in markdown else markdown
+    for _ in range(_READINGS):
+        data = source.encode()
+        found = events(source, OPTIONS)
+        literal = _literal(source, data, found)
+        if not literal:
+            return data, _refined(source, found)
+        source = _escaped(data, literal).decode()
+    return source.encode(), _refined(source, events(source, OPTIONS & ~_MEANT_IN_PAIRS))
+
+
+def _refined(source: str, found: Sequence[Event]) -> Sequence[Event]:
+    with_spoilers = list(_with_spoilers(found)) if "||" in source else found
+    return without_html(with_spoilers) if "<" in source else with_spoilers
+
+
+# What is to be taken literally
+
+
+def _literal(source: str, data: bytes, read_so_far: Sequence[Event]) -> list[int]:
+    """Byte offsets of the characters that mean nothing here and are to be escaped."""
+    found: list[int] = []
+    if "$" in source or "~" in source:
+        for event in read_so_far:
+            prices = event.name in ("InlineMath", "DisplayMath") and not _is_mathematics(event, data)
+            about = event.edge == "start" and event.name == "Strikethrough" and data[event.start + 1] != ord("~")
+            if prices or about:
+                found += (event.start, event.end - 1)
+    if "]:" in source and _DEFINITION.search(source):
+        found += _idle_definitions(source, read_so_far)
+    return sorted(set(found))
+
+
+def _is_mathematics(event: Event, data: bytes) -> bool:
+    """`$x$` with mathematics between, and no letter or digit at either side: `US$5` is a price."""
+    if event.name == "DisplayMath":
+        return bool(event.data.strip())
+    around = data[max(0, event.start - 1) : event.start] + data[event.end : event.end + 1]
+    return not any(chr(byte).isalnum() for byte in around if byte < 0x80) and is_formula(event.data)
+
+
+def _idle_definitions(source: str, read_so_far: Iterable[Event]) -> Iterator[int]:
+    """Where definitions of links stand that no link uses, or that are no links: they would not be seen."""
+    used = {
+        event.data["id"].lower() for event in read_so_far if event.edge == "start" and event.name in ("Link", "Image")
+    }
+    with contained():
+        definitions = pyromark.reference_definitions(source, options=OPTIONS)
+    for label, definition in definitions.items():
+        if label.lower() not in used or not _WEB.match(definition["dest"]):
+            yield definition["span"]["start"]
+
+
+def _escaped(data: bytes, offsets: Sequence[int]) -> bytes:
+    return b"\\".join(data[start:end] for start, end in pairwise((0, *offsets, len(data))))
+
+
+# Formulas between `\(` and `\)`
+
+
+def _with_dollars(markdown: str) -> str:
+    """`markdown` with dollars around the formulas that stand between slashed brackets, but not in code."""
+    data = markdown.encode()
+    parts: list[str] = []
+    position = 0
+    for event in events(markdown, OPTIONS):
+        if event.edge != "end" and event.name in ("Code", "CodeBlock", "InlineMath", "DisplayMath"):
+            parts.append(_SLASHED_FORMULA.sub(_in_dollars, data[position : event.start].decode()))
+            parts.append(data[event.start : event.end].decode())
+            position = event.end
+    parts.append(_SLASHED_FORMULA.sub(_in_dollars, data[position:].decode()))
+    return "".join(parts)
+
+
+def _in_dollars(match: re.Match[str]) -> str:
+    latex = match["inline"] or match["display"]
+    if not is_formula(latex) or _EMPTY_LINE.search(latex):
+        return match.group()
+    return f"${latex.strip()}$" if match["inline"] else f"$${latex}$$"
+
+
+# Spoilers, which are Telegram's own
+
+
+def _with_spoilers(found: Sequence[Event]) -> Iterator[Event]:
+    """Events in which `||hidden||` is a tag of its own, where both pairs of strokes are in the same paragraph."""
+    hidden = False
+    for index, event in enumerate(found):
+        if event.name != "Text" or "||" not in event.data:
+            hidden = hidden and event.name not in _BLOCKS
+            yield event
+            continue
+        written = 0
+        for strokes in _SPOILER.finditer(event.data):
+            opens = not hidden and _opens(event.data, strokes) and _is_closed(found, index, strokes.end())
+            if not opens and not (hidden and _closes(event.data, strokes)):
+                continue
+            yield event._replace(data=event.data[written : strokes.start()])
+            hidden = not hidden
+            yield Event("start" if hidden else "end", "Spoiler", None, event.start, event.end)
+            written = strokes.end()
+        yield event._replace(data=event.data[written:])
+
+
+def _opens(text: str, strokes: re.Match[str]) -> bool:
+    before, after = text[: strokes.start()][-1:], text[strokes.end() :][:1]
+    return not after.isspace() and not before.isalnum()
+
+
+def _closes(text: str, strokes: re.Match[str]) -> bool:
+    before, after = text[: strokes.start()][-1:], text[strokes.end() :][:1]
+    return not before.isspace() and not after.isalnum()
+
+
+def _is_closed(found: Sequence[Event], index: int, position: int) -> bool:
+    """Whether strokes that close come after `position` in the text of event `index`, before its block ends."""
+    text = found[index].data
+    if any(_closes(text, strokes) for strokes in _SPOILER.finditer(text, position + 1)):
+        return True
+    for event in found[index + 1 :]:
+        if event.name in _BLOCKS:
+            return False
+        if event.name == "Text" and any(_closes(event.data, strokes) for strokes in _SPOILER.finditer(event.data)):
+            return True
+    return False

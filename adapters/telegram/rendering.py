@@ -1,0 +1,65 @@
+"""One part of Markdown as one message: checked against all that Telegram asks of a text and its entities."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from adapters.telegram.characters import cleaned, is_visible, sound, units
+from adapters.telegram.entities import MOST_ENTITIES, Entity, Span, affordable, entities, tidied
+from adapters.telegram.markup import laid_out
+
+LONGEST: Final = 4_096  # UTF-16 units of one message (https://core.telegram.org/bots/api#sendmessage)
+_TOO_MUCH: Final = 2.0  # the load of what cannot be laid out
+_EMPTY: Final = "(empty message)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """One message: its text, and what of it is marked."""
+
+    text: str
+    entities: tuple[Entity, ...]
+
+
+def render(part: str) -> Rendered:
+    """What Telegram is to show of one part of Markdown; never raises, never empty.
+
+    What cannot be laid out, or would become longer than a message, is shown as it was written.
+    """
+    shown = _shown(part)
+    if shown is None:
+        text = cleaned(sound(part)).strip()
+        return Rendered(text=text if is_visible(text) else _EMPTY, entities=())
+    text, spans = shown
+    return Rendered(text=text, entities=entities(text, affordable(spans)))
+
+
+def load(part: str) -> float:
+    """How full a message `part` makes, plain or laid out, in characters or in what is marked: 1 is all it holds."""
+    plain = units(part) / LONGEST
+    if plain > 1:
+        return plain
+    shown = _shown(part)
+    if shown is None:
+        return _TOO_MUCH
+    return max(plain, len(shown[1]) / MOST_ENTITIES)
+
+
+def _shown(part: str) -> tuple[str, Sequence[Span]] | None:
+    """The text of `part` and what is marked in it, tidied; None if nothing would be shown, or too much."""
+    try:
+        text, spans = _trimmed(*laid_out(part))
+    except (LookupError, RecursionError, TypeError, ValueError):
+        return None  # a mistake of ours or of a library costs the message its looks, not its delivery
+    return (text, spans) if is_visible(text) and units(text) <= LONGEST else None
+
+
+def _trimmed(text: str, spans: Sequence[Span]) -> tuple[str, Sequence[Span]]:
+    """The text without the white space that Telegram would take from its ends; code keeps its first indent."""
+    tidy = tidied(text, spans)
+    first = min((span.start for span in tidy), default=len(text))
+    lead = min(first, len(text) - len(text.lstrip()))
+    moved = [replace(span, start=span.start - lead, end=span.end - lead) for span in tidy] if lead else tidy
+    return text[lead:].rstrip(), moved

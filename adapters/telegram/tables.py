@@ -1,0 +1,54 @@
+"""Tables, which Telegram has none of: columns of equal width where they fit a telephone, else line by line.
+
+A narrow table is a block of fixed-width letters. A wide one would be broken into rubble there, so
+each of its rows becomes lines of "Header: value".
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+WIDEST: Final = 38  # columns that a telephone shows of a block of code without breaking its lines
+_BETWEEN: Final = "  "
+
+
+def columns(rows: Sequence[Sequence[str]], alignments: Sequence[str]) -> str | None:
+    """`rows` of equal length, the first of them the headers, in columns; None if that is too wide.
+
+    `alignments` are the parser's: "Left", "Right", "Center" or "None" for each column.
+    """
+    if any("\n" in cell for row in rows for cell in row):
+        return None
+    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
+    if sum(widths) + len(_BETWEEN) * (len(widths) - 1) > WIDEST:
+        return None
+    head, *body = (_line(row, widths, alignments) for row in rows)
+    if not head:  # a table that was cut goes on without its headers
+        return "\n".join(body)
+    return "\n".join((head, "─" * max(map(width, (head, *body))), *body))
+
+
+def width(text: str) -> int:
+    """How many columns `text` takes in fixed-width letters; a Chinese character or an emoji takes two."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_columns, text))
+
+
+def _columns(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _line(cells: Iterable[str], widths: Sequence[int], alignments: Sequence[str]) -> str:
+    aligned = [_aligned(cell, room, alignment) for cell, room, alignment in zip(cells, widths, alignments, strict=True)]
+    return _BETWEEN.join(aligned).rstrip()
+
+
+def _aligned(cell: str, room: int, alignment: str) -> str:
+    free = room - width(cell)
+    left = {"Right": free, "Center": free // 2}.get(alignment, 0)
+    return " " * left + cell + " " * (free - left)

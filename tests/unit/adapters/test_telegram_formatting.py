@@ -1,0 +1,309 @@
+"""What a person reads in Telegram for the Markdown that models write."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pyromark
+import pytest
+
+from adapters.telegram.formatting import Entity, Rendered, render, split
+from tests.telegram_rules import faults, marked
+
+
+def looks(markdown: str) -> tuple[str, list[tuple[str, ...]]]:
+    """The text, and each entity as its type, what it marks and where it leads or what language it is in."""
+    rendered = render(markdown)
+    entities = [entity.as_dict() for entity in rendered.entities]
+    assert faults(rendered.text, entities) == []
+    return rendered.text, [
+        (
+            str(entity["type"]),
+            marked(rendered.text, entity),
+            *(str(entity[key]) for key in ("url", "language") if key in entity),
+        )
+        for entity in entities
+    ]
+
+
+# Letters
+
+
+def test_styles_are_marked_and_their_signs_are_gone() -> None:
+    assert looks("a **bold** *slanted* ~~gone~~ `code` ||hidden||") == (
+        "a bold slanted gone code hidden",
+        [
+            ("bold", "bold"),
+            ("italic", "slanted"),
+            ("strikethrough", "gone"),
+            ("code", "code"),
+            ("spoiler", "hidden"),
+        ],
+    )
+
+
+def test_a_style_leaves_out_the_code_in_it_and_a_link_or_a_spoiler_takes_it_in() -> None:
+    assert looks("**a `b` c** [`d`](https://x.example) ||e `f`||")[1] == [
+        ("bold", "a"),
+        ("code", "b"),
+        ("bold", "c"),
+        ("text_link", "d", "https://x.example"),
+        ("spoiler", "e f"),
+    ]
+
+
+def test_offsets_are_utf16_units() -> None:
+    assert render("😀 **粗体** 👨‍👩‍👧 *é*").entities == (
+        Entity(type="bold", offset=3, length=2),
+        Entity(type="italic", offset=15, length=1),
+    )
+    assert looks("**שלום** 👍🏽 **مرحبا**")[1] == [("bold", "שלום"), ("bold", "مرحبا")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "if a || b || c",
+        "it costs $5 and 10$ more, or $FOO_BAR/$BAZ",
+        "~5 minutes to ~10",
+        "vector<int> and <your name>",
+        "2 * 3 * 4 and snake_case_name",
+        "<!-- a note -->",
+        "C:\\dir & co",
+        "{{{ }}} || `",
+        "[^1] [x] ![",
+    ],
+)
+def test_what_only_looks_like_markup_stays(text: str) -> None:
+    assert render(text) == Rendered(text=text, entities=())
+
+
+def test_html_that_telegram_can_show_is_shown() -> None:
+    assert looks(
+        "<b>bold</b> <u>under</u> <code>x</code> H<sub>2</sub>O x<sup>2</sup> y<sup>ab</sup><br>z &amp; <i>open"
+    ) == (
+        "bold under x H₂O x² y^(ab)\nz & <i>open",
+        [("bold", "bold"), ("underline", "under"), ("code", "x")],
+    )
+    assert looks('<a href="https://x.example/?a&amp;b">here</a>') == (
+        "here",
+        [("text_link", "here", "https://x.example/?a&b")],
+    )
+    assert looks("<details>\n<summary>More</summary>\n\nhidden **text**\n\n</details>") == (
+        "More\n\nhidden text",
+        [("bold", "More"), ("bold", "text")],
+    )
+
+
+def test_formulas_are_written_as_people_write_them() -> None:
+    assert looks(r"$\frac{a}{b}$, \(\alpha \le \sqrt{x+1}\) and $x^2$ but `\(\alpha\)`") == (
+        r"a/b, α ≤ √(x+1) and x^2 but \(\alpha\)",
+        [("code", "a/b"), ("code", "α ≤ √(x+1)"), ("code", "x^2"), ("code", r"\(\alpha\)")],
+    )
+    assert looks("so\n\\[ \\sum_{i=1}^n x_i \\]\nthen") == ("so\n∑ᵢ₌₁ⁿ xᵢ\nthen", [("pre", "∑ᵢ₌₁ⁿ xᵢ")])
+    assert render(r"$\unknown{abc}$").text == r"\unknown{abc}"
+    braces = "{" * 490 + r"\alpha" + "}" * 490
+    assert render(f"${braces}$").text in ("α", braces)  # as deep as the stack allows
+
+
+# Links
+
+
+def test_links_lead_where_telegram_can_follow() -> None:
+    assert looks("[a](https://x.example/y_z) <https://x.example> https://x.example/q_r_s") == (
+        "a https://x.example https://x.example/q_r_s",
+        [("text_link", "a", "https://x.example/y_z")],
+    )
+    assert looks("[b *c*](http://x.example:8080/?q=ä) ![d](https://x.example/e.png)")[1] == [
+        ("text_link", "b c", "http://x.example:8080/?q=ä"),
+        ("italic", "c"),
+        ("text_link", "🖼 d", "https://x.example/e.png"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("markdown", "text"),
+    [
+        ("[readme](docs/readme.md)", "readme (docs/readme.md)"),
+        ("[here](http://localhost:80/x)", "here (http://localhost:80/x)"),
+        ("[me](tg://user?id=1)", "me (tg://user?id=1)"),
+        ("[mail](mailto:a@b.example)", "mail (a@b.example)"),
+        ("<a@b.example>", "a@b.example"),
+        ("[up](#top)", "up"),
+        ("[x]()", "x"),
+        ("[](file.txt)", "file.txt"),
+        ("[p](https://x.example:99999/)", "p (https://x.example:99999/)"),
+        ("![](plot.png)", "🖼 plot.png"),
+    ],
+)
+def test_a_target_that_telegram_would_refuse_is_shown_instead(markdown: str, text: str) -> None:
+    assert looks(markdown) == (text, [])
+
+
+def test_a_link_may_have_a_blank_in_it_and_text_need_not() -> None:
+    assert looks("[a](<https://x.example/b c>)")[1] == [("text_link", "a", "https://x.example/b%20c")]
+    assert looks("[](https://x.example/b)") == ("https://x.example/b", [])
+
+
+def test_sources_that_nothing_refers_to_are_shown() -> None:
+    assert looks("see [one][1]\n\n[1]: https://x.example\n[2]: https://y.example") == (
+        "see one\n[2]: https://y.example",
+        [("text_link", "one", "https://x.example")],
+    )
+    assert render("a[^1]\n\n[^1]: the note").text == "a[1]\n\n[1] the note"
+
+
+# Blocks
+
+
+def test_headings_are_bold_and_close_to_what_they_head() -> None:
+    assert looks("# One `x`\n\ntext\n\n## Two\ntext\n##### Three") == (
+        "One x\n\ntext\n\nTwo\ntext\nThree",
+        [("bold", "One"), ("underline", "One"), ("code", "x"), ("bold", "Two"), ("bold", "Three"), ("italic", "Three")],
+    )
+
+
+def test_lists_are_indented_and_keep_their_numbers() -> None:
+    nested = "3. one\n   - two\n     - three\n\n       more of it\n4. four\n"
+    assert looks(f"{nested}   ```py\n   x = [1]\n   ```\n   five\n\n- [ ] six\n- [x] seven") == (
+        "3. one\n   ◦ two\n      ▪ three\n\n         more of it\n4. four\nx = [1]\n   five\n\n☐ six\n☑ seven",
+        [("pre", "x = [1]", "py")],
+    )
+    assert render("- a\n\n- b\n- c").text == "• a\n\n• b\n• c"
+    assert render("- - - a\n-\n- b").text == "• ◦ ▪ a\n• \n• b"
+
+
+def test_lists_as_deep_as_one_likes_stay_on_the_screen() -> None:
+    deepest = render("".join("  " * depth + "- x\n" for depth in range(40))).text.rpartition("\n")[2]
+    assert len(deepest) - len(deepest.lstrip(" ")) <= 24
+
+
+def test_quotes_are_quotes_and_long_ones_are_folded() -> None:
+    assert looks("> a *b*\n> > c\n>\n> ```\n> d\n> ```\n\nafter") == (
+        "a b\n> c\n\nd\n\nafter",
+        [("blockquote", "a b\n> c\n\nd"), ("italic", "b"), ("pre", "d")],
+    )
+    assert looks("> [!WARNING]\n> hot") == ("Warning\nhot", [("blockquote", "Warning\nhot"), ("bold", "Warning")])
+    assert looks("> " + "word " * 300)[1][0][0] == "expandable_blockquote"
+
+
+def test_code_keeps_its_indents_and_says_its_language() -> None:
+    code = '```python title="a.py"\n\tdef f():\n\t\treturn 1\n\n\n    # end\n```'
+    assert looks(code) == (
+        "    def f():\n        return 1\n\n\n    # end",
+        [("pre", "    def f():\n        return 1\n\n\n    # end", "python")],
+    )
+    assert looks("~~~\n```\n~~~")[1] == [("pre", "```")]
+    assert looks("```not a language\nx\n```") == ("not a language\nx", [("pre", "not a language\nx")])
+    assert looks("a\n```\n```\nb") == ("a\nb", [])
+    assert looks("```js\nunfinished")[1] == [("pre", "unfinished", "js")]
+
+
+def test_a_diagram_is_code_and_nothing_is_fetched() -> None:
+    assert looks("```mermaid\ngraph TD; A-->B\n```")[1] == [("pre", "graph TD; A-->B", "mermaid")]
+
+
+# Tables
+
+
+def test_a_narrow_table_has_columns() -> None:
+    assert looks("| Name | 数量 |\n|:--|--:|\n| `a` | 5 |\n| **苹果** | 12 |") == (
+        "Name  数量\n──────────\na        5\n苹果    12",
+        [("pre", "Name  数量\n──────────\na        5\n苹果    12")],
+    )
+    assert render("|a|\n|-|\n").text == "a\n─"
+
+
+def test_a_wide_table_has_a_block_for_each_row() -> None:
+    headers = "| Name | What it is for, in ever so many words |\n|---|---|\n"
+    assert looks(f"{headers}| *x* | all of the things that there are |\n| y | |") == (
+        "Name: x\nWhat it is for, in ever so many words: all of the things that there are\n\n"
+        "Name: y\nWhat it is for, in ever so many words: –",
+        [
+            ("bold", "Name:"),
+            ("italic", "x"),
+            ("bold", "What it is for, in ever so many words:"),
+            ("bold", "Name:"),
+            ("bold", "What it is for, in ever so many words:"),
+        ],
+    )
+
+
+def test_a_table_with_links_keeps_them() -> None:
+    assert looks("| a | b |\n|---|---|\n| 1 | [x](https://x.example) |") == (
+        "a: 1\nb: x",
+        [("bold", "a:"), ("bold", "b:"), ("text_link", "x", "https://x.example")],
+    )
+
+
+def test_cells_beyond_the_headers_are_not_lost() -> None:
+    assert render("| a | b |\n|---|---|\n| 1 | 2 | 3 | 4 |").text == "a  b\n──────────\n1  2 3 | 4"
+
+
+# Limits
+
+
+def test_telegram_takes_characters_out_and_the_offsets_are_right_all_the_same() -> None:
+    assert looks("a\u202eb **c\u2028d** e\x00\u030a A\u030a\r\nf\rg") == ("ab c\nd e  Å\nf\ng", [("bold", "c\nd")])
+    assert render("half \ud83d **x**").text == "half \ufffd x"
+
+
+@pytest.mark.parametrize(
+    "invisible", ["", " \n\t", "\u200b\u200d", "\u2800", "\ufe0f", "\u3164", "&nbsp;", "\u202e", "\x00"]
+)
+def test_what_would_be_empty_says_so(invisible: str) -> None:
+    text = render(invisible).text
+    assert text == ("&nbsp;" if invisible == "&nbsp;" else "(empty message)")
+
+
+@pytest.mark.parametrize("markdown", ["**", "> ", "- ", "#", "[x]: y", "```\n```"])
+def test_what_shows_nothing_is_shown_as_it_was_written(markdown: str) -> None:
+    assert render(markdown).text in (markdown.strip(), "•")
+
+
+def test_of_too_many_entities_the_most_important_ones_stay() -> None:
+    rendered = render("*a* " * 150 + "[b](https://x.example/) " * 30 + "||c|| **d**")
+    kinds = [entity.type for entity in rendered.entities]
+    assert (len(kinds), kinds.count("text_link"), kinds.count("spoiler"), kinds.count("bold")) == (100, 30, 1, 1)
+
+
+def test_links_too_long_together_are_given_up_rather_than_the_message() -> None:
+    rendered = render(" ".join(f"[{number}](https://x.example/{'ü' * 300})" for number in range(13)))
+    assert 0 < len(rendered.entities) < 13
+    assert faults(rendered.text, [entity.as_dict() for entity in rendered.entities]) == []
+
+
+def test_what_would_grow_beyond_a_message_is_sent_plain() -> None:
+    markdown = f"| {'header ' * 60} | b |\n|---|---|\n" + "| 1 | 2 |\n" * 40
+    assert render(markdown) == Rendered(text=markdown.strip(), entities=())
+
+
+def test_a_parser_that_panics_costs_the_looks_and_not_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    panic = type("PanicException", (BaseException,), {"__module__": "pyo3_runtime"})
+
+    def panicking(*_: object, **__: object) -> None:
+        raise panic("index out of bounds")
+
+    monkeypatch.setattr(pyromark, "events_with_range", panicking)
+    assert render("**a**") == Rendered(text="**a**", entities=())
+    assert "".join(split("a" * 5_000)) == "a" * 5_000
+
+
+def test_only_a_panic_is_taken_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(pyromark, "events_with_range", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        render("**a**")
+
+
+def test_loading_it_says_nothing_and_starts_nothing() -> None:
+    script = (
+        "import sys, threading; from adapters.telegram import formatting; "
+        "formatting.render('**a** $\\\\alpha$'); print(threading.active_count(), "
+        "sorted({'PIL', 'aiohttp', 'asyncio', 'socket', 'telegram'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("1 []\n", "")

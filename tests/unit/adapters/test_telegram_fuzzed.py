@@ -1,0 +1,79 @@
+"""Whatever Markdown a model writes: every part is a message that Telegram takes, and nothing is missing."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adapters.telegram.formatting import render, split
+from tests.emulators.telegram.entities import read_entities, settle
+from tests.markdown_pieces import BLOCKS, SHREDS, is_hidden, numbered, replies, shredded, words
+from tests.telegram_rules import faults, in_units
+
+SOLID = {"pre", "code", "text_link", "blockquote", "expandable_blockquote"}
+
+
+def shown(markdown: str) -> list[str]:
+    """The texts of all messages that `markdown` becomes, each of which Telegram takes and leaves as it is."""
+    texts = []
+    for part in split(markdown):
+        rendered = render(part)
+        entities = [entity.as_dict() for entity in rendered.entities]
+        assert faults(rendered.text, entities) == []
+        assert len(part.encode("utf-16-le", "surrogatepass")) <= 2 * 4096
+        assert render(part) == rendered
+        text, settled = settle(rendered.text, read_entities(entities))
+        assert text == rendered.text.lstrip(" ")  # what code at the beginning is indented by
+        assert solid(settled) == solid(entities) or len(settled) == 100
+        texts.append(text)
+    return texts
+
+
+def solid(entities: list[dict]) -> list[str]:
+    """The entities that Telegram neither finds by itself nor cuts and joins as it likes."""
+    return [entity["type"] for entity in entities if entity["type"] in SOLID]
+
+
+@settings(max_examples=150, deadline=None)
+@given(replies)
+def test_every_word_of_a_reply_is_shown_once_and_in_its_place(markdown: str) -> None:
+    assert words(*shown(markdown)) == words(markdown)
+
+
+@settings(max_examples=150, deadline=None)
+@given(replies)
+def test_fences_are_balanced_in_every_part(markdown: str) -> None:
+    for part in split(markdown):
+        fences = [line for line in part.split("\n") if line.lstrip("> ").startswith(("```", "~~~"))]
+        assert len([line for line in fences if "~" in line]) % 2 == 0
+        assert part.endswith(("```", "~~~")) or "```" not in part.rpartition("\n")[2]
+
+
+@settings(max_examples=200, deadline=None)
+@given(shredded)
+def test_nothing_that_somebody_might_write_is_refused_or_lost(markdown: str) -> None:
+    found = set(words(*shown(markdown)))
+    assert [number for number in words(markdown) if number not in found and not is_hidden(markdown, number)] == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(min_size=1), st.integers(1, 400))
+def test_absurd_characters_are_sent_as_well(text: str, times: int) -> None:
+    assert all(len(in_units(message)) <= 2 * 4096 for message in shown(text * times))
+
+
+@pytest.mark.slow
+def test_ten_thousand_fuzzed_replies() -> None:
+    chance = random.Random(20_000)
+    for number in range(10_000):
+        pieces, joint = (BLOCKS, "\n\n") if number % 2 else (SHREDS, "")
+        markdown = numbered(chance.choices(pieces, k=chance.randint(1, 80)), joint)
+        found = words(*shown(markdown))
+        if number % 2:
+            assert found == words(markdown)
+        else:
+            lost = set(words(markdown)).difference(found)
+            assert [word for word in lost if not is_hidden(markdown, word)] == []
