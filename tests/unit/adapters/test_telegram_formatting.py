@@ -67,6 +67,7 @@ def test_offsets_are_utf16_units() -> None:
         "if a || b || c",
         "it costs $5 and 10$ more, or $FOO_BAR/$BAZ",
         "~5 minutes to ~10",
+        "between ~5~ and (~6~)",
         "vector<int> and <your name>",
         "2 * 3 * 4 and snake_case_name",
         "<!-- a note -->",

@@ -80,6 +80,7 @@ def test_code_is_closed_and_opened_again_with_its_language() -> None:
     parts = split(f"Look:\n\n```python\n{code}```\n\nThat is it.")
     assert len(parts) > 2
     assert all(kinds(part) == [("pre", "python")] for part in parts)
+    assert [part.count("```") for part in parts] == [2] * len(parts)
     shown = "\n".join(render(part).text for part in parts)
     assert shown == f"Look:\n\n{code}\nThat is it."
 
@@ -126,6 +127,15 @@ def test_a_list_that_is_cut_deep_inside_does_not_become_code() -> None:
     assert not any("pre" in kind for part in parts for kind in kinds(part))
     assert render(parts[-1]).text.startswith("long words here.")
     assert "• c\n   more\n• d\n   ◦ e\n• f\n\nend" in render(parts[-1]).text
+
+
+def test_items_that_are_cut_from_theirs_are_items_still() -> None:
+    items = "".join(f"      - item {number} of many\n        and more of it\n" for number in range(200))
+    parts = split(f"- a\n  - b\n    - c\n{items}- d")
+    assert len(parts) > 2
+    assert not any(kinds(part) for part in parts)
+    assert all(render(part).text.startswith("• item") for part in parts[1:])
+    assert render(parts[-1]).text.endswith("of many\n   and more of it\n• d")
 
 
 def test_a_quote_goes_on_as_a_quote() -> None:
