@@ -38,6 +38,18 @@ class _Sink:
             self._file.close()
 
 
+class _Redacting(logging.Formatter):
+    """A line of another library: its address may hold a bot's token, its traceback anything."""
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        super().__init__("%(name)s: %(message)s")
+        self._redact = redact
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The whole line, traceback included, without secrets."""
+        return self._redact(super().format(record))
+
+
 def configure_logs(
     *,
     level: Literal["debug", "info", "warning", "error"],
@@ -71,6 +83,8 @@ def configure_logs(
         logger_factory=structlog.PrintLoggerFactory(stream),
         cache_logger_on_first_use=False,
     )
-    # Libraries that log through the standard library (APScheduler) only speak up when it matters.
-    logging.basicConfig(level=max(_LEVELS[level], logging.WARNING), stream=stream, format="%(name)s: %(message)s")
+    # Libraries that log through the standard library (APScheduler, Telegram's) only speak up when it matters.
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_Redacting(redact))
+    logging.basicConfig(level=max(_LEVELS[level], logging.WARNING), handlers=[handler])
     return sink.close

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -60,3 +61,17 @@ def test_secrets_are_taken_out_of_every_value(tmp_path: Path) -> None:
     close()
     assert "hush" not in log.read_text()
     assert "the key is [REDACTED]" in log.read_text()
+
+
+def test_other_libraries_lines_and_their_tracebacks_hold_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    configured(redact=lambda text: text.replace("hush", "***"))
+    try:
+        raise ValueError("GET https://example.org/bot" + "hush/getMe")
+    except ValueError:
+        logging.getLogger("a.library").exception("It failed for %s", "hush")
+    assert "It failed for ***" in stream.getvalue()
+    assert "bot***/getMe" in stream.getvalue()
+    assert "hush" not in stream.getvalue()
