@@ -144,9 +144,9 @@ class Store(PinStore, ABC):
 
     @abstractmethod
     async def open_reply(self, lease: Lease, item: InboxItem, reply: Outbound) -> Outbound:
-        """Store a reply that starts to stream, in state `streaming`: nothing else is claimed for
-        its chat until the turn's end gives it its text. An item has one: asked again, the first
-        one is returned as it is."""
+        """Store a reply that starts to stream, in state `streaming`. It takes its place among the
+        chat's rows when the turn's end gives it its text; until then the others go their way. An item
+        has one: asked again, the first one is returned as it is."""
 
     @abstractmethod
     async def note_streamed(self, outbound_id: str, platform_message_id: str) -> None:
@@ -178,7 +178,7 @@ class Store(PinStore, ABC):
         """End an item: messages, usage, inbox row, signals and outbox rows in one transaction.
 
         An Outbound whose id names the streaming reply gives that row its final text; a streaming
-        reply that gets none is refused, so that its chat goes on. If the caller is cancelled while
+        reply that gets none is refused. If the caller is cancelled while
         this is written, the next item and the rows go to whoever claims next. `ref` and
         `record` are None for an item that touched no session (a command, a refusal).
         """
@@ -352,7 +352,11 @@ class Store(PinStore, ABC):
     @abstractmethod
     async def hold_off(self, account: str, bucket: str, seconds: float) -> None:
         """The platform asked for silence: no moment of this bucket comes before it is over, those
-        already given away included."""
+        already given away included, and whoever starts again meanwhile."""
+
+    @abstractmethod
+    async def resting(self, account: str, bucket: str) -> float:
+        """For how many seconds the bucket is to be left alone still; 0.0: it is not."""
 
     # -- reading for people -----------------------------------------------------------------
 

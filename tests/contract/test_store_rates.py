@@ -9,6 +9,7 @@ import pytest
 
 from gateway.domain.rates import Rate
 from gateway.store.base import Store
+from tests.contract.store_kit import Bench
 
 pytest_plugins = ["tests.contract.stores"]
 
@@ -85,3 +86,15 @@ async def test_a_shared_limit_stays_exact_whatever_else_limits(store: Store, mos
     waits.sort()
     tight = [(first, last) for first, last in zip(waits, waits[most:], strict=False) if last - first < HOUR - 60]
     assert tight == []
+
+
+async def test_silence_is_kept_by_whoever_starts_meanwhile(bench: Bench) -> None:
+    store = await bench.open()
+    assert await store.resting(BOT, "chat 1") == 0.0
+    await store.hold_off(BOT, "chat 1", 2 * HOUR)
+    await store.hold_off(BOT, "chat 1", HOUR)  # not shorter by this
+    bench.clock.jump(-5 * HOUR)
+    store = await bench.crash(store)
+    assert hours(await store.resting(BOT, "chat 1")) == 2
+    assert hours(await store.take(BOT, "t1", [rate("chat 1", 9), rate("all", 9)])) == 2
+    assert await store.resting(BOT, "chat 2") == 0.0

@@ -94,6 +94,12 @@ class MeteringStore(PresentStore):
         parts = [storable(account), storable(bucket), _milliseconds(seconds)]
         await self._wire.run(partition_of_name(account), "hold_off", *parts)
 
+    async def resting(self, account: str, bucket: str) -> float:
+        left = await self._wire.ask(
+            partition_of_name(account), "PTTL", f"silent:{storable(account)}:{storable(bucket)}"
+        )
+        return max(0, int(left)) / 1_000
+
 
 def _milliseconds(seconds: float) -> str:
     return str(max(1, ceil(seconds * 1_000)))

@@ -10,7 +10,9 @@ import apsw
 from gateway.clock import Clock
 from gateway.domain.rates import Rate
 from gateway.store.base import CapReached, Reservation, Store
+from gateway.store.documents import storable
 from gateway.store.sqlite import spending
+from gateway.store.sqlite.connection import change, many
 from gateway.store.sqlite.database import Database
 from gateway.store.sqlite.rates import Rates
 
@@ -58,3 +60,28 @@ class MeteringStore(Store):
 
     async def hold_off(self, account: str, bucket: str, seconds: float) -> None:
         self._rates.hold_off(account, bucket, self._clock.monotonic() + seconds)
+        until = self._clock.now() + seconds
+        await self._database.writer.run(lambda connection: _rest(connection, account, bucket, until, seconds))
+
+    async def resting(self, account: str, bucket: str) -> float:
+        return self._rates.resting(account, bucket, self._clock.monotonic())
+
+    async def _rest_on(self) -> None:
+        """Keep the silence that was asked of an earlier process."""
+        now = self._clock.now()
+        for account, bucket, until, seconds in await self._database.writer.run(lambda each: _rests(each, now)):
+            self._rates.hold_off(account, bucket, self._clock.monotonic() + min(until - now, seconds))
+
+
+def _rest(connection: apsw.Connection, account: str, bucket: str, until: float, seconds: float) -> None:
+    change(
+        connection,
+        "INSERT INTO rests(account, bucket, until, seconds) VALUES (?1, ?2, ?3, ?4)"
+        " ON CONFLICT DO UPDATE SET until = ?3, seconds = ?4 WHERE until < ?3",
+        (storable(account), storable(bucket), until, seconds),
+    )
+
+
+def _rests(connection: apsw.Connection, now: float) -> list[tuple[str, str, float, float]]:
+    change(connection, "DELETE FROM rests WHERE until <= ?", (now,))
+    return many(connection, "SELECT account, bucket, until, seconds FROM rests")

@@ -14,7 +14,13 @@ from gateway.store.sqlite.connection import one
 APPLICATION_ID: Final = 0x4C674174  # "LgAt": tells our files from other programs'
 
 # Append-only: a file's version is how many of these were applied to it.
-MIGRATIONS: Final[tuple[str, ...]] = ("0001_core.sql", "0002_spending.sql", "0003_put_off.sql", "0004_pins.sql")
+MIGRATIONS: Final[tuple[str, ...]] = (
+    "0001_core.sql",
+    "0002_spending.sql",
+    "0003_put_off.sql",
+    "0004_pins.sql",
+    "0005_rests.sql",
+)
 
 
 def migrate(connection: apsw.Connection, path: Path) -> None:

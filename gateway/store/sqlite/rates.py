@@ -51,6 +51,11 @@ class Rates:
         silent.silent_until = max(silent.silent_until, until)
         silent.idle_from = max(silent.idle_from, until)
 
+    def resting(self, account: str, bucket: str, now: float) -> float:
+        """Seconds of silence that are left."""
+        known = self._buckets.get((account, bucket))
+        return 0.0 if known is None else max(0.0, known.silent_until - now)
+
     def _bucket(self, account: str, name: str, now: float, seconds: float) -> _Bucket:
         bucket = self._buckets.setdefault((account, name), _Bucket())
         del bucket.taken[: bisect_left(bucket.taken, now - max(seconds, GRACE))]

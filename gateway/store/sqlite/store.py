@@ -89,6 +89,7 @@ class SqliteStore(DeliveringStore, MeteringStore):
         self._lanes = Lanes(concurrency=self._concurrency, generation=self._database.generation, waiting=queued)
         now = self._time.now()
         await self._database.writer.run(lambda connection: outbox.cap_waits(connection, now))
+        await self._rest_on()
         self._agenda = Agenda(await self._database.read(outbox.unfinished_heads))
         self._lanes.serve(self._runs)
         self._agenda.serve(self._sends)
