@@ -195,16 +195,18 @@ async def test_intents_alone_are_a_journal(store: Store) -> None:
     assert (found.steps, found.intents) == (0, intents)
 
 
-async def test_a_streaming_reply_holds_its_chat_until_it_has_its_text(bench: Bench) -> None:
+async def test_a_streaming_reply_takes_its_place_when_it_has_its_text(bench: Bench) -> None:
     store = await bench.open()
     claim, session = await in_session(store)
     reply = await store.open_reply(claim.lease, claim.item, outbound("o1", text="", session_id="s1"))
     assert reply.state == "streaming"
     await store.note_streamed("o1", "m77")
-    assert await store.emit([outbound("o2")]) == ()
-    assert await store.claim_outbound(9) == []
+    (beside,) = await store.emit([outbound("o2"), outbound("o3")])
+    assert beside.id == "o2"
+    assert (await store.mark_sent("o2", "m2")).next is not None
     store = await bench.crash(store)
-    assert await store.claim_outbound(9) == []
+    (beside,) = await store.claim_outbound(9)
+    assert beside.id == "o3"
     claim = await store.claim_next("w")
     found = await store.journal(claim.item)
     assert found is not None
@@ -212,21 +214,31 @@ async def test_a_streaming_reply_holds_its_chat_until_it_has_its_text(bench: Ben
     assert (found.session_id, found.reply.id, found.reply.platform_message_id) == ("s1", "o1", "m77")
     assert (await store.open_reply(claim.lease, claim.item, outbound("o9"))).id == "o1"
     end = await store.finish_turn(
-        claim.lease, session.ref, claim.item, step(*exchange(1)), "answered", [outbound("o1", text="whole")]
+        claim.lease,
+        session.ref,
+        claim.item,
+        step(*exchange(1)),
+        "answered",
+        [outbound("o1", text="whole"), outbound("o1b", text="and more")],
     )
-    (row,) = end.outbound
+    assert end.outbound == ()  # one message of a chat is on its way at a time
+    assert await store.emit([outbound("o4")]) == ()
+    row = (await store.mark_sent("o3", "m3")).next
+    assert row is not None
     assert (row.id, row.text, row.state, row.platform_message_id, row.attempts) == ("o1", "whole", "sending", "m77", 1)
     following = (await store.mark_sent("o1", "m77")).next
     assert following is not None
-    assert (following.id, following.state, following.attempts) == ("o2", "sending", 1)
+    assert (following.id, following.state, following.attempts) == ("o1b", "sending", 1)
+    following = (await store.mark_sent("o1b", "m78")).next
+    assert following is not None
+    assert following.id == "o4"
 
 
-async def test_a_turn_that_ends_without_its_reply_frees_the_chat(store: Store) -> None:
+async def test_a_reply_that_never_got_its_text_is_refused(store: Store) -> None:
     claim = await claimed(store)
     await store.open_reply(claim.lease, claim.item, outbound("o1", text=""))
     await store.emit([outbound("o2")])
-    end = await finish(store, claim)
-    assert [row.id for row in end.outbound] == ["o2"]
+    await finish(store, claim)
     assert {row.id: row.state for row in await store.outbox(None, 9)} == {"o1": "refused", "o2": "sending"}
 
 

@@ -139,7 +139,7 @@ def _items(connection: apsw.Connection) -> Iterator[Record]:
 def _rows(connection: apsw.Connection) -> Iterator[Record]:
     columns = ", ".join(f"o.{name.strip()}" for name in OUTBOUND_COLUMNS.split(","))
     rows = connection.execute(
-        f"SELECT p.id, {columns} FROM outbox o LEFT JOIN outbox p ON p.seq = o.place ORDER BY o.seq"
+        f"SELECT coalesce(p.id, o.id), {columns} FROM outbox o LEFT JOIN outbox p ON p.seq = o.place ORDER BY o.seq"
     )
     for row in rows:
         yield MovedRow(row=outbound_from(row[1:]), stands_for=row[0] or row[1])

@@ -29,8 +29,11 @@ class Sender:
 
 
 _UNFINISHED = "state IN ('streaming', 'pending', 'sending')"
-_HEAD = f"SELECT seq, state, due_at, claim, {OUTBOUND_COLUMNS} FROM outbox WHERE lane = ? AND {_UNFINISHED}"
-_HEAD_ORDER = " ORDER BY place LIMIT 1"
+# A reply that streams has no place yet. Its row is the older one where its place is another's, too.
+_HEAD = (
+    f"SELECT seq, state, due_at, claim, {OUTBOUND_COLUMNS} FROM outbox"
+    f" WHERE lane = ? AND {_UNFINISHED} AND state != 'streaming' ORDER BY place, seq LIMIT 1"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +67,7 @@ def note_streamed(connection: apsw.Connection, outbound_id: str, platform_messag
 
 
 def drop_streaming(connection: apsw.Connection, outbound_id: str) -> str | None:
-    """End a reply that never got its text, lest it hold up its chat; returns that chat."""
+    """End a reply that never got its text; returns its chat."""
     row = one(
         connection,
         "UPDATE outbox SET state = 'refused', error = 'its turn ended without it'"
@@ -91,7 +94,7 @@ def advance(connection: apsw.Connection, lane: str, sender: Sender, *, reclaim: 
     With `reclaim`, also one that was being sent when an earlier process died: that attempt counts
     as ambiguous.
     """
-    row = one(connection, _HEAD + _HEAD_ORDER, (lane,))
+    row = one(connection, _HEAD, (lane,))
     if row is None:
         return Advance(lane=lane)
     seq, state, due_at, claim = row[:4]
@@ -180,13 +183,15 @@ def cap_waits(connection: apsw.Connection, now: float) -> None:
 
 def unfinished_heads(connection: apsw.Connection) -> list[tuple[str, float]]:
     """(chat, when to look at it) for every chat with rows that an earlier process left unsent."""
-    rows = many(connection, f"SELECT lane, state, due_at FROM outbox WHERE {_UNFINISHED} ORDER BY lane, place")
+    rows = many(
+        connection,
+        f"SELECT lane, state, due_at FROM outbox WHERE {_UNFINISHED} AND state != 'streaming'"
+        " ORDER BY lane, place, seq",
+    )
     heads: dict[str, tuple[str, float]] = {}
     for lane, state, due_at in rows:
         heads.setdefault(lane, (state, due_at))
-    return [
-        (lane, due_at if state == "pending" else 0.0) for lane, (state, due_at) in heads.items() if state != "streaming"
-    ]
+    return [(lane, due_at if state == "pending" else 0.0) for lane, (state, due_at) in heads.items()]
 
 
 def listing(connection: apsw.Connection, address: ChatAddress | None, limit: int) -> list[Outbound]:
@@ -206,6 +211,7 @@ def _store(connection: apsw.Connection, outbound: Outbound) -> str:
     finalised = one(
         connection,
         "UPDATE outbox SET state = 'pending', kind = ?, text = ?, due_at = ?,"
+        " place = 1 + (SELECT max(seq) FROM outbox),"
         " platform_message_id = coalesce(platform_message_id, ?)"
         " WHERE id = ? AND state = 'streaming' RETURNING lane",
         (

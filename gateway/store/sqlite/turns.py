@@ -131,7 +131,7 @@ def _note(
 
 
 def _forget(connection: apsw.Connection, item: InboxItem) -> str | None:
-    """Drop the journal; the chat that its reply held up, if that never got its text."""
+    """Drop the journal, and its reply, if that never got its text: then its chat is returned."""
     row = one(connection, "DELETE FROM turns WHERE item = ? RETURNING reply", (int(item.id),))
     if row is None or row[0] is None:
         return None

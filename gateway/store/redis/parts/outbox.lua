@@ -1,7 +1,7 @@
 -- The outbox: `out:<chat>` orders the unfinished rows of a chat by their place; `row:<id>` is one.
 -- `rows` and `rows:<address>` are the history. `sending:<process>` holds the rows it is sending;
 -- `out_due:<platform>` the chats whose head is to be looked at, and when. A row whose `claim` is
--- empty while it is being sent was left by a process that died.
+-- empty while it is being sent was left by a process that died. A reply that streams has no place.
 
 local function row_at(id) return P .. 'row:' .. id end
 local function chat_at(chat) return P .. 'out:' .. chat end
@@ -23,7 +23,7 @@ local function insert_row(id, chat, address, fields, state, place)
   local seq = next_number()
   set_fields(row_at(id), fields)
   call('HSET', row_at(id), 'f', 1, 'state', state, 'chat', chat, 'place', place or seq)
-  call('ZADD', chat_at(chat), place or seq, id)
+  if state ~= 'streaming' then call('ZADD', chat_at(chat), place or seq, id) end
   call('ZADD', P .. 'rows', seq, id)
   call('ZADD', P .. 'rows:' .. address, seq, id)
   count('unsent:' .. platform_of(chat), 1)
@@ -88,7 +88,10 @@ local function store_row(row)
   elseif state == 'streaming' then
     local final = { state = 'pending' }
     for i = 1, #row.fields, 2 do final[row.fields[i]] = row.fields[i + 1] end
+    local place = next_number()
     call('HSET', row_at(row.id), 'state', 'pending', 'kind', final.kind, 'text', final.text, 'due_at', final.due_at)
+    call('HSET', row_at(row.id), 'place', place)
+    call('ZADD', chat_at(row.chat), place, row.id)
     if final.platform_message_id then
       call('HSETNX', row_at(row.id), 'platform_message_id', final.platform_message_id)
     end
@@ -113,7 +116,7 @@ local function emit(rows, now, also)
   return advances
 end
 
--- End a reply that never got its text, lest it hold up its chat. Gives that chat, or nil.
+-- End a reply that never got its text. Gives its chat, or nil.
 local function drop_streaming(id)
   local facts = call('HMGET', row_at(id), 'state', 'chat')
   if facts[1] ~= 'streaming' then return nil end
