@@ -7,7 +7,7 @@ a separate Protocol, asked for with isinstance.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -19,7 +19,8 @@ from gateway.domain.rates import Rate
 class Limits:
     """What the platform limits, declared.
 
-    `text_units`: most text units of one message (None: no limit), counted in `unit`.
+    `text_units`: most text units of one message (None: no limit), counted in `unit`. `split_reply`
+    cuts a reply, which is Markdown, into parts that can be shown each by itself (None: as any text).
     `ambiguous_retries`: how often a send whose answer was lost is repeated (None: until it works,
     because the reader can tell repeats apart by their id). `pauses_when_full`: the adapter stops
     reading while a lane is full, instead of having messages refused. `trusted`: everyone who can
@@ -28,6 +29,7 @@ class Limits:
 
     text_units: int | None = None
     unit: Literal["codepoints", "utf16"] = "codepoints"
+    split_reply: Callable[[str], Sequence[str]] | None = None
     ambiguous_retries: int | None = 1
     pauses_when_full: bool = False
     trusted: bool = False
@@ -95,12 +97,37 @@ class HasRates(Protocol):
         whole account's. After a RateLimited the first of them rests, or the last if it concerns all."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One line of what `legato check` prints. `ok` None: worth knowing, not wrong."""
+
+    what: str
+    ok: bool | None
+    detail: str
+
+
+@runtime_checkable
+class CanBeProbed(Protocol):
+    """Can say, before it runs, whether its platform will have it."""
+
+    async def probe(self) -> Sequence[Finding]:
+        """What there is to know; a failure is a finding, too."""
+
+
 @runtime_checkable
 class CanEdit(Protocol):
-    """Shows a reply while it is being written."""
+    """Shows a reply while it is being written, by editing its message. `account` as in HasRates."""
 
-    async def edit(self, outbound: Outbound, platform_message_id: str) -> None:
-        """Replace the text of a message that was sent. Raises AdapterError."""
+    account: str
+
+    async def edit(self, outbound: Outbound, platform_message_id: str) -> str:
+        """Replace the text of a message that was sent; returns the id that it has now, another one if
+        it was gone and had to be sent anew. Editing twice does no harm, so only then an error of it can
+        be Ambiguous. Raises AdapterError."""
+
+    def draft_rates(self, to: ChatAddress) -> Sequence[Rate]:
+        """Limits for what is shown of an unfinished reply to `to`, narrowest first: they leave most of the
+        platform's own to messages that count."""
 
 
 @runtime_checkable

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing
-from dataclasses import dataclass
 
+from gateway.adapter import Adapter, CanBeProbed, Finding
 from gateway.agent.models import Models
 from gateway.domain.message import user
 from gateway.errors import GatewayError, StoreLocked
@@ -16,20 +16,17 @@ _PROBE_TOKENS = 16
 _GREETING = "Answer with the single word: ready"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One line of the report. `ok` None: worth knowing, not wrong."""
-
-    what: str
-    ok: bool | None
-    detail: str
-
-
 async def findings(
-    store: Store, models: Models, *, threshold: float, caching: str, spending: str | None = None
+    store: Store,
+    models: Models,
+    adapters: Iterable[Adapter] = (),
+    *,
+    threshold: float,
+    caching: str,
+    spending: str | None = None,
 ) -> AsyncIterator[Finding]:
-    """Probe the store, the model and the auxiliary model, one after the other; `caching` and `spending`
-    are what there is to say about prompt caching and spend caps."""
+    """Probe the store, the model, the auxiliary model and the platforms, one after the other; `caching`
+    and `spending` are what there is to say about prompt caching and spend caps."""
     yield await _store(store)
     yield await _model("model", models, models.main)
     live = models.main
@@ -45,6 +42,10 @@ async def findings(
     yield Finding(what="prompt caching", ok=None, detail=caching)
     if spending is not None:
         yield Finding(what="spend caps", ok=None, detail=spending)
+    for adapter in adapters:
+        if isinstance(adapter, CanBeProbed):
+            for finding in await adapter.probe():
+                yield finding
 
 
 async def _store(store: Store) -> Finding:

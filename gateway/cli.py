@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import signal
 import sys
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
@@ -16,11 +14,9 @@ import typer
 
 from gateway import __version__
 from gateway.cli_trajectories import trajectories_app
-from gateway.errors import ConfigError, GatewayError, StoreUnavailable
+from gateway.errors import ConfigError, GatewayError
 
 if TYPE_CHECKING:
-    from gateway.adapter import Adapter
-    from gateway.app import Gateway
     from gateway.config import Config
     from gateway.store.base import Store
 
@@ -45,8 +41,6 @@ SessionArgument = Annotated[str, typer.Argument(metavar="ID", help="A session, a
 
 T = TypeVar("T")
 
-_PACE = 0.02  # seconds between two words of the offline model, for who watches it write
-
 
 @app.callback(invoke_without_command=True)
 def root(
@@ -64,8 +58,10 @@ def chat(
     config: ConfigOption = None,
 ) -> None:
     """Talk to Legato in this terminal, or through a pipe."""
+    from gateway.serving import serve_terminal
+
     settings = _settings(config)
-    raise typer.Exit(_guarded(lambda: _chat(settings, json_lines)))
+    raise typer.Exit(_guarded(lambda: serve_terminal(settings, json_lines, _log_to)))
 
 
 @app.command()
@@ -75,14 +71,19 @@ def run(
     config: ConfigOption = None,
 ) -> None:
     """Run the gateway without a terminal: the enabled platforms, and the turns of every conversation."""
+    from gateway.serving import is_of_use, serve_fleet, serve_platforms
+
     settings = _settings(config)
-    if settings.store.sqlite_path is not None:
-        # This version has no platform but the console; with SQLite there would be nothing to serve.
+    if not is_of_use(settings):
         _fail("no platform is enabled to run; talk with `legato chat`, or share a Redis store (store.url) with it")
+    if workers > 1 and settings.store.sqlite_path is not None:
+        _fail("several workers need a Redis store (store.url); a SQLite file has one owner")
+    _log_to(settings, None)
     if workers == 1:
-        raise typer.Exit(_guarded(lambda: _run(settings, leash=sys.stdin.fileno() if worker else None)))
+        leash = sys.stdin.fileno() if worker else None
+        raise typer.Exit(_guarded(lambda: serve_platforms(settings, leash=leash)))
     command = [sys.executable, "-m", "gateway", "run", "--worker", *(["--config", str(config)] if config else [])]
-    raise typer.Exit(_guarded(lambda: _fleet(settings, command, workers)))
+    raise typer.Exit(_guarded(lambda: serve_fleet(command, workers)))
 
 
 @app.command()
@@ -247,106 +248,12 @@ def _print(rows: T, as_json: bool, text: Callable[[T], str]) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-async def _chat(settings: Config, json_lines: bool) -> int:
-    from gateway.app import collect_seldom
-    from gateway.bootstrap import Parts, build, home
-
-    interactive = not json_lines and sys.stdin.isatty() and sys.stdout.isatty()
-    log_file = home(settings) / "legato.log" if interactive else None
-    if log_file is not None:
-        _make_home(log_file.parent)
-    _log_to(settings, log_file)
-    collect_seldom()
-    running: list[Gateway] = []
-    adapter = _console(settings, json_lines, interactive, running)
-    parts = Parts(pace=_PACE, told=print) if interactive else Parts()
-    gateway = build(settings, [adapter], parts)
-    running.append(gateway)
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, gateway.stop)
-    # In a terminal Ctrl-C is a key of the prompt; a signal comes only from who has left and will not wait.
-    loop.add_signal_handler(signal.SIGINT, (lambda: gateway.stop(grace=0)) if interactive else gateway.stop)
-    well = await gateway.run()
-    if gateway.failure:
-        _fail(gateway.failure)
-    return 0 if well else 1
-
-
-async def _run(settings: Config, *, leash: int | None) -> int:
-    from gateway.app import collect_seldom
-    from gateway.bootstrap import Parts, adapter_part, build
-    from gateway.fleet import when_alone
-
-    collect_seldom()
-    _log_to(settings, None)
-    # A terminal's turns go on here when its own process dies; it shows the answers when it is back.
-    gateway = build(settings, [], Parts(also_runs={"console": adapter_part("adapters.console:LIMITS")}))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
-    if leash is not None:
-        when_alone(leash, gateway.stop)
-    return 0 if await gateway.run() else 1
-
-
-async def _fleet(settings: Config, command: list[str], workers: int) -> int:
-    from gateway.clock import SystemClock
-    from gateway.fleet import Fleet
-
-    _log_to(settings, None)
-    return await Fleet(command=command, size=workers, clock=SystemClock()).run()
-
-
 def _log_to(settings: Config, file: Path | None) -> None:
     """Logs go to `file`, else to stderr: stdout belongs to what was asked for."""
     from gateway.redaction import Redactor
     from gateway.telemetry.logs import configure_logs
 
     configure_logs(level=settings.log.level, form=settings.log.format, redact=Redactor(settings.secrets()), file=file)
-
-
-def _make_home(path: Path) -> None:
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        _fail(f"the folder {path} cannot be made ({error.strerror}); choose another place with store.url")
-
-
-def _console(settings: Config, json_lines: bool, interactive: bool, running: list[Gateway]) -> Adapter:
-    from gateway.bootstrap import adapter_part, command_registry, home
-    from gateway.clock import SystemClock, SystemIds
-    from gateway.commands.sessions import greeting
-    from gateway.domain.chat import Source, session_key
-
-    clock, ids = SystemClock(), SystemIds()
-    if json_lines:
-        lines: Adapter = adapter_part("adapters.console:JsonConsole")(sys.stdin, sys.stdout, ids=ids, clock=clock)
-        return lines
-    if not interactive:
-        pipe = adapter_part("adapters.console:PipeConsole")
-        piped: Adapter = pipe(sys.stdin, sys.stdout, ids=ids, clock=clock, stderr=sys.stderr)
-        return piped
-
-    async def welcome(source: Source) -> str:
-        rules = running[0].turns.rules
-        with suppress(StoreUnavailable):  # a greeting is not worth the chat
-            return await greeting(running[0].store, session_key(source, groups=rules.groups, threads=rules.threads))
-        return ""
-
-    def toolbar() -> str:
-        turns = running[0].board.count() if running else 0
-        name = settings.model.name or "offline model"
-        return f" {name}  ·  {'working' if turns else 'ready'}  ·  /help  ·  Ctrl-D leaves"
-
-    prompt: Adapter = adapter_part("adapters.console.interactive:InteractiveConsole")(
-        ids=ids,
-        clock=clock,
-        model=_model_name(settings),
-        commands=[(command.name, command.help) for command in command_registry().commands],
-        toolbar=toolbar,
-        greeting=welcome,
-        history=home(settings) / "history",
-    )
-    return prompt
 
 
 def _check_address(name: str, url: str) -> None:
@@ -361,24 +268,22 @@ def _check_address(name: str, url: str) -> None:
         raise typer.Exit(2) from None
 
 
-def _model_name(settings: Config) -> str:
-    if settings.model.provider == "offline":
-        return "the offline model (no key, no network)"
-    return f"{settings.model.name} ({settings.model.provider})"
-
-
 async def _check(settings: Config) -> int:
     from gateway.bootstrap import Parts, build, caching_note, configured_store
     from gateway.check import findings
+    from gateway.clock import SystemClock
+    from gateway.serving import platforms
 
     _log_to(settings, None)
-    gateway = build(settings, [], Parts(store=configured_store(settings, waits=False)))
+    adapters = platforms(settings, SystemClock())
+    gateway = build(settings, adapters, Parts(store=configured_store(settings, waits=False)))
     print("config           ok    valid")  # only now: building finds what no single value can show
     await gateway.turns.services.models.learn_window(gateway.clock)
     worst = 0
     async for finding in findings(
         gateway.store,
         gateway.turns.services.models,
+        adapters,
         threshold=settings.compression.threshold,
         caching=caching_note(settings),
         spending=gateway.turns.services.metering.note(),
@@ -386,7 +291,7 @@ async def _check(settings: Config) -> int:
         mark = {True: "ok", False: "FAIL", None: "note"}[finding.ok]
         print(f"{finding.what:<16} {mark:<5} {finding.detail}")
         worst = max(worst, int(finding.ok is False))
-    for close in gateway.close:
+    for close in (*(adapter.aclose for adapter in adapters), *gateway.close):
         await close()
     return worst
 

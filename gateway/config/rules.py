@@ -48,7 +48,7 @@ UNAVAILABLE: Final[tuple[Unavailable, ...]] = (
     Unavailable(keys=("tools", "shell", "enabled"), asked=_is(True), what="the shell tool", instead="leave it false"),
     Unavailable(keys=("tools", "mcp"), asked=bool, what="tools over MCP", instead="leave it empty"),
     Unavailable(keys=("adapters", "web", "enabled"), asked=_is(True), what="the web page", instead="leave it false"),
-    Unavailable(keys=("adapters", "telegram", "enabled"), asked=_is(True), what="Telegram", instead="leave it false"),
+    Unavailable(keys=("adapters", "telegram", "mode"), asked=_is("webhook"), what="a webhook", instead="use polling"),
     Unavailable(keys=("adapters", "discord", "enabled"), asked=_is(True), what="Discord", instead="leave it false"),
 )
 

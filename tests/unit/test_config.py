@@ -243,7 +243,7 @@ ASKING = {
     ("tools", "shell", "enabled"): "tools: {shell: {enabled: true}}",
     ("tools", "mcp"): "tools: {mcp: {files: {command: x}}}",
     ("adapters", "web", "enabled"): "adapters: {web: {enabled: true}}",
-    ("adapters", "telegram", "enabled"): 'adapters: {telegram: {enabled: true, token: "${K}"}}',
+    ("adapters", "telegram", "mode"): 'adapters: {telegram: {enabled: true, token: "${K}", mode: webhook}}',
     ("adapters", "discord", "enabled"): 'adapters: {discord: {enabled: true, token: "${K}"}}',
 }
 

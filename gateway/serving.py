@@ -1,0 +1,143 @@
+"""Running a gateway until it ends: in a terminal, without one, or as several workers.
+
+Which adapters there are is decided here, from the configuration and from where the program runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from gateway.adapter import Adapter
+from gateway.app import Gateway, collect_seldom
+from gateway.bootstrap import Parts, adapter_part, build, command_registry, home
+from gateway.clock import Clock, SystemClock, SystemIds
+from gateway.commands.sessions import greeting
+from gateway.config import Config
+from gateway.domain.chat import Source, session_key
+from gateway.errors import StoreUnavailable, UserError
+from gateway.fleet import Fleet, when_alone
+
+_PACE = 0.02  # seconds between two words of the offline model, for who watches it write
+
+
+def is_of_use(config: Config) -> bool:
+    """Whether a gateway without a terminal would have anything to do: a platform, or turns of a terminal
+    that shares its store."""
+    return config.store.sqlite_path is None or config.adapters.telegram.enabled
+
+
+def platforms(config: Config, clock: Clock) -> list[Adapter]:
+    """The enabled platforms' adapters."""
+    adapters: list[Adapter] = []
+    telegram = config.adapters.telegram
+    if telegram.enabled and telegram.token is not None:  # the configuration sees to it that there is one
+        adapters.append(
+            adapter_part("adapters.telegram:TelegramAdapter")(
+                telegram.token.get_secret_value(),
+                clock=clock,
+                base_url=str(telegram.base_url) if telegram.base_url else None,
+                commands=_menu(),
+            )
+        )
+    return adapters
+
+
+async def serve_platforms(config: Config, *, leash: int | None = None) -> int:
+    """`legato run`: the exit status. `leash` is the pipe of a parent that keeps this worker."""
+    collect_seldom()
+    # A terminal's turns go on here when its own process dies; it shows the answers when it is back.
+    parts = Parts(also_runs={"console": adapter_part("adapters.console:LIMITS")})
+    gateway = build(config, platforms(config, SystemClock()), parts)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
+    if leash is not None:
+        when_alone(leash, gateway.stop)
+    return await _until_ended(gateway)
+
+
+async def serve_fleet(command: Sequence[str], workers: int) -> int:
+    """`legato run --workers N`: the exit status."""
+    return await Fleet(command=command, size=workers, clock=SystemClock()).run()
+
+
+async def serve_terminal(config: Config, json_lines: bool, log_to: Callable[[Config, Path | None], None]) -> int:
+    """`legato chat`: the exit status. A terminal that people look at must not be logged to."""
+    interactive = not json_lines and sys.stdin.isatty() and sys.stdout.isatty()
+    log_file = home(config) / "legato.log" if interactive else None
+    if log_file is not None:
+        _make_home(log_file.parent)
+    log_to(config, log_file)
+    collect_seldom()
+    running: list[Gateway] = []
+    adapter = _console(config, json_lines, interactive, running)
+    gateway = build(config, [adapter], Parts(pace=_PACE, told=print) if interactive else Parts())
+    running.append(gateway)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, gateway.stop)
+    # In a terminal Ctrl-C is a key of the prompt; a signal comes only from who has left and will not wait.
+    loop.add_signal_handler(signal.SIGINT, (lambda: gateway.stop(grace=0)) if interactive else gateway.stop)
+    return await _until_ended(gateway)
+
+
+async def _until_ended(gateway: Gateway) -> int:
+    well = await gateway.run()
+    if gateway.failure:
+        raise UserError(gateway.failure)
+    return 0 if well else 1
+
+
+def _menu() -> list[tuple[str, str]]:
+    return [(command.name, command.help) for command in command_registry().commands]
+
+
+def _make_home(path: Path) -> None:
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"the folder {path} cannot be made ({error.strerror}); choose another place with store.url"
+        ) from error
+
+
+def _console(config: Config, json_lines: bool, interactive: bool, running: list[Gateway]) -> Adapter:
+    clock, ids = SystemClock(), SystemIds()
+    if json_lines:
+        lines: Adapter = adapter_part("adapters.console:JsonConsole")(sys.stdin, sys.stdout, ids=ids, clock=clock)
+        return lines
+    if not interactive:
+        pipe = adapter_part("adapters.console:PipeConsole")
+        piped: Adapter = pipe(sys.stdin, sys.stdout, ids=ids, clock=clock, stderr=sys.stderr)
+        return piped
+
+    async def welcome(source: Source) -> str:
+        rules = running[0].turns.rules
+        with suppress(StoreUnavailable):  # a greeting is not worth the chat
+            return await greeting(running[0].store, session_key(source, groups=rules.groups, threads=rules.threads))
+        return ""
+
+    def toolbar() -> str:
+        turns = running[0].board.count() if running else 0
+        name = config.model.name or "offline model"
+        return f" {name}  ·  {'working' if turns else 'ready'}  ·  /help  ·  Ctrl-D leaves"
+
+    prompt: Adapter = adapter_part("adapters.console.interactive:InteractiveConsole")(
+        ids=ids,
+        clock=clock,
+        model=_model_name(config),
+        commands=_menu(),
+        toolbar=toolbar,
+        greeting=welcome,
+        history=home(config) / "history",
+    )
+    return prompt
+
+
+def _model_name(config: Config) -> str:
+    if config.model.provider == "offline":
+        return "the offline model (no key, no network)"
+    return f"{config.model.name} ({config.model.provider})"
