@@ -99,6 +99,7 @@ class Attempt:
                     # From here on a limit that is moved would be one that is gone.
                     self.watch.idle = None
                     self.watch.turn.end = lambda _: None
+                    await self.watch.drafted()
                     await self.watch.typing(False)
 
     async def _clean(self, conversation: Conversation) -> None:

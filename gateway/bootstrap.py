@@ -47,6 +47,7 @@ from gateway.ownership import Ownership
 from gateway.providers.base import ModelSpec, Provider
 from gateway.providers.offline import Offline, OfflinePrices
 from gateway.providers.retry import Retrying
+from gateway.reception import Reception, TurnRules
 from gateway.redaction import Redactor
 from gateway.signals import SignalBoard
 from gateway.store.base import Store
@@ -59,7 +60,7 @@ from gateway.tools.history import HistoryTool
 from gateway.tools.registry import ToolRegistry
 from gateway.tools.runtime import ToolRuntime
 from gateway.tools.todo import TodoTool
-from gateway.turns import TurnRules, Turns
+from gateway.turns import Turns
 
 if TYPE_CHECKING:
     from gateway.providers.chat_completions import ChatCompletions
@@ -129,7 +130,22 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     )
     board = SignalBoard()
     rules = _hygiene_rules(config)
+    turn_rules, commands = _turn_rules(config), command_registry()
+    access = Access(
+        allow=frozenset(config.access.allow),
+        admins=frozenset(config.access.admins),
+        trusted=frozenset(name for name, limit in limits.items() if limit.trusted),
+    )
     turns = Turns(
+        reception=Reception(
+            store=store,
+            outbox=outbox,
+            commands=commands,
+            access=access,
+            clock=clock,
+            points=points,
+            rules=turn_rules,
+        ),
         store=store,
         lifecycle=lifecycle,
         outbox=outbox,
@@ -151,7 +167,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             automatic=config.compression.enabled,
         ),
         hygiene=Hygiene(rules, clock),
-        commands=command_registry(),
+        commands=commands,
         services=Services(
             store=store,
             lifecycle=lifecycle,
@@ -166,16 +182,11 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             started_at=clock.now(),
             version=__version__,
         ),
-        access=Access(
-            allow=frozenset(config.access.allow),
-            admins=frozenset(config.access.admins),
-            trusted=frozenset(name for name, limit in limits.items() if limit.trusted),
-        ),
         board=board,
         background=background,
         clock=clock,
         points=points,
-        rules=_turn_rules(config),
+        rules=turn_rules,
         adapters=by_name,
     )
     worker = ids.new("w")

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from hashlib import blake2s
 
 import structlog
 
-from gateway.adapter import Adapter, HasRates, Limits
+from gateway.adapter import Adapter, CanEdit, HasRates, Limits
 from gateway.background import Background
 from gateway.clock import Clock, Ids
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
+from gateway.drafts import Draft
 from gateway.errors import AdapterError, Ambiguous, DeliveryRefused, RateLimited, StoreError
-from gateway.store.base import Sent, Store
+from gateway.store.base import Arrival, InboxItem, Lease, Sent, Store
 from gateway.store.insist import insist
 from gateway.telemetry.points import Points
 
@@ -52,6 +53,7 @@ class Outbox:
         self._adapters = adapters
         # Asked once, not for each message: isinstance looks for all of a Protocol's fields one by one.
         self._rated = {name: adapter for name, adapter in adapters.items() if isinstance(adapter, HasRates)}
+        self._editors = {name: adapter for name, adapter in adapters.items() if isinstance(adapter, CanEdit)}
         self._limits = limits
         self._clock = clock
         self._ids = ids
@@ -88,6 +90,10 @@ class Outbox:
         does not say again what was said: the store keeps each id once.
         """
         limits = self._limits.get(to.platform, _UNKNOWN)
+        if kind == "reply" and limits.split_reply is not None:
+            parts = limits.split_reply(text)
+        else:
+            parts = split_text(text, limits.text_units, utf16=limits.unit == "utf16")
         return [
             Outbound(
                 id=self._id_of(key, kind, part, answers, number) if number or not first_id else first_id,
@@ -99,8 +105,29 @@ class Outbox:
                 answers=answers,
                 created_at=self._clock.now(),
             )
-            for number, part in enumerate(split_text(text, limits.text_units, utf16=limits.unit == "utf16"))
+            for number, part in enumerate(parts)
         ]
+
+    def answer(
+        self,
+        about: InboxItem | Arrival,
+        kind: OutboundKind,
+        text: str,
+        *,
+        session_id: str | None = None,
+        first_id: str | None = None,
+    ) -> list[Outbound]:
+        """`compose` where an Inbound came from, about it."""
+        inbound = about.inbound
+        return self.compose(
+            about.key,
+            inbound.source.address,
+            kind,
+            text,
+            session_id=session_id,
+            answers=inbound.event_id if inbound.kind != "expiry" else None,
+            first_id=first_id,
+        )
 
     def _id_of(self, key: SessionKey, kind: OutboundKind, part: str, answers: str | None, number: int) -> str:
         if kind != "notice" or answers is None:
@@ -111,6 +138,17 @@ class Outbox:
     def new_id(self) -> str:
         """An id for a message that is shown in part before it is composed."""
         return self._ids.new("o")
+
+    def draft(self, lease: Lease, item: InboxItem, reply_id: str) -> Draft | None:
+        """Show the item's reply as it grows, where the platform can; it will have this id."""
+        to = item.inbound.source.address
+        editor = self._editors.get(to.platform)
+        if editor is None:
+            return None
+        (row,) = self.answer(item, "reply", "", first_id=reply_id)
+        draft = Draft(editor=editor, store=self._store, clock=self._clock, lease=lease, item=item, row=row)
+        self._background.start(draft.run(), name=f"draft {reply_id}")
+        return draft
 
     def deliver(self, claimed: Iterable[Outbound]) -> None:
         """Send rows that a store step has just claimed for this worker, without waiting."""
@@ -186,7 +224,7 @@ class Outbox:
             return await self._refuse(row, "the message's chat is not its conversation's chat", None)
         adapter = self._adapters[row.to.platform]  # no other platform's rows are claimed here
         allowed = adapter.limits.ambiguous_retries
-        if allowed is not None and row.ambiguous > allowed:
+        if allowed is not None and row.ambiguous > allowed and not self._is_edited(row):
             log.warning("delivery_unknown", outbound=row.id, attempts=row.attempts)
             return await self._mark_sent(row, row.platform_message_id)
         return await self._send(adapter, row)
@@ -205,7 +243,7 @@ class Outbox:
             # store knows, and to a row that is another's this does nothing.
             return await self._retry(row, 0.0, ambiguous=False)
         try:
-            platform_id = await adapter.send(row)
+            platform_id = await self._shown(adapter, row)
         except RateLimited as error:
             await self._rest(adapter, row, error)
             return await self._retry(row, error.retry_after, ambiguous=False)
@@ -219,6 +257,15 @@ class Outbox:
         sent = await self._mark_sent(row, platform_id)
         self._points("outbox.marked")
         return sent
+
+    def _is_edited(self, row: Outbound) -> bool:
+        """Whether the row has a message already, which its text is to replace."""
+        return row.platform_message_id is not None and row.to.platform in self._editors
+
+    async def _shown(self, adapter: Adapter, row: Outbound) -> str:
+        if row.platform_message_id is not None and (editor := self._editors.get(adapter.name)) is not None:
+            return await editor.edit(row, row.platform_message_id)
+        return await adapter.send(row)
 
     # What the platform allows in which time is shared by all processes: see `Store.take`.
 
@@ -234,6 +281,17 @@ class Outbox:
             if wait == 0.0 or wait > _LONGEST_PAUSE:
                 return wait
             await self._clock.sleep(wait)
+
+    async def rests(self, to: ChatAddress) -> bool:
+        """Whether the platform asked for silence in a chat: then nothing that can be spared is shown."""
+        rated = self._rated.get(to.platform)
+        if rated is None:
+            return False
+        with suppress(StoreError):
+            for rate in rated.rates(to):
+                if await self._store.resting(_account(rated), rate.bucket):
+                    return True
+        return False
 
     async def _rest(self, adapter: Adapter, row: Outbound, error: RateLimited) -> None:
         """Let every process keep the silence that the platform asked for."""

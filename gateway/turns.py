@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, field
 
 import structlog
 
-from gateway.access import Access
 from gateway.adapter import Accepted, Adapter
 from gateway.agent.conversation import Conversation
 from gateway.agent.factory import AgentFactory
@@ -26,7 +24,7 @@ from gateway.background import Background
 from gateway.clock import Clock
 from gateway.commands.base import Answer, CommandRegistry, Scene, Services
 from gateway.commands.pins import is_rule
-from gateway.domain.chat import Inbound, Outbound, OutboundKind, Sharing, session_key, spoken
+from gateway.domain.chat import Inbound, Outbound, spoken
 from gateway.domain.command import CommandCall, parse_command
 from gateway.domain.message import user
 from gateway.domain.session import Session
@@ -34,24 +32,20 @@ from gateway.errors import SessionConflict, StoreUnavailable
 from gateway.hygiene import Hygiene
 from gateway.lifecycle import Lifecycle
 from gateway.outbox import Outbox
+from gateway.reception import Reception, TurnRules
 from gateway.recorder import TurnRecorder
 from gateway.signals import SignalBoard
-from gateway.store.base import Arrival, InboxItem, ItemOutcome, Lease, Receipt, Store
+from gateway.store.base import InboxItem, ItemOutcome, Lease, Store, TurnJournal
 from gateway.store.insist import insist
 from gateway.telemetry.points import Points
 from gateway.watch import Seldom, Watch
 
 log = structlog.get_logger(__name__)
 
-BusyMode = Literal["queue", "steer", "interrupt"]
-
 MOST_ATTEMPTS = 5
-_NOTICE_EVERY = 30.0  # seconds between two "still busy" notices of one key
+_NOTICE_EVERY = 30.0  # seconds between two sentences about the store to one key
 
 EMPTY = "That message was empty; write something and I will answer."
-FULL = "Too many messages are waiting here already, so I did not take this one; send it again in a moment."
-BUSY = "I am still working on your earlier message; this one comes right after it."
-PASSED_ON = "Noted: it joins what I am doing right now, or comes right after it."
 DEAD = (
     "I could not answer a message of yours: the gateway stopped during each of {attempts} attempts. It is kept, "
     "but I will not try it again; please put it differently."
@@ -62,22 +56,11 @@ PUT_AWAY = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRules:
-    """The configured behaviour of turns; times in seconds."""
-
-    groups: Sharing = "per_user"
-    threads: Sharing = "shared"
-    busy_mode: BusyMode = "queue"
-    deadline: float = 1_800.0
-    inactivity: float = 600.0
-    lane_cap: int = 100
-
-
 @dataclass(slots=True, kw_only=True)
 class Turns:
-    """The story's cast. Only `_notices` changes: when a key was last told that the bot is busy."""
+    """The story's cast. Only `_notices` changes: when a key was last told that the store is away."""
 
+    reception: Reception
     store: Store
     lifecycle: Lifecycle
     outbox: Outbox
@@ -85,7 +68,6 @@ class Turns:
     hygiene: Hygiene
     commands: CommandRegistry
     services: Services
-    access: Access
     board: SignalBoard
     background: Background
     clock: Clock
@@ -97,60 +79,8 @@ class Turns:
     # -- 1. receipt -------------------------------------------------------------------------
 
     async def receive(self, adapter: Adapter, batch: Sequence[Inbound]) -> list[Accepted]:
-        """Store what an adapter read; only then may the platform be told. Strangers are not stored
-        and learn nothing. Raises StoreUnavailable: then hand the batch over again; what of it was
-        taken is known by then."""
-        self.points("accept.before")
-        known = [inbound for inbound in batch if self.access.allows(inbound.source)]
-        arrivals = [self._arrival(inbound) for inbound in known]
-        receipts = await self.store.accept(arrivals, cap=self.rules.lane_cap) if arrivals else []
-        self.points("accept.after")
-        status = {inbound.event_id: Accepted(event_id=inbound.event_id, status="refused") for inbound in batch}
-        for receipt in receipts:
-            if receipt.item is not None:  # before anything that may fail: it is not handed out again
-                self.run_bypassed(receipt.item)
-        for arrival, receipt in zip(arrivals, receipts, strict=True):
-            status[receipt.event_id] = await self._received(adapter, arrival, receipt)
-        return list(status.values())
-
-    def _arrival(self, inbound: Inbound) -> Arrival:
-        call = parse_command(inbound.text) if inbound.kind == "message" else None
-        command = self.commands.get(call.name) if call else None
-        if call and command and command.name == "steer" and call.argument:
-            # Text for the running turn waits in the lane: if none takes it, it is a turn of its own.
-            inbound = replace(inbound, kind="steer", text=call.argument)
-        return Arrival(
-            inbound=inbound,
-            key=session_key(inbound.source, groups=self.rules.groups, threads=self.rules.threads),
-            at=self.clock.now(),
-            bypass=command is not None and command.bypass,
-        )
-
-    async def _received(self, adapter: Adapter, arrival: Arrival, receipt: Receipt) -> Accepted:
-        if receipt.status == "full":
-            if adapter.limits.pauses_when_full:
-                return Accepted(event_id=receipt.event_id, status="full")
-            notice = self._compose(arrival, "notice", FULL)[0]
-            self.outbox.deliver(await self.store.refuse(arrival, notice))
-            return Accepted(event_id=receipt.event_id, status="refused")
-        if receipt.status == "new" and receipt.waiting:
-            with suppress(StoreUnavailable):  # the message is stored; only a notice about it is not
-                await self._while_busy(arrival)
-        return Accepted(event_id=receipt.event_id, status=receipt.status)
-
-    async def _while_busy(self, arrival: Arrival) -> None:
-        """A message came while a turn runs: act by the busy mode, and say so at most now and then."""
-        inbound = arrival.inbound
-        if inbound.kind == "message" and parse_command(inbound.text):
-            return
-        mode: BusyMode = "steer" if inbound.kind == "steer" else self.rules.busy_mode
-        if mode == "interrupt":
-            # Not if its own turn has come meanwhile: it would end itself.
-            waiting = await self.store.waiting(arrival.key, self.rules.lane_cap)
-            if any(item.inbound.event_id == inbound.event_id for item in waiting):
-                await self.store.signal(arrival.key, "interrupt", self.clock.now())
-        elif self._notices.due(arrival.key, self.clock.monotonic()):
-            await self.outbox.emit(self._compose(arrival, "notice", PASSED_ON if mode == "steer" else BUSY))
+        """Store what an adapter read: see `Reception.receive`."""
+        return await self.reception.receive(adapter, batch, at_once=self.run_bypassed)
 
     # -- 2. commands that do not wait -------------------------------------------------------
 
@@ -162,7 +92,7 @@ class Turns:
         call = parse_command(item.inbound.text)
         assert call is not None, "only commands bypass the lane"
         answer = await self._answer(call, item, None)
-        rows = self._compose(item, answer.kind, answer.text)
+        rows = self.outbox.answer(item, answer.kind, answer.text)
         with suppress(SessionConflict):  # another process took this one for dead and has answered
             answered = await insist(
                 lambda: self.store.finish_bypassed(item, rows),
@@ -219,11 +149,10 @@ class Turns:
             refusal = conversation.too_long(text) if text.strip() else EMPTY
             if refusal:
                 return await self._finish(recorder, item, None, "refused", [("error", refusal)])
-            # A turn that a bug ended may have left calls without results: no API would take those.
+            # A turn that a bug ended may have left calls without results.
             close_open_calls(conversation, self.clock.now())
             conversation.add(user(spoken(item.key, item.inbound.source, text)), self.clock.now())
-        interrupted = {intent.call_id for intent in journal.intents} if journal else set()
-        return await self._turn(recorder, item, conversation, interrupted)
+        return await self._turn(recorder, item, conversation, journal)
 
     async def _present(self, recorder: TurnRecorder, item: InboxItem, *, may_expire: bool) -> Session:
         """The key's session; one whose time is over ends here, by the same path as in the sweep."""
@@ -240,9 +169,10 @@ class Turns:
         )
 
     async def _turn(
-        self, recorder: TurnRecorder, item: InboxItem, conversation: Conversation, interrupted: set[str]
+        self, recorder: TurnRecorder, item: InboxItem, conversation: Conversation, journal: TurnJournal | None
     ) -> InboxItem | None:
-        attempt = self._attempt(recorder, item)
+        attempt = self._attempt(recorder, item, journal)
+        interrupted = {intent.call_id for intent in journal.intents} if journal else set()
         shown: Shown
         outcome: ItemOutcome = "answered"
         try:
@@ -259,7 +189,7 @@ class Turns:
         attempt.watch.phase("finishing")
         return await self._finish(recorder, item, conversation, outcome, shown, reply_id=attempt.watch.reply_id)
 
-    def _attempt(self, recorder: TurnRecorder, item: InboxItem) -> Attempt:
+    def _attempt(self, recorder: TurnRecorder, item: InboxItem, journal: TurnJournal | None = None) -> Attempt:
         watch = Watch(
             item=item,
             adapter=self.adapters.get(item.inbound.source.platform),
@@ -267,6 +197,8 @@ class Turns:
             outbox=self.outbox,
             clock=self.clock,
             takes_messages=self.rules.busy_mode == "steer",
+            lease=recorder.lease,
+            reply_id=journal.reply.id if journal and journal.reply else self.outbox.new_id(),
             inactivity=self.rules.inactivity,
         )
         return Attempt(
@@ -293,7 +225,7 @@ class Turns:
     async def _pin(self, recorder: TurnRecorder, item: InboxItem) -> None:
         """Pin a message that is a rule for good, as if /pin stood before it, and tell its person."""
         answer = await self._answer(CommandCall(name="pin", argument=item.inbound.text.strip()), item, recorder)
-        await self.outbox.emit(self._compose(item, "notice", answer.text))
+        await self.outbox.emit(self.outbox.answer(item, "notice", answer.text))
 
     async def _answer(self, call: CommandCall, item: InboxItem, recorder: TurnRecorder | None) -> Answer:
         command = self.commands.get(call.name)
@@ -334,7 +266,7 @@ class Turns:
         """End a session whose time is over, and tell its chat. Told first, under the session's own id:
         after a crash in between it is neither forgotten nor told again."""
         if self.lifecycle.policy(session).notify:
-            rows = self._compose(item, "notice", PUT_AWAY, first_id=f"o_{session.id}")
+            rows = self.outbox.answer(item, "notice", PUT_AWAY, first_id=f"o_{session.id}")
             await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="put_away")
         await self.lifecycle.end(lease, session, "expired")
 
@@ -366,7 +298,7 @@ class Turns:
         rows: list[Outbound] = []
         for kind, text in shown:
             first_id = reply_id if kind == "reply" else None
-            rows += self._compose(item, kind, text, session_id=session_id, first_id=first_id)
+            rows += self.outbox.answer(item, kind, text, session_id=session_id, first_id=first_id)
         end = await recorder.finish(conversation, outcome, rows)
         self.points("turn.finished")
         self.outbox.deliver(end.outbound)
@@ -374,27 +306,7 @@ class Turns:
             self.agents.preparations.consider(conversation)
         return end.next
 
-    def _compose(
-        self,
-        about: InboxItem | Arrival,
-        kind: OutboundKind,
-        text: str,
-        *,
-        session_id: str | None = None,
-        first_id: str | None = None,
-    ) -> list[Outbound]:
-        inbound = about.inbound
-        return self.outbox.compose(
-            about.key,
-            inbound.source.address,
-            kind,
-            text,
-            session_id=session_id,
-            answers=inbound.event_id if inbound.kind != "expiry" else None,
-            first_id=first_id,
-        )
-
     def _cannot_store(self, item: InboxItem, error: StoreUnavailable) -> None:
         """The turn waits for the store; say so directly, since nothing can be stored first."""
         text = f"I cannot store my work right now ({error}); I keep it and try again until it works."
-        self.outbox.announce(self._compose(item, "error", text)[0])
+        self.outbox.announce(self.outbox.answer(item, "error", text)[0])

@@ -18,10 +18,11 @@ from gateway.domain.chat import SessionKey, spoken
 from gateway.domain.command import parse_command
 from gateway.domain.message import user
 from gateway.domain.session import Compaction
+from gateway.drafts import Draft
 from gateway.errors import StoreUnavailable
 from gateway.outbox import Outbox
 from gateway.signals import Phase, RunningTurn
-from gateway.store.base import InboxItem, Store
+from gateway.store.base import InboxItem, Lease, Store
 
 log = structlog.get_logger(__name__)
 
@@ -43,7 +44,8 @@ _BLOCKED_MARK = "compaction-blocked"
 
 @dataclass(slots=True, kw_only=True)
 class Watch:
-    """The agent's `Observer` for one turn, which begins with it."""
+    """The agent's `Observer` for one turn, which begins with it. `lease` is what a reply that is shown
+    while it grows is stored under."""
 
     item: InboxItem
     adapter: Adapter | None
@@ -51,19 +53,20 @@ class Watch:
     outbox: Outbox
     clock: Clock
     takes_messages: bool  # busy_mode steer: plain messages, too, reach the running turn
+    lease: Lease | None
+    reply_id: str
     inactivity: float  # seconds
     idle: Deadline | None = None
     turn: RunningTurn = field(init=False)
-    reply_id: str = field(init=False)
     alive_at: float = field(init=False)
     _taken: set[str] = field(default_factory=set)
     _stream: CanStream | None = field(init=False)
     _typist: CanType | None = field(init=False)
+    _draft: Draft | None = None
 
     def __post_init__(self) -> None:
         self.alive_at = self.clock.monotonic()
         self.turn = RunningTurn(key=self.item.key, started_at=self.alive_at, end=lambda _: None)
-        self.reply_id = self.outbox.new_id()
         # Asked once a turn, and of the class, whose answer Python remembers: isinstance takes longer
         # to find out whether an object fits a Protocol than it takes to show a word.
         adapter: Any = self.adapter
@@ -86,17 +89,28 @@ class Watch:
     async def typing(self, active: bool) -> None:
         """Show that an answer is being made, where the platform can."""
         if self._typist is not None:
-            shown = self._typist.typing(self.item.inbound.source.address, active)
+            to = self.item.inbound.source.address
+            shown = self._typist.typing(to, active and not await self.outbox.rests(to))
             if not await best_effort(shown, what="typing"):
                 self._typist = None  # once is enough for one turn
 
     async def text(self, so_far: str) -> None:
         """Show the reply as it grows, where the platform can."""
         self.alive()
+        if self._draft is None and self.lease is not None:
+            self._draft, self.lease = self.outbox.draft(self.lease, self.item, self.reply_id), None
+        if self._draft is not None:
+            self._draft.show(so_far)
         if self._stream is not None:
             shown = self._stream.show_partial(self.item.inbound.source.address, self.reply_id, so_far)
             if not await best_effort(shown, what="show_partial"):
                 self._stream = None
+
+    async def drafted(self) -> None:
+        """The turn is over: what was shown of its reply is on record, and no more is shown."""
+        self.lease = None
+        if self._draft is not None:
+            await self._draft.end()
 
     async def compacting(self, trigger: str, number: int) -> None:
         """The person is told why they wait and, from the second time on, what it may cost: one notice

@@ -16,9 +16,9 @@ from gateway.config.models import Sessions
 from gateway.config.models import Turns as TurnsEntry
 from gateway.domain.chat import Outbound
 from gateway.errors import StoreUnavailable
+from gateway.reception import FULL
 from gateway.store.base import Arrival, InboxItem, Receipt
 from gateway.store.sqlite.store import SqliteStore
-from gateway.turns import FULL
 from tests.fakes import ManualClock
 from tests.fakes_gateway import FakeAdapter, FakeModel, Gate, Say, config_in, in_turn, running
 

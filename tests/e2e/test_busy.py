@@ -14,9 +14,9 @@ from gateway.config import Config
 from gateway.config.models import Sessions
 from gateway.domain.chat import ChatAddress
 from gateway.domain.message import text_of
+from gateway.reception import BUSY
 from gateway.store.sqlite.store import SqliteStore
 from gateway.tools.base import ToolContext
-from gateway.turns import BUSY
 from tests.fakes import ManualClock
 from tests.fakes_gateway import (
     FakeAdapter,

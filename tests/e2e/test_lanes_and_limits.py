@@ -13,9 +13,9 @@ from gateway.adapter import Limits
 from gateway.agent.loop import NO_WORDS_LEFT, OUT_OF_STEPS
 from gateway.config.models import Turns
 from gateway.domain.message import text_of
+from gateway.reception import FULL
 from gateway.store.base import Claim
 from gateway.store.sqlite.store import SqliteStore
-from gateway.turns import FULL
 from tests.fakes import ManualClock
 from tests.fakes_gateway import (
     FakeAdapter,

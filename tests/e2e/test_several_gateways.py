@@ -14,8 +14,8 @@ import pytest
 from gateway.attempt import STOPPED
 from gateway.clock import SystemClock
 from gateway.config.models import Sessions
+from gateway.reception import BUSY
 from gateway.store.redis import RedisStore
-from gateway.turns import BUSY
 from tests.fakes_gateway import FakeAdapter, Live, config_in, running
 from tests.fakes_model import FakeModel, Gate, Say, echo, in_turn
 from tests.waiting import eventually

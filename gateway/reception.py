@@ -1,0 +1,113 @@
+"""Receipt: what an adapter read is stored before its platform is told, or refused with a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from gateway.access import Access
+from gateway.adapter import Accepted, Adapter
+from gateway.clock import Clock
+from gateway.commands.base import CommandRegistry
+from gateway.domain.chat import Inbound, Sharing, session_key
+from gateway.domain.command import parse_command
+from gateway.errors import StoreUnavailable
+from gateway.outbox import Outbox
+from gateway.store.base import Arrival, InboxItem, Receipt, Store
+from gateway.telemetry.points import Points
+from gateway.watch import Seldom
+
+BusyMode = Literal["queue", "steer", "interrupt"]
+
+_NOTICE_EVERY = 30.0  # seconds between two "still busy" notices of one key
+
+FULL = "Too many messages are waiting here already, so I did not take this one; send it again in a moment."
+BUSY = "I am still working on your earlier message; this one comes right after it."
+PASSED_ON = "Noted: it joins what I am doing right now, or comes right after it."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRules:
+    """The configured behaviour of turns; times in seconds."""
+
+    groups: Sharing = "per_user"
+    threads: Sharing = "shared"
+    busy_mode: BusyMode = "queue"
+    deadline: float = 1_800.0
+    inactivity: float = 600.0
+    lane_cap: int = 100
+
+
+@dataclass(slots=True, kw_only=True)
+class Reception:
+    """Only `_notices` changes: when a key was last told that the bot is busy."""
+
+    store: Store
+    outbox: Outbox
+    commands: CommandRegistry
+    access: Access
+    clock: Clock
+    points: Points
+    rules: TurnRules
+    _notices: Seldom = field(default_factory=lambda: Seldom(every=_NOTICE_EVERY))
+
+    async def receive(
+        self, adapter: Adapter, batch: Sequence[Inbound], *, at_once: Callable[[InboxItem], None]
+    ) -> list[Accepted]:
+        """Store what an adapter read; only then may the platform be told. Strangers are not stored
+        and learn nothing. Raises StoreUnavailable: then hand the batch over again; what of it was
+        taken is known by then. Commands that do not wait are handed to `at_once`."""
+        self.points("accept.before")
+        known = [inbound for inbound in batch if self.access.allows(inbound.source)]
+        arrivals = [self.arrival(inbound) for inbound in known]
+        receipts = await self.store.accept(arrivals, cap=self.rules.lane_cap) if arrivals else []
+        self.points("accept.after")
+        status = {inbound.event_id: Accepted(event_id=inbound.event_id, status="refused") for inbound in batch}
+        for receipt in receipts:
+            if receipt.item is not None:  # before anything that may fail: it is not handed out again
+                at_once(receipt.item)
+        for arrival, receipt in zip(arrivals, receipts, strict=True):
+            status[receipt.event_id] = await self._received(adapter, arrival, receipt)
+        return list(status.values())
+
+    def arrival(self, inbound: Inbound) -> Arrival:
+        """Whose conversation a message belongs to, and whether it waits there."""
+        call = parse_command(inbound.text) if inbound.kind == "message" else None
+        command = self.commands.get(call.name) if call else None
+        if call and command and command.name == "steer" and call.argument:
+            # Text for the running turn waits in the lane: if none takes it, it is a turn of its own.
+            inbound = replace(inbound, kind="steer", text=call.argument)
+        return Arrival(
+            inbound=inbound,
+            key=session_key(inbound.source, groups=self.rules.groups, threads=self.rules.threads),
+            at=self.clock.now(),
+            bypass=command is not None and command.bypass,
+        )
+
+    async def _received(self, adapter: Adapter, arrival: Arrival, receipt: Receipt) -> Accepted:
+        if receipt.status == "full":
+            if adapter.limits.pauses_when_full:
+                return Accepted(event_id=receipt.event_id, status="full")
+            notice = self.outbox.answer(arrival, "notice", FULL)[0]
+            self.outbox.deliver(await self.store.refuse(arrival, notice))
+            return Accepted(event_id=receipt.event_id, status="refused")
+        if receipt.status == "new" and receipt.waiting:
+            with suppress(StoreUnavailable):  # the message is stored; only a notice about it is not
+                await self._while_busy(arrival)
+        return Accepted(event_id=receipt.event_id, status=receipt.status)
+
+    async def _while_busy(self, arrival: Arrival) -> None:
+        """A message came while a turn runs: act by the busy mode, and say so at most now and then."""
+        inbound = arrival.inbound
+        if inbound.kind == "message" and parse_command(inbound.text):
+            return
+        mode: BusyMode = "steer" if inbound.kind == "steer" else self.rules.busy_mode
+        if mode == "interrupt":
+            # Not if its own turn has come meanwhile: it would end itself.
+            waiting = await self.store.waiting(arrival.key, self.rules.lane_cap)
+            if any(item.inbound.event_id == inbound.event_id for item in waiting):
+                await self.store.signal(arrival.key, "interrupt", self.clock.now())
+        elif self._notices.due(arrival.key, self.clock.monotonic()):
+            await self.outbox.emit(self.outbox.answer(arrival, "notice", PASSED_ON if mode == "steer" else BUSY))
