@@ -37,7 +37,7 @@ def platforms(config: Config, clock: Clock) -> list[Adapter]:
     telegram = config.adapters.telegram
     if telegram.enabled and telegram.token is not None:  # the configuration sees to it that there is one
         adapters.append(
-            adapter_part("adapters.telegram:TelegramAdapter")(
+            adapter_part("adapters.telegram.adapter:TelegramAdapter")(
                 telegram.token.get_secret_value(),
                 clock=clock,
                 base_url=str(telegram.base_url) if telegram.base_url else None,

@@ -1,0 +1,268 @@
+"""The bot: polls while it holds the account, and shows messages from any process."""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+import structlog
+from telegram import Bot, BotCommand, LinkPreviewOptions, Message, MessageEntity, ReplyParameters
+from telegram.error import ChatMigrated, InvalidToken, TelegramError
+from telegram.request import HTTPXRequest
+from telegram.warnings import PTBDeprecationWarning
+
+from adapters.telegram import codec, failures
+from adapters.telegram.formatting import Rendered, render
+from adapters.telegram.limits import LIMITS, draft_rates, rates
+from adapters.telegram.receiving import POLL_SECONDS, Receiver, ReceivingBot, poll
+from gateway.adapter import Accept, Finding
+from gateway.clock import Clock
+from gateway.domain.chat import ChatAddress, Outbound
+from gateway.domain.rates import Rate
+from gateway.errors import AdapterError, RateLimited
+
+log = structlog.get_logger(__name__)
+
+_CONNECTIONS: Final = 64  # sends at once: Telegram takes thirty a second
+_ANSWER_SECONDS: Final = 20.0
+_TYPING_SECONDS: Final = 4.0  # Telegram shows it for five
+_FIRST_WAIT: Final = 1.0
+_LONGEST_WAIT: Final = 30.0
+_MOST_COMMANDS: Final = 100
+
+
+class TelegramAdapter:
+    """One bot. `paced`: keep to Telegram's own rates; a server of one's own may have none. `patience`: seconds for
+    an answer of Telegram's."""
+
+    name = codec.PLATFORM
+    limits = LIMITS
+    waits_for_account = True
+    reader_sends = False
+
+    def __init__(
+        self,
+        token: str,
+        *,
+        clock: Clock,
+        base_url: str | None = None,
+        commands: Sequence[tuple[str, str]] = (),
+        paced: bool = True,
+        patience: float = _ANSWER_SECONDS,
+    ) -> None:
+        # The library warns of its own future whenever Telegram asks it to wait.
+        warnings.filterwarnings("ignore", category=PTBDeprecationWarning)
+        self.account = token.partition(":")[0]
+        self._clock = clock
+        self._commands = commands
+        self._paced = paced
+        self._receiver = Receiver(clock)
+        address = (
+            {"base_url": base_url, "base_file_url": base_url.removesuffix("/bot") + "/file/bot"} if base_url else {}
+        )
+        self._lines = (  # one for what is asked, one for what is waited for
+            HTTPXRequest(connection_pool_size=2, read_timeout=POLL_SECONDS + patience),
+            HTTPXRequest(connection_pool_size=_CONNECTIONS, read_timeout=patience, pool_timeout=60.0),
+        )
+        self._bot = ReceivingBot(
+            self._receiver, token=token, get_updates_request=self._lines[0], request=self._lines[1], **address
+        )
+        self._opening = asyncio.Lock()
+        self._open = False
+        self._moved: dict[str, str] = {}  # groups that became supergroups, under the number they had
+        self._typing: dict[ChatAddress, asyncio.Task[None]] = {}
+
+    # -- reading ----------------------------------------------------------------------------
+
+    async def run(self, accept: Accept) -> None:
+        """Poll until cancelled. Raises AdapterError if Telegram does not know the token."""
+        try:
+            me = await self._introduced()
+            self._receiver.begin(accept, me)
+            await self._show_menu()
+            await poll(self._bot, self._receiver)
+        except InvalidToken as error:
+            raise failures.mapped(error) from error
+
+    async def _introduced(self) -> codec.Me:
+        """Who the bot is, as soon as Telegram can be reached."""
+        wait = _FIRST_WAIT
+        while True:
+            try:
+                await self._opened()
+                return codec.Me(id=self._bot.id, username=self._bot.username)
+            except InvalidToken:
+                raise
+            except TelegramError as error:
+                log.warning("telegram_unreachable", error=error.message, again_in=wait)
+            await self._clock.sleep(wait)
+            wait = min(2 * wait, _LONGEST_WAIT)
+
+    async def _opened(self) -> Bot:
+        async with self._opening:
+            if not self._open:
+                await self._bot.initialize()
+                self._open = True
+        return self._bot
+
+    async def _show_menu(self) -> None:
+        menu = [BotCommand(name, text) for name, text in self._commands][:_MOST_COMMANDS]
+        try:
+            if tuple(menu) != await self._bot.get_my_commands():
+                await self._bot.set_my_commands(menu)
+        except InvalidToken:
+            raise
+        except TelegramError as error:
+            log.warning("menu_not_set", error=error.message)  # a comfort, not worth the messages
+
+    async def probe(self) -> Sequence[Finding]:
+        """Whether Telegram knows the token, what the bot sees in groups, and who else reads it."""
+        try:
+            await self._opened()
+            webhook = await self._bot.get_webhook_info()
+        except TelegramError as error:
+            return [Finding(what="telegram", ok=False, detail=str(failures.mapped(error)))]
+        found = [Finding(what="telegram", ok=True, detail=f"@{self._bot.username} (bot {self._bot.id})")]
+        if not self._bot.can_read_all_group_messages:
+            detail = "in groups it sees commands, mentions and replies only (privacy mode, set with @BotFather)"
+            found.append(Finding(what="telegram groups", ok=None, detail=detail))
+        if webhook.url:
+            detail = "another program receives its messages by a webhook; starting here ends that"
+            found.append(Finding(what="telegram webhook", ok=None, detail=detail))
+        return found
+
+    # -- showing ----------------------------------------------------------------------------
+
+    def rates(self, to: ChatAddress) -> Sequence[Rate]:
+        """Telegram's, unless they are off."""
+        return rates(to) if self._paced else ()
+
+    async def send(self, outbound: Outbound) -> str:
+        """Show a message; a reply's Markdown becomes entities. Raises AdapterError."""
+        rendered = render(outbound.text) if outbound.kind == "reply" else Rendered(text=outbound.text, entities=())
+        answered = _answered(outbound)
+        try:
+            return str((await self._send(outbound.to, rendered, answered)).message_id)
+        except TelegramError as error:
+            if rendered.entities and failures.is_about_format(error):
+                log.warning("formatting_refused", outbound=outbound.id, error=error.message)
+                return await self._send_plainly(outbound, answered)
+            raise self._heard(outbound.to, failures.mapped(error)) from error
+
+    def _heard(self, to: ChatAddress, error: AdapterError) -> AdapterError:
+        """A chat that wants silence sees nobody type."""
+        if isinstance(error, RateLimited) and (typing := self._typing.get(to)) is not None:
+            typing.cancel()
+        return error
+
+    async def _send_plainly(self, outbound: Outbound, answered: ReplyParameters | None) -> str:
+        try:
+            message = await self._send(outbound.to, Rendered(text=outbound.text, entities=()), answered)
+        except TelegramError as error:
+            raise failures.mapped(error) from error
+        return str(message.message_id)
+
+    async def _send(self, to: ChatAddress, rendered: Rendered, answered: ReplyParameters | None) -> Message:
+        try:
+            return await self._send_to(self._moved.get(to.chat, to.chat), to.thread, rendered, answered)
+        except ChatMigrated as error:
+            self._moved[to.chat] = str(error.new_chat_id)
+            return await self._send_to(self._moved[to.chat], to.thread, rendered, None)
+
+    async def _send_to(
+        self, chat: str, thread: str | None, rendered: Rendered, answered: ReplyParameters | None
+    ) -> Message:
+        return await self._bot.send_message(
+            chat_id=int(chat),
+            text=rendered.text,
+            entities=_entities(rendered),
+            message_thread_id=int(thread) if thread else None,
+            link_preview_options=LinkPreviewOptions(is_disabled=True),
+            reply_parameters=answered,
+        )
+
+    # -- editing ----------------------------------------------------------------------------
+
+    def draft_rates(self, to: ChatAddress) -> Sequence[Rate]:
+        """Telegram's, of which unfinished replies take their share."""
+        return draft_rates(to, paced=self._paced)
+
+    async def edit(self, outbound: Outbound, platform_message_id: str) -> str:
+        """Replace a message's text; one that is gone is sent anew. Raises AdapterError."""
+        rendered = render(outbound.text)
+        try:
+            await self._edit(outbound.to, platform_message_id, rendered)
+        except TelegramError as error:
+            if failures.is_unchanged(error):
+                return platform_message_id
+            if failures.is_gone(error):
+                return await self.send(outbound)
+            if rendered.entities and failures.is_about_format(error):
+                return await self._edit_plainly(outbound, platform_message_id)
+            raise self._heard(outbound.to, failures.mapped_edit(error)) from error
+        return platform_message_id
+
+    async def _edit_plainly(self, outbound: Outbound, platform_message_id: str) -> str:
+        try:
+            await self._edit(outbound.to, platform_message_id, Rendered(text=outbound.text, entities=()))
+        except TelegramError as error:
+            if not failures.is_unchanged(error):
+                raise failures.mapped_edit(error) from error
+        return platform_message_id
+
+    async def _edit(self, to: ChatAddress, message: str, rendered: Rendered) -> None:
+        await self._bot.edit_message_text(
+            rendered.text,
+            chat_id=int(self._moved.get(to.chat, to.chat)),
+            message_id=int(message),
+            entities=_entities(rendered),
+            link_preview_options=LinkPreviewOptions(is_disabled=True),
+        )
+
+    # -- typing -----------------------------------------------------------------------------
+
+    async def typing(self, to: ChatAddress, active: bool) -> None:
+        """Show "typing…", and go on showing it until told otherwise."""
+        running = self._typing.pop(to, None)
+        if running is not None:
+            running.cancel()
+        if active:
+            self._typing[to] = asyncio.get_running_loop().create_task(self._type(to), name=f"typing {to.chat}")
+
+    async def _type(self, to: ChatAddress) -> None:
+        with suppress(TelegramError):  # nobody misses it for long
+            while True:
+                await self._bot.send_chat_action(
+                    chat_id=int(self._moved.get(to.chat, to.chat)),
+                    action="typing",
+                    message_thread_id=int(to.thread) if to.thread else None,
+                )
+                await self._clock.sleep(_TYPING_SECONDS)
+
+    async def aclose(self) -> None:
+        """Hang up. Idempotent."""
+        for task in self._typing.values():
+            task.cancel()
+        await asyncio.gather(*self._typing.values(), return_exceptions=True)
+        self._typing.clear()
+        self._open = False
+        for line in self._lines:  # the bot's own way leaves them open where nobody ever answered
+            await line.shutdown()
+
+
+def _entities(rendered: Rendered) -> list[MessageEntity]:
+    return [
+        MessageEntity(each.type, each.offset, each.length, url=each.url, language=each.language)
+        for each in rendered.entities
+    ]
+
+
+def _answered(outbound: Outbound) -> ReplyParameters | None:
+    """In a group an answer points at its question; between two it needs no pointing."""
+    number = codec.message_of(outbound.answers)
+    if outbound.kind == "notice" or number is None or not outbound.to.chat.startswith("-"):
+        return None
+    return ReplyParameters(message_id=number, allow_sending_without_reply=True)

@@ -1,0 +1,194 @@
+"""What an update means: Inbounds from messages, pure. Types of the library, but nothing that runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from gateway.domain.chat import Attachment, ChatType, Inbound, Source
+
+if TYPE_CHECKING:
+    from telegram import Message, MessageEntity, Update
+
+PLATFORM: Final = "telegram"
+_QUOTED: Final = 300  # characters of a message that is replied to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Me:
+    """The bot itself, as its own messages and mentions of it name it."""
+
+    id: int
+    username: str
+
+
+def inbound(update: Update, me: Me) -> Inbound | None:
+    """What a person said to the bot, or None for an update that is nothing of the kind.
+
+    In groups that is a command, a mention or an answer to the bot: it sees more where its privacy
+    mode is off, and the rest is not its business.
+    """
+    message = update.message or update.edited_message
+    if message is None or message.from_user is None or message.from_user.is_bot or message.sender_chat is not None:
+        return None  # channels and anonymous admins are nobody who could be allowed
+    chat_type = _chat_type(message)
+    said = _words(message)
+    files = tuple(_attachments(message))
+    if chat_type is None or not (said or files):
+        return None
+    if update.edited_message and not (message.text or message.caption):
+        return None  # a live location moves on
+    if message.chat.type != "private" and not _is_meant(message, me):
+        return None
+    text = without_mention(said, me.username)
+    if not text.startswith("/"):
+        text = _context(message, me) + text
+    elif update.edited_message:
+        return None  # a command was carried out as it was
+    return Inbound(
+        event_id=event_id(me.id, update.update_id, message.message_id),
+        source=Source(
+            platform=PLATFORM,
+            chat=str(message.chat.id),
+            chat_type=chat_type,
+            user=str(message.from_user.id),
+            thread=_thread(message),
+            user_name=message.from_user.full_name,
+        ),
+        text=text,
+        attachments=files,
+        reply_to=str(message.reply_to_message.message_id) if message.reply_to_message else None,
+        sent_at=message.date.timestamp(),
+    )
+
+
+def event_id(bot: int, update: int, message: int) -> str:
+    """The event's name: Telegram numbers updates for each bot, and its answer may point at the message."""
+    return f"{bot}:{update}:{message}"
+
+
+def message_of(event: str | None) -> int | None:
+    """The message that an event brought."""
+    _, _, number = (event or "").rpartition(":")
+    return int(number) if number.isdigit() else None
+
+
+def without_mention(text: str, username: str) -> str:
+    """The text without the bot's name at its start or its end, or behind a command."""
+    name = f"@{username}".lower()
+    words = text.strip()
+    lowered = words.lower()
+    if words.startswith("/"):
+        command, space, rest = words.partition(" ")
+        return command[: -len(name)] + space + rest if command.lower().endswith(name) else words
+    if lowered.startswith(name) and not _goes_on(words[len(name) :]):
+        return words[len(name) :].lstrip(" ,:\n")
+    return words[: -len(name)].rstrip() if lowered.endswith(name) else words
+
+
+def _goes_on(rest: str) -> bool:
+    return bool(rest) and (rest[0].isalnum() or rest[0] == "_")  # the name of somebody else
+
+
+def _chat_type(message: Message) -> ChatType | None:
+    if message.chat.type == "private":
+        return "direct"
+    if message.chat.type in ("group", "supergroup"):
+        return "thread" if _thread(message) else "group"
+    return None
+
+
+def _thread(message: Message) -> str | None:
+    # A reply in an ordinary group has a thread id, too; only a topic is a conversation of its own.
+    return str(message.message_thread_id) if message.is_topic_message and message.message_thread_id else None
+
+
+def _words(message: Message) -> str:
+    if message.text or message.caption:
+        return (message.text or message.caption or "").strip()
+    if message.venue:
+        return f"[venue: {message.venue.title}, {message.venue.address}]"
+    if message.location:
+        return f"[location: {message.location.latitude:.6f}, {message.location.longitude:.6f}]"
+    if message.contact:
+        name = f"{message.contact.first_name} {message.contact.last_name or ''}".strip()
+        return f"[contact: {name}, {message.contact.phone_number}]"
+    if message.sticker:
+        return f"[sticker {message.sticker.emoji or ''}]".replace(" ]", "]")
+    if message.dice:
+        return f"[{message.dice.emoji} shows {message.dice.value}]"
+    if message.poll:
+        return f"[poll: {message.poll.question} — {' / '.join(each.text for each in message.poll.options)}]"
+    return ""
+
+
+def _attachments(message: Message) -> Iterator[Attachment]:
+    if message.photo:
+        best = max(message.photo, key=lambda size: size.width * size.height)
+        yield Attachment(kind="image", ref=best.file_id, name="photo.jpg", mime="image/jpeg", size=best.file_size)
+    if message.voice:
+        voice = message.voice
+        yield Attachment(kind="voice", ref=voice.file_id, mime=voice.mime_type or "audio/ogg", size=voice.file_size)
+    for file in (message.document, message.audio, message.video, message.video_note, message.animation):
+        if file is None or (file is message.document and message.animation):  # an animation comes as both
+            continue
+        mime = getattr(file, "mime_type", None) or ""
+        yield Attachment(
+            kind="image" if mime.startswith("image/") and file is message.document else "document",
+            ref=file.file_id,
+            name=getattr(file, "file_name", None) or "",
+            mime=mime,
+            size=file.file_size,
+        )
+
+
+def _is_meant(message: Message, me: Me) -> bool:
+    answered = message.reply_to_message
+    if answered is not None and answered.from_user is not None and answered.from_user.id == me.id:
+        return True
+    text = message.text or message.caption or ""
+    entities = message.entities if message.text else message.caption_entities
+    return any(_names(entity, text, me) for entity in entities)
+
+
+def _names(entity: MessageEntity, text: str, me: Me) -> bool:
+    if entity.type == "text_mention":
+        return entity.user is not None and entity.user.id == me.id
+    name = f"@{me.username}".lower()
+    if entity.type == "mention":
+        return _part(text, entity) == name
+    if entity.type == "bot_command":
+        _, at, bot = _part(text, entity).partition("@")
+        return not at or f"@{bot}" == name
+    return False
+
+
+def _part(text: str, entity: MessageEntity) -> str:
+    units = text.encode("utf-16-le")  # offsets count UTF-16 units
+    return units[2 * entity.offset : 2 * (entity.offset + entity.length)].decode("utf-16-le", "replace").lower()
+
+
+def _context(message: Message, me: Me) -> str:
+    """A line about what this message is to others; nothing in it may look like a line of its own."""
+    if message.edit_date is not None:
+        return "[an earlier message, corrected]\n"
+    if message.forward_origin is not None:
+        return "[forwarded]\n"
+    answered = message.reply_to_message
+    if answered is None or answered.forum_topic_created is not None:  # every message of a topic "answers" its start
+        return ""
+    quote = message.quote.text if message.quote else _words(answered)
+    if not quote:
+        return ""
+    author = answered.from_user
+    who = "you" if author is not None and author.id == me.id else _one_line(author.full_name if author else "somebody")
+    return f'[in reply to {who}: "{_one_line(_short(quote))}"]\n'
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.translate({ord("["): "(", ord("]"): ")", ord('"'): "'"}).split())
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…"

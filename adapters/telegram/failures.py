@@ -1,0 +1,76 @@
+"""The library's errors as the gateway's: what is certain, what is not, and what is final."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import httpx
+from telegram.error import (
+    BadRequest,
+    ChatMigrated,
+    EndPointNotFound,
+    Forbidden,
+    InvalidToken,
+    NetworkError,
+    RetryAfter,
+    TelegramError,
+)
+
+from gateway.errors import AdapterError, Ambiguous, DeliveryRefused, Disconnected, RateLimited
+
+_NEVER_LEFT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+_LOST_ON_THE_WAY: Final = "gateway time"  # 504: a proxy gave up, whatever the server behind it did
+
+
+def mapped(error: TelegramError) -> AdapterError:
+    """What became of a call that ended with `error`."""
+    if isinstance(error, RetryAfter):
+        seconds = error._retry_after.total_seconds()  # the public one warns of its own future
+        return RateLimited(f"Telegram asks to wait {seconds:.0f} s", retry_after=seconds)
+    if isinstance(error, Forbidden | ChatMigrated):
+        return DeliveryRefused(error.message)
+    if isinstance(error, InvalidToken | EndPointNotFound):
+        return AdapterError(
+            "Telegram does not know this bot's token; put the one from @BotFather into the configuration."
+        )
+    if isinstance(error, BadRequest):  # which the library counts as a NetworkError
+        return DeliveryRefused(error.message)
+    if isinstance(error, NetworkError):
+        return _of_network(error)
+    return Ambiguous(f"Telegram's answer could not be read: {error.message}")
+
+
+def mapped_edit(error: TelegramError) -> AdapterError:
+    """The same of an edit, which may be repeated whatever became of it."""
+    found = mapped(error)
+    return AdapterError(str(found)) if isinstance(found, Ambiguous) else found
+
+
+def _of_network(error: NetworkError) -> AdapterError:
+    cause = error.__cause__
+    if isinstance(cause, _NEVER_LEFT):
+        return Disconnected(f"Telegram cannot be reached ({error.message}).")
+    if cause is not None or _LOST_ON_THE_WAY in error.message.lower():
+        return Ambiguous(f"Telegram's answer was lost ({error.message}).")
+    return AdapterError(f"Telegram could not carry it out ({error.message}).")  # an answer that says so
+
+
+def is_unchanged(error: TelegramError) -> bool:
+    """Whether an edit was refused because the message reads so already."""
+    return isinstance(error, BadRequest) and "message is not modified" in error.message.lower()
+
+
+def is_about_format(error: TelegramError) -> bool:
+    """Whether the same text without its formatting may be taken."""
+    return isinstance(error, BadRequest) and "entit" in error.message.lower()
+
+
+def is_gone(error: TelegramError) -> bool:
+    """Whether there is no message any more that could be edited."""
+    words = ("message to edit not found", "message can't be edited", "message_id_invalid")
+    return isinstance(error, BadRequest) and any(each in error.message.lower() for each in words)
+
+
+def is_without_topic(error: TelegramError) -> bool:
+    """Whether the topic, not the chat, is what Telegram does not find."""
+    return isinstance(error, BadRequest) and "thread not found" in error.message.lower()

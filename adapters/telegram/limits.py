@@ -1,0 +1,44 @@
+"""What Telegram limits: https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from adapters.telegram.formatting import split
+from gateway.adapter import Limits
+from gateway.domain.chat import ChatAddress
+from gateway.domain.rates import Rate
+
+LIMITS: Final = Limits(text_units=4_096, unit="utf16", ambiguous_retries=1, split_reply=split)
+
+_CHAT_SECONDS: Final = 1.0  # "avoid sending more than one message per second" in one chat
+_GROUP_MOST: Final = 20  # "not be able to send more than 20 messages per minute" to one group
+_ALL_MOST: Final = 30  # "no more than about 30 messages per second" in bulk
+
+
+_DRAFT_SECONDS: Final = 1.5  # between two looks at an unfinished reply
+_GROUP_DRAFT_SECONDS: Final = 8.0
+_ALL_DRAFTS: Final = 10  # a second: the rest is for messages that count
+
+
+def rates(to: ChatAddress) -> Sequence[Rate]:
+    """The limits that a message to this chat counts against, narrowest first."""
+    chat = f"chat {to.chat}"
+    limits = [Rate(bucket=chat, most=1, seconds=_CHAT_SECONDS)]
+    if to.chat.startswith("-"):  # groups and channels have negative ids
+        limits.append(Rate(bucket=f"{chat} minute", most=_GROUP_MOST, seconds=60.0))
+    return [*limits, Rate(bucket="all", most=_ALL_MOST, seconds=1.0)]
+
+
+def draft_rates(to: ChatAddress, *, paced: bool) -> Sequence[Rate]:
+    """Limits for what is shown of a reply before it is finished; with `paced`, Telegram's are among them."""
+    seconds = _GROUP_DRAFT_SECONDS if to.chat.startswith("-") else _DRAFT_SECONDS
+    own = [
+        Rate(bucket=f"drafts {to.chat}", most=1, seconds=seconds),
+        Rate(bucket="drafts", most=_ALL_DRAFTS, seconds=1.0),
+    ]
+    if not paced:
+        return own
+    chat, *others = rates(to)
+    return [chat, *own, *others]

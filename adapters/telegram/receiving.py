@@ -1,0 +1,141 @@
+"""Storing updates before Telegram is told that they were received.
+
+An update is confirmed by the next request, whose offset lies behind it. So the bot that the
+library polls with gives its updates back only when they are stored: whatever the library does with
+them then, nothing is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+import structlog
+from telegram import Update
+from telegram.error import Conflict, InvalidToken, NetworkError, TelegramError
+from telegram.ext import ExtBot, Updater
+
+from adapters.telegram.codec import Me, inbound
+from gateway.adapter import Accept
+from gateway.clock import Clock
+from gateway.domain.chat import Inbound
+from gateway.errors import StoreUnavailable
+
+log = structlog.get_logger(__name__)
+
+POLL_SECONDS: Final = 30  # for how long Telegram may hold a request open
+_FIRST_PAUSE: Final = 0.1
+_LONGEST_PAUSE: Final = 5.0
+_LAST_WORDS: Final = 3.0  # seconds for confirming what was stored
+_WANTED: Final = ("message", "edited_message")
+
+
+class Receiver:
+    """Hands what Telegram sends to `accept`, until it is durable."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._accept: Accept | None = None
+        self._me: Me | None = None
+        self._ending = False
+        self._refused: asyncio.Future[None] | None = None
+
+    def begin(self, accept: Accept, me: Me) -> None:
+        """From now on updates are stored with `accept`."""
+        self._accept, self._me, self._ending = accept, me, False
+        self._refused = asyncio.get_running_loop().create_future()
+
+    async def refused(self) -> None:
+        """Wait until Telegram does not know the bot any more. Raises InvalidToken then."""
+        assert self._refused is not None, "polling begins after `begin`"
+        await self._refused
+
+    def refuse(self, error: InvalidToken) -> None:
+        """The token was revoked: the library polls no more, and tells nobody."""
+        if self._refused is not None and not self._refused.done():
+            self._refused.set_exception(error)
+
+    def end(self) -> None:
+        """Store what still comes if that works at once; else it stays with Telegram."""
+        self._ending = True
+
+    async def take(self, updates: Sequence[Update]) -> None:
+        """Return when these are stored. Raises NetworkError, which ends no polling, if they are not
+        and nobody can wait for it."""
+        assert self._me is not None, "polling begins after `begin`"
+        batch = [message for message in map(self._read, updates) if message is not None]
+        pause = _FIRST_PAUSE
+        while batch and self._accept is not None:
+            try:
+                await self._accept(batch)
+                return
+            except StoreUnavailable as error:
+                if self._ending:
+                    raise NetworkError("the store cannot take these updates now") from error
+                log.warning("updates_wait", count=len(batch), error=str(error))
+            await self._clock.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+
+    def _read(self, update: Update) -> Inbound | None:
+        assert self._me is not None
+        message = inbound(update, self._me)
+        if message is None:
+            log.debug("update_ignored", update=update.update_id)
+        return message
+
+
+class ReceivingBot(ExtBot[None]):
+    """A bot whose updates are stored before anybody is given them."""
+
+    def __init__(self, receiver: Receiver, **settings: Any) -> None:
+        super().__init__(**settings)
+        self._receiver = receiver
+
+    async def get_updates(self, *arguments: Any, **options: Any) -> tuple[Update, ...]:
+        """As the library's, and stored."""
+        try:
+            updates = await super().get_updates(*arguments, **options)
+        except InvalidToken as error:
+            self._receiver.refuse(error)
+            raise
+        await self._receiver.take(updates)
+        return updates
+
+
+class _Nowhere(asyncio.Queue[object]):
+    """What is stored already needs no queue."""
+
+    async def put(self, item: object) -> None:
+        """Drop it."""
+
+
+async def poll(bot: ReceivingBot, receiver: Receiver) -> None:
+    """Poll until cancelled, then confirm what was stored. `receiver.begin` was called. Raises
+    InvalidToken when the token is revoked."""
+    updater = Updater(bot, update_queue=_Nowhere())
+    await updater.initialize()
+    try:
+        await updater.start_polling(
+            timeout=POLL_SECONDS,
+            bootstrap_retries=-1,
+            allowed_updates=list(_WANTED),
+            drop_pending_updates=False,
+            error_callback=_report,
+        )
+        await receiver.refused()
+    finally:
+        receiver.end()
+        if updater.running:
+            try:
+                async with asyncio.timeout(_LAST_WORDS):
+                    await updater.stop()
+            except TimeoutError:
+                log.info("updates_not_confirmed")  # they come again, and are known by then
+
+
+def _report(error: TelegramError) -> None:
+    if isinstance(error, Conflict):
+        log.warning("telegram_polled_by_another", error=error.message)
+    else:
+        log.warning("telegram_unreachable", error=error.message)

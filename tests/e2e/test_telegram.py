@@ -1,0 +1,280 @@
+"""A person on Telegram: the real client library, a server with Telegram's rules, the whole gateway."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.emulators.telegram import Disconnect, Flood, Limits, LoseAnswer, Refuse, TelegramServer
+from tests.fakes_model import FakeModel, Gate, Say, in_turn
+from tests.telegram_live import on_telegram
+
+LONG = "The beginning of an answer, "
+
+
+@pytest.fixture
+async def telegram() -> AsyncIterator[TelegramServer]:
+    """Telegram without its limits."""
+    async with TelegramServer(limits=None) as server:
+        yield server
+
+
+# -- reading -------------------------------------------------------------------------------------
+
+
+async def test_what_was_said_while_the_bot_was_down_is_answered_in_order(
+    tmp_path: Path, telegram: TelegramServer
+) -> None:
+    anna = telegram.people.person("Anna")
+    for number in range(3):
+        telegram.people.say(telegram.people.private(anna), anna, f"m{number}")
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        await bot.until_shown("echo: m0", "echo: m1", "echo: m2")
+        bot.says("m3")
+        await bot.until_shown("echo: m0", "echo: m1", "echo: m2", "echo: m3")
+    async with on_telegram(tmp_path, telegram, anna) as bot:  # what was confirmed does not come again
+        bot.says("m4")
+        await bot.until_shown(*(f"echo: m{number}" for number in range(5)))
+        await bot.quiet()
+    assert telegram.violations == []
+
+
+async def test_a_stranger_gets_no_answer_and_costs_nothing(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna, bob = telegram.people.person("Anna"), telegram.people.person("Bob")
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        telegram.people.say(telegram.people.private(bob), bob, "let me in")
+        bot.says("hello")
+        await bot.until_shown("echo: hello")
+        assert bot.shown(telegram.people.private(bob)) == []
+        assert len(bot.model.requests) == 1
+
+
+async def test_in_a_group_only_what_is_meant_for_the_bot_is_answered(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna = telegram.people.person("Anna", last_name="Smith")
+    group = telegram.people.group("Team", anna, bot="administrator")  # so that it sees everything
+    name = f"@{telegram.bot.username}"
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        bot.says("not for you", group)
+        question = bot.says(f"{name}, what is it?", group)
+        await bot.until_shown("echo: what is it?", chat=group)
+        (answer,) = telegram.shown(group)
+        assert answer.reply_to is question
+        bot.says("and then?", group, reply_to=answer)
+        await bot.until(lambda: len(bot.shown(group)) == 2)
+        bot.says("/help@another_bot", group)
+        bot.says(f"/help{name}", group)
+        await bot.until(lambda: len(bot.shown(group)) == 3)
+        await bot.quiet()
+        assert bot.shown(group)[1] == 'echo: [in reply to you: "echo: what is it?"]\nand then?'
+        assert "/compress" in bot.shown(group)[2]
+
+
+async def test_topics_are_conversations_of_their_own(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna = telegram.people.person("Anna")
+    forum = telegram.people.group("Forum", anna, forum=True, bot="administrator")
+    one, two = (telegram.people.topic(forum, anna, title) for title in ("One", "Two"))
+    name = f"@{telegram.bot.username}"
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        for topic in (one, two):
+            bot.says(f"{name} topic {topic}", forum, topic=topic)
+        await bot.until(lambda: len(bot.shown(forum)) == 2)
+        assert {message.topic: message.text for message in telegram.shown(forum)} == {
+            topic: f"echo: [Anna] topic {topic}" for topic in (one, two)
+        }
+        assert len(await bot.gateway.store.sessions(None, 9)) == 2
+
+
+async def test_a_corrected_message_is_answered_again(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna = telegram.people.person("Anna")
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        first = bot.says("2 + 2")
+        await bot.until_shown("echo: 2 + 2")
+        telegram.people.edit(first, "2 + 3")
+        await bot.until_shown("echo: 2 + 2", "echo: [an earlier message, corrected]\n2 + 3")
+
+
+async def test_a_second_poller_is_reported_and_outlived(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna = telegram.people.person("Anna")
+    telegram.faults.add(
+        Refuse(status=409, body='{"ok":false,"error_code":409,"description":"Conflict: terminated"}'),
+        method="getUpdates",
+        times=2,
+    )
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        bot.says("hello")
+        await bot.until_shown("echo: hello")
+
+
+async def test_every_kind_of_update_is_survived(tmp_path: Path, telegram: TelegramServer) -> None:
+    from tests.emulators.telegram.specimens import specimens
+
+    anna = telegram.people.person("Anna")
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        kinds = [kind for kind, body in specimens(bot.chat, anna, telegram.cloud.world.date())]
+        for kind, body in specimens(bot.chat, anna, telegram.cloud.world.date()):
+            telegram.people.update(kind, body)
+        bot.says("still there?")
+        await bot.until(lambda: "echo: still there?" in bot.shown())
+        assert len(kinds) > 15
+
+
+# -- showing -------------------------------------------------------------------------------------
+
+
+async def test_a_reply_grows_in_one_message_and_ends_by_an_edit_of_it(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna, gate = telegram.people.person("Anna"), Gate()
+    model = FakeModel(in_turn(Say(text="and its end.", first=LONG, gate=gate)))
+    async with on_telegram(tmp_path, telegram, anna, model=model) as bot:
+        bot.says("tell me")
+        await bot.until_shown(LONG.rstrip() + " …")
+        bot.says("/status")  # does not wait for the reply that is being written
+        await bot.until(lambda: len(bot.shown()) == 2)
+        assert bot.shown()[1].startswith("Working for")
+        gate.open()
+        await bot.until(lambda: bot.shown()[0] == LONG + "and its end.")
+        await bot.quiet()
+        assert len(bot.shown()) == 2
+        assert len(telegram.shown(bot.chat)[0].texts) == 2
+
+
+async def test_a_reply_that_a_crash_cut_is_finished_in_its_own_message(
+    tmp_path: Path, telegram: TelegramServer
+) -> None:
+    anna, gate = telegram.people.person("Anna"), Gate()
+    model = FakeModel(in_turn(Say(text="lost", first=LONG, gate=gate)))
+    async with on_telegram(tmp_path, telegram, anna, model=model) as bot:
+        bot.says("tell me")
+        await bot.until_shown(LONG.rstrip() + " …")
+        await bot.gateway.lanes.stop(0)  # as good as a crash: the turn does not end
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        await bot.until_shown("echo: tell me")
+        await bot.quiet()
+        assert bot.shown() == ["echo: tell me"]
+
+
+async def test_a_turn_that_is_stopped_keeps_what_was_shown(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna, gate = telegram.people.person("Anna"), Gate()
+    model = FakeModel(in_turn(Say(text="never", first=LONG, gate=gate)))
+    async with on_telegram(tmp_path, telegram, anna, model=model) as bot:
+        bot.says("tell me")
+        await bot.until_shown(LONG.rstrip() + " …")
+        bot.says("/stop")
+        await bot.until(lambda: len(bot.shown()) == 3)
+        await bot.quiet()
+        assert bot.shown()[0].strip() == LONG.strip()
+
+
+async def test_a_message_that_was_deleted_is_sent_anew(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna, gate = telegram.people.person("Anna"), Gate()
+    model = FakeModel(in_turn(Say(text="and its end.", first=LONG, gate=gate)))
+    async with on_telegram(tmp_path, telegram, anna, model=model) as bot:
+        bot.says("tell me")
+        await bot.until(lambda: bot.shown())
+        telegram.people.delete(telegram.shown(bot.chat)[0])
+        gate.open()
+        await bot.until_shown(LONG + "and its end.")
+
+
+async def test_an_answer_that_is_lost_is_repeated_once(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna = telegram.people.person("Anna")
+    telegram.faults.add(LoseAnswer(), method="sendMessage")
+    async with on_telegram(tmp_path, telegram, anna, patience=0.3) as bot:
+        bot.says("hello")
+        await bot.until_shown("echo: hello", "echo: hello")
+        await bot.quiet()
+        assert [row.ambiguous for row in await bot.gateway.store.outbox(None, 9)] == [1]
+        bot.says("again")
+        await bot.until_shown("echo: hello", "echo: hello", "echo: again")
+
+
+@pytest.mark.parametrize("fault", [Refuse(status=502), Refuse(status=500), Disconnect()])
+async def test_a_call_that_was_not_done_is_repeated_and_shows_no_double(
+    tmp_path: Path, telegram: TelegramServer, fault: Refuse | Disconnect
+) -> None:
+    anna = telegram.people.person("Anna")
+    telegram.faults.add(fault, method="sendMessage")
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        bot.says("hello")
+        await bot.until_shown("echo: hello")
+        await bot.quiet()
+        assert bot.shown() == ["echo: hello"]
+
+
+async def test_a_chat_that_must_rest_is_left_alone_and_the_others_go_on(
+    tmp_path: Path, telegram: TelegramServer
+) -> None:
+    anna, bob = telegram.people.person("Anna"), telegram.people.person("Bob")
+    async with on_telegram(tmp_path, telegram, anna, allow=(f"telegram:{bob.id}",)) as bot:
+        telegram.faults.add(Flood(seconds=2), method="sendMessage", chat_id=bot.chat.id)
+        bot.says("hello")
+        await bot.until(lambda: telegram.journal.of("sendMessage", bot.chat.id))
+        telegram.people.say(telegram.people.private(bob), bob, "and me?")
+        await bot.until_shown("echo: and me?", chat=telegram.people.private(bob))
+        assert bot.shown() == []
+        await bot.until_shown("echo: hello")
+        assert telegram.violations == []
+
+
+async def test_the_bot_keeps_to_telegrams_rates(tmp_path: Path) -> None:
+    async with TelegramServer(limits=Limits()) as telegram:
+        anna = telegram.people.person("Anna")
+        async with on_telegram(tmp_path, telegram, anna, paced=True) as bot:
+            for number in range(4):
+                bot.says(f"m{number}")
+            await bot.until(lambda: bot.shown()[-1:] == ["echo: m3"])
+            assert [call.status for call in telegram.journal.of("sendMessage")].count(429) == 0
+            assert telegram.violations == []
+
+
+async def test_a_chat_that_is_gone_is_given_up_and_heals(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna = telegram.people.person("Anna")
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        bot.says("hello")
+        telegram.people.block(anna)
+        await bot.quiet()
+        telegram.people.unblock(anna)
+        bot.says("back again")
+        await bot.until(lambda: bot.shown()[-1:] == ["echo: back again"])
+
+
+async def test_a_group_that_moved_is_followed(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna, gate = telegram.people.person("Anna"), Gate()
+    group = telegram.people.group("Team", anna, kind="group", bot="administrator")
+    model = FakeModel(in_turn(Say(text="here it is", gate=gate)))
+    async with on_telegram(tmp_path, telegram, anna, model=model) as bot:
+        bot.says(f"@{telegram.bot.username} where?", group)
+        await gate.until_waiting()
+        moved = telegram.people.migrate(group, anna)
+        gate.open()
+        await bot.until_shown("here it is", chat=moved)
+
+
+async def test_long_answers_come_in_parts_and_nothing_is_lost(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna = telegram.people.person("Anna")
+    text = " ".join(f"word{number}" for number in range(3_000))
+    async with on_telegram(tmp_path, telegram, anna, model=FakeModel(in_turn(Say(text=text)))) as bot:
+        bot.says("much")
+        await bot.until(lambda: bot.shown() and bot.shown()[-1].endswith("word2999"))
+        assert " ".join(" ".join(bot.shown()).split()) == text
+
+
+async def test_the_menu_is_set_once(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna = telegram.people.person("Anna")
+    for _ in range(2):
+        async with on_telegram(tmp_path, telegram, anna) as bot:
+            await bot.until(lambda: list(telegram.journal.of("getUpdates")))
+    assert len(list(telegram.journal.of("setMyCommands"))) == 1
+
+
+async def test_a_token_that_nobody_knows_ends_the_program_with_a_sentence(
+    tmp_path: Path, telegram: TelegramServer
+) -> None:
+    anna = telegram.people.person("Anna")
+    telegram.faults.add(
+        Refuse(status=401, body='{"ok":false,"error_code":401,"description":"Unauthorized"}'), method="getMe"
+    )
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        await bot.until_ended()
+        assert "@BotFather" in (bot.gateway.failure or "")

@@ -1,0 +1,102 @@
+"""What each of the library's errors means for a message: certain, unknown or final."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+
+import httpx
+import pytest
+import telegram.error
+from telegram.error import (
+    BadRequest,
+    ChatMigrated,
+    Conflict,
+    Forbidden,
+    InvalidToken,
+    NetworkError,
+    RetryAfter,
+    TelegramError,
+    TimedOut,
+)
+from telegram.warnings import PTBDeprecationWarning
+
+from adapters.telegram import failures
+from gateway.errors import AdapterError, Ambiguous, DeliveryRefused, Disconnected, RateLimited
+
+
+def caused(error: TelegramError, cause: Exception) -> TelegramError:
+    """As the library raises it."""
+    error.__cause__ = cause
+    return error
+
+
+@pytest.fixture
+def too_many() -> RetryAfter:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PTBDeprecationWarning)
+        return RetryAfter(7)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (caused(TimedOut(), httpx.ConnectTimeout("")), Disconnected),
+        (caused(TimedOut("Pool timeout"), httpx.PoolTimeout("")), Disconnected),
+        (caused(NetworkError("httpx.ConnectError"), httpx.ConnectError("")), Disconnected),
+        (caused(NetworkError("httpx.ProxyError"), httpx.ProxyError("")), Disconnected),
+        (caused(TimedOut(), httpx.ReadTimeout("")), Ambiguous),
+        (caused(TimedOut(), httpx.WriteTimeout("")), Ambiguous),
+        (caused(NetworkError("httpx.ReadError"), httpx.ReadError("")), Ambiguous),
+        (caused(NetworkError("httpx.RemoteProtocolError"), httpx.RemoteProtocolError("")), Ambiguous),
+        (caused(NetworkError("Unknown error in HTTP implementation"), RuntimeError()), Ambiguous),
+        (NetworkError("Gateway Timeout (504)"), Ambiguous),
+        (TelegramError("Invalid server response"), Ambiguous),
+        (NetworkError("Bad Gateway"), AdapterError),
+        (NetworkError("Internal Server Error"), AdapterError),
+        (BadRequest("Chat not found"), DeliveryRefused),
+        (Forbidden("Forbidden: bot was blocked by the user"), DeliveryRefused),
+        (ChatMigrated(-1001), DeliveryRefused),
+        (InvalidToken("Unauthorized"), AdapterError),
+    ],
+)
+def test_every_failure_is_what_it_certainly_is(error: TelegramError, kind: type[AdapterError]) -> None:
+    assert type(failures.mapped(error)) is kind
+
+
+def test_the_wait_is_the_platforms_own(too_many: RetryAfter) -> None:
+    mapped = failures.mapped(too_many)
+    assert isinstance(mapped, RateLimited)
+    assert mapped.retry_after == 7
+
+
+def test_no_error_of_the_library_gets_through() -> None:
+    """Also none of those that it may add."""
+    made = {
+        RetryAfter: None,
+        ChatMigrated: ChatMigrated(-1001),
+        InvalidToken: InvalidToken("x"),
+        Conflict: Conflict("x"),
+    }
+    kinds = [each for _, each in inspect.getmembers(telegram.error, inspect.isclass) if issubclass(each, TelegramError)]
+    assert len(kinds) > 8
+    for kind in kinds:
+        error = made[kind] if kind in made else kind("x") if kind is not TimedOut else TimedOut()
+        if error is not None:
+            assert isinstance(failures.mapped(error), AdapterError)
+
+
+def test_an_edit_may_be_repeated_whatever_became_of_it() -> None:
+    lost = caused(TimedOut(), httpx.ReadTimeout(""))
+    assert type(failures.mapped(lost)) is Ambiguous
+    assert type(failures.mapped_edit(lost)) is AdapterError
+    assert type(failures.mapped_edit(BadRequest("Chat not found"))) is DeliveryRefused
+
+
+def test_what_an_edit_is_told() -> None:
+    same = BadRequest("Message is not modified: specified new message content and reply markup are exactly the same")
+    assert failures.is_unchanged(same)
+    assert failures.is_gone(BadRequest("Message to edit not found"))
+    assert not failures.is_gone(same)
+    assert failures.is_about_format(BadRequest("Can't parse entities: can't find end of the entity"))
+    assert not failures.is_about_format(NetworkError("entities"))
