@@ -111,9 +111,18 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         clock=clock,
         home=home(config) / "engines",
     )
+    preparations = Preparations(
+        engines=engines,
+        store=store,
+        background=background,
+        clock=clock,
+        timeout=config.hygiene.timeout,
+        enabled=config.compression.enabled and config.compression.background,
+    )
     lifecycle = Lifecycle(
         store=store,
         engines=engines,
+        preparations=preparations,
         models=models,
         prompts=_prompts(config, tools),
         counter=counter,
@@ -156,14 +165,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             clock=clock,
             points=points,
             max_steps=config.turns.max_steps,
-            preparations=Preparations(
-                engines=engines,
-                store=store,
-                background=background,
-                clock=clock,
-                timeout=config.hygiene.timeout,
-                enabled=config.compression.enabled and config.compression.background,
-            ),
+            preparations=preparations,
             automatic=config.compression.enabled,
         ),
         hygiene=Hygiene(rules, clock),

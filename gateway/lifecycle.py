@@ -18,6 +18,7 @@ import structlog
 from gateway.agent.conversation import Conversation
 from gateway.agent.engines import Engines
 from gateway.agent.models import Models
+from gateway.agent.preparation import Preparations
 from gateway.agent.prompt import PromptBuilder
 from gateway.background import best_effort
 from gateway.clock import Clock, Ids
@@ -46,6 +47,7 @@ class Lifecycle:
         *,
         store: Store,
         engines: Engines,
+        preparations: Preparations,
         models: Models,
         prompts: PromptBuilder,
         counter: TokenCounter,
@@ -57,6 +59,7 @@ class Lifecycle:
     ) -> None:
         self._store = store
         self._engines = engines
+        self._preparations = preparations
         self._models = models
         self._prompts = prompts
         self._counter = counter
@@ -216,6 +219,7 @@ class Lifecycle:
                 what="end_session",
             )
             self._points("session.ended")
+            self._preparations.forget(session)
             await self._call_hook(session, reason)
         finally:
             self._ending.discard(session.id)

@@ -203,3 +203,14 @@ async def test_the_person_is_told_once_that_a_compaction_comes(tmp_path: Path) -
         await say_until(live, int(0.85 * THRESHOLD))
         await live.quiet()
         assert len(notices(live)) == 1
+
+
+async def test_a_reset_ends_the_preparation_that_runs(tmp_path: Path) -> None:
+    gate = Gate()
+    model = model_of(summary=lambda spec, request: Say(text="never", gate=gate))
+    async with running(tmp_path, config=settings(tmp_path), model=model) as live:
+        await say_until(live, int(0.85 * THRESHOLD))
+        await gate.until_waiting()
+        await live.ask("/new")
+        await gate.until(lambda: gate.waiting == 0)  # its model is not paid for words that nobody will read
+        assert model.closed_early == 1
