@@ -142,7 +142,7 @@ class TelegramAdapter:
 
     async def send(self, outbound: Outbound) -> str:
         """Show a message; a reply's Markdown becomes entities. Raises AdapterError."""
-        rendered = render(outbound.text) if outbound.kind == "reply" else Rendered(text=outbound.text, entities=())
+        rendered = _rendered(outbound)
         answered = _answered(outbound)
         try:
             return str((await self._send(outbound.to, rendered, answered)).message_id)
@@ -251,6 +251,13 @@ class TelegramAdapter:
         self._open = False
         for line in self._lines:  # the bot's own way leaves them open where nobody ever answered
             await line.shutdown()
+
+
+def _rendered(outbound: Outbound) -> Rendered:
+    if outbound.kind == "reply":
+        return render(outbound.text)
+    text = codec.without_columns(outbound.text) if outbound.kind == "command" else outbound.text
+    return Rendered(text=text, entities=())
 
 
 def _entities(rendered: Rendered) -> list[MessageEntity]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from telegram import Message, MessageEntity, Update
 
 PLATFORM: Final = "telegram"
+_COLUMN: Final = re.compile(r"(?<=\S) {2,}(?=\S)")
 _QUOTED: Final = 300  # characters of a message that is replied to
 
 
@@ -61,6 +63,12 @@ def inbound(update: Update, me: Me) -> Inbound | None:
         reply_to=str(message.reply_to_message.message_id) if message.reply_to_message else None,
         sent_at=message.date.timestamp(),
     )
+
+
+def without_columns(text: str) -> str:
+    """A command's answer without the columns that a terminal has: the letters of a telephone are not all
+    of one width."""
+    return "\n".join(_COLUMN.sub(" — ", line.strip()) for line in text.split("\n"))
 
 
 def event_id(bot: int, update: int, message: int) -> str:
