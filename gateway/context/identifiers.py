@@ -21,7 +21,7 @@ from gateway.domain.message import HOST, Message, text_of
 LEDGER: Final = 48  # SPEC 5: entries
 HALF_LIFE: Final = 14  # SPEC 5: messages
 WEIGHTS: Final[Mapping[str, float]] = {"user": 4.0, "assistant": 3.0, "tool": 1.0}  # SPEC 5
-EARLIER: Final = 96  # of those that the notes before held; how many of them stand in the next is a matter of room
+EARLIER: Final = 192  # of those that the notes before held; how many of them stand in the next is a matter of room
 SERIES: Final = 3  # more of one form in one message are rows of a table, and none of them is meant by itself
 MOST: Final = 32  # identifiers of one message
 LONGEST: Final = 160  # characters of one
@@ -123,7 +123,7 @@ def find(text: str, *, names: bool = True) -> list[str]:
 
 
 _DIGIT: Final = re.compile(r"[0-9]")
-_COUNTED: Final = re.compile(r"[A-Za-z]*[0-9][A-Za-z0-9.,:]*")
+_COUNTED: Final = re.compile(r"(?<![A-Za-z0-9])((?:[A-Za-z]{1,3}(?=[0-9]+(?![A-Za-z0-9])))?)[A-Za-z]*[0-9][A-Za-z0-9]*")
 _WORD: Final = re.compile(r"[A-Za-z]{4,}")  # a shorter one is a unit or an ending, which tells forms apart
 
 
@@ -133,7 +133,7 @@ def ledger(middle: Sequence[Message], earlier: Iterable[str] = ()) -> dict[str, 
     that the middle does not mention.
 
     A mention weighs by who made it and half as much for every 14 messages that came after it. Rows of
-    what somebody pasted come last, whatever they weigh.
+    what somebody pasted and what was only passed to a tool come last, whatever they weigh.
     """
     scores: dict[str, float] = {}
     sources: dict[str, Message] = {}
@@ -148,6 +148,7 @@ def ledger(middle: Sequence[Message], earlier: Iterable[str] = ()) -> dict[str, 
         weight = WEIGHTS.get(message.get("role", ""), 1.0) * 0.5 ** (age / HALF_LIFE)
         alike = _alike(values) if len(values) > SERIES else {}
         spoken = message.get("role") != "tool" and bool(message.get("content"))
+        text = text_of(message) if message.get("tool_calls") else None
         for value in values:
             rows = alike.get(value, 1)
             scores[value] = scores.get(value, 0.0) + weight
@@ -155,7 +156,7 @@ def ledger(middle: Sequence[Message], earlier: Iterable[str] = ()) -> dict[str, 
                 sources[value] = message
             if spoken:
                 said.add(value)
-            if rows <= SERIES:
+            if rows <= SERIES and (text is None or value in text):
                 single.add(value)
     kept = [value for value in dict.fromkeys(earlier) if value not in scores]
     ranked = sorted(scores, key=lambda value: (value not in single, -scores[value]))[:LEDGER]
@@ -177,7 +178,7 @@ def lasting(value: str, message: Message | None) -> bool:
 
 def _alike(values: Sequence[str]) -> dict[str, int]:
     """How many of `values` have the form of each."""
-    forms = {value: _WORD.sub("a", _COUNTED.sub("0", value)) for value in values}
+    forms = {value: _WORD.sub("a", _COUNTED.sub(r"\g<1>0", value)) for value in values}
     count = Counter(forms.values())
     return {value: count[form] for value, form in forms.items()}
 

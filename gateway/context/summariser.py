@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway.clock import Clock
-from gateway.context import fallback, identifiers, material, summary, verification
+from gateway.context import fallback, identifiers, material, statements, summary, verification
 from gateway.context.cooldown import Cooldown, Failure, classify
 from gateway.context.plan import Plan
 from gateway.context.policy import Correction
@@ -119,6 +119,8 @@ class Summariser:
         """Notes from the model, else by rule. Raises CompressionFailed where the key or the quota
         was refused: no rule-made notes then, a person can mend that (SPEC 5)."""
         ledger = identifiers.ledger(plan.middle, plan.identifiers)
+        gone = statements.outdated(plan.middle, plan.previous)
+        ledger = {value: message for value, message in ledger.items() if value not in gone}
         draft = _Draft(plan.previous)
         if self.call_model is None:
             return self._by_rule(plan, ledger, draft, NO_MODEL)
@@ -169,7 +171,9 @@ class Summariser:
             tokens=tokens - min(tokens // _FALLBACK_SHARE, spare),
             counter=self._counter,
         )
-        notes = verification.completed(notes, ledger, self._redact, room=tokens, counter=self._counter, chars=chars)
+        notes = verification.completed(
+            notes, ledger, self._redact, room=tokens, counter=self._counter, chars=chars, previous=plan.previous
+        )
         held = verification.held(notes, ledger)
         return Written(notes=notes, identifiers=held, fallback=True, error=reason, failed_model=failed_model)
 
@@ -187,7 +191,9 @@ class Summariser:
             for part in self._parts(plan, wish, order):
                 answer = await self._ask_alone(call_model, part, wish, order, draft)
                 draft.done = part.end
-        return answer, verification.completed(draft.notes, ledger, self._redact, room=plan.room, counter=self._counter)
+        return answer, verification.completed(
+            draft.notes, ledger, self._redact, room=plan.room, counter=self._counter, previous=plan.previous
+        )
 
     async def _ask_in_place(self, plan: Plan, wish: Wish, order: _Order, draft: _Draft) -> Any:
         """The answer to an aligned call, its notes in `draft`; None if it was not made or not usable.

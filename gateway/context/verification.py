@@ -8,14 +8,17 @@ an identifier once it is taken out of its line, each is looked at in its line fi
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.context.identifiers import EARLIER, LEDGER, lasting, mentions
+from gateway.context.identifiers import EARLIER, lasting, mentions
 from gateway.context.material import Redact
 from gateway.context.prompts import IDENTIFIERS, SECTIONS, unframed
 from gateway.context.shapes import calls_of
+from gateway.context.statements import CONTEXT, around, context_in
 from gateway.domain.message import Message, text_of
 from gateway.errors import SummaryRefused
 from gateway.tokens import TokenCounter
@@ -39,6 +42,7 @@ _SORRY_CHARS: Final = 1_500  # a longer text, or one with headings, is no refusa
 _SECTION: Final = re.compile(rf"\n*^{re.escape(IDENTIFIERS)}\n((?:- [^\n]*(?:\n|\Z))*)", re.MULTILINE)
 _NEAR: Final = 300  # characters around an identifier that are looked at
 _NEAR_KEY: Final = 16_384  # where there is a key of many lines
+_READ: Final = 12_000  # characters of a message; in a longer one nobody looks for what was said
 _APART: Final = "\n\n\x1e\n\n"
 
 
@@ -96,20 +100,22 @@ def completed(
     room: int,
     counter: TokenCounter,
     chars: int | None = None,
+    previous: str = "",
 ) -> str:
-    """`notes`, redacted, with what it does not mention of the ledger (and of an earlier one that it
-    copied) at its end, as far as `room` tokens and `chars` characters last."""
-    bare, copied = without_section(notes)
-    wanted = dict(ledger)
-    for value in copied:
-        if len(wanted) < LEDGER + EARLIER:
-            wanted.setdefault(value, None)
-    dropped = [value for value in wanted if not mentions(bare, value)]
-    lines = _fitting(
-        _unsuspected(dropped, wanted, redact),
-        room - counter.text(bare) - counter.text(IDENTIFIERS) - 4,
-        None if chars is None else chars - len(bare) - len(IDENTIFIERS) - 3,
-        counter,
+    """`notes`, redacted, with what it does not mention of the ledger at its end, as far as `room` tokens
+    and `chars` characters last; beside each, what was said of it in the middle or in the `previous` notes.
+    An earlier list that it copied is left out: what of it holds still is in the ledger."""
+    bare, _ = without_section(notes)
+    dropped = [value for value in ledger if not mentions(bare, value)]
+    lines = _listed(
+        _unsuspected(dropped, ledger, redact),
+        ledger,
+        _Room(
+            room - counter.text(bare) - counter.text(IDENTIFIERS) - 4,
+            None if chars is None else chars - len(bare) - len(IDENTIFIERS) - 3,
+            counter,
+        ),
+        lambda value: _said(value, ledger[value], redact, previous),
     )
     while True:
         whole = redact(f"{bare}\n\n{IDENTIFIERS}\n" + "\n".join(lines) if lines else bare)
@@ -121,34 +127,62 @@ def completed(
 def held(notes: str, ledger: Mapping[str, Message | None]) -> list[str]:
     """The identifiers of a ledger that notes hold, for the host to keep with the summary, so that the next
     hold them, too. What was only passed to a tool, or pasted in rows, is listed once and then let go."""
-    bare, listed = without_section(notes)
-    lasts = {value for value, message in ledger.items() if lasting(value, message) or mentions(bare, value)}
-    values = [value for value in dict.fromkeys([*ledger, *listed]) if value in lasts or value not in ledger]
-    return [value for value in values if mentions(notes, value)][:EARLIER]
+    bare, _ = without_section(notes)
+    lasts = (value for value, message in ledger.items() if lasting(value, message) or mentions(bare, value))
+    return [value for value in lasts if mentions(notes, value)][:EARLIER]
 
 
 def without_section(notes: str) -> tuple[str, list[str]]:
     """(notes without the list that `completed` appends, the identifiers that were in it)."""
     copied: list[str] = []
     for section in _SECTION.finditer(notes):
-        copied += [line[2:] for line in section[1].splitlines()]
+        copied += [line[2:].partition(CONTEXT)[0] for line in section[1].splitlines()]
     return (_SECTION.sub("\n", notes).strip(), copied) if copied else (notes, [])
 
 
-def _fitting(values: Iterable[str], tokens: int, chars: int | None, counter: TokenCounter) -> list[str]:
-    lines: list[str] = []
-    joined = ""
+@dataclass(slots=True)
+class _Room:
+    """What a list may take yet; `chars` None: as many as there are."""
+
+    tokens: int
+    chars: int | None
+    counter: TokenCounter
+
+    def takes(self, text: str) -> bool:
+        """Make room for a text, or say that there is none."""
+        tokens, chars = self.tokens - self.counter.text(text) - 1, (self.chars or 0) - len(text) - 1
+        if tokens < 0 or (self.chars is not None and chars < 0):
+            return False
+        self.tokens, self.chars = tokens, self.chars if self.chars is None else chars
+        return True
+
+
+def _listed(
+    values: Iterable[str], ledger: Mapping[str, Message | None], room: _Room, said: Callable[[str], str]
+) -> list[str]:
+    """A line for each value as long as there is room: first those that are to last, then what was said of
+    them, then the others."""
+    apart: list[str] = []
     for value in values:
-        if mentions(joined, value):
-            continue  # a part of one that is listed already
-        line = f"- {value}"
-        tokens -= counter.text(line) + 1
-        chars = None if chars is None else chars - len(line) - 1
-        if tokens < 0 or (chars is not None and chars < 0):
-            break
-        lines.append(line)
-        joined += f"{value}\n"
-    return lines
+        if not any(mentions(other, value) for other in apart):  # a part of one that is listed already
+            apart.append(value)
+    lasts = [value for value in apart if lasting(value, ledger[value])]
+    lines = {value: f"- {value}" for value in itertools.takewhile(lambda value: room.takes(f"- {value}"), lasts)}
+    for value in lines:
+        context = said(value)
+        if context and room.takes(CONTEXT + context):
+            lines[value] += CONTEXT + context
+    rest = [value for value in apart if value not in lasts]
+    lines |= {value: f"- {value}" for value in itertools.takewhile(lambda value: room.takes(f"- {value}"), rest)}
+    return list(lines.values())
+
+
+def _said(value: str, message: Message | None, redact: Redact, previous: str) -> str:
+    """What was said of a value, "" for nothing. Redacted before it is cut."""
+    if message is None:
+        return context_in(previous, value)
+    text = text_of(message)
+    return around(value, redact(text)) if len(text) <= _READ else ""
 
 
 def _unsuspected(values: Iterable[str], ledger: Mapping[str, Message | None], redact: Redact) -> list[str]:

@@ -89,8 +89,8 @@ def test_what_a_summary_dropped_is_appended_letter_for_letter() -> None:
     ]
     whole = _completed("## Goal\nJIRA-77 is done.", middle)
     assert whole.startswith("## Goal\nJIRA-77 is done.\n\n" + IDENTIFIERS)
-    listed = whole.partition(IDENTIFIERS)[2].split("\n- ")[1:]
-    assert listed == ["src/a.py", "2026-12-01", "src/deep/b.py", "exit code 3", "512 MB"]
+    listed = [line.partition(" · ")[0] for line in whole.partition(IDENTIFIERS)[2].split("\n- ")[1:]]
+    assert listed == ["src/a.py", "2026-12-01", "exit code 3", "512 MB", "src/deep/b.py"]
     # What was only passed to a tool is listed this once.
     assert held(whole, ledger(middle)) == [value for value in ledger(middle) if value != "src/deep/b.py"]
 
@@ -99,12 +99,25 @@ def test_nothing_is_appended_to_notes_that_hold_everything() -> None:
     assert _completed("src/a.py is done", [{"role": "user", "content": "src/a.py"}]) == "src/a.py is done"
 
 
-def test_a_list_that_was_copied_is_merged_into_the_new_one() -> None:
-    copied = f"## Goal\nx\n\n{IDENTIFIERS}\n- old/one.py\n- old/two.py\n\n## Blocked\nno"
+def test_what_was_said_of_an_identifier_stands_beside_it() -> None:
+    middle: list[Message] = [
+        {"role": "user", "content": "Hello. The export folder is /srv/out-7.csv since May. Bye."},
+        {"role": "assistant", "content": "青鸟的错误码是 E9508。"},
+    ]
+    whole = _completed("## Goal\nx", middle, ["/srv/old-1.csv"], previous="- /srv/old-1.csv · It was at … once.")
+    assert set(whole.partition(f"{IDENTIFIERS}\n")[2].splitlines()) == {
+        "- /srv/out-7.csv · The export folder is … since May.",
+        "- E9508 · 青鸟的错误码是 …。",
+        "- /srv/old-1.csv · It was at … once.",
+    }
+
+
+def test_a_list_that_was_copied_gives_way_to_the_new_one() -> None:
+    copied = f"## Goal\nx\n\n{IDENTIFIERS}\n- old/one.py\n- old/two.py · Look at …\n\n## Blocked\nno"
     assert without_section(copied) == ("## Goal\nx\n\n## Blocked\nno", ["old/one.py", "old/two.py"])
     whole = _completed(copied, [{"role": "user", "content": "new/three.py"}], ["old/two.py"])
     assert whole.count(IDENTIFIERS) == 1
-    assert whole.endswith("- new/three.py\n- old/two.py\n- old/one.py")
+    assert whole.endswith("- new/three.py\n- old/two.py")
 
 
 @pytest.mark.parametrize("room", [10, 30, 60, 100])

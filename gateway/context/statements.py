@@ -1,0 +1,158 @@
+"""What was said of an identifier: so that a list of them can be read, and that none comes back that no
+longer holds.
+
+A statement is a sentence (or a line of notes) with at least one identifier in it. One that says that
+something changed ("the port is 9443 now", "no longer A but B") makes earlier statements of the same thing
+outdated. Whether two are of the same thing is told by the words around their identifiers: nearly all that
+the older one says must be in the newer one, rare words counting more than common ones. Where that is
+in doubt nothing is outdated: an identifier too many does less harm than one that is lost.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.context import identifiers
+from gateway.domain.message import Message, text_of
+
+CONTEXT: Final = " · "  # in a list of identifiers, between one and what was said of it
+GAP: Final = "…"  # where the identifier stood in that
+_SCANNED: Final = 300  # newest messages of the middle that are looked at
+_LONGEST: Final = 300  # characters of a sentence; what is longer was not said
+_AROUND: Final = 40  # characters kept on either side of an identifier
+_ALIKE: Final = 0.8  # of the weight of an older statement's words has to be in a newer one
+_END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？।])|\n+")
+_CHANGED: Final = re.compile(
+    r"\b(?:now|no longer|not any ?more|instead|rather than|(?:ex)?changed|switched|replaced|moved|renamed|updated"
+    r"|correction|jetzt|nicht mehr|stattdessen|geändert|ersetzt|désormais|maintenant|au lieu|remplacé|ahora|ya no"
+    r"|en lugar|cambi(?:ó|ado))\b"
+    r"|теперь|больше не|вместо|замен|измен|исправ|现在|不再|改为|改成|换成|更正|而是|変更|ではなく|이제|변경"
+    r"|अब|बदल|की जगह",
+    re.IGNORECASE,
+)
+# What stands right before, or right after, a value that another one takes the place of.
+_FORMER: Final = re.compile(
+    r"(?:\b(?:no longer|not|from|instead of|rather than|replaced|nicht mehr|statt|von|au lieu de|en lugar de|ya no es"
+    r"|больше не|не|вместо|с|заменили)|不再是?|不是|从|将|把|取代)\s*$",
+    re.IGNORECASE,
+)
+_FORMER_AFTER: Final = re.compile(r"\s*(?:नहीं|से बदल|की जगह|ではなく|から|에서)")
+_WORD: Final = re.compile(r"(?:[^\W\d_]|[\u0900-\u0dff])+")
+_DENSE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")  # written without spaces between words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A sentence: the identifiers in it, those of them that it says are no longer it, the words around
+    them, and whether it says that something changed."""
+
+    values: frozenset[str]
+    former: frozenset[str]
+    words: frozenset[str]
+    change: bool
+
+
+def outdated(middle: Sequence[Message], previous: str) -> frozenset[str]:
+    """Identifiers in the notes so far (`previous`) or in `middle` whose place others took since."""
+    newest = middle[-_SCANNED:]
+    if not any(_CHANGED.search(text_of(message)) for message in newest if _speaks(message)):
+        return frozenset()
+    told = [*_noted(previous), *(each for message in newest if _speaks(message) for each in _of(message))]
+    weights = _weights(told)
+    gone: set[str] = set()
+    for place, newer in enumerate(told):
+        if not newer.change:
+            continue
+        fresh = newer.values - newer.former
+        replaced = set(newer.former)
+        for older in told[:place]:
+            if not older.values & fresh and _same(older, newer, weights):
+                replaced |= older.values
+        gone = (gone | replaced) - fresh
+    return frozenset(gone)
+
+
+def context_in(previous: str, value: str) -> str:
+    """What the notes so far say of `value`, as `around` would; "" if they only list it, or not even that."""
+    for line in previous.splitlines():
+        said, mark, context = line.removeprefix("- ").partition(CONTEXT)
+        if mark and said == value:
+            return context
+        if not mark and said != value and identifiers.mentions(line, value):
+            return around(value, said)
+    return ""
+
+
+def around(value: str, text: str) -> str:
+    """What the sentence says in which `value` stands in `text`, a gap in its place; "" if it says nothing."""
+    sentence = next((one.strip() for one in _END.split(text) if identifiers.mentions(one, value)), "")
+    before, _, after = " ".join(sentence.split()).partition(value)
+    if len(sentence) > _LONGEST or not _WORD.search(before + after):
+        return ""
+    before = before if len(before) <= _AROUND else f"{GAP} {before[-_AROUND:].partition(' ')[2]}"
+    after = after if len(after) <= _AROUND else f"{after[:_AROUND].rpartition(' ')[0]} {GAP}"
+    return f"{before}{GAP}{after}".replace(CONTEXT, " ").strip()
+
+
+def _speaks(message: Message) -> bool:
+    return message.get("role") in ("user", "assistant") and bool(identifiers.of(message))
+
+
+def _of(message: Message) -> Iterator[Statement]:
+    """The statements of a message, in order."""
+    values = identifiers.of(message)
+    for sentence in _END.split(text_of(message)):
+        if len(sentence) <= _LONGEST:
+            yield from _statement(sentence, values, change=bool(_CHANGED.search(sentence)))
+
+
+def _noted(previous: str) -> Iterator[Statement]:
+    """The statements of notes: what they say is how things were, not that they changed."""
+    for line in previous.splitlines():
+        value, mark, context = line.removeprefix("- ").partition(CONTEXT)
+        sentence = context.replace(GAP, f" {value} ") if mark else line
+        if len(sentence) <= _LONGEST:
+            yield from _statement(sentence, [value] if mark else identifiers.find(sentence), change=False)
+
+
+def _statement(sentence: str, values: Sequence[str], *, change: bool) -> Iterator[Statement]:
+    held = [value for value in values if identifiers.mentions(sentence, value)]
+    if not held:
+        return
+    former = {value for value in held if change and len(held) > 1 and _is_former(value, sentence)}
+    for value in held:
+        sentence = sentence.replace(value, " ")
+    words = frozenset(_words(sentence))
+    yield Statement(values=frozenset(held), former=frozenset(former), words=words, change=change)
+
+
+def _is_former(value: str, sentence: str) -> bool:
+    before, _, after = sentence.partition(value)
+    return bool(_FORMER.search(before) or _FORMER_AFTER.match(after))
+
+
+def _words(text: str) -> Iterator[str]:
+    """The words of a text; pairs of characters where it is written without spaces."""
+    for run in _WORD.findall(text.lower()):
+        if _DENSE.search(run) and len(run) > 1:
+            yield from (run[index : index + 2] for index in range(len(run) - 1))
+        else:
+            yield run
+
+
+def _weights(told: Sequence[Statement]) -> Mapping[str, float]:
+    """How much each word tells: the fewer statements have it, the more."""
+    counted = Counter(word for statement in told for word in statement.words)
+    return {word: math.log(1 + len(told) / count) for word, count in counted.items()}
+
+
+def _same(older: Statement, newer: Statement, weights: Mapping[str, float]) -> bool:
+    """Whether the older statement is of what the newer one is of."""
+    whole = sum(weights[word] for word in older.words)
+    shared = older.words & newer.words
+    return len(shared) > 1 and sum(weights[word] for word in shared) >= _ALIKE * whole

@@ -1,0 +1,77 @@
+"""What is said of identifiers, and which of them no longer hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.context.statements import around, context_in, outdated
+from gateway.domain.message import Message, assistant, user
+
+TALK: list[Message] = [
+    user("The Kestrel export folder is /srv/kestrel/a-1.csv."),
+    assistant("The Juniper export folder is /srv/juniper/b-2.csv."),
+    user("Note the Kestrel mail queue: retry_kestrel_5."),
+    user("银杏的夜间构建是 #36177。"),
+    user("Маяк, время ожидания: 2173 мс."),
+    user("कमल की अपलोड सीमा 4769 MB है।"),
+]
+
+
+@pytest.mark.parametrize(
+    ("said", "gone"),
+    [
+        ("The Kestrel export folder is /srv/kestrel/z-9.csv now.", {"/srv/kestrel/a-1.csv"}),
+        ("Correction: no longer /srv/juniper/b-2.csv, it is /srv/juniper/c-3.csv.", {"/srv/juniper/b-2.csv"}),
+        ("We changed it from retry_kestrel_5 to retry_kestrel_6.", {"retry_kestrel_5"}),
+        ("银杏的夜间构建现在是 #40001。", {"#36177"}),
+        ("更正：不再是 #36177，而是 #40001。", {"#36177"}),
+        ("Маяк, время ожидания теперь: 999 мс.", {"2173 мс"}),
+        ("कमल की अपलोड सीमा अब 5000 MB है।", {"4769 MB"}),
+        ("The Larch export folder is /srv/larch/a-1.csv now.", set()),  # of something else
+        ("The Kestrel export folder is /srv/kestrel/z-9.csv.", set()),  # nothing says that it changed
+        ("Now compare /srv/kestrel/a-1.csv with /srv/kestrel/z-9.csv.", set()),
+        ("I am done now.", set()),
+    ],
+)
+def test_what_another_value_took_the_place_of_is_outdated(said: str, gone: set[str]) -> None:
+    assert outdated([*TALK, user(said)], "") == gone
+
+
+def test_what_comes_back_holds_again() -> None:
+    talk = [
+        *TALK,
+        user("The Kestrel export folder is /srv/kestrel/z-9.csv now."),
+        user("The Kestrel export folder is /srv/kestrel/a-1.csv again now."),
+    ]
+    assert outdated(talk, "") == {"/srv/kestrel/z-9.csv"}
+
+
+def test_what_only_the_notes_said_can_be_outdated_too() -> None:
+    notes = "## Goal\n- Ship it.\n- The Marlin port is 80801.\n\n## Identifiers\n- OLD-77 · The Marlin release is …."
+    talk = [
+        *TALK,
+        user("The Marlin port is 94431 now, the release is NEW-1."),
+        user("The Marlin release is NEW-1 now."),
+    ]
+    assert outdated(talk, notes) == {"80801", "OLD-77"}
+
+
+def test_notes_and_tools_change_nothing() -> None:
+    said: list[Message] = [*TALK, {"role": "tool", "tool_call_id": "c", "content": "now instead of #36177: #40001"}]
+    assert outdated(said, "- The Kestrel export folder is /srv/kestrel/z-9.csv now.") == frozenset()
+
+
+def test_a_sentence_is_quoted_with_a_gap_and_not_at_length() -> None:
+    assert around("x/1.py", "First. Fix x/1.py today! Then rest.") == "Fix … today!"
+    assert around("x/1.py", "x/1.py") == ""
+    assert around("x/1.py", "x/1.py " + "and so on " * 40) == ""
+    quoted = around("x/1.py", "words that go on " * 7 + "x/1.py" + " and more of them" * 7)
+    assert quoted.startswith("… ")
+    assert quoted.endswith(" …")
+    assert len(quoted) < 100
+
+
+def test_what_notes_say_of_an_identifier_is_found_in_any_of_their_lines() -> None:
+    notes = "## Goal\n- Move A-100 to the new host.\n\n## Identifiers\n- B-200 · The ticket is ….\n- C-300"
+    said = {value: context_in(notes, value) for value in ("A-100", "B-200", "C-300", "D-400")}
+    assert said == {"A-100": "Move … to the new host.", "B-200": "The ticket is ….", "C-300": "", "D-400": ""}
