@@ -3,14 +3,13 @@ longer holds.
 
 A statement is a sentence (or a line of notes) with at least one identifier in it. One that says that
 something changed ("the port is 9443 now", "no longer A but B") makes earlier statements of the same thing
-outdated. Whether two are of the same thing is told by the words around their identifiers: nearly all that
-the older one says must be in the newer one, rare words counting more than common ones. Where that is
+outdated. Whether two are of the same thing is told by the words around their identifiers: most of
+the older one must be in the newer one, rare words counting more than common ones. Where that is
 in doubt nothing is outdated: an identifier too many does less harm than one that is lost.
 """
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +24,7 @@ GAP: Final = "…"  # where the identifier stood in that
 _SCANNED: Final = 300  # newest messages of the middle that are looked at
 _LONGEST: Final = 300  # characters of a sentence; what is longer was not said
 _AROUND: Final = 40  # characters kept on either side of an identifier
-_ALIKE: Final = 0.8  # of the weight of an older statement's words has to be in a newer one
+_ALIKE: Final = 0.65  # of the weight of an older statement's words has to be in a newer one
 _END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？।])|\n+")
 _CHANGED: Final = re.compile(
     r"\b(?:now|no longer|not any ?more|instead|rather than|(?:ex)?changed|switched|replaced|moved|renamed|updated"
@@ -43,6 +42,15 @@ _FORMER: Final = re.compile(
 )
 _FORMER_AFTER: Final = re.compile(r"\s*(?:नहीं|से बदल|की जगह|ではなく|から|에서)")
 _WORD: Final = re.compile(r"(?:[^\W\d_]|[\u0900-\u0dff])+")
+# Words that say nothing of what a statement is of.
+_EMPTY: Final = frozenset(
+    _WORD.findall(
+        "a an the this that our my your its is are was be been for of to at on in by with from and we i you it they "
+        "use uses using used note remember please now der die das ein eine ist sind für von zu im in auf und wir ich "
+        "es bitte le la les un une est sont pour de du des et nous je el los las es son para y это для на в и мы я он "
+        "она запомни है हैं का की के को से में लिए हम मैं यह ध्यान रखें"
+    )
+)
 _DENSE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")  # written without spaces between words
 
 
@@ -141,18 +149,22 @@ def _words(text: str) -> Iterator[str]:
     for run in _WORD.findall(text.lower()):
         if _DENSE.search(run) and len(run) > 1:
             yield from (run[index : index + 2] for index in range(len(run) - 1))
-        else:
+        elif run not in _EMPTY:
             yield run
 
 
 def _weights(told: Sequence[Statement]) -> Mapping[str, float]:
     """How much each word tells: the fewer statements have it, the more."""
     counted = Counter(word for statement in told for word in statement.words)
-    return {word: math.log(1 + len(told) / count) for word, count in counted.items()}
+    return {word: 1 / count for word, count in counted.items()}
 
 
 def _same(older: Statement, newer: Statement, weights: Mapping[str, float]) -> bool:
-    """Whether the older statement is of what the newer one is of."""
-    whole = sum(weights[word] for word in older.words)
-    shared = older.words & newer.words
-    return len(shared) > 1 and sum(weights[word] for word in shared) >= _ALIKE * whole
+    """Whether the older statement is of what the newer one is of: most of it is in the newer one, and no
+    word that is not tells as much as two that are (pairs of characters fall apart where a verb changes)."""
+    shared = sorted((weights[word] for word in older.words & newer.words), reverse=True)
+    if len(shared) < 2:
+        return False
+    missing = {word: weights[word] for word in older.words - newer.words}
+    telling = max((weight for word, weight in missing.items() if not _DENSE.search(word)), default=0.0)
+    return sum(shared) >= _ALIKE * (sum(shared) + sum(missing.values())) and telling < shared[1]

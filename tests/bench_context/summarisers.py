@@ -43,6 +43,7 @@ _UPDATE: Final = re.compile(
 _TELLING: Final = re.compile(r"\d|[`“«「]|\w_\w|/\w")
 _PASTED: Final = 2  # line breaks of a paragraph from which on nobody has typed it
 _WORD: Final = re.compile(r"[^\W\d_]{2,}")
+_VALUE: Final = re.compile(r"[!-~]*[\d/_][!-~]*")
 _EVERYDAY: Final = frozenset(
     _WORD.findall(
         "the is for we use note from now on it no longer instead changed correction to today теперь больше не это "
@@ -133,7 +134,7 @@ def _still_true(lines: Sequence[str], new: Mapping[str, Sequence[str]]) -> list[
 
 
 def _about(line: str) -> frozenset[str]:
-    return frozenset(word.lower() for word in _WORD.findall(line)) - _EVERYDAY
+    return frozenset(word.lower() for word in _WORD.findall(_VALUE.sub(" ", line))) - _EVERYDAY
 
 
 def _same(one: frozenset[str], other: frozenset[str]) -> bool:

@@ -28,6 +28,7 @@ TALK: list[Message] = [
         ("Маяк, время ожидания теперь: 999 мс.", {"2173 мс"}),
         ("कमल की अपलोड सीमा अब 5000 MB है।", {"4769 MB"}),
         ("The Larch export folder is /srv/larch/a-1.csv now.", set()),  # of something else
+        ("The Kestrel backup folder is /srv/kestrel/z-9.csv now.", set()),
         ("The Kestrel export folder is /srv/kestrel/z-9.csv.", set()),  # nothing says that it changed
         ("Now compare /srv/kestrel/a-1.csv with /srv/kestrel/z-9.csv.", set()),
         ("I am done now.", set()),
