@@ -19,10 +19,10 @@ class Figures:
 
     `in_view`, `found`: of what was needed later, what stood in the first request of its turn, and what did or
     was found with the model's own search. `identifiers`, `clauses`: what stood in view after 1, 3 and 10
-    compactions of values, and of decisions and rules. `stale`: values that were shown as if they held still.
-    `fits`, `valid`: of the requests. `same`: the median share of a request's bytes with which the request
-    before it began, between compactions. `wait`: virtual seconds that 95 of 100 turns waited at most.
-    `broke`: the first turn that ended without its answer.
+    compactions of values, and of decisions and rules. `pinned`: requests that hold every pin. `stale`: values
+    that were shown as if they held still. `fits`, `valid`: of the requests. `same`: the median share of a
+    request's bytes with which the request before it began, between compactions. `wait`: virtual seconds that
+    95 of 100 turns waited at most. `broke`: the first turn that ended without its answer.
     """
 
     needs: int
@@ -30,6 +30,7 @@ class Figures:
     found: float | None
     identifiers: Mapping[int, float | None]
     clauses: Mapping[int, float | None]
+    pinned: float | None
     stale: int
     replaced: int
     fits: float | None
@@ -70,6 +71,7 @@ def summed(records: Sequence[Record]) -> Figures:
         found=share(need.found for need in needs),
         identifiers=after(lambda fact: fact.is_identifier),
         clauses=after(lambda fact: not fact.is_identifier),
+        pinned=share(request.pinned for request in requests),
         stale=sum(len(record.stale) for record in records),
         replaced=sum(len(record.replaced) for record in records),
         fits=share(request.fits for request in requests),
@@ -94,11 +96,11 @@ def share(hits: Iterable[bool]) -> float | None:
     return sum(counted) / len(counted) if counted else None
 
 
-def lost_by(records: Sequence[Record], key: Callable[[Need], Key]) -> dict[Key, tuple[int, int]]:
-    """(in view, needed) of what was needed later, by `key`."""
-    counts: dict[Key, tuple[int, int]] = {}
+def lost_by(records: Sequence[Record], key: Callable[[Need], Key]) -> dict[Key, tuple[int, int, int]]:
+    """(in view, in view or found, needed) of what was needed later, by `key`."""
+    counts: dict[Key, tuple[int, int, int]] = {}
     for record in records:
         for need in record.needs:
-            held, all_ = counts.get(key(need), (0, 0))
-            counts[key(need)] = (held + need.in_view, all_ + 1)
+            held, found, all_ = counts.get(key(need), (0, 0, 0))
+            counts[key(need)] = (held + need.in_view, found + need.found, all_ + 1)
     return counts

@@ -39,6 +39,7 @@ class Seen:
     same: float | None
     compacted: bool
     stale: frozenset[int]
+    pinned: bool  # every pin stands in its system prompt, word for word
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +154,7 @@ class Observer:
             same=None if compacted or not self._last else _same(self._last, whole),
             compacted=compacted,
             stale=self._stale(texts, facts),
+            pinned=all(pin in texts[0] for pin in self._trace.pins),
         )
         self._last = whole
         self._note(seen, problems, texts)

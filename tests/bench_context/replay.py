@@ -21,7 +21,7 @@ from tests.bench_context.model import ScriptedModel
 from tests.bench_context.observing import Observer, Record
 from tests.bench_context.policies import WINDOW, Policy
 from tests.bench_context.summarisers import summariser
-from tests.bench_context.trace import Trace, Turn
+from tests.bench_context.trace import Trace
 from tests.fakes import ManualClock, SequentialIds
 from tests.fakes_gateway import Live, running
 
@@ -68,11 +68,13 @@ async def replay(
         folder, config=config, model=model, clock=clock, ids=SequentialIds(), engine=policy.engine, tools=tools
     ) as live:
         player = _Player(live, model, clock)
+        for number, pin in enumerate(trace.pins):
+            await player.say(f"/pin {pin}", event=f"p{number}")
         for turn in trace.turns:
             await player.pause(turn.pause)
             model.begin(turn)
             start = clock.monotonic()
-            answer = await player.turn(turn)
+            answer = await player.say(turn.said, event=f"e{turn.number}")
             observer.end(answered=answer.kind == "reply", waited=clock.monotonic() - start)
         await _count_compactions(live, observer.record)
     return observer.record
@@ -86,10 +88,10 @@ class _Player:
         self._model = model
         self._clock = clock
 
-    async def turn(self, turn: Turn) -> Outbound:
-        """Say what the turn says; its answer."""
-        live, event = self._live, f"e{turn.number}"
-        await live.tell(turn.said, event=event)
+    async def say(self, text: str, *, event: str) -> Outbound:
+        """Say something; its answer."""
+        live = self._live
+        await live.tell(text, event=event)
         async with asyncio.timeout(_PATIENCE):
             while (answer := live.adapter.answer_to(event)) is None:
                 if self._waits_for_summary():

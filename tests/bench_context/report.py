@@ -42,6 +42,7 @@ KEPT: Final = (
     Column(("rules", "after 1"), lambda f: _share(f.clauses[1])),
     Column(("", "after 3"), lambda f: _share(f.clauses[3])),
     Column(("", "after 10"), lambda f: _share(f.clauses[10])),
+    Column(("every", "pin"), lambda f: _percent(f.pinned)),
     Column(("shown", "stale"), lambda f: f"{f.stale}/{f.replaced}"),
     Column(("", "leaks"), lambda f: str(f.leaks)),
 )
@@ -63,6 +64,7 @@ COST: Final = (
 TARGETS: Final = (
     Target("needed later and in view", "≥ 0.97", lambda f: _share(f.in_view), lambda f: (f.in_view or 0) >= 0.97),
     Target("needed later, in view or recalled", "1.000", lambda f: _share(f.found), lambda f: f.found == 1),
+    Target("requests with every pin in them", "100 %", lambda f: _percent(f.pinned), lambda f: f.pinned == 1),
     Target("stale values shown as current", "0", lambda f: f"{f.stale}", lambda f: f.stale == 0),
     Target("requests that fit the window", "100 %", lambda f: _percent(f.fits), lambda f: f.fits == 1),
     Target("requests that are valid", "100 %", lambda f: _percent(f.valid), lambda f: f.valid == 1),
@@ -71,6 +73,7 @@ TARGETS: Final = (
     Target("wait with a 20 s summariser, p95", "0 s", lambda f: f"{f.wait:.0f} s", lambda f: f.wait == 0),
 )
 
+# What nobody but a tool said is in no index: Legato searches what people and models said.
 _SPEAKERS: Final[Mapping[str, str]] = {
     "user": "a person",
     "assistant": "the model",
@@ -114,8 +117,9 @@ def _breakdown(records: Sequence[Record]) -> str:
     )
     rows = []
     for name, key in keys:
-        for value, (held, all_) in sorted(lost_by(records, key).items()):
-            rows.append((name, value, f"{held} of {all_}", _share(held / all_)))
+        for value, counts in sorted(lost_by(records, key).items()):
+            held, found, all_ = counts
+            rows.append((name, value, f"{held} of {all_}", _share(held / all_), f"{_share(found / all_)} with recall"))
             name = ""
     return "\n".join(["Needed later and in view, by what it was", *_aligned(rows, left=(0, 1))])
 

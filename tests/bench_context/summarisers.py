@@ -183,7 +183,9 @@ def _spoilt(good: Summariser, spoil: Callable[[Shown, str], Written]) -> Summari
 
 
 def _inflated(shown: Shown, text: str) -> Written:
-    return Written(text=f"{text}\n" + "\n".join(f"- And once more: {said.text[:600]}" for said in shown.said))
+    """All of it again, until nobody has room for it."""
+    again = "\n".join(f"- And once more: {said.text[:600]}" for said in shown.said)
+    return Written(text="\n".join([text, *[again] * 4]))
 
 
 def _truncated(shown: Shown, text: str) -> Written:

@@ -18,7 +18,7 @@ from typing import Final
 
 from tests.bench_context import bulk
 from tests.bench_context.facts import Fact, Facts, Speaker
-from tests.bench_context.wording import MODEL, PERSON, QUESTIONS
+from tests.bench_context.wording import MODEL, PERSON, PINS, QUESTIONS
 
 EPISODE: Final = 20  # turns
 MANNERS: Final = ("prose", "code", "zh", "log", "ru", "json", "hi")
@@ -64,11 +64,13 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A conversation. `secrets` are credentials that were said in it, and how. `needed`: the last turn that asks
+    """A conversation. `pins` are rules that the person pins before it begins;
+    `secrets` are credentials that were said in it, and how. `needed`: the last turn that asks
     for a fact, by the fact's number."""
 
     seed: int
     turns: Sequence[Turn]
+    pins: Sequence[str]
     secrets: Mapping[str, str]
     needed: Mapping[int, int]
     results: Mapping[tuple[str, str], str] = field(repr=False)  # of every call: by tool and argument
@@ -94,7 +96,14 @@ class _Writer:
     def write(self) -> Trace:
         made = [self._turn(number) for number in range(self._count)]
         needed = {fact.number: turn.number for turn in made for fact in turn.asks}
-        return Trace(seed=self._seed, turns=made, secrets=self._secrets, needed=needed, results=self._results)
+        return Trace(
+            seed=self._seed,
+            turns=made,
+            pins=PINS,
+            secrets=self._secrets,
+            needed=needed,
+            results=self._results,
+        )
 
     def _turn(self, number: int) -> Turn:
         rng = self._rng

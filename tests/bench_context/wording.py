@@ -121,6 +121,13 @@ RULES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "hi": (("कभी नहीं: {clause}।", "शुक्रवार को {name} जारी करना"), ("हमेशा {clause}।", "{name} को छूने से पहले मुझसे पूछें")),
 }  # fmt: skip
 
+PINS: Final = (
+    "Never send anything to the customers of Basalt.",
+    "回答里的金额一律用欧元。",
+    "Никогда не удаляй резервные копии проекта Тополь.",
+    "हर उत्तर में मीटर का प्रयोग करें।",
+)
+
 QUESTIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "en": ("Remind me, what was the {subject}?", "I need the {subject} again.", "Use the {subject} for this one."),
     "zh": ("再说一下，{subject} 是什么？", "我又需要 {subject} 了。"),

@@ -12,12 +12,12 @@ from tests.bench_context.figures import Figures, summed
 from tests.bench_context.observing import Record
 from tests.bench_context.policies import POLICIES
 from tests.bench_context.replay import replay
-from tests.bench_context.report import render
+from tests.bench_context.report import missed, render
 from tests.bench_context.summarisers import NAMES
 from tests.bench_context.trace import write
 
 SMALL = 32_000  # tokens: a compaction every dozen turns
-TURNS = 80
+TURNS = 60
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def _made(folder: Path) -> Path:
 
 def sound(figures: Figures) -> bool:
     """What holds whoever writes the summaries."""
-    return (figures.fits, figures.valid, figures.failed, figures.leaks) == (1, 1, 0, 0)
+    return (figures.fits, figures.valid, figures.pinned, figures.failed, figures.leaks) == (1, 1, 1, 0, 0)
 
 
 @pytest.mark.parametrize("summariser", NAMES)
@@ -51,6 +51,17 @@ async def test_no_summariser_breaks_a_conversation(tmp_path: Path, counter: Toke
     assert sound(summed([record]))
     refused = {"empty", "inflating", "truncated", "hanging", "429"}
     assert record.fallbacks == (record.compactions if summariser in refused else 0)
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+async def test_what_is_needed_later_is_kept(tmp_path: Path, counter: TokenCounter, seed: int) -> None:
+    record = await replay(write(seed, 200), POLICIES["compressor"], "extractive", tmp_path, counter)
+    figures = summed([record])
+    assert record.compactions >= 6
+    # A tool's words are in no index, so that what only a tool said is recalled only while it is in view.
+    recalled = "needed later, in view or recalled"
+    assert [target for target in missed(figures) if target != recalled] == []
+    assert all(need.found for need in record.needs if need.fact.speaker in ("user", "assistant"))
 
 
 async def test_engines_without_a_model_keep_less_but_break_nothing(tmp_path: Path, counter: TokenCounter) -> None:
