@@ -50,6 +50,8 @@ def _of_network(error: NetworkError) -> AdapterError:
     cause = error.__cause__
     if isinstance(cause, _NEVER_LEFT):
         return Disconnected(f"Telegram cannot be reached ({error.message}).")
+    if isinstance(cause, TelegramError):  # of reading the answer: a proxy's page, whose status says what it is
+        cause = None
     if cause is not None or _LOST_ON_THE_WAY in error.message.lower():
         return Ambiguous(f"Telegram's answer was lost ({error.message}).")
     return AdapterError(f"Telegram could not carry it out ({error.message}).")  # an answer that says so

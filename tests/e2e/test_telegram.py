@@ -202,6 +202,16 @@ async def test_a_call_that_was_not_done_is_repeated_and_shows_no_double(
         assert bot.shown() == ["echo: hello"]
 
 
+async def test_a_reply_outlasts_a_proxy_that_has_no_telegram_behind_it(
+    tmp_path: Path, telegram: TelegramServer
+) -> None:
+    anna = telegram.people.person("Anna")
+    telegram.faults.add(Refuse(status=502), method="sendMessage", times=3)
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        bot.says("hello")
+        await bot.until_shown("echo: hello")
+
+
 async def test_a_chat_that_must_rest_is_left_alone_and_the_others_go_on(
     tmp_path: Path, telegram: TelegramServer
 ) -> None:

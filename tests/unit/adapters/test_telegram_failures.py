@@ -53,6 +53,8 @@ def too_many() -> RetryAfter:
         (NetworkError("Gateway Timeout (504)"), Ambiguous),
         (TelegramError("Invalid server response"), Ambiguous),
         (NetworkError("Bad Gateway"), AdapterError),
+        (caused(NetworkError("Bad Gateway (502). Parsing failed"), TelegramError("Invalid response")), AdapterError),
+        (caused(NetworkError("Gateway Timeout (504). Parsing failed"), TelegramError("Invalid response")), Ambiguous),
         (NetworkError("Internal Server Error"), AdapterError),
         (BadRequest("Chat not found"), DeliveryRefused),
         (Forbidden("Forbidden: bot was blocked by the user"), DeliveryRefused),
