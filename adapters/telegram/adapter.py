@@ -18,11 +18,12 @@ from adapters.telegram import codec, failures
 from adapters.telegram.formatting import Rendered, render
 from adapters.telegram.limits import LIMITS, draft_rates, rates
 from adapters.telegram.receiving import POLL_SECONDS, Receiver, ReceivingBot, poll
+from adapters.telegram.silence import Silence
 from gateway.adapter import Accept, Finding
 from gateway.clock import Clock
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.rates import Rate
-from gateway.errors import AdapterError, RateLimited
+from gateway.errors import AdapterError
 
 log = structlog.get_logger(__name__)
 
@@ -60,6 +61,7 @@ class TelegramAdapter:
         self._commands = commands
         self._paced = paced
         self._receiver = Receiver(clock)
+        self._silence = Silence(clock)
         address = (
             {"base_url": base_url, "base_file_url": base_url.removesuffix("/bot") + "/file/bot"} if base_url else {}
         )
@@ -150,22 +152,17 @@ class TelegramAdapter:
             if rendered.entities and failures.is_about_format(error):
                 log.warning("formatting_refused", outbound=outbound.id, error=error.message)
                 return await self._send_plainly(outbound, answered)
-            raise self._heard(outbound.to, failures.mapped(error)) from error
-
-    def _heard(self, to: ChatAddress, error: AdapterError) -> AdapterError:
-        """A chat that wants silence sees nobody type."""
-        if isinstance(error, RateLimited) and (typing := self._typing.get(to)) is not None:
-            typing.cancel()
-        return error
+            raise self._silence.heard(outbound.to.chat, failures.mapped(error)) from error
 
     async def _send_plainly(self, outbound: Outbound, answered: ReplyParameters | None) -> str:
         try:
             message = await self._send(outbound.to, Rendered(text=outbound.text, entities=()), answered)
         except TelegramError as error:
-            raise failures.mapped(error) from error
+            raise self._silence.heard(outbound.to.chat, failures.mapped(error)) from error
         return str(message.message_id)
 
     async def _send(self, to: ChatAddress, rendered: Rendered, answered: ReplyParameters | None) -> Message:
+        self._silence.check(to.chat)
         try:
             return await self._send_to(self._moved.get(to.chat, to.chat), to.thread, rendered, answered)
         except ChatMigrated as error:
@@ -202,7 +199,7 @@ class TelegramAdapter:
                 return await self.send(outbound)
             if rendered.entities and failures.is_about_format(error):
                 return await self._edit_plainly(outbound, platform_message_id)
-            raise self._heard(outbound.to, failures.mapped_edit(error)) from error
+            raise self._silence.heard(outbound.to.chat, failures.mapped_edit(error)) from error
         return platform_message_id
 
     async def _edit_plainly(self, outbound: Outbound, platform_message_id: str) -> str:
@@ -210,10 +207,11 @@ class TelegramAdapter:
             await self._edit(outbound.to, platform_message_id, Rendered(text=outbound.text, entities=()))
         except TelegramError as error:
             if not failures.is_unchanged(error):
-                raise failures.mapped_edit(error) from error
+                raise self._silence.heard(outbound.to.chat, failures.mapped_edit(error)) from error
         return platform_message_id
 
     async def _edit(self, to: ChatAddress, message: str, rendered: Rendered) -> None:
+        self._silence.check(to.chat)
         await self._bot.edit_message_text(
             rendered.text,
             chat_id=int(self._moved.get(to.chat, to.chat)),
@@ -233,14 +231,21 @@ class TelegramAdapter:
             self._typing[to] = asyncio.get_running_loop().create_task(self._type(to), name=f"typing {to.chat}")
 
     async def _type(self, to: ChatAddress) -> None:
-        with suppress(TelegramError):  # nobody misses it for long
+        with suppress(AdapterError):  # nobody misses it for long
             while True:
-                await self._bot.send_chat_action(
-                    chat_id=int(self._moved.get(to.chat, to.chat)),
-                    action="typing",
-                    message_thread_id=int(to.thread) if to.thread else None,
-                )
+                self._silence.check(to.chat)
+                await self._show_typing(to)
                 await self._clock.sleep(_TYPING_SECONDS)
+
+    async def _show_typing(self, to: ChatAddress) -> None:
+        try:
+            await self._bot.send_chat_action(
+                chat_id=int(self._moved.get(to.chat, to.chat)),
+                action="typing",
+                message_thread_id=int(to.thread) if to.thread else None,
+            )
+        except TelegramError as error:
+            raise self._silence.heard(to.chat, failures.mapped(error)) from error
 
     async def aclose(self) -> None:
         """Hang up. Idempotent."""
