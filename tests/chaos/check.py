@@ -111,15 +111,14 @@ def seen(facts: Facts, excused: Counter[str]) -> Iterator[str]:
     """Every message was shown and marked as such. On the platform one may be refused, or stay unseen if two
     attempts at it were struck: whose outcome is not known is tried once more and not twice (SPEC 16)."""
     shown = {line.fields["id"] for line in facts.shown}
-    terminal = {event.chat for event in facts.evidence.plan.lines}
+    updates = {event.id for event in facts.evidence.plan.updates}
     refused = {send.row for send in facts.evidence.sends if send.fault == "refused"}
     for row_id, (kind, text, answers, state) in facts.last.outbox.items():
         if state == "refused" and row_id in refused:
             continue
         if state == "sent" and row_id in shown:
             continue
-        typed = answers is None or facts.event(answers).chat in terminal
-        if state == "sent" and not typed and _struck_attempts(facts, row_id) >= MOST_SHOWN:
+        if state == "sent" and answers in updates and _struck_attempts(facts, row_id) >= MOST_SHOWN:
             excused[UNSEEN] += 1
         else:
             yield f"a {kind} is {state} and was{'' if row_id in shown else ' not'} seen: {text[:60]}"

@@ -6,13 +6,19 @@ Several processes, a Redis server, a platform that confirms and a model; `make c
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import count
+from pathlib import Path
 
 from tests.chaos.campaign import campaign
+from tests.chaos.excuses import Excuses
 from tests.chaos.faults import KINDS
+from tests.chaos.findings import Findings, Hit
 from tests.chaos.fleet_run import fleets
 from tests.chaos.schedule import directed, make_schedule
 from tests.chaos.shrink import Shrinking
+from tests.chaos.socket_platform import Poll
+from tests.chaos.verdict_readers import one_reader
 
 RUNS = 10
 
@@ -41,3 +47,26 @@ async def test_a_failing_schedule_is_shrunk_to_what_makes_it_fail() -> None:
 
     shortest = await Shrinking(fields=("faults", "said"), fails=fails, runs=200).shortest(schedule)
     assert (shortest.said, shortest.faults) == ((guilty,), ())
+
+
+def polled(*spans: tuple[int, float, float], **left: object) -> list[str]:
+    """What is said of an account that these processes polled, from when to when."""
+    findings = Findings(schedule=make_schedule(0), folder=Path("/nonexistent"), **left)  # type: ignore[arg-type]
+    findings.polls = [Poll(process=process, begun=begun, ended=ended) for process, begun, ended in spans]
+    return list(one_reader(findings, Excuses(findings), Counter()))
+
+
+def test_two_readers_of_an_account_are_seen() -> None:
+    assert len(polled((0, 1.0, 1.2), (1, 1.1, 1.3))) == 1  # while it still polls
+    assert len(polled((0, 1.0, 1.2), (1, 1.3, 1.5))) == 1  # or when it might go on
+    assert len(polled((0, 1.0, 1.2), (1, 1.1, 1.3), (0, 1.2, 1.4))) == 2
+    assert polled((0, 1.0, 1.2), (0, 1.1, 1.3)) == []
+
+
+def test_a_reader_that_is_dead_or_still_is_followed_by_another_and_once_awake_reads_no_more() -> None:
+    killed = Hit(kind="kill", begun=1.1, ended=1.1, process=0)
+    stopped = Hit(kind="stop", begun=1.1, ended=3.5, process=0)
+
+    assert polled((0, 1.0, 1.1), (1, 2.6, 2.8), hits=[killed]) == []
+    assert polled((0, 1.0, 3.5), (1, 2.6, 2.8), (0, 3.6, 3.7), (1, 3.7, 3.9), hits=[stopped]) == []
+    assert len(polled((0, 1.0, 3.5), (1, 2.6, 2.8), (0, 3.6, 3.7), (0, 3.7, 3.9), hits=[stopped])) == 1

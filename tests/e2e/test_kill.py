@@ -19,6 +19,7 @@ async def test_whatever_is_killed_every_message_is_answered_once():
     assert {result.seed: result.killed_at[:1] for result in results} == {
         seed: (POINTS[seed % len(POINTS)],) for seed in range(RUNS)
     }
+    assert {kind.split()[0] for result in results for kind in result.faults} >= {"model", "send"}
 
 
 def talk(*texts):
