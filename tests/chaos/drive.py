@@ -272,12 +272,11 @@ async def _ask_to_leave(process: int, platform: SocketPlatform | None, evidence:
         return
     events = {event.id for event in evidence.plan.events}
     path = evidence.folder / "store.db"
-    done = False
-    while not done:
+    while True:
         await asyncio.sleep(_LOOK)
-        done = platform.all_taken and settled(path, events)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(process, signal.SIGTERM)
+        if platform.all_taken and settled(path, events):
+            with contextlib.suppress(ProcessLookupError):  # it has left
+                os.kill(process, signal.SIGTERM)  # and again, if it did not listen yet
 
 
 def _kill(process: int) -> None:

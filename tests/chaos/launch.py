@@ -176,6 +176,7 @@ def serve(orders: socket.socket) -> None:
 
 def main() -> None:
     """Warm up, then serve."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # in every fork, until it listens to it
     # The vocabulary takes 0.25 s to read: read once here, it is there in every fork.
     tokens._load = functools.cache(tokens._load)  # type: ignore[assignment]
     TokenCounter().text("warm")

@@ -210,8 +210,9 @@ def _talk(rng: random.Random, groups: str, *, rude: bool, terminal: bool) -> tup
     words.append(("command", "/compress", whom))
     message("say", whom)
     words.append(("command", rng.choice(("/new", "/undo")), whom))
-    for _ in range(rng.randint(2, 5) if terminal else 0):
-        message(rng.choice(("say", "say", "effect", "steps")), _Speaker(chat="desk", name="typist", terminal=True))
+    for _ in range(rng.randint(3, 6) if terminal else 0):
+        where = rng.choice(("desk", "den"))
+        message(rng.choice(("say", "say", "effect", "steps")), _Speaker(chat=where, name="typist", terminal=True))
         words.insert(rng.randrange(len(words)), words.pop())
     times = sorted(rng.uniform(0.0, _TALK) for _ in words)
     return tuple(
