@@ -14,6 +14,7 @@ from gateway.commands.base import CommandRegistry
 from gateway.domain.chat import Inbound, Sharing, session_key
 from gateway.domain.command import parse_command
 from gateway.errors import StoreUnavailable
+from gateway.joining import is_continuation
 from gateway.outbox import Outbox
 from gateway.store.base import Arrival, InboxItem, Receipt, Store
 from gateway.telemetry.points import Points
@@ -103,11 +104,15 @@ class Reception:
         inbound = arrival.inbound
         if inbound.kind == "message" and parse_command(inbound.text):
             return
+        # In this order: what begins to run in between is then in both, not in neither.
+        waiting = await self.store.waiting(arrival.key, self.rules.lane_cap)
+        running = await self.store.running(arrival.key)
+        if is_continuation(inbound.event_id, [running, *waiting] if running else waiting):
+            return  # the message that it is a part of was acted on, or runs
         mode: BusyMode = "steer" if inbound.kind == "steer" else self.rules.busy_mode
+        waits = any(item.inbound.event_id == inbound.event_id for item in waiting)
         if mode == "interrupt":
-            # Not if its own turn has come meanwhile: it would end itself.
-            waiting = await self.store.waiting(arrival.key, self.rules.lane_cap)
-            if any(item.inbound.event_id == inbound.event_id for item in waiting):
+            if waits:  # else its own turn has come meanwhile: it would end itself
                 await self.store.signal(arrival.key, "interrupt", self.clock.now())
-        elif self._notices.due(arrival.key, self.clock.monotonic()):
+        elif (waits or mode == "steer") and self._notices.due(arrival.key, self.clock.monotonic()):
             await self.outbox.emit(self.outbox.answer(arrival, "notice", PASSED_ON if mode == "steer" else BUSY))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -24,12 +24,13 @@ from gateway.background import Background
 from gateway.clock import Clock
 from gateway.commands.base import Answer, CommandRegistry, Scene, Services
 from gateway.commands.pins import is_rule
-from gateway.domain.chat import Inbound, Outbound, spoken
+from gateway.domain.chat import Inbound, Outbound, readable, spoken
 from gateway.domain.command import CommandCall, parse_command
 from gateway.domain.message import user
 from gateway.domain.session import Session
 from gateway.errors import SessionConflict, StoreUnavailable
 from gateway.hygiene import Hygiene
+from gateway.joining import following, joined, patience
 from gateway.lifecycle import Lifecycle
 from gateway.outbox import Outbox
 from gateway.reception import Reception, TurnRules
@@ -125,7 +126,7 @@ class Turns:
                 return await self._command(recorder, item, call)
             if is_rule(item):
                 await self._pin(recorder, item)
-            return await self._converse(recorder, item, item.inbound.text)
+            return await self._converse(recorder, item, item.inbound)
         except SessionConflict:
             raise
         except StoreUnavailable as error:
@@ -139,20 +140,35 @@ class Turns:
 
     # -- 4. a message -----------------------------------------------------------------------
 
-    async def _converse(self, recorder: TurnRecorder, item: InboxItem, text: str) -> InboxItem | None:
+    async def _converse(self, recorder: TurnRecorder, item: InboxItem, said: Inbound) -> InboxItem | None:
         journal = await self.store.journal(item)
-        resumed = journal is not None and (journal.steps > 0 or bool(journal.intents))
+        resumed = journal is not None and journal.begun
+        parts = [] if resumed else await self._parts(item)
         session = await self._present(recorder, item, may_expire=not resumed)
         self.points("turn.session_opened")
         conversation = await self.lifecycle.conversation(session)
         if not resumed:
+            text = readable(joined(said, [part.inbound for part in parts]))
+            conversation.absorbed += [part.id for part in parts]
             refusal = conversation.too_long(text) if text.strip() else EMPTY
             if refusal:
-                return await self._finish(recorder, item, None, "refused", [("error", refusal)])
+                touched = conversation if parts else None
+                return await self._finish(recorder, item, touched, "refused", [("error", refusal)])
             # A turn that a bug ended may have left calls without results.
             close_open_calls(conversation, self.clock.now())
             conversation.add(user(spoken(item.key, item.inbound.source, text)), self.clock.now())
         return await self._turn(recorder, item, conversation, journal)
+
+    async def _parts(self, item: InboxItem) -> list[InboxItem]:
+        """The other parts of a message that its client had to send in several, once all have come. They
+        end with the step that stores their words; until then the lane would find them again."""
+        while item.inbound.part_of is not None:
+            behind = await self.store.waiting(item.key, self.rules.lane_cap)
+            seconds = patience(item, behind, self.clock.now())
+            if not seconds:
+                return following(item, behind)
+            await self.clock.sleep(seconds)
+        return []
 
     async def _present(self, recorder: TurnRecorder, item: InboxItem, *, may_expire: bool) -> Session:
         """The key's session; one whose time is over ends here, by the same path as in the sweep."""
@@ -219,7 +235,7 @@ class Turns:
     async def _command(self, recorder: TurnRecorder, item: InboxItem, call: CommandCall) -> InboxItem | None:
         answer = await self._answer(call, item, recorder)
         if answer.then is not None:
-            return await self._converse(recorder, item, answer.then)
+            return await self._converse(recorder, item, replace(item.inbound, text=answer.then))
         return await self._finish(recorder, item, answer.conversation, "answered", [(answer.kind, answer.text)])
 
     async def _pin(self, recorder: TurnRecorder, item: InboxItem) -> None:
@@ -275,11 +291,15 @@ class Turns:
     async def _bury(self, recorder: TurnRecorder, item: InboxItem) -> InboxItem | None:
         """A message that keeps killing the process ends as a dead letter, visibly."""
         log.error("dead_letter", key=str(item.key), item=item.id, attempts=item.attempts)
-        conversation = None
-        if await self.store.journal(item) is not None:
+        conversation, parts = None, list[InboxItem]()
+        journal = await self.store.journal(item)
+        if journal is None or not journal.begun:  # its parts, which would only do the same again
+            parts = following(item, await self.store.waiting(item.key, self.rules.lane_cap))
+        if journal is not None or parts:
             session = await self.lifecycle.open(recorder.lease, item.inbound.source.chat_type)
             conversation = await self.lifecycle.conversation(session)
             close_open_calls(conversation, self.clock.now())
+            conversation.absorbed += [part.id for part in parts]
         text = UNREADABLE if item.inbound.kind == "unreadable" else DEAD.format(attempts=item.attempts - 1)
         shown: Shown = [] if item.inbound.kind == "expiry" else [("error", text)]  # a sweep asked, no person did
         return await self._finish(recorder, item, conversation, "dead", shown)

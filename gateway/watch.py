@@ -14,12 +14,13 @@ from gateway.background import best_effort
 from gateway.clock import Clock, Deadline
 from gateway.context.engine import Outcome
 from gateway.context.feedback import aging
-from gateway.domain.chat import SessionKey, spoken
+from gateway.domain.chat import SessionKey, readable, spoken
 from gateway.domain.command import parse_command
 from gateway.domain.message import user
 from gateway.domain.session import Compaction
 from gateway.drafts import Draft
 from gateway.errors import StoreUnavailable
+from gateway.joining import following, joined, patience
 from gateway.outbox import Outbox
 from gateway.signals import Phase, RunningTurn
 from gateway.store.base import InboxItem, Lease, Store
@@ -149,21 +150,28 @@ class Watch:
         except StoreUnavailable as error:
             log.warning("steering_skipped", error=str(error))  # it waits in the lane all the same
             return
-        for item in waiting:
-            if item.id in self._taken:
-                continue
-            text = spoken(item.key, item.inbound.source, item.inbound.text)
-            if not self._meant_for_this_turn(item) or conversation.too_long(text):
-                return  # what is too long must not take the running turn with it: it is refused in its own
-            self._taken.add(item.id)
+        self._taken.update(conversation.absorbed)  # what its own message was joined from waits there still
+        waiting = [item for item in waiting if item.id not in self._taken]
+        while waiting and self._meant_for_this_turn(waiting[0]):
+            item, behind = waiting[0], waiting[1:]
+            if patience(item, behind, self.clock.now()):
+                return  # the rest of it may come before the next step
+            parts = following(item, behind)
+            message = joined(item.inbound, [part.inbound for part in parts])
+            text = spoken(item.key, item.inbound.source, readable(message))
+            if conversation.too_long(text):
+                return  # it must not take the running turn with it: it is refused in its own
             conversation.add(user(text), self.clock.now())
-            conversation.absorbed.append(item.id)
+            taken = [item.id, *(part.id for part in parts)]
+            conversation.absorbed += taken
+            self._taken.update(taken)
+            waiting = [other for other in behind if other.id not in self._taken]
 
     def _meant_for_this_turn(self, item: InboxItem) -> bool:
         if item.inbound.kind == "steer":
             return True
         plain = item.inbound.kind == "message" and parse_command(item.inbound.text) is None
-        return plain and self.takes_messages and bool(item.inbound.text.strip())
+        return plain and self.takes_messages and bool(readable(item.inbound).strip())
 
     async def tell(self, text: str) -> None:
         """Show a notice while the turn runs."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from gateway.domain.chat import Attachment, ChatType, Inbound, Source
+from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source
 
 if TYPE_CHECKING:
     from telegram import Message, MessageEntity, Update
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 PLATFORM: Final = "telegram"
 _COLUMN: Final = re.compile(r"(?<=\S) {2,}(?=\S)")
 _QUOTED: Final = 300  # characters of a message that is replied to
+_LONGEST: Final = 4_096  # UTF-16 units of a text, at which clients cut
+_LOOKS_CUT: Final = _LONGEST - 100  # they would rather cut at a white space before it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,7 @@ def inbound(update: Update, me: Me) -> Inbound | None:
         attachments=files,
         reply_to=str(message.reply_to_message.message_id) if message.reply_to_message else None,
         sent_at=message.date.timestamp(),
+        part_of=_part_of(message),
     )
 
 
@@ -149,6 +152,17 @@ def _attachments(message: Message) -> Iterator[Attachment]:
             mime=mime,
             size=file.file_size,
         )
+
+
+def _part_of(message: Message) -> str | None:
+    if message.edit_date is not None:
+        return None  # it is corrected alone
+    if message.media_group_id is not None:
+        return f"album {message.media_group_id}"
+    length = len((message.text or "").encode("utf-16-le")) // 2
+    if length < _LOOKS_CUT or message.forward_origin is not None:  # what is forwarded was a message before
+        return None
+    return TORN if length == _LONGEST else CUT
 
 
 def _is_meant(message: Message, me: Me) -> bool:

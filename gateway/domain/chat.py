@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Final, Literal
 from urllib.parse import quote, unquote
 
 ChatType = Literal["direct", "group", "thread"]
@@ -12,6 +12,9 @@ InboundKind = Literal["message", "steer", "expiry", "unreadable"]
 OutboundKind = Literal["reply", "notice", "command", "error"]
 OutboundState = Literal["streaming", "pending", "sending", "sent", "refused"]
 Sharing = Literal["shared", "per_user"]
+
+CUT: Final = "cut"  # what looks like the beginning of a longer text, whose white space at the cut is gone
+TORN: Final = "torn"  # the same, cut because nothing more fitted: no white space is missing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +137,9 @@ class Inbound:
     is accepted once. `kind` is `message` for what a person sent, `steer` for text meant for the
     running turn (a message of its own if none runs), `expiry` for the gateway's own request to end
     the session whose id is `text`, and `unreadable` for one that its store can no longer read.
+
+    `part_of` says that more of the same message may follow, which its client had to send in several:
+    `CUT` or `TORN` for a text, else the name of the group of files that it belongs to.
     """
 
     event_id: str
@@ -143,6 +149,27 @@ class Inbound:
     attachments: tuple[Attachment, ...] = ()
     reply_to: str | None = None
     sent_at: float = 0.0
+    part_of: str | None = None
+
+
+def readable(inbound: Inbound) -> str:
+    """What the model reads of a message: its words, and a line about files that it cannot be shown."""
+    if not inbound.attachments:
+        return inbound.text
+    files = "; ".join(
+        _NAMED[file.kind] + (f' "{_one_line(file.name)}"' if file.name else "") for file in inbound.attachments
+    )
+    them = "it" if len(inbound.attachments) == 1 else "them"
+    note = f"[sent with this message: {files}; this version cannot show {them} to you]"
+    return f"{inbound.text.rstrip()}\n{note}" if inbound.text.strip() else note
+
+
+_NAMED: Final = {"image": "a picture", "voice": "a voice message", "document": "a file"}
+_LONGEST_NAME: Final = 100  # characters of a file's
+
+
+def _one_line(name: str) -> str:
+    return " ".join(name.translate(_NO_BRACKETS).split())[:_LONGEST_NAME]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

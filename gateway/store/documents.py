@@ -49,6 +49,8 @@ def inbound_json(inbound: Inbound) -> str:
     }
     if inbound.reply_to is not None:
         data["reply_to"] = inbound.reply_to
+    if inbound.part_of is not None:
+        data["part_of"] = inbound.part_of
     if inbound.attachments:
         data["attachments"] = [
             {"kind": a.kind, "ref": a.ref, "name": a.name, "mime": a.mime, "size": a.size} for a in inbound.attachments
@@ -63,7 +65,7 @@ def inbound_from(text: str) -> Inbound:
     return Inbound(
         source=Source(**_known(data["source"], Source.__slots__)),
         attachments=tuple(Attachment(**_known(each, Attachment.__slots__)) for each in data.get("attachments", ())),
-        **_known(data, ("event_id", "text", "kind", "sent_at", "reply_to")),
+        **_known(data, ("event_id", "text", "kind", "sent_at", "reply_to", "part_of")),
     )
 
 

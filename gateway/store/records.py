@@ -87,6 +87,11 @@ class TurnJournal:
     intents: tuple[ToolIntent, ...] = ()
     reply: Outbound | None = None
 
+    @property
+    def begun(self) -> bool:
+        """Whether the transcript holds what the turn began with."""
+        return self.steps > 0 or bool(self.intents)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ import pytest
 from gateway.attempt import STOPPED
 from gateway.clock import SystemClock
 from gateway.config.models import Sessions
+from gateway.domain.chat import Attachment
 from gateway.reception import BUSY
 from gateway.store.redis import RedisStore
 from tests.fakes_gateway import FakeAdapter, Live, config_in, running
@@ -110,6 +111,27 @@ async def test_text_for_the_running_turn_reaches_it_in_another_process(
         assert session is not None
         said = (await both.other.store.transcript(session)).messages
         assert [message["content"] for message in said if message["role"] == "user"] == ["think hard", "rather this"]
+
+
+async def test_parts_that_different_processes_receive_are_one_message(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    async with pair(redis_server, tmp_path) as both:
+        first, second = (
+            replace(
+                both.other.adapter.inbound(text), part_of="album 7", attachments=(Attachment(kind="image", ref="r"),)
+            )
+            for text in ("one", "two")
+        )
+        await both.other.adapter.receive(first)
+        await eventually(lambda: both.shown("notice") == [BUSY])
+        await both.runner.adapter.receive(second)
+        both.gate.open()
+        await eventually(lambda: len(both.shown("reply")) == 2)
+        await both.runner.quiet()
+        await both.other.quiet()
+        assert sum(text.startswith("echo: one\ntwo\n[") for text in both.shown("reply")) == 1
+        assert len(both.shown()) == 3
 
 
 @pytest.mark.parametrize("text", ["same event", "/whoami"])

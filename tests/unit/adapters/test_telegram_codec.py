@@ -9,7 +9,7 @@ from telegram import Update
 
 from adapters.telegram import codec
 from adapters.telegram.codec import Me
-from gateway.domain.chat import Inbound
+from gateway.domain.chat import CUT, TORN, Inbound
 
 ME = Me(id=42, username="legato_bot")
 ANNA = {"id": 7, "is_bot": False, "first_name": "Anna", "last_name": "Smith"}
@@ -175,3 +175,29 @@ def test_columns_become_dashes() -> None:
     assert codec.without_columns(text) == (
         "Conversation\n/new — start afresh\n\n[██░░] 2% — ~636 of 32,000 tokens\none word"
     )
+
+
+@pytest.mark.parametrize(
+    ("fields", "mark"),
+    [
+        ({"text": "x" * 3_995}, None),
+        ({"text": "x" * 3_996}, CUT),
+        ({"text": "x" * 4_096}, TORN),
+        ({"text": "\N{FOX FACE}" * 2_048}, TORN),  # Telegram counts UTF-16 units
+        ({"text": "\N{FOX FACE}" * 1_997}, None),
+        ({"text": "x" * 4_096, "edit_date": 1_700_000_001}, None),
+        ({"caption": "x" * 1_024, "photo": [], "document": {"file_id": "f", "file_unique_id": "u"}}, None),
+        ({"media_group_id": "7", "document": {"file_id": "f", "file_unique_id": "u"}}, "album 7"),
+    ],
+)
+def test_what_more_may_follow(fields: dict[str, Any], mark: str | None) -> None:
+    inbound = read("edited_message" if "edit_date" in fields else "message", **fields)
+    assert inbound is not None
+    assert inbound.part_of == mark
+
+
+def test_what_is_forwarded_was_a_message_before() -> None:
+    origin = {"type": "hidden_user", "date": 1_700_000_000, "sender_user_name": "Bob"}
+    inbound = read(text="x" * 4_096, forward_origin=origin)
+    assert inbound is not None
+    assert inbound.part_of is None
