@@ -127,6 +127,22 @@ async def test_a_slow_call_is_done_although_nobody_waits(clock):
         assert texts(server, chat) == ["x"]
 
 
+async def test_a_call_that_came_before_the_chat_asked_for_rest_could_not_know(clock):
+    async with emulated(clock=clock) as (server, bot):
+        _, chat = started(server)
+        server.faults.add(Slow(seconds=2), method="sendMessage")
+        slow = asyncio.create_task(bot.send_message(chat.id, "slow"))
+        await server.until(lambda: list(server.journal.of("sendMessage")))
+        await clock.advance(1)
+        server.faults.add(Flood(seconds=9), method="sendMessage")
+        with pytest.raises(RetryAfter):
+            await bot.send_message(chat.id, "next")
+        await clock.advance(1)
+        with pytest.raises(RetryAfter):
+            await slow
+        assert server.violations == []
+
+
 @pytest.mark.parametrize(("fault", "shown"), [(Disconnect(), []), (Disconnect(done=True), ["x"])])
 async def test_a_broken_connection(fault, shown):
     async with emulated() as (server, bot):

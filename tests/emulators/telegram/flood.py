@@ -39,15 +39,21 @@ class FloodControl:
         self._groups: dict[int, deque[float]] = {}
         self._overall: deque[float] = deque()
         self._resting: dict[int, float] = {}
+        self._asked: dict[int, float] = {}  # when a chat was last asked to be left alone
 
     def resting(self, chat: int) -> int:
         """For how many seconds a chat must still be left alone; 0 if it need not."""
         left = self._resting.get(chat, 0.0) - self._clock.monotonic()
         return math.ceil(left - 1e-9) if left > 1e-9 else 0
 
+    def asked_after(self, chat: int, moment: float) -> bool:
+        """Whether the rest was asked for later than at `moment`: a call that came then could not know."""
+        return self._asked.get(chat, moment) > moment
+
     def rest(self, chat: int, seconds: int) -> Refusal:
         """Let a chat rest; the refusal to answer with."""
-        self._resting[chat] = self._clock.monotonic() + seconds
+        self._asked[chat] = self._clock.monotonic()
+        self._resting[chat] = self._asked[chat] + seconds
         return too_many(seconds)
 
     def still(self, seconds: int) -> Refusal:

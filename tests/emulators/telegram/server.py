@@ -218,8 +218,9 @@ class TelegramServer:
         if chat is None or call.method.lower().startswith("get"):
             return
         left = self.cloud.flood.resting(chat.id)
-        if left:
+        if left and not self.cloud.flood.asked_after(chat.id, call.at):
             self.journal.violation(call.method, call.chat_id, f"The chat was to be left alone for {left} more seconds.")
+        if left:
             raise self.cloud.flood.still(left)
 
     # -- answers -----------------------------------------------------------------------------------------------
