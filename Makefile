@@ -61,6 +61,7 @@ $(PEERS): | $(STAMP)
 chaos: $(STAMP) ## kill programs, servers and connections at every point of a message's life; look at what is left
 	$(BIN)/python -m tests.chaos.run --store sqlite --runs 250
 	$(BIN)/python -m tests.chaos.run --store redis --runs 250
+	$(BIN)/python -m tests.chaos.telegram --runs 200
 
 # uv is used only here, because it can resolve for all platforms and Pythons at once; it lives in a
 # folder of its own and no other target needs it. UPGRADE=--upgrade takes newer versions.

@@ -16,7 +16,7 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tests.chaos.faults import Fault, by_call
 from tests.chaos.launch import Order
@@ -68,22 +68,29 @@ class Evidence:
         return [(int(number), text) for number, _, text in (row.partition(" ") for row in rows)]
 
 
-class Launcher:
-    """The process that forks the gateways; one at a time."""
+class Encoded(Protocol):
+    """An order."""
 
-    def __init__(self) -> None:
+    def encode(self) -> bytes:
+        """As it goes through the socket."""
+
+
+class Launcher:
+    """The process that forks the gateways; one at a time. `program`: the module that is run for it."""
+
+    def __init__(self, program: str = "tests.chaos.launch") -> None:
         self._ours, theirs = socket.socketpair()
         self._ours.setblocking(False)
         self._unread = b""
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.chaos.launch", str(theirs.fileno())],
+                [sys.executable, "-m", program, str(theirs.fileno())],
                 cwd=ROOT,
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
             )
 
-    async def start(self, order: Order, descriptors: list[int]) -> int:
+    async def start(self, order: Encoded, descriptors: list[int]) -> int:
         """Fork a gateway on these three descriptors; its process id."""
         socket.send_fds(self._ours, [order.encode()], descriptors)
         return await self._number()

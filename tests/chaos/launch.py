@@ -16,10 +16,10 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Protocol
 
 import gateway.providers.catalog
 import gateway.providers.chat_completions
@@ -69,10 +69,21 @@ class Order:
         return json.dumps({name: getattr(self, name) for name in self.__slots__}).encode()
 
 
+class Killing(Protocol):
+    """Where a process is to kill itself; see `Order`."""
+
+    @property
+    def point(self) -> str | None: ...
+    @property
+    def passing(self) -> int: ...
+    @property
+    def poison(self) -> str | None: ...
+
+
 class KillAt:
     """The `Points` that keeps a trace and ends the process at the chosen passing."""
 
-    def __init__(self, order: Order, trace: Record) -> None:
+    def __init__(self, order: Killing, trace: Record) -> None:
         self._left = order.passing if order.point else 0
         self._order = order
         self._trace = trace
@@ -142,7 +153,7 @@ async def _serve(config: Config, adapters: Sequence[Adapter], parts: Parts) -> i
     return 0 if await gateway.run() else 1
 
 
-def become(order: Order, descriptors: list[int]) -> None:
+def become(program: Coroutine[Any, Any, int], descriptors: list[int]) -> None:
     """In the forked process: take over the descriptors, run, leave without coming back."""
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)
@@ -150,23 +161,22 @@ def become(order: Order, descriptors: list[int]) -> None:
     configure_logs(level="info", form="json", redact=Redactor(()))
     code = 70
     try:
-        code = asyncio.run(run(order))
+        code = asyncio.run(program)
     finally:
         sys.stderr.flush()
         os._exit(code)
 
 
-def serve(orders: socket.socket) -> None:
+def serve(orders: socket.socket, program: Callable[[Mapping[str, Any]], Coroutine[Any, Any, int]]) -> None:
     """Fork a process for every order, one at a time: say its id at once, its exit status at its end."""
     while True:
         data, descriptors, _, _ = socket.recv_fds(orders, ORDER_BYTES, 3)
         if not data:
             return
-        order = Order(**json.loads(data))
         child = os.fork()
         if not child:
             orders.close()
-            become(order, descriptors)
+            become(program(json.loads(data)), descriptors)
         for descriptor in descriptors:
             os.close(descriptor)
         orders.sendall(f"{child}\n".encode())
@@ -174,14 +184,14 @@ def serve(orders: socket.socket) -> None:
         orders.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
 
 
-def main() -> None:
+def main(program: Callable[[Mapping[str, Any]], Coroutine[Any, Any, int]]) -> None:
     """Warm up, then serve."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # in every fork, until it listens to it
     # The vocabulary takes 0.25 s to read: read once here, it is there in every fork.
     tokens._load = functools.cache(tokens._load)  # type: ignore[assignment]
     TokenCounter().text("warm")
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(socket.socket(fileno=int(sys.argv[1])), program)
 
 
 if __name__ == "__main__":
-    main()
+    main(lambda order: run(Order(**order)))

@@ -64,22 +64,24 @@ async def _shortest(kind: Kind, seed: int, said: Console) -> list[str]:
     return [*found.described(), *problems]
 
 
-async def _main(store: str, seeds: Sequence[int], jobs: int, *, verbose: bool, shrinks: bool) -> int:
-    kind = KINDS[store]
+async def conduct(
+    name: str, kind: Kind, seeds: Sequence[int], jobs: int, *, verbose: bool = False, shrinks: bool = False
+) -> int:
+    """Run all seeds and print what they found; the exit code."""
     console = Console(soft_wrap=True, markup=False, highlight=False)
     results: list[Any] = []
     failed = 0
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as progress:
-        bar = progress.add_task(f"crash runs on {store}", total=len(seeds))
+        bar = progress.add_task(f"crash runs on {name}", total=len(seeds))
         async for result in campaign(map(kind.drawn, seeds), kind.laboratory, jobs):
             results.append(result)
             failed += bool(result.problems)
-            progress.update(bar, advance=1, description=f"crash runs on {store}, {failed} with problems")
+            progress.update(bar, advance=1, description=f"crash runs on {name}, {failed} with problems")
             for problem in result.problems:
                 progress.console.print(f"seed {result.seed}: {problem}")
             if result.problems:
-                progress.console.print(f"seed {result.seed}: as it went: {_kept(store, result)}")
+                progress.console.print(f"seed {result.seed}: as it went: {_kept(name, result)}")
     for line in kind.report(results):
         console.print(line)
     bad = [result for result in results if result.problems]
@@ -93,27 +95,37 @@ async def _main(store: str, seeds: Sequence[int], jobs: int, *, verbose: bool, s
     return int(bool(bad))
 
 
-def _kept(store: str, result: Any) -> Path:
+def _kept(name: str, result: Any) -> Path:
     """A file that says how a run went: another with the same seed goes a little differently."""
-    path = Path(tempfile.gettempdir()) / f"legato-chaos-{store}-{result.seed}.txt"
+    path = Path(tempfile.gettempdir()) / f"legato-chaos-{name}-{result.seed}.txt"
     path.write_text("\n".join([*result.problems, *result.described(), *result.log, ""]))
     return path
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What every program of the laboratory can be told."""
+    parser.add_argument("--runs", type=int, default=200, help="how many runs (default: 200)")
+    parser.add_argument("--seed", type=int, default=0, help="the first run's seed (default: 0)")
+    parser.add_argument("--jobs", type=int, help="runs at a time")
+    parser.add_argument("--no-shrink", action="store_true", help="leave failing schedules as long as they are")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show the first run that failed, else the first")
+
+
+def start(name: str, kind: Kind, given: argparse.Namespace) -> int:
+    """Run what was asked for; the exit code."""
+    configure_logs(level="error", form="console", redact=Redactor(()))  # the laboratory's own, as it reads a store
+    seeds = range(given.seed, given.seed + given.runs)
+    jobs = max(1, min(given.jobs or kind.jobs, given.runs))
+    return asyncio.run(conduct(name, kind, seeds, jobs, verbose=given.verbose, shrinks=not given.no_shrink))
 
 
 def main() -> int:
     """Read the arguments, run, print; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.run", description=__doc__)
-    parser.add_argument("--runs", type=int, default=200, help="how many runs (default: 200)")
-    parser.add_argument("--seed", type=int, default=0, help="the first run's seed (default: 0)")
     parser.add_argument("--store", choices=sorted(KINDS), default="sqlite", help="default: sqlite")
-    parser.add_argument("--jobs", type=int, help="runs at a time (default: 2 on SQLite, 3 on Redis)")
-    parser.add_argument("--no-shrink", action="store_true", help="leave failing schedules as long as they are")
-    parser.add_argument("-v", "--verbose", action="store_true", help="show the first run that failed, else the first")
+    add_arguments(parser)
     given = parser.parse_args()
-    configure_logs(level="error", form="console", redact=Redactor(()))  # the laboratory's own, as it reads a store
-    seeds = range(given.seed, given.seed + given.runs)
-    jobs = max(1, min(given.jobs or KINDS[given.store].jobs, given.runs))
-    return asyncio.run(_main(given.store, seeds, jobs, verbose=given.verbose, shrinks=not given.no_shrink))
+    return start(given.store, KINDS[given.store], given)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,87 @@
+"""The program: a gateway with a bot, as `tests.chaos.launch` starts it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from adapters.telegram.adapter import TelegramAdapter
+from gateway.bootstrap import Parts, build
+from gateway.clock import SystemIds
+from gateway.config import Config
+from tests.chaos.clocks import HurriedClock, Shift
+from tests.chaos.launch import KillAt, main
+from tests.chaos.parts import Record
+from tests.chaos.telegram.stalls import watch
+
+STALLS: Final = "stalls"
+PATIENCE: Final = 4.0  # real seconds for an answer of Telegram's: none takes that long, however busy the machine
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BotOrder:
+    """One process to be: its number in the run, its folder, its model and its Telegram, and where it kills itself.
+    `origin`: when its hurried clock was right (seconds since the epoch)."""
+
+    number: int
+    folder: str
+    model: str
+    telegram: str
+    token: str
+    origin: float
+    point: str | None = None
+    passing: int = 1
+    poison: str | None = None
+
+    def encode(self) -> bytes:
+        """As it goes through the socket."""
+        return json.dumps(asdict(self)).encode()
+
+
+def configuration(order: BotOrder) -> Config:
+    """Everything as it comes; whoever writes may."""
+    return Config.model_validate(
+        {
+            "model": {
+                "provider": "openai",
+                "name": "test-model",
+                "base_url": order.model,
+                "api_key": f"process-{order.number}",
+                "context_length": 128_000,
+            },
+            "access": {"allow": ["telegram:*"]},
+            "store": {"url": f"sqlite:///{order.folder}/store.db"},
+        }
+    )
+
+
+async def run(order: BotOrder) -> int:
+    """Be the bot until asked to leave; the exit code."""
+    folder = Path(order.folder)
+    clock = HurriedClock(order.origin, Shift(folder / "clock"))
+    adapter = TelegramAdapter(
+        order.token, clock=clock, base_url=order.telegram, patience=PATIENCE, commands=[("help", "Help.")]
+    )
+    points = KillAt(order, Record(folder / "trace", order.number))
+    gateway = build(configuration(order), [adapter], Parts(clock=clock, ids=SystemIds(), points=points))
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, gateway.stop)
+    stalls = Record(folder / STALLS, order.number)
+    watching = asyncio.create_task(watch(lambda stall: stalls.add(*map(str, stall))))
+    try:
+        return 0 if await gateway.run() else 1
+    finally:
+        watching.cancel()
+
+
+async def carry_out(order: Mapping[str, Any]) -> int:
+    """`run` of an order as it came."""
+    return await run(BotOrder(**order))
+
+
+if __name__ == "__main__":
+    main(carry_out)

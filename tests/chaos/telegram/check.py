@@ -1,0 +1,172 @@
+"""What must be true of every run, however it went."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Final
+
+from adapters.telegram.formatting import render, split
+from gateway.reception import BUSY
+from tests.chaos.telegram.doubts import Doubts, message_of, read_in, shown_as
+from tests.chaos.telegram.evidence import Evidence, Heard, Row
+from tests.chaos.telegram.model import TOKEN, reply_to
+from tests.chaos.telegram.silence import silence_is_kept
+from tests.emulators.telegram import Message
+from tests.emulators.telegram.journal import Call
+
+TWICE: Final = "messages shown twice after a send in doubt"
+UNFINISHED: Final = "beginnings of replies left by a send in doubt"
+UNSEEN: Final = "messages never shown after two sends in doubt"
+_BESIDE_THE_LANE: Final = ("/status", "/help")
+_STRIKES: Final = 2
+
+
+def problems(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
+    """What was wrong, in sentences; `counts` gets what was excused and why."""
+    doubts = Doubts.of(evidence)
+    yield from _processes(evidence)
+    yield from _everything_is_answered(evidence)
+    yield from _everything_is_seen_once(evidence, doubts, counts)
+    yield from _nothing_else_is_seen(evidence, doubts, counts)
+    yield from _the_order_is_that_of_emission(evidence, doubts)
+    yield from _answers_come_in_order(evidence)
+    yield from silence_is_kept(evidence, counts)
+    counts["messages of the bot"] += sum(len(_shown(evidence, chat)) for chat in _chats(evidence))
+    counts["edits"] += sum(call.done for call in evidence.street.telegram.journal.of("editMessageText"))
+    counts["sends in doubt"] += len(doubts.lost)
+    counts["messages said while the bot was down"] += sum(each.down for each in evidence.schedule.said)
+
+
+def _processes(evidence: Evidence) -> Iterator[str]:
+    if evidence.exit_status != 0:
+        yield f"the last process ended with {evidence.exit_status}"
+    for death in evidence.deaths:
+        if death.status != -signal.SIGKILL:
+            yield f"a process ended by itself, with {death.status}"
+
+
+def _everything_is_answered(evidence: Evidence) -> Iterator[str]:
+    """Each message has the whole answer to it, once; nothing else is a reply, and nothing failed."""
+    answers: dict[tuple[str, int], list[Row]] = defaultdict(list)
+    for row in evidence.rows:
+        if row.kind in ("reply", "command"):
+            answers[row.chat, message_of(row.answers)].append(row)
+        elif row.kind != "notice" or row.text != BUSY:
+            yield f"{row.kind}: {row.text}"
+        if row.state != "sent":
+            yield f"a {row.kind} is {row.state}: {row.text[:80]}"
+    for heard in evidence.street.heard:
+        rows = answers.pop((heard.where[0], heard.message.id), [])
+        yield from _is_answered(heard, rows)
+    for rows in answers.values():
+        yield f"nobody asked for {rows[0].text[:80]}"
+
+
+def _is_answered(heard: Heard, rows: list[Row]) -> Iterator[str]:
+    wrong_place = {(row.chat, row.thread) for row in rows} - {heard.where}
+    if wrong_place:
+        yield f"{heard.said.text} was answered in {wrong_place}"
+    if not heard.said.token:
+        if len(rows) != 1:
+            yield f"{heard.said.text} has {len(rows)} answers"
+        return
+    expected = [render(part).text.strip() for part in split(reply_to(heard.said.kind, heard.said.token))]
+    found = [shown_as(row) for row in rows]
+    if found != expected:
+        yield f"{heard.said.text} was answered by {len(found)} messages, not {len(expected)}: {found}"
+
+
+def _everything_is_seen_once(evidence: Evidence, doubts: Doubts, counts: Counter[str]) -> Iterator[str]:
+    wanted = Counter((row.chat, row.thread, shown_as(row)) for row in evidence.rows)
+    seen: dict[tuple[str, str | None, str], list[bool]] = defaultdict(list)
+    for message, in_doubt in _messages(evidence, doubts):
+        seen[_place(message)].append(in_doubt)
+    for (chat, thread, text), times in wanted.items():
+        found = seen[chat, thread, text]
+        missing, more = times - len(found), len(found) - times
+        if missing > doubts.struck[chat, text] // _STRIKES:
+            yield f"{chat} {thread}: shown {len(found)} times, not {times}: {text[:80]}"
+        if more > sum(found):
+            yield f"{chat} {thread}: shown {len(found)} times, with {sum(found)} sends in doubt: {text[:80]}"
+        counts[UNSEEN] += max(0, missing)
+        counts[TWICE] += max(0, more)
+
+
+def _nothing_else_is_seen(evidence: Evidence, doubts: Doubts, counts: Counter[str]) -> Iterator[str]:
+    """What is no message of the outbox is the beginning of one, and stands there because its send was in doubt."""
+    wanted = {(row.chat, row.thread, shown_as(row)) for row in evidence.rows}
+    tokens: dict[tuple[str, str | None], set[str]] = defaultdict(set)
+    for heard in evidence.street.heard:
+        tokens[heard.where].add(heard.said.token)
+    for message, in_doubt in _messages(evidence, doubts):
+        chat, thread, text = _place(message)
+        if set(TOKEN.findall(text)) - tokens[chat, thread]:
+            yield f"{chat} {thread}: words of another conversation: {text[:80]}"
+        if (chat, thread, text) in wanted:
+            continue
+        if not in_doubt:
+            yield f"{chat} {thread}: was left unfinished: {text[-80:]}"
+        counts[UNFINISHED] += in_doubt
+
+
+def _the_order_is_that_of_emission(evidence: Evidence, doubts: Doubts) -> Iterator[str]:
+    """Each message of a chat got its last text after those that were emitted before it. One that was never seen, or
+    only by a send in doubt, has no place."""
+    calls: dict[str, list[Call]] = defaultdict(list)
+    for call in evidence.street.telegram.journal.calls:
+        if call.method in ("sendMessage", "editMessageText") and (call.done or "is not modified" in call.description):
+            calls[call.chat_id].append(call)
+    reached: Counter[str] = Counter()
+    alike = Counter((row.chat, shown_as(row)) for row in evidence.rows)
+    for _, together in groupby(evidence.rows, key=lambda row: row.place):
+        begun = reached.copy()  # rows that share a place go in any order
+        for row in together:
+            text = shown_as(row)
+            if alike[row.chat, text] > 1 and doubts.struck[row.chat, text]:
+                continue  # which of them was never seen, nobody can tell
+            own = [call.number for call in calls[row.chat] if read_in(call) == text]
+            later = [number for number in own if number > begun[row.chat]]
+            if later:
+                reached[row.chat] = max(reached[row.chat], later[0])
+            elif own and not doubts.struck[row.chat, text]:
+                yield f"{row.chat}: was shown before what was emitted earlier: {text[:80]}"
+
+
+def _answers_come_in_order(evidence: Evidence) -> Iterator[str]:
+    lanes: dict[tuple[str, str | None, str], list[int]] = defaultdict(list)
+    asked = {(heard.where[0], heard.message.id): heard for heard in evidence.street.heard}
+    for row in evidence.rows:
+        heard = asked.get((row.chat, message_of(row.answers)))
+        if row.kind in ("reply", "command") and heard and heard.said.kind not in _BESIDE_THE_LANE:
+            lanes[(*heard.where, heard.said.speaker)].append(heard.message.id)
+    for lane, numbers in lanes.items():
+        if numbers != sorted(numbers):
+            yield f"{lane}: messages were answered out of order"
+
+
+def _chats(evidence: Evidence) -> set[int]:
+    return {chat.id for chat, _ in evidence.street.places.values()}
+
+
+def _shown(evidence: Evidence, chat: int) -> list[Message]:
+    telegram = evidence.street.telegram
+    return telegram.shown(telegram.chats[chat])
+
+
+def _messages(evidence: Evidence, doubts: Doubts) -> Iterator[tuple[Message, bool]]:
+    """All that is to be seen of the bot, and whether the send that made it was in doubt."""
+    made = {
+        (call.chat_id, call.result["message_id"]): call
+        for call in evidence.street.telegram.journal.of("sendMessage")
+        if call.done
+    }
+    for chat in sorted(_chats(evidence)):
+        for message in _shown(evidence, chat):
+            yield message, made[str(chat), message.id].number in doubts.lost
+
+
+def _place(message: Message) -> tuple[str, str | None, str]:
+    return str(message.chat.id), str(message.topic) if message.topic else None, message.text.strip()

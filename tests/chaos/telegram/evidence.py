@@ -1,0 +1,108 @@
+"""What a run leaves behind: who said what, what Telegram saw, and the outbox after every death."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from tests.chaos.telegram.script import Place, Said, Schedule
+from tests.chaos.telegram.stalls import Stall
+from tests.emulators.telegram import Chat, Message, TelegramServer, User
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One message of the outbox. `answers` names the event that it is about, `message` its message on Telegram;
+    `place`: rows of a chat go out in its order."""
+
+    id: str
+    chat: str
+    thread: str | None
+    kind: str
+    text: str
+    answers: str | None
+    state: str
+    message: str | None
+    place: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Death:
+    """A process that is gone: its exit status (-9: killed), when that was (seconds of Telegram's clock), the number of
+    the last call that came from it, and the outbox as it left it."""
+
+    status: int
+    at: float
+    last_call: int
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """Something that was said, and the message that it became."""
+
+    said: Said
+    message: Message
+
+    @property
+    def where(self) -> tuple[str, str | None]:
+        """Its chat, and its topic in a forum."""
+        return str(self.message.chat.id), str(self.message.topic) if self.message.topic else None
+
+
+@dataclass(slots=True, kw_only=True)
+class Street:
+    """The people of a run and where they meet. `heard` grows as they talk; `begun`: when Telegram's clock said so."""
+
+    telegram: TelegramServer
+    people: dict[str, User]
+    places: dict[Place, tuple[Chat, int | None]]
+    begun: float
+    heard: list[Heard] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, telegram: TelegramServer) -> Self:
+        """Anna and Bob, a group of both and a forum with two topics; the bot is in all of them."""
+        anna, bob = telegram.people.person("Anna"), telegram.people.person("Bob")
+        group = telegram.people.group("Team", anna, bob, bot="administrator")
+        forum = telegram.people.group("Forum", anna, forum=True, bot="administrator")
+        places: dict[Place, tuple[Chat, int | None]] = {
+            "anna": (telegram.people.private(anna), None),
+            "bob": (telegram.people.private(bob), None),
+            "group": (group, None),
+            "one": (forum, telegram.people.topic(forum, anna, "One")),
+            "two": (forum, telegram.people.topic(forum, anna, "Two")),
+        }
+        return cls(
+            telegram=telegram, people={"anna": anna, "bob": bob}, places=places, begun=telegram.cloud.clock.monotonic()
+        )
+
+    def hear(self, said: Said) -> None:
+        """Let it be said; where many are, the bot is named."""
+        chat, topic = self.places[said.place]
+        name = f"@{self.telegram.bot.username}"
+        text = said.text
+        if chat.grouplike:
+            text = f"{text}{name}" if text.startswith("/") else f"{name} {text}"
+        message = self.telegram.people.say(chat, self.people[said.speaker], text, topic=topic)
+        self.heard.append(Heard(said=said, message=message))
+
+    @property
+    def all_taken(self) -> bool:
+        """Whether the bot has confirmed all updates."""
+        return not len(self.telegram.cloud.updates)
+
+
+@dataclass(slots=True, kw_only=True)
+class Evidence:
+    """One run as it went. `rows` is the outbox at its end, in the order of emission; `stalls`: when the laboratory or
+    a bot stood still."""
+
+    schedule: Schedule
+    street: Street
+    folder: Path
+    deaths: list[Death] = field(default_factory=list)
+    exit_status: int | None = None
+    rows: tuple[Row, ...] = ()
+    stalls: list[Stall] = field(default_factory=list)

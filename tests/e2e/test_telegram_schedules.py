@@ -1,0 +1,124 @@
+"""The laboratory of the bot on Telegram, in short, and whether its checks would notice.
+
+`make chaos` does hundreds of these runs; `python -m tests.chaos.telegram --runs 1 --seed N -v` shows one again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.clock import SystemClock
+from tests.chaos.campaign import campaign
+from tests.chaos.telegram.check import problems
+from tests.chaos.telegram.doubts import shown_as
+from tests.chaos.telegram.evidence import Evidence, Heard, Row, Street
+from tests.chaos.telegram.laboratory import laboratories
+from tests.chaos.telegram.model import reply_to
+from tests.chaos.telegram.script import Said, Schedule, make_schedule
+from tests.emulators.telegram import TelegramServer
+from tests.emulators.telegram.journal import Call
+
+RUNS = 6
+ASKED = Said(process=0, at=0.0, down=True, place="anna", speaker="anna", kind="say", token="tok00abcde")
+
+
+async def test_whatever_fails_each_message_is_answered_and_each_answer_is_seen_once() -> None:
+    results = [result async for result in campaign(map(make_schedule, range(RUNS)), laboratories, jobs=3)]
+
+    assert {result.seed: result.problems for result in results if result.problems} == {}
+    assert sum(result.faults.total() for result in results) >= RUNS
+    assert sum(result.faults["SIGKILL"] for result in results) >= 1
+
+
+class Told:
+    """A run as it would be told: Anna asked once, and these calls showed the answer."""
+
+    def __init__(self, telegram: TelegramServer, folder: Path) -> None:
+        street = Street.of(telegram)
+        street.hear(ASKED)
+        self._telegram = telegram
+        self._heard: Heard = street.heard[0]
+        self.row = Row(
+            id="o_1",
+            chat=str(self._heard.message.chat.id),
+            thread=None,
+            kind="reply",
+            text=reply_to("say", ASKED.token),
+            answers=f"1:1:{self._heard.message.id}",
+            state="sent",
+            message="1",
+            place=2,
+        )
+        schedule = Schedule(seed=0, said=(ASKED,), kills=(), faults=())
+        self.evidence = Evidence(schedule=schedule, street=street, folder=folder, exit_status=0, rows=(self.row,))
+
+    def show(self, text: str, *, answered: bool = True) -> Call:
+        """The bot sends this; its answer may be lost."""
+        chat, cloud = self._heard.message.chat, self._telegram.cloud
+        call = cloud.journal.open("sendMessage", str(chat.id), {"text": text})
+        call.result = cloud.world.post(chat, cloud.world.bot, {"text": text}).as_json()
+        call.done, call.answered, call.status = True, answered, 200
+        return call
+
+    def problems(self) -> list[str]:
+        """What the checks say."""
+        return list(problems(self.evidence, Counter()))
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Told:
+    return Told(TelegramServer(clock=SystemClock()), tmp_path)
+
+
+def test_an_answer_that_is_seen_once_is_no_problem(told: Told) -> None:
+    told.show(shown_as(told.row))
+    assert told.problems() == []
+
+
+def test_an_answer_that_is_seen_twice_needs_a_send_in_doubt(told: Told) -> None:
+    told.show(shown_as(told.row))
+    second = told.show(shown_as(told.row))
+    assert "shown 2 times, with 0 sends in doubt" in told.problems()[0]
+    second.answered = False
+    assert told.problems() == []
+
+
+def test_an_answer_that_is_never_seen_is_noticed(told: Told) -> None:
+    assert "shown 0 times" in told.problems()[0]
+
+
+def test_the_beginning_of_a_reply_may_stay_only_after_a_send_in_doubt(told: Told) -> None:
+    beginning = told.show("tok00abcde is …")
+    told.show(shown_as(told.row))
+    assert "was left unfinished" in told.problems()[0]
+    beginning.answered = False
+    assert told.problems() == []
+
+
+def test_a_message_without_an_answer_is_noticed(told: Told) -> None:
+    told.evidence.rows = ()
+    assert "was answered by 0 messages" in told.problems()[0]
+
+
+def test_answers_out_of_the_order_of_emission_are_noticed(told: Told) -> None:
+    notice = replace(told.row, id="o_2", place=1, kind="notice", text="I am still working on your earlier message")
+    told.show(shown_as(told.row))
+    told.show(notice.text)
+    told.evidence.rows = (notice, told.row)
+    assert any("was shown before what was emitted earlier" in problem for problem in told.problems())
+
+
+def test_a_call_while_a_chat_wants_silence_is_noticed(told: Told) -> None:
+    told.show(shown_as(told.row))
+    journal = told.evidence.street.telegram.journal
+    for text in ("asks for silence", "too soon"):
+        call = journal.open("sendMessage", told.row.chat, {"text": text})
+        call.status, call.answered = 429, True
+    journal.violation("sendMessage", told.row.chat, "The chat was to be left alone for 2 more seconds.")
+    first, second = list(journal.of("sendMessage", told.row.chat))[-2:]
+    first.at = second.at - 100
+    assert "The chat was to be left alone" in told.problems()[0]
