@@ -22,6 +22,7 @@ BENCHES = (
     "redis",
     "crowd",
     "takeover",
+    "telegram",
 )
 
 

@@ -1,0 +1,228 @@
+"""A bot on Telegram: 200 chats at once, what the adapter costs beside its library, and what enabling it adds.
+
+Telegram and its people are a process of their own (`telegram_people`); the model takes no time. CPU is that of this
+process: of the whole gateway with the bot, of the gateway alone (with an adapter that does nothing), and of a bot made
+of python-telegram-bot only, which polls, shows that it types and answers. What is left is the adapter's own. Weight and
+start are those of a fresh interpreter that has loaded the gateway, with the adapter and without it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any, Final
+
+from telegram import Update
+from telegram.ext import ApplicationBuilder, CallbackContext, MessageHandler, filters
+
+from adapters.telegram.adapter import TelegramAdapter
+from gateway.background import Background
+from gateway.bootstrap import Parts, build
+from gateway.clock import SystemClock
+from gateway.config.models import Access
+from tests.bench.start import PROJECT
+from tests.bench.table import Row, Rows, milliseconds
+from tests.bench.telegram_people import MOST
+from tests.bench.world import REPLY, Instant, quiet, running, settings
+
+TITLE = "A bot on Telegram; model at 0 ms, durable SQLite, the server in a process of its own"
+EACH: Final = 3
+ROUNDS: Final = 3
+STARTS: Final = 5
+_LIMITED_EACH: Final = 2
+_LOADED: Final = """
+import time; begun = time.perf_counter()
+import gateway.bootstrap, gateway.providers.offline, {module}
+status = open("/proc/self/status").read()
+peak = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
+print(time.perf_counter() - begun, int(peak) / 1024)
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """One round: seconds, CPU seconds of this process, and the messages that were answered."""
+
+    seconds: float
+    cpu: float
+    messages: int
+
+    @property
+    def rate(self) -> float:
+        """Messages a second."""
+        return self.messages / self.seconds
+
+    @property
+    def each(self) -> float:
+        """CPU seconds a message."""
+        return self.cpu / self.messages
+
+
+@dataclass(slots=True, kw_only=True)
+class People:
+    """The other process."""
+
+    process: asyncio.subprocess.Process
+    base_url: str
+    token: str
+    refused: int = 0
+
+    async def talk(self, each: int, rest: Callable[[], Awaitable[None]]) -> Spent:
+        """A round of all of them; its CPU is counted until `rest` returns."""
+        cpu = time.process_time()
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{MOST} {each}\n".encode())
+        told = await self.read()
+        await rest()
+        self.refused = told["refused"]
+        return Spent(seconds=told["seconds"], cpu=time.process_time() - cpu, messages=MOST * each)
+
+    async def read(self) -> dict[str, Any]:
+        """What it tells next."""
+        assert self.process.stdout is not None
+        told: dict[str, Any] = json.loads(await self.process.stdout.readline())
+        return told
+
+
+@asynccontextmanager
+async def telegram(*, limited: bool) -> AsyncIterator[People]:
+    """Telegram, until the block ends."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-m",
+        "tests.bench.telegram_people",
+        "limited" if limited else "free",
+        cwd=PROJECT,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    people = People(process=process, base_url="", token="")
+    try:
+        told = await people.read()
+        people.base_url, people.token = told["base_url"], told["token"]
+        yield people
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def measure() -> Rows:
+    """Rates, then CPU, then weights."""
+    async with telegram(limited=False) as people:
+        ours = await _gateway(people, each=EACH, rounds=ROUNDS, paced=False)
+    async with telegram(limited=False) as people:
+        library = await _library(people)
+    async with telegram(limited=True) as people:
+        (limited,) = await _gateway(people, each=_LIMITED_EACH, rounds=1, paced=True)
+        refused = people.refused
+    alone = await _gateway_alone()
+    with_bot, without = [_loaded("adapters.telegram.adapter")], [_loaded("gateway")]
+    for _ in range(STARTS - 1):
+        with_bot.append(_loaded("adapters.telegram.adapter"))
+        without.append(_loaded("gateway"))
+    return _rows(ours, library, alone, limited, refused, with_bot, without)
+
+
+async def _gateway(people: People, *, each: int, rounds: int, paced: bool) -> list[Spent]:
+    with tempfile.TemporaryDirectory() as folder:
+        config = settings(Path(folder, "bench.db")).model_copy(update={"access": Access(allow=("telegram:*",))})
+        adapter = TelegramAdapter(people.token, clock=SystemClock(), base_url=people.base_url, paced=paced)
+        gateway = build(config, [adapter], Parts(providers={"offline": Instant()}))
+
+        async def run() -> None:
+            await gateway.run()
+
+        task = Background().start(run(), name="gateway")
+        try:
+            return [await people.talk(each, lambda: quiet(gateway)) for _ in range(rounds)]
+        finally:
+            gateway.stop()
+            await task
+
+
+async def _library(people: People) -> list[Spent]:
+    """python-telegram-bot and nothing else, with as many connections and answers side by side."""
+
+    async def answer(update: Update, _: CallbackContext[Any, Any, Any, Any]) -> None:
+        assert update.effective_chat is not None
+        await update.effective_chat.send_action("typing")
+        await update.effective_chat.send_message(REPLY)
+
+    application = (
+        ApplicationBuilder()
+        .token(people.token)
+        .base_url(people.base_url)
+        .concurrent_updates(True)
+        .connection_pool_size(64)
+        .pool_timeout(60.0)
+        .read_timeout(60.0)
+        .build()
+    )
+    application.add_handler(MessageHandler(filters.TEXT, answer))
+    async with application:
+        assert application.updater is not None
+        await application.start()
+        await application.updater.start_polling(timeout=30)
+        try:
+            return [await people.talk(EACH, _at_once) for _ in range(ROUNDS)]
+        finally:
+            await application.updater.stop()
+            await application.stop()
+
+
+async def _at_once() -> None:
+    """Nothing is left to be done."""
+
+
+async def _gateway_alone() -> list[Spent]:
+    spent = []
+    with tempfile.TemporaryDirectory() as folder:
+        async with running(settings(Path(folder, "alone.db")), provider=Instant()) as (gateway, chats):
+            for _ in range(ROUNDS):
+                start, cpu = time.perf_counter(), time.process_time()
+                await chats.talk_all([f"chat{number}" for number in range(MOST)], EACH)
+                await quiet(gateway)
+                seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+                spent.append(Spent(seconds=seconds, cpu=cpu, messages=MOST * EACH))
+    return spent
+
+
+def _loaded(module: str) -> tuple[float, float]:
+    """Seconds that a fresh interpreter takes to load the gateway and a module, and its peak in MB."""
+    environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+    words = subprocess.check_output([sys.executable, "-c", _LOADED.format(module=module)], env=environment).split()
+    return float(words[0]), float(words[1])
+
+
+def _rows(
+    ours: list[Spent],
+    library: list[Spent],
+    alone: list[Spent],
+    limited: Spent,
+    refused: int,
+    with_bot: list[tuple[float, float]],
+    without: list[tuple[float, float]],
+) -> Rows:
+    whole, bare, host = (median(each.each for each in spent[1:]) for spent in (ours, library, alone))
+    seconds, weight = (median(one[k] for one in with_bot) - median(one[k] for one in without) for k in (0, 1))
+    return [
+        Row(f"{MOST} chats, no limits", f"{median(each.rate for each in ours[1:]):,.0f}/s", "goal ≥ 120/s"),
+        Row("the same, library alone", f"{median(each.rate for each in library[1:]):,.0f}/s"),
+        Row(f"{MOST} chats, Telegram's limits", f"{limited.rate:.1f}/s", f"goal 30/s; {refused} calls refused"),
+        Row("CPU a message: gateway and bot", milliseconds(whole)),
+        Row("CPU a message: library alone", milliseconds(bare), "polls, types, answers"),
+        Row("CPU a message: gateway alone", milliseconds(host)),
+        Row("CPU a message: left to the adapter", milliseconds(whole - bare - host), "goal ≤ 1 ms"),
+        Row("enabling Telegram: start", f"{seconds:+.2f} s", "goal ≤ 0.6 s"),
+        Row("enabling Telegram: memory", f"{weight:+.0f} MB", "goal ≤ 35 MB"),
+    ]

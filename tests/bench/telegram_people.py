@@ -1,0 +1,80 @@
+"""Telegram and its people, as a process of their own: each line "CHATS EACH" is a round, told by one line of JSON.
+
+In a round CHATS people each say EACH things, one after the answer to the last; its seconds are from the first message
+to the last answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from typing import Final
+
+from tests.bench.world import said
+from tests.emulators.telegram import Limits, TelegramServer, User
+
+MOST: Final = 200  # people
+
+
+class _Round:
+    """Each person says the next thing when the last was answered."""
+
+    def __init__(self, telegram: TelegramServer, people: list[User], each: int) -> None:
+        self._telegram = telegram
+        self._left = {str(person.id): each for person in people}
+        self._people = {str(person.id): person for person in people}
+        self._unread = 0
+
+    async def talk(self) -> float:
+        """The seconds that it took."""
+        journal = self._telegram.journal
+        self._unread = journal.calls[-1].number if journal.calls else 0
+        start = time.perf_counter()
+        for name in list(self._people):
+            self._say(name)
+        while self._left:
+            await journal.change()
+            self._read()
+        return time.perf_counter() - start
+
+    def _say(self, name: str) -> None:
+        person = self._people[name]
+        self._telegram.people.say(self._telegram.people.private(person), person, said(self._left[name]))
+
+    def _read(self) -> None:
+        """Look at the calls since the last one that was looked at and is over."""
+        new = []
+        for call in reversed(self._telegram.journal.calls):
+            if call.number <= self._unread:
+                break
+            new.append(call)
+        for call in reversed(new):
+            if call.method != "getUpdates" and not call.status:
+                break
+            self._unread = call.number
+            if call.method == "sendMessage" and call.done:
+                self._answered(call.chat_id)
+
+    def _answered(self, name: str) -> None:
+        self._left[name] -= 1
+        if self._left[name]:
+            self._say(name)
+        else:
+            del self._left[name]
+
+
+async def _serve(*, limited: bool) -> None:
+    async with TelegramServer(limits=Limits() if limited else None, keep=2_000) as telegram:
+        people = [telegram.people.person(f"P{number}") for number in range(MOST)]
+        print(json.dumps({"base_url": telegram.base_url, "token": telegram.token}), flush=True)
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            chats, each = map(int, line.split())
+            seconds = await _Round(telegram, people[:chats], each).talk()
+            refused = sum(call.status == 429 for call in telegram.journal.calls)
+            print(json.dumps({"seconds": seconds, "refused": refused}), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(limited=sys.argv[1] == "limited"))
