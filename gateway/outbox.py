@@ -30,7 +30,6 @@ log = structlog.get_logger(__name__)
 _FIRST_RETRY = 1.0
 _LAST_RETRY = 60.0
 _CLAIM_BATCH = 256
-_LONGEST_PAUSE = 1.0  # seconds for which a row waits where it is; for longer it is put off
 _UNKNOWN = Limits()  # of a platform that nothing is known of here
 
 
@@ -236,6 +235,7 @@ class Outbox:
 
     async def _show(self, adapter: Adapter, row: Outbound) -> Sent:
         if wait := await self._until_allowed(adapter, row):
+            # Put off, not kept: who is killed with it in hand would have to take it for begun.
             return await self._retry(row, wait, ambiguous=False)
         self._points("outbox.before_send")
         if not self._store.owns(row):
@@ -270,17 +270,12 @@ class Outbox:
     # What the platform allows in which time is shared by all processes: see `Store.take`.
 
     async def _until_allowed(self, adapter: Adapter, row: Outbound) -> float:
-        """Return 0.0 at the moment at which the row may be sent; where that is far away, the seconds
-        until then, at once: a row must not look for so long as if it were being sent."""
+        """Seconds until the moment at which the row may be sent; 0.0: it is now."""
         rated = self._rated.get(adapter.name)
         if rated is None:
             return 0.0
         account, rates = _account(rated), rated.rates(row.to)
-        while True:
-            wait = await insist(lambda: self._store.take(account, row.id, rates), clock=self._clock, what="take")
-            if wait == 0.0 or wait > _LONGEST_PAUSE:
-                return wait
-            await self._clock.sleep(wait)
+        return await insist(lambda: self._store.take(account, row.id, rates), clock=self._clock, what="take")
 
     async def rests(self, to: ChatAddress) -> bool:
         """Whether the platform asked for silence in a chat: then nothing that can be spared is shown."""

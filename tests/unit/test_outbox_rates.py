@@ -118,13 +118,14 @@ async def test_what_may_go_goes_at_once_and_the_rest_when_its_time_has_come(worl
     assert set(rows.put_off.values()) == {1}
 
 
-async def test_a_short_wait_happens_where_the_row_is(world):
+async def test_a_row_waits_with_the_store_however_shortly(world):
+    """Who is killed with a row in hand would have to take it for begun."""
     clock, platform, rows, deliver = world
     await deliver("a", "a")
     assert platform.sent == [(0.0, "a")]
-    await clock.advance(1)
-    assert platform.sent == [(0.0, "a"), (1.0, "a")]
-    assert rows.put_off == {}
+    await clock.advance(1.1)
+    assert [(round(when), chat) for when, chat in platform.sent] == [(0, "a"), (1, "a")]
+    assert list(rows.put_off.values()) == [1]
 
 
 async def test_a_chat_that_must_be_silent_holds_up_no_other(world):
