@@ -1,0 +1,158 @@
+"""A reply while it grows: what is shown of it, what is noted, and when it is given up."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway.adapter import Limits
+from gateway.background import Background
+from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey, Source
+from gateway.domain.rates import Rate
+from gateway.drafts import Draft
+from gateway.errors import Ambiguous, RateLimited, SessionConflict
+from gateway.store.base import InboxItem, Lease
+from tests.fakes import ManualClock
+from tests.fakes_model import Gate
+
+KEY, TO = SessionKey(platform="test", chat="c"), ChatAddress(platform="test", chat="c")
+
+
+class World:
+    """A platform that edits, and the store behind it."""
+
+    name = "test"
+    account = "bot"
+    limits = Limits(
+        text_units=10, split_reply=lambda text: [text[at : at + 10] for at in range(0, len(text), 10)] or [""]
+    )
+
+    def __init__(self) -> None:
+        self.shown = []
+        self.noted = []
+        self.held = []
+        self.troubles = []
+        self.known = None  # the message of the row, if an earlier process showed one
+        self.gate = None
+
+    def draft_rates(self, to):
+        return [Rate(bucket="chat c", most=1, seconds=2.0)]
+
+    async def send(self, outbound):
+        if self.troubles:
+            raise self.troubles.pop(0)
+        self.shown.append(("sent", outbound.text))
+        if self.gate:
+            await self.gate.pass_through()
+        return "m1"
+
+    async def edit(self, outbound, platform_message_id):
+        self.shown.append((platform_message_id, outbound.text))
+        return platform_message_id
+
+    async def take(self, account, ticket, rates):
+        return 0.0
+
+    async def hold_off(self, account, bucket, seconds):
+        self.held.append((account, bucket, seconds))
+
+    async def open_reply(self, lease, item, row):
+        if isinstance(self.known, Exception):
+            raise self.known
+        return Outbound(id=row.id, key=KEY, to=TO, kind="reply", text="", platform_message_id=self.known)
+
+    async def note_streamed(self, outbound_id, platform_message_id):
+        self.noted.append((outbound_id, platform_message_id))
+
+
+@pytest.fixture
+async def world():
+    jobs, clock, made = Background(), ManualClock(), World()
+    inbound = Inbound(event_id="e", source=Source(platform="test", chat="c", chat_type="direct", user="u"), text="hi")
+    draft = Draft(
+        editor=made,
+        store=made,
+        clock=clock,
+        lease=Lease(key=KEY, worker="w", fence=1),
+        item=InboxItem(id="1", key=KEY, inbound=inbound, attempts=1, accepted_at=0.0),
+        row=Outbound(id="o1", key=KEY, to=TO, kind="reply", text=""),
+    )
+    jobs.start(draft.run(), name="draft")
+    yield made, draft, clock
+    await jobs.aclose()
+
+
+async def test_it_is_sent_once_noted_and_edited_from_then_on(world):
+    made, draft, clock = world
+    draft.show("one")
+    await clock.advance(0.5)
+    assert made.shown == []  # an answer that is ready by now is shown once
+    await clock.advance(0.5)
+    draft.show("one two ")
+    await clock.advance(0.1)
+    assert made.shown == [("sent", "one …"), ("m1", "one two …")]
+    assert made.noted == [("o1", "m1")]
+
+
+async def test_as_much_is_shown_as_one_message_holds(world):
+    made, draft, clock = world
+    draft.show("0123456789abc")
+    await clock.advance(1)
+    draft.show("0123456789abcdef")
+    await clock.advance(1)
+    assert made.shown == [("sent", "0123456789")]
+
+
+async def test_the_message_of_a_turn_that_a_crash_cut_is_taken_up(world):
+    made, draft, clock = world
+    made.known = "m7"
+    draft.show("again")
+    await clock.advance(1)
+    assert made.shown == [("m7", "again …")]
+
+
+async def test_its_end_waits_for_the_call_on_its_way_and_for_nothing_else(world):
+    made, draft, clock = world
+    made.gate = Gate()
+    draft.show("one")
+    await clock.advance(1)
+    ending = asyncio.create_task(draft.end())
+    await clock.settle()
+    assert not ending.done()
+    made.gate.open()
+    await ending
+    assert made.noted == [("o1", "m1")]
+    draft.show("one two")
+    await clock.advance(5)
+    assert len(made.shown) == 1
+
+
+async def test_an_end_before_anything_was_shown_shows_nothing(world):
+    made, draft, clock = world
+    draft.show("one")
+    await draft.end()
+    await clock.advance(5)
+    assert made.shown == []
+
+
+@pytest.mark.parametrize("error", [Ambiguous("lost"), RateLimited("slowly", retry_after=9.0)])
+async def test_what_fails_is_given_up_and_silence_is_told_to_all(world, error):
+    made, draft, clock = world
+    made.troubles = [error]
+    draft.show("one")
+    await clock.advance(1)
+    draft.show("one two")
+    await clock.advance(9)
+    assert made.shown == []
+    assert made.held == ([("test:bot", "chat c", 9.0)] if isinstance(error, RateLimited) else [])
+    await draft.end()
+
+
+async def test_who_lost_the_lane_shows_nothing(world):
+    made, draft, clock = world
+    made.known = SessionConflict("another runs it")
+    draft.show("one")
+    await clock.advance(1)
+    assert made.shown == []
+    await draft.end()
