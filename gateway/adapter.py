@@ -82,6 +82,16 @@ class HasAccount(Protocol):
     reader_sends: bool
 
 
+class _Account(Protocol):
+    name: str
+    account: str
+
+
+def account_of(adapter: _Account) -> str:
+    """Whom the platform counts, and whom one process reads: the account under its adapter's name."""
+    return f"{adapter.name}:{adapter.account}"
+
+
 @runtime_checkable
 class HasRates(Protocol):
     """Shows messages no faster than its platform allows, all processes together.

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import structlog
 
-from gateway.adapter import Adapter, CanEdit
+from gateway.adapter import Adapter, CanEdit, account_of
 from gateway.clock import Clock
 from gateway.domain.chat import Outbound
 from gateway.errors import AdapterError, RateLimited, StoreError
@@ -82,7 +82,7 @@ class Draft:
         rates = self.editor.draft_rates(self.row.to)
         self._number += 1
         ticket = f"{self.row.id} {self._number}"
-        while not self._ended.is_set() and (wait := await self.store.take(self._account, ticket, rates)):
+        while not self._ended.is_set() and (wait := await self.store.take(account_of(self.editor), ticket, rates)):
             await self.clock.sleep(wait)
 
     async def _step(self) -> None:
@@ -96,7 +96,7 @@ class Draft:
             self._shown = text
         except RateLimited as error:
             bucket = self.editor.draft_rates(self.row.to)[-1 if error.everywhere else 0].bucket
-            await self.store.hold_off(self._account, bucket, error.retry_after)
+            await self.store.hold_off(account_of(self.editor), bucket, error.retry_after)
             raise
         finally:
             self._free.set()
@@ -120,7 +120,3 @@ class Draft:
         limits = self.editor.limits
         parts: Sequence[str] = limits.split_reply(self._text) if limits.split_reply else [self._text]
         return parts[0] if len(parts) > 1 else parts[0].rstrip() + _GOES_ON
-
-    @property
-    def _account(self) -> str:
-        return f"{self.editor.name}:{self.editor.account}"

@@ -15,7 +15,7 @@ from hashlib import blake2s
 
 import structlog
 
-from gateway.adapter import Adapter, CanEdit, HasRates, Limits
+from gateway.adapter import Adapter, CanEdit, HasRates, Limits, account_of
 from gateway.background import Background
 from gateway.clock import Clock, Ids
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
@@ -274,7 +274,7 @@ class Outbox:
         rated = self._rated.get(adapter.name)
         if rated is None:
             return 0.0
-        account, rates = _account(rated), rated.rates(row.to)
+        account, rates = account_of(rated), rated.rates(row.to)
         return await insist(lambda: self._store.take(account, row.id, rates), clock=self._clock, what="take")
 
     async def rests(self, to: ChatAddress) -> bool:
@@ -284,7 +284,7 @@ class Outbox:
             return False
         with suppress(StoreError):
             for rate in rated.rates(to):
-                if await self._store.resting(_account(rated), rate.bucket):
+                if await self._store.resting(account_of(rated), rate.bucket):
                     return True
         return False
 
@@ -293,7 +293,7 @@ class Outbox:
         rated = self._rated.get(adapter.name)
         if rated is None or not (rates := rated.rates(row.to)):
             return
-        account, bucket = _account(rated), rates[-1 if error.everywhere else 0].bucket
+        account, bucket = account_of(rated), rates[-1 if error.everywhere else 0].bucket
         await insist(
             lambda: self._store.hold_off(account, bucket, error.retry_after), clock=self._clock, what="hold_off"
         )
@@ -324,11 +324,6 @@ class Outbox:
     @staticmethod
     def _backoff(row: Outbound) -> float:
         return float(min(_FIRST_RETRY * 2 ** min(row.attempts, 10), _LAST_RETRY))
-
-
-def _account(adapter: HasRates) -> str:
-    """Whom the platform counts: the account under its adapter's name."""
-    return f"{adapter.name}:{adapter.account}"
 
 
 def split_text(text: str, limit: int | None, *, utf16: bool = False) -> list[str]:

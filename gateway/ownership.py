@@ -13,7 +13,7 @@ from functools import partial
 
 import structlog
 
-from gateway.adapter import Accept, Accepted, Adapter, HasAccount
+from gateway.adapter import Accept, Accepted, Adapter, HasAccount, account_of
 from gateway.background import Background, ended_before
 from gateway.clock import Clock
 from gateway.domain.chat import Inbound
@@ -78,7 +78,7 @@ class Ownership:
         if not isinstance(adapter, HasAccount):
             await adapter.run(accept)
             return
-        name = f"{adapter.name}:{adapter.account}"
+        name = account_of(adapter)
         waits = adapter.waits_for_account
         await self._take(name, adapter, waits=waits)
         account = _Account(waits=waits)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import warnings
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 from telegram import Bot, BotCommand, LinkPreviewOptions, Message, MessageEntity, ReplyParameters
@@ -26,6 +26,8 @@ from gateway.domain.rates import Rate
 from gateway.errors import AdapterError
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 _CONNECTIONS: Final = 64  # sends at once: Telegram takes thirty a second
 _ANSWER_SECONDS: Final = 20.0
@@ -144,22 +146,23 @@ class TelegramAdapter:
 
     async def send(self, outbound: Outbound) -> str:
         """Show a message; a reply's Markdown becomes entities. Raises AdapterError."""
-        rendered = _rendered(outbound)
         answered = _answered(outbound)
         try:
-            return str((await self._send(outbound.to, rendered, answered)).message_id)
-        except TelegramError as error:
-            if rendered.entities and failures.is_about_format(error):
-                log.warning("formatting_refused", outbound=outbound.id, error=error.message)
-                return await self._send_plainly(outbound, answered)
-            raise self._silence.heard(outbound.to.chat, failures.mapped(error)) from error
-
-    async def _send_plainly(self, outbound: Outbound, answered: ReplyParameters | None) -> str:
-        try:
-            message = await self._send(outbound.to, Rendered(text=outbound.text, entities=()), answered)
+            message = await self._formatted(outbound, lambda each: self._send(outbound.to, each, answered))
         except TelegramError as error:
             raise self._silence.heard(outbound.to.chat, failures.mapped(error)) from error
         return str(message.message_id)
+
+    async def _formatted(self, outbound: Outbound, show: Callable[[Rendered], Awaitable[T]]) -> T:
+        """Show a message with its formatting, or plainly where Telegram will not have that."""
+        rendered = _rendered(outbound)
+        try:
+            return await show(rendered)
+        except TelegramError as error:
+            if not (rendered.entities and failures.is_about_format(error)):
+                raise
+            log.warning("formatting_refused", outbound=outbound.id, error=error.message)
+        return await show(Rendered(text=outbound.text, entities=()))
 
     async def _send(self, to: ChatAddress, rendered: Rendered, answered: ReplyParameters | None) -> Message:
         self._silence.check(to.chat)
@@ -189,23 +192,11 @@ class TelegramAdapter:
 
     async def edit(self, outbound: Outbound, platform_message_id: str) -> str:
         """Replace a message's text; one that is gone is sent anew. Raises AdapterError."""
-        rendered = render(outbound.text)
         try:
-            await self._edit(outbound.to, platform_message_id, rendered)
+            await self._formatted(outbound, lambda each: self._edit(outbound.to, platform_message_id, each))
         except TelegramError as error:
-            if failures.is_unchanged(error):
-                return platform_message_id
             if failures.is_gone(error):
                 return await self.send(outbound)
-            if rendered.entities and failures.is_about_format(error):
-                return await self._edit_plainly(outbound, platform_message_id)
-            raise self._silence.heard(outbound.to.chat, failures.mapped_edit(error)) from error
-        return platform_message_id
-
-    async def _edit_plainly(self, outbound: Outbound, platform_message_id: str) -> str:
-        try:
-            await self._edit(outbound.to, platform_message_id, Rendered(text=outbound.text, entities=()))
-        except TelegramError as error:
             if not failures.is_unchanged(error):
                 raise self._silence.heard(outbound.to.chat, failures.mapped_edit(error)) from error
         return platform_message_id

@@ -101,8 +101,7 @@ class DeliveringStore(ReadableStore):
         return await self._mark(outbound_id, "refused", storable(reason), *row)
 
     async def next_due(self) -> float | None:
-        due_at = self._agenda.next_due()
-        return None if due_at is None else max(0.0, due_at - self._time.now())
+        return self._time.until(self._agenda.next_due())
 
     async def note_streamed(self, outbound_id: str, platform_message_id: str) -> None:
         partition = await self._place_of_row(outbound_id)

@@ -78,8 +78,7 @@ class DeliveringStore(ReadableStore):
         )
 
     async def next_due(self) -> float | None:
-        due_at = self._agenda.next_due()
-        return None if due_at is None else max(0.0, due_at - self._time.now())
+        return self._time.until(self._agenda.next_due())
 
     def _send_to(self, platforms: Platforms) -> None:
         """From now on; rows of others, left by an earlier process, may wait for it."""
