@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
 from gateway.clock import SystemClock
+from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, assistant, note_of, user
 from gateway.domain.pin import Pin, Pins
 from gateway.domain.session import Compaction, Todo
@@ -33,6 +35,7 @@ from tests.contract.store_kit import (
 ROOT: Final = Path(__file__).parents[1]
 CHATS: Final = [str(number) for number in range(12)]
 WORDS: Final = ("question", "你好", "好", "gruß", "ananas", "late", "nowhere")
+PICTURE: Final = bytes(range(256)) * 8_000
 LONG: Final = "An ananas, and 20,000 more characters. " + "long text 長い文章 " * 1_300
 
 
@@ -47,6 +50,7 @@ async def fill(store: Store) -> None:
     await _suspect(store)
     await _ended_otherwise(store)
     await _rows(store)
+    await _files(store)
     await _spending(store)
 
 
@@ -195,6 +199,19 @@ async def _rows(store: Store) -> None:
     await store.mark_refused("o-full", "never", None)
 
 
+async def _files(store: Store) -> None:
+    """A long one, an empty one, the same content twice, and a row that shows one."""
+    for chat, ref, content in (("1", "r2", PICTURE), ("1", "r1", PICTURE), ("3", "r1", b"")):
+        await store.keep_file(key(chat), kept(ref, content), content)
+    await store.emit([outbound("o-file", "3", "caption", file=kept("r1", b""))])
+
+
+def kept(ref: str, content: bytes) -> KeptFile:
+    """A file of this content."""
+    digest = sha256(content).hexdigest()
+    return KeptFile(ref=ref, digest=digest, name="größe\n.png", mime="image/png", size=len(content), at=START + 7)
+
+
 async def shown(store: Store) -> dict[str, Any]:
     """All that a store's readers say."""
     sessions = await store.sessions(None, 999)
@@ -211,6 +228,12 @@ async def shown(store: Store) -> dict[str, Any]:
         "waiting": {chat: await store.waiting(key(chat), 99) for chat in CHATS},
         "hooks": await store.pending_hooks(99),
         "pins": {chat: await store.pins(key(chat)) for chat in CHATS},
+        "files": {chat: await store.kept_files(key(chat), 99) for chat in CHATS},
+        "contents": {
+            (chat, size): await store.file_content(key(chat), kept("", size).digest)
+            for chat in CHATS
+            for size in (PICTURE, b"")
+        },
         "rows": await store.outbox(None, 999),
         "rows of chats": {chat: await store.outbox(outbound("x", chat).to, 99) for chat in CHATS},
         "usage": [await store.usage(0, by) for by in ("model", "purpose", "platform", "session")],

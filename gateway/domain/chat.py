@@ -7,6 +7,8 @@ from functools import lru_cache
 from typing import Final, Literal
 from urllib.parse import quote, unquote
 
+from gateway.domain.file import KeptFile
+
 ChatType = Literal["direct", "group", "thread"]
 InboundKind = Literal["message", "steer", "expiry", "unreadable"]
 OutboundKind = Literal["reply", "notice", "command", "error"]
@@ -194,3 +196,4 @@ class Outbound:
     due_at: float = 0.0  # not before this time (seconds since the epoch)
     created_at: float = 0.0
     error: str | None = None  # why it was refused
+    file: KeptFile | None = None  # shown with the text as its caption

@@ -9,6 +9,7 @@ from typing import Any
 import structlog
 
 from gateway.domain.chat import Attachment, ChatType, Inbound, SessionKey, Source
+from gateway.domain.file import KeptFile
 from gateway.domain.pin import Pin, Pins
 
 log = structlog.get_logger(__name__)
@@ -91,6 +92,16 @@ def pins_from(text: str) -> Pins:
     data: dict[str, Any] = json.loads(text)
     rules = tuple(Pin(text=each["text"], at=each["at"]) for each in data["rules"])
     return Pins(rules=rules, set_by=data["set_by"])
+
+
+def file_json(file: KeptFile) -> str:
+    """What is known of a kept file."""
+    return dumps({name: getattr(file, name) for name in KeptFile.__slots__})
+
+
+def file_from(text: str) -> KeptFile:
+    """The inverse of `file_json`."""
+    return KeptFile(**_known(json.loads(text), KeptFile.__slots__))
 
 
 def _known(data: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

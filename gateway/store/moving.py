@@ -11,12 +11,13 @@ as if the source's last process had been killed and another one were to start.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, ClassVar, Final, Literal, Protocol
 
 from gateway.domain.chat import Outbound, SessionKey
+from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, note_of, wire
 from gateway.domain.pin import Pins
 from gateway.domain.session import Compaction, Session
@@ -24,7 +25,17 @@ from gateway.domain.usage import LedgerEntry
 from gateway.store.records import ItemOutcome, SignalKind, ToolIntent
 
 Kind = Literal[
-    "sessions", "messages", "transcripts", "compactions", "hooks", "events", "outbox", "ledger", "spending", "pins"
+    "sessions",
+    "messages",
+    "transcripts",
+    "compactions",
+    "hooks",
+    "events",
+    "outbox",
+    "ledger",
+    "spending",
+    "pins",
+    "files",
 ]
 KINDS: Final[tuple[Kind, ...]] = (
     "sessions",
@@ -37,8 +48,10 @@ KINDS: Final[tuple[Kind, ...]] = (
     "ledger",
     "spending",
     "pins",
+    "files",
 )
 PAGE: Final = 1_000  # records at most that are in memory at a time
+PAGE_BYTES: Final = 8_000_000  # of files' contents, unless one alone has more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +250,37 @@ class MovedPins:
         return (self.key, self.pins)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedFile:
+    """A kept file with its content, in the order of the keys' text, then of time and ref."""
+
+    kind: ClassVar[Kind] = "files"
+    key: SessionKey
+    file: KeptFile
+    content: bytes
+
+    @property
+    def id(self) -> str:
+        return f"{self.file.ref} of {self.key}"
+
+    def facts(self) -> Any:
+        return (self.key, self.file, sha256(self.content).hexdigest())
+
+
+def by_size(files: Iterable[MovedFile]) -> Iterator[Sequence[MovedFile]]:
+    """Pages of files that hold PAGE_BYTES at most, or one file."""
+    page: list[MovedFile] = []
+    size = 0
+    for file in files:
+        if page and (len(page) == PAGE or size + len(file.content) > PAGE_BYTES):
+            yield page
+            page, size = [], 0
+        page.append(file)
+        size += len(file.content)
+    if page:
+        yield page
+
+
 FORGOTTEN: Final = 86_400.0  # an account that is forgotten within this many seconds is not moved
 
 Record = (
@@ -250,6 +294,7 @@ Record = (
     | MovedCall
     | MovedAccount
     | MovedPins
+    | MovedFile
 )
 
 

@@ -16,7 +16,7 @@ from gateway.domain.message import Message, note_of, noted, wire
 from gateway.domain.session import Compaction, Session, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.store.base import InboxItem, ToolIntent
-from gateway.store.documents import dumps, readable_inbound, storable
+from gateway.store.documents import dumps, file_from, file_json, readable_inbound, storable
 
 FORMAT: Final = 1
 
@@ -79,6 +79,7 @@ def row_fields(row: Outbound) -> Fields:
         "answers": row.answers,
         "platform_message_id": row.platform_message_id,
         "error": row.error,
+        "file": None if row.file is None else file_json(row.file),
     }
     for name, value in optional.items():
         if value is not None:
@@ -104,6 +105,7 @@ def row_from(fields: Sequence[str]) -> Outbound:
         due_at=float(facts["due_at"]),
         created_at=float(facts["created_at"]),
         error=facts.get("error"),
+        file=file_from(facts["file"]) if "file" in facts else None,
     )
 
 

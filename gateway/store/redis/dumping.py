@@ -19,13 +19,14 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.errors import StoreError
-from gateway.store.documents import pins_from, storable
+from gateway.store.documents import file_from, pins_from, storable
 from gateway.store.moving import (
     FORGOTTEN,
     PAGE,
     MovedAccount,
     MovedCall,
     MovedCompaction,
+    MovedFile,
     MovedHook,
     MovedItem,
     MovedMessage,
@@ -47,6 +48,7 @@ from gateway.store.redis.codec import (
     session_from,
 )
 from gateway.store.redis.endpoint import Endpoint
+from gateway.store.redis.filing import content_of
 from gateway.store.redis.keyspace import keys
 from gateway.store.redis.partitions import PARTITIONS, partition_of_key
 from gateway.store.redis.reading import EVERYWHERE
@@ -96,6 +98,8 @@ async def dump(endpoint: Endpoint, wire: Wire, now: float) -> AsyncGenerator[Seq
         yield accounts
     async for pins in _pins(endpoint, wire):
         yield pins
+    async for files in _files(endpoint, wire):
+        yield files
 
 
 # -- transcripts --------------------------------------------------------------------------------
@@ -305,6 +309,18 @@ async def _pins(endpoint: Endpoint, wire: Wire) -> AsyncIterator[list[Record]]:
             MovedPins(key=SessionKey.parse(key.partition(":")[2]), pins=pins_from(document))
             for (key, _), document in zip(some, documents, strict=True)
         ]
+
+
+async def _files(endpoint: Endpoint, wire: Wire) -> AsyncIterator[list[Record]]:
+    """A file at a time: a content may be long."""
+    for name, partition in await _named(endpoint, "files:"):
+        lane = name.partition(":")[2]
+        documents = await wire.ask(partition, "HVALS", name)
+        for file in sorted(map(file_from, documents), key=lambda each: (each.at, each.ref)):
+            content = await content_of(wire, partition, lane, file.digest)
+            if content is None:
+                raise StoreError(f"The store is damaged: file {file.ref} of {lane} has no content.")
+            yield [MovedFile(key=SessionKey.parse(lane), file=file, content=content)]
 
 
 async def _named(endpoint: Endpoint, start: str) -> list[tuple[str, int]]:

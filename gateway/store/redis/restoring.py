@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gateway.domain.message import note_of
-from gateway.store.documents import pins_json
+from gateway.store.documents import file_json, pins_json
 from gateway.store.moving import (
     Kind,
     MovedAccount,
     MovedCall,
     MovedCompaction,
+    MovedFile,
     MovedHook,
     MovedItem,
     MovedMessage,
@@ -37,6 +38,7 @@ from gateway.store.redis.codec import (
     number,
     session_fields,
 )
+from gateway.store.redis.filing import pieces
 from gateway.store.redis.partitions import PARTITIONS, partition_of, partition_of_key, partition_of_name
 from gateway.store.redis.searching import entries, owner_of
 from gateway.store.redis.wire import Wire
@@ -57,6 +59,7 @@ _SCRIPTS: Final[dict[Kind, str]] = {
     "ledger": "restore_ledger",
     "spending": "restore_spending",
     "pins": "restore_pins",
+    "files": "restore_files",
 }
 
 
@@ -121,6 +124,10 @@ class Restoring:
                 return partition_of_name(record.account), [record.account, str(record.spent), forget_at]
             case MovedPins():
                 return partition_of_key(record.key), [str(record.key), pins_json(record.pins)]
+            case MovedFile():
+                file = record.file
+                parts = [str(record.key), file.ref, number(file.at), file_json(file), file.digest]
+                return partition_of_key(record.key), [*parts, *listed([*pieces(record.content)])]
 
     def _number(self, kind: str) -> str:
         self._given[kind] += 1

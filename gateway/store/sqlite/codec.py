@@ -12,13 +12,13 @@ from gateway.domain.session import Compaction, Session, Todo
 from gateway.domain.usage import CanonicalUsage
 from gateway.errors import StoreError
 from gateway.store.base import InboxItem, ToolIntent
-from gateway.store.documents import dumps, readable_inbound, storable
+from gateway.store.documents import dumps, file_from, readable_inbound, storable
 from gateway.store.sqlite.connection import Row
 
 ITEM_COLUMNS: Final = "id, key, inbound, accepted_at, attempts"
 OUTBOUND_COLUMNS: Final = (
     "id, key, platform, chat, thread, kind, text, session_id, answers, state,"
-    " platform_message_id, attempts, ambiguous, due_at, created_at, error"
+    " platform_message_id, attempts, ambiguous, due_at, created_at, error, file"
 )
 MESSAGE_COLUMNS: Final = "m.id, m.body, m.note, m.tokens, m.at"
 COMPACTION_COLUMNS: Final = (
@@ -66,7 +66,7 @@ def lane_of(address: ChatAddress) -> str:
 def outbound_from(row: Row) -> Outbound:
     """A row of OUTBOUND_COLUMNS."""
     (number, key, platform, chat, thread, kind, text, session_id, answers, state) = row[:10]
-    (shown_as, attempts, ambiguous, due_at, created_at, error) = row[10:]
+    (shown_as, attempts, ambiguous, due_at, created_at, error, file) = row[10:]
     return Outbound(
         id=number,
         key=SessionKey.parse(key),
@@ -82,6 +82,7 @@ def outbound_from(row: Row) -> Outbound:
         due_at=due_at,
         created_at=created_at,
         error=error,
+        file=None if file is None else file_from(file),
     )
 
 

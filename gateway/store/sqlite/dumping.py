@@ -20,6 +20,7 @@ from gateway.store.moving import (
     MovedAccount,
     MovedCall,
     MovedCompaction,
+    MovedFile,
     MovedHook,
     MovedItem,
     MovedMessage,
@@ -29,6 +30,7 @@ from gateway.store.moving import (
     MovedSession,
     MovedTurn,
     Record,
+    by_size,
 )
 from gateway.store.records import SignalKind
 from gateway.store.sqlite.codec import (
@@ -46,6 +48,7 @@ from gateway.store.sqlite.codec import (
     usage_from,
 )
 from gateway.store.sqlite.connection import many
+from gateway.store.sqlite.filing import COLUMNS, file_from
 
 
 def dump(connection: apsw.Connection, now: float) -> Iterator[Sequence[Record]]:
@@ -55,6 +58,7 @@ def dump(connection: apsw.Connection, now: float) -> Iterator[Sequence[Record]]:
         stream = records(connection)
         while page := list(islice(stream, PAGE)):
             yield page
+    yield from by_size(_files(connection))
 
 
 def _sessions(connection: apsw.Connection) -> Iterator[Record]:
@@ -169,6 +173,16 @@ def _accounts(connection: apsw.Connection, now: float) -> Iterator[Record]:
 def _pins(connection: apsw.Connection) -> Iterator[Record]:
     for key, document in connection.execute("SELECT key, rules FROM pins ORDER BY key"):
         yield MovedPins(key=_key(key), pins=pins_from(document))
+
+
+def _files(connection: apsw.Connection) -> Iterator[MovedFile]:
+    columns = ", ".join(f"f.{name.strip()}" for name in COLUMNS.split(","))
+    rows = connection.execute(
+        f"SELECT f.key, c.content, {columns} FROM files f JOIN contents c ON c.key = f.key AND c.digest = f.digest"
+        " ORDER BY f.key, f.at, f.ref"
+    )
+    for row in rows:
+        yield MovedFile(key=_key(row[0]), content=bytes(row[1]), file=file_from(row[2:]))
 
 
 @lru_cache(maxsize=1_024)

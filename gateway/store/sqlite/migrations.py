@@ -20,6 +20,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     "0003_put_off.sql",
     "0004_pins.sql",
     "0005_rests.sql",
+    "0006_files.sql",
 )
 
 

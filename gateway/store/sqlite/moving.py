@@ -22,7 +22,7 @@ from gateway.store.sqlite.restoring import restore
 T = TypeVar("T")
 
 # Whatever a gateway stores is in one of these, or goes with what is.
-_FACTS: Final = ("inbox", "sessions", "messages", "outbox", "ledger", "spending", "pins")
+_FACTS: Final = ("inbox", "sessions", "messages", "outbox", "ledger", "spending", "pins", "files")
 _TABLES: Final = (
     *_FACTS,
     "turns",
@@ -33,6 +33,7 @@ _TABLES: Final = (
     "transcript",
     "compactions",
     "reservations",
+    "contents",
 )
 
 

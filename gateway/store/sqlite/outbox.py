@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import apsw
 
 from gateway.domain.chat import ChatAddress, Outbound
-from gateway.store.documents import storable
+from gateway.store.documents import file_json, storable
 from gateway.store.platforms import Platforms
 from gateway.store.sqlite.codec import OUTBOUND_COLUMNS, lane_of, optional, outbound_from
 from gateway.store.sqlite.connection import change, many, one
@@ -235,7 +235,7 @@ def insert(connection: apsw.Connection, outbound: Outbound, place: int | None = 
     change(
         connection,
         f"INSERT INTO outbox(seq, place, lane, {OUTBOUND_COLUMNS})"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
         (
             seq,
             seq if place is None else place,
@@ -256,5 +256,6 @@ def insert(connection: apsw.Connection, outbound: Outbound, place: int | None = 
             outbound.due_at,
             outbound.created_at,
             outbound.error,
+            None if outbound.file is None else file_json(outbound.file),
         ),
     )

@@ -12,6 +12,7 @@ from gateway.store.moving import (
     MovedAccount,
     MovedCall,
     MovedCompaction,
+    MovedFile,
     MovedHook,
     MovedItem,
     MovedMessage,
@@ -21,7 +22,7 @@ from gateway.store.moving import (
     MovedSession,
     Record,
 )
-from gateway.store.sqlite import outbox, pinning, search, sessions
+from gateway.store.sqlite import filing, outbox, pinning, search, sessions
 from gateway.store.sqlite.codec import intents_json, message_columns, message_number
 from gateway.store.sqlite.connection import change, one
 
@@ -155,3 +156,8 @@ def _(record: MovedAccount, connection: apsw.Connection) -> None:
 @_write.register
 def _(record: MovedPins, connection: apsw.Connection) -> None:
     pinning.put(connection, record.key, record.pins)
+
+
+@_write.register
+def _(record: MovedFile, connection: apsw.Connection) -> None:
+    filing.put(connection, record.key, record.file, record.content)

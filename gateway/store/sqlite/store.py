@@ -36,6 +36,7 @@ from gateway.store.platforms import Platforms
 from gateway.store.sqlite import inbox, outbox, pinning, sessions, turns
 from gateway.store.sqlite.agenda import Agenda, rows_to_send
 from gateway.store.sqlite.delivering import DeliveringStore
+from gateway.store.sqlite.filing import FilingStore
 from gateway.store.sqlite.lanes import Lanes
 from gateway.store.sqlite.leases import Leases
 from gateway.store.sqlite.metering import MeteringStore
@@ -48,7 +49,7 @@ T = TypeVar("T")
 EXPIRY_CLAIM: Final = 600.0  # seconds after which a session that is still due is offered again
 
 
-class SqliteStore(DeliveringStore, MeteringStore):
+class SqliteStore(DeliveringStore, MeteringStore, FilingStore):
     """Everything in the SQLite file at `path`. `concurrency`: how many lanes may be claimed as their
     message is accepted, which saves a commit. With `read_only` it opens beside a running gateway,
     without lock or migration, and writing methods raise StoreUnavailable. `points` is for every

@@ -1,0 +1,80 @@
+"""The contract of kept files: they belong to a key, are named by their content, and never change."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from hashlib import sha256
+
+import pytest
+
+from gateway.domain.file import KeptFile
+from gateway.store.base import Store
+from tests.contract.store_kit import START, Bench, key, outbound
+
+pytest_plugins = ["tests.contract.stores"]
+
+LONG = bytes(range(256)) * 8_000  # two megabytes: more than one piece
+
+
+def file(content: bytes = b"content", ref: str = "r1", **facts: object) -> KeptFile:
+    known = {"name": "a.txt", "mime": "text/plain", "size": len(content), "at": START, **facts}
+    return KeptFile(ref=ref, digest=sha256(content).hexdigest(), **known)  # type: ignore[arg-type]
+
+
+async def test_a_file_comes_back_byte_by_byte_also_after_a_crash(bench: Bench) -> None:
+    store = await bench.open()
+    contents = {"r1": LONG, "r2": b"", "r3": b"\x00\xff\r\n"}
+    for ref, content in contents.items():
+        kept = file(content, ref)
+        assert await store.keep_file(key(), kept, content) == kept
+    store = await bench.crash(store)
+    for ref, content in contents.items():
+        assert await store.kept_file(key(), ref) == file(content, ref)
+        assert await store.file_content(key(), file(content, ref).digest) == content
+
+
+async def test_the_first_that_is_kept_under_a_ref_stands(store: Store) -> None:
+    first, later = file(b"first"), file(b"later", at=START + 5)
+    await store.keep_file(key(), first, b"first")
+    assert await store.keep_file(key(), later, b"later") == first
+    assert await store.kept_file(key(), "r1") == first
+    assert await store.kept_files(key(), 9) == [first]
+
+
+async def test_one_content_may_be_that_of_several_files(store: Store) -> None:
+    one, other = file(), file(ref="r2", name="b.txt", at=START + 1)
+    assert await asyncio.gather(*(store.keep_file(key(), each, b"content") for each in (one, other))) == [one, other]
+    assert await store.kept_files(key(), 9) == [other, one]
+    assert await store.file_content(key(), one.digest) == b"content"
+
+
+async def test_what_belongs_to_one_key_is_not_found_under_another(store: Store) -> None:
+    await store.keep_file(key("1"), file(), b"content")
+    for other in (key("2"), key("1", platform="other")):
+        assert await store.kept_file(other, "r1") is None
+        assert await store.kept_files(other, 9) == []
+        assert await store.file_content(other, file().digest) is None
+
+
+async def test_files_are_listed_newest_first(store: Store) -> None:
+    files = [file(b"%d" % number, f"r{number}", at=START + number) for number in range(6)]
+    for each in (files[3], files[0], files[5], files[1], files[4], files[2]):
+        await store.keep_file(key(), each, b"%d" % int(each.ref[1:]))
+    assert await store.kept_files(key(), 4) == files[:1:-1]
+
+
+@pytest.mark.parametrize("text", ["\x00", "two\nlines", "\U0001f600 ../../x", "r:1 {p03}", "'; --"])
+async def test_any_name_and_ref_come_back(store: Store, text: str) -> None:
+    odd = file(ref=text, name=text, mime=text)
+    assert await store.keep_file(key(), odd, b"content") == odd
+    assert await store.kept_file(key(), text) == odd
+
+
+async def test_a_row_carries_its_file(bench: Bench) -> None:
+    store = await bench.open()
+    row = outbound("o1", text="caption", file=file())
+    (claimed,) = await store.emit([row])
+    assert claimed == replace(row, state="sending", attempts=1)
+    store = await bench.crash(store)
+    assert [each.file for each in await store.outbox(None, 9)] == [file()]
