@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway.clock import SystemClock
+from gateway.domain.approval import Approval
+from gateway.domain.chat import Button
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, assistant, note_of, user
 from gateway.domain.pin import Pin, Pins
@@ -140,9 +142,27 @@ async def _turn_in_the_middle(store: Store) -> None:
     await store.record_step(claim.lease, session.ref, claim.item, step(*exchange(6), absorbed=[behind[0].id]))
     await store.open_reply(claim.lease, claim.item, outbound("o4", "4", "", session_id="s4", answers="e-s4"))
     await store.note_streamed("o4", "platform-4")
-    await store.begin_tools(
-        claim.lease, session.ref, claim.item, step(user("x")), [ToolIntent(call_id="c1", tool="pay")]
-    )
+    intents = [ToolIntent(call_id="c1", tool="pay"), ToolIntent(call_id="c2", tool="pay", waits=True)]
+    await store.begin_tools(claim.lease, session.ref, claim.item, step(user("x")), intents)
+    for number, state in enumerate(("open", "approved"), 1):
+        asked = Approval(
+            token=f"token-{number}",
+            key=key("4"),
+            item=claim.item.id,
+            call=f"1/c{number}",
+            number=number,
+            person="u4",
+            question="Pay 5 €? \ud83d",
+            shown_as=f"asks-{number}",
+            asked_at=START + number,
+            expires_at=START + 300,
+        )
+        buttons = ((Button(label="Ja", token=f"approve token-{number}"),),)
+        row = outbound(f"asks-{number}", "4", "Pay?", buttons=buttons)
+        await store.ask(claim.lease, asked, [row])
+        if state == "approved":
+            edit = outbound(f"says-{number}", "4", "Pay? Ja.", edits=row.id)
+            await store.decide(asked, "approved", "u4", START + 9, [edit])
     await store.signal(key("4"), "interrupt", START + 6)
     await store.signal(key("4"), "stop", START + 5)
 
@@ -234,6 +254,7 @@ async def shown(store: Store) -> dict[str, Any]:
             for chat in CHATS
             for size in (PICTURE, b"")
         },
+        "asked": {chat: await store.approvals(outbound("x", chat).to) for chat in CHATS},
         "rows": await store.outbox(None, 999),
         "rows of chats": {chat: await store.outbox(outbound("x", chat).to, 99) for chat in CHATS},
         "usage": [await store.usage(0, by) for by in ("model", "purpose", "platform", "session")],

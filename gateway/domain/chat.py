@@ -10,8 +10,8 @@ from urllib.parse import quote, unquote
 from gateway.domain.file import KeptFile
 
 ChatType = Literal["direct", "group", "thread"]
-InboundKind = Literal["message", "steer", "expiry", "unreadable"]
-OutboundKind = Literal["reply", "notice", "command", "error"]
+InboundKind = Literal["message", "steer", "press", "expiry", "unreadable"]
+OutboundKind = Literal["reply", "notice", "question", "command", "error"]
 OutboundState = Literal["streaming", "pending", "sending", "sent", "refused"]
 Sharing = Literal["shared", "per_user"]
 
@@ -137,8 +137,9 @@ class Inbound:
 
     `event_id` is stable: the same event received twice has the same one, and (platform, event_id)
     is accepted once. `kind` is `message` for what a person sent, `steer` for text meant for the
-    running turn (a message of its own if none runs), `expiry` for the gateway's own request to end
-    the session whose id is `text`, and `unreadable` for one that its store can no longer read.
+    running turn (a message of its own if none runs), `press` for a button whose token is `text`,
+    `expiry` for the gateway's own request to end the session whose id is `text`, and `unreadable` for
+    one that its store can no longer read.
 
     `part_of` says that more of the same message may follow, which its client had to send in several:
     `CUT` or `TORN` for a text, else the name of the group of files that it belongs to.
@@ -175,11 +176,22 @@ def _one_line(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Button:
+    """A button under a message. Its `token` comes back when somebody presses it, and means nothing to
+    the platform."""
+
+    label: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Outbound:
     """One message to be shown to people, and how far its delivery got.
 
     `id` is fixed before the first attempt and never changes; `to` and `key` say where it belongs,
-    and a difference between them aborts the send. `answers` is the event_id it responds to.
+    and a difference between them aborts the send. `answers` is the event_id it responds to. `buttons`
+    are rows of them, shown where the platform has buttons. `edits` is the id of an earlier Outbound of
+    the chat whose message this one takes the place of, where the platform can edit.
     """
 
     id: str
@@ -189,6 +201,8 @@ class Outbound:
     text: str
     session_id: str | None = None
     answers: str | None = None
+    buttons: tuple[tuple[Button, ...], ...] = ()
+    edits: str | None = None
     state: OutboundState = "pending"
     platform_message_id: str | None = None
     attempts: int = 0  # sends begun, whatever became of them

@@ -26,6 +26,7 @@ from gateway.domain.message import Message
 from gateway.domain.rates import Rate
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import LedgerEntry, UsageTotal
+from gateway.store.approving import ApprovalStore
 from gateway.store.filing import FileStore
 from gateway.store.pinning import PinStore
 from gateway.store.records import (
@@ -80,7 +81,7 @@ __all__ = [
 ]
 
 
-class Store(PinStore, FileStore, ABC):
+class Store(ApprovalStore, PinStore, FileStore, ABC):
     """The port. `open` before use, `aclose` after; every method may raise StoreUnavailable."""
 
     # -- lifetime ---------------------------------------------------------------------------

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import structlog
 
-from gateway.domain.chat import Attachment, ChatType, Inbound, SessionKey, Source
+from gateway.domain.approval import Approval
+from gateway.domain.chat import Attachment, Button, ChatType, Inbound, SessionKey, Source
 from gateway.domain.file import KeptFile
 from gateway.domain.pin import Pin, Pins
+from gateway.store.records import ToolIntent
 
 log = structlog.get_logger(__name__)
 
@@ -102,6 +104,54 @@ def file_json(file: KeptFile) -> str:
 def file_from(text: str) -> KeptFile:
     """The inverse of `file_json`."""
     return KeptFile(**_known(json.loads(text), KeptFile.__slots__))
+
+
+def intent_facts(intent: ToolIntent) -> list[Any]:
+    """A tool call about to run: its id, its tool and, if it waits, that it does."""
+    return [intent.call_id, intent.tool, *([True] if intent.waits else ())]
+
+
+def intent_from(facts: Sequence[Any]) -> ToolIntent:
+    """The inverse of `intent_facts`."""
+    return ToolIntent(call_id=facts[0], tool=facts[1], waits=len(facts) > 2 and bool(facts[2]))
+
+
+_ASKED = ("token", "call", "number", "person", "question", "shown_as", "asked_at", "expires_at")
+
+
+def approval_json(approval: Approval) -> str:
+    """What was asked; the item that asks and what became of it are kept beside it."""
+    return dumps({"key": str(approval.key), **{name: getattr(approval, name) for name in _ASKED}})
+
+
+def verdict_json(state: str, by: str | None, at: float) -> str:
+    """What became of a question."""
+    return dumps([state, by, at])
+
+
+def approval_from(asked: str, item: str, verdict: str | None) -> Approval:
+    """The inverse of both."""
+    data: dict[str, Any] = json.loads(asked)
+    found: Any = json.loads(verdict) if verdict else ("open", None, None)
+    state, by, at = found
+    known = _known(data, _ASKED)
+    return Approval(key=SessionKey.parse(data["key"]), item=item, state=state, decided_by=by, decided_at=at, **known)
+
+
+def in_order(approvals: Iterable[Approval]) -> tuple[Approval, ...]:
+    """As they were asked."""
+    return tuple(sorted(approvals, key=lambda each: (each.asked_at, each.item, each.number)))
+
+
+def buttons_json(rows: Sequence[Sequence[Button]]) -> str:
+    """Rows of buttons."""
+    return dumps([[[button.label, button.token] for button in row] for row in rows])
+
+
+def buttons_from(text: str | None) -> tuple[tuple[Button, ...], ...]:
+    """The inverse; None: there are none."""
+    rows = json.loads(text) if text else ()
+    return tuple(tuple(Button(label=label, token=token) for label, token in row) for row in rows)
 
 
 def _known(data: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, ClassVar, Final, Literal, Protocol
 
+from gateway.domain.approval import Approval
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, note_of, wire
@@ -142,12 +143,13 @@ class MovedHook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedTurn:
-    """How far an unfinished item got. `reply_id`: its streaming row."""
+    """How far an unfinished item got. `reply_id`: its streaming row; `approvals`: what it asked."""
 
     session_id: str | None
     steps: int
     intents: tuple[ToolIntent, ...]
     reply_id: str | None
+    approvals: tuple[Approval, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from gateway.domain.approval import Approval
 from gateway.domain.chat import Inbound, Outbound, SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Session, SessionRef, Todo
@@ -67,10 +68,12 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolIntent:
-    """A tool call about to run whose effects must not be repeated blindly."""
+    """A tool call about to run whose effects must not be repeated blindly. One that `waits` for a
+    person's yes, or behind one that does, has had no effect yet."""
 
     call_id: str
     tool: str
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +81,15 @@ class TurnJournal:
     """How far an earlier attempt at an item got, for the one that resumes it.
 
     The transcript already holds the messages of `steps` recorded steps, the person's own first.
-    `intents` are tool calls that had begun when the process died: their outcome is unknown.
-    `reply` is the outbox row opened for streaming, if any.
+    `intents` are tool calls that had begun when the process died: unless they wait, their outcome is
+    unknown. `reply` is the outbox row opened for streaming, if any; `approvals` what the item asked.
     """
 
     session_id: str
     steps: int = 0
     intents: tuple[ToolIntent, ...] = ()
     reply: Outbound | None = None
+    approvals: tuple[Approval, ...] = ()
 
     @property
     def begun(self) -> bool:

@@ -8,6 +8,7 @@ so that a cluster keeps them together. Under it lie
     events:<platform>               which events are known, for ever: accepting is deduplicated by it
     inbox:<key> item:<id> lane:<key> ready:<platform> …        lanes: see parts/lanes.lua
     turn:<item> signals:<item> absorbed:<item>                  a turn until it ends
+    asking:<chat>                   what people are asked: see parts/asking.lua
     session:<id> transcript:<id> message:<id> tip:<key>         conversations: see parts/sessions.lua
     pins:<key>                      the rules of a key: see set_pins.lua
     files:<key> filed:<key> content:<key>:<digest>              files and their contents: see filing.py

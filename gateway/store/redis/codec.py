@@ -11,12 +11,27 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from gateway.domain.approval import Approval
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.message import Message, note_of, noted, wire
 from gateway.domain.session import Compaction, Session, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.store.base import InboxItem, ToolIntent
-from gateway.store.documents import dumps, file_from, file_json, readable_inbound, storable
+from gateway.store.documents import (
+    approval_from,
+    approval_json,
+    buttons_from,
+    buttons_json,
+    dumps,
+    file_from,
+    file_json,
+    in_order,
+    intent_facts,
+    intent_from,
+    readable_inbound,
+    storable,
+    verdict_json,
+)
 
 FORMAT: Final = 1
 
@@ -80,6 +95,8 @@ def row_fields(row: Outbound) -> Fields:
         "platform_message_id": row.platform_message_id,
         "error": row.error,
         "file": None if row.file is None else file_json(row.file),
+        "buttons": buttons_json(row.buttons) if row.buttons else None,
+        "edits": row.edits,
     }
     for name, value in optional.items():
         if value is not None:
@@ -98,6 +115,8 @@ def row_from(fields: Sequence[str]) -> Outbound:
         text=facts["text"],
         session_id=facts.get("session_id"),
         answers=facts.get("answers"),
+        buttons=buttons_from(facts.get("buttons")),
+        edits=facts.get("edits"),
         state=facts["state"],
         platform_message_id=facts.get("platform_message_id"),
         attempts=int(facts["attempts"]),
@@ -167,13 +186,28 @@ def compaction_from(text: str) -> Compaction:
 
 
 def intents_json(intents: Sequence[ToolIntent]) -> str:
-    """Tool intents as pairs."""
-    return dumps([[intent.call_id, intent.tool] for intent in intents])
+    """Tool intents as lists."""
+    return dumps([intent_facts(intent) for intent in intents])
 
 
 def intents_from(text: str) -> tuple[ToolIntent, ...]:
     """The inverse of `intents_json`."""
-    return tuple(ToolIntent(call_id=call_id, tool=tool) for call_id, tool in json.loads(text))
+    return tuple(map(intent_from, json.loads(text)))
+
+
+def approval_fields(approval: Approval) -> Fields:
+    """A question in its turn's fields."""
+    fields = [f"asked:{approval.token}", approval_json(approval)]
+    if not approval.is_open:
+        verdict = verdict_json(approval.state, approval.decided_by, approval.decided_at or 0.0)
+        fields += [f"verdict:{approval.token}", verdict]
+    return fields
+
+
+def approvals_from(turn: Mapping[str, str], item: str) -> tuple[Approval, ...]:
+    """What an item asked."""
+    tokens = [name.partition(":")[2] for name in turn if name.startswith("asked:")]
+    return in_order(approval_from(turn[f"asked:{token}"], item, turn.get(f"verdict:{token}")) for token in tokens)
 
 
 # -- messages and model calls -------------------------------------------------------------------

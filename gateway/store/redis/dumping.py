@@ -40,6 +40,7 @@ from gateway.store.moving import (
 from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import (
     BUCKETS,
+    approvals_from,
     compaction_from,
     intents_from,
     message_from,
@@ -241,17 +242,18 @@ def _item(
         absorbed_by=None if absorber is None else renamed.get((partition, absorber), absorber),
         outcome=facts.get("outcome"),
         ended_at=float(facts["ended_at"]) if "ended_at" in facts else None,
-        turn=_turn(journal) if journal else None,
+        turn=_turn(journal, renamed.get(place, number)) if journal else None,
         signals=tuple(sorted(((kind, float(at)) for kind, at in left.items()), key=lambda each: (each[1], each[0]))),
     )
 
 
-def _turn(journal: dict[str, str]) -> MovedTurn:
+def _turn(journal: dict[str, str], item: str) -> MovedTurn:
     return MovedTurn(
         session_id=journal.get("session"),
         steps=int(journal.get("steps", 0)),
         intents=intents_from(journal.get("intents", "[]")),
         reply_id=journal.get("reply"),
+        approvals=approvals_from(journal, item),
     )
 
 

@@ -67,6 +67,7 @@ class PresentStore(DeliveringStore):
         self._caller: Caller | None = None
         self._bells = Bells()
         self._listeners: list[Callable[[SessionKey, SignalKind], None]] = []
+        self._decided_listeners: list[Callable[[SessionKey], None]] = []
         self._held: dict[SessionKey, Claim] = {}  # the lanes this process runs, as far as it knows
         self._bypassed: list[InboxItem] = []  # accepted for somebody who was gone before it was said
         self._runs = Platforms()
@@ -212,6 +213,10 @@ class PresentStore(DeliveringStore):
             kind, owner, key = rest.split(" ", 2)
             if owner != self.owner:
                 self._tell_signal(SessionKey.parse(key), kind)
+        elif what == "decided":
+            owner, key = rest.split(" ", 1)
+            if owner != self.owner:
+                self._tell_decided(SessionKey.parse(key))
         elif what == "rows":
             partition, owner, platform = rest.split(" ")
             if owner != self.owner and self._sends.has_chat_of(platform):
@@ -226,6 +231,10 @@ class PresentStore(DeliveringStore):
         for claim in list(self._held.values()):
             for kind in await self.signals(claim.item):
                 self._tell_signal(claim.lease.key, kind)
+
+    def _tell_decided(self, key: SessionKey) -> None:
+        for listener in self._decided_listeners:
+            listener(key)
 
     def _tell_signal(self, key: SessionKey, kind: Any) -> None:
         for listener in self._listeners:

@@ -15,6 +15,7 @@ from gateway.store.base import Found, InboxItem, SignalKind, Store, StoreStatus,
 from gateway.store.platforms import Platforms
 from gateway.store.redis import reading, searching
 from gateway.store.redis.codec import (
+    approvals_from,
     compaction_from,
     intents_from,
     item_from,
@@ -84,6 +85,7 @@ class ReadableStore(Store):
             steps=int(facts.get("steps", 0)),
             intents=intents_from(facts.get("intents", "[]")),
             reply=reply,
+            approvals=approvals_from(facts, item.id),
         )
 
     async def signals(self, item: InboxItem) -> tuple[SignalKind, ...]:

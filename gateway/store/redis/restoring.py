@@ -30,6 +30,7 @@ from gateway.store.moving import (
 from gateway.store.redis import arguments
 from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import (
+    approval_fields,
     compaction_json,
     intents_json,
     is_original,
@@ -157,6 +158,7 @@ def _item(record: MovedItem) -> list[str]:
         facts = {"session": turn.session_id, "reply": turn.reply_id}
         journal = [text for name, value in facts.items() if value is not None for text in (name, value)]
         journal += ["steps", str(turn.steps), "intents", intents_json(turn.intents)]
+        journal += [text for approval in turn.approvals for text in approval_fields(approval)]
     return [
         record.number,
         str(record.key),

@@ -12,13 +12,21 @@ from gateway.domain.session import Compaction, Session, Todo
 from gateway.domain.usage import CanonicalUsage
 from gateway.errors import StoreError
 from gateway.store.base import InboxItem, ToolIntent
-from gateway.store.documents import dumps, file_from, readable_inbound, storable
+from gateway.store.documents import (
+    buttons_from,
+    dumps,
+    file_from,
+    intent_facts,
+    intent_from,
+    readable_inbound,
+    storable,
+)
 from gateway.store.sqlite.connection import Row
 
 ITEM_COLUMNS: Final = "id, key, inbound, accepted_at, attempts"
 OUTBOUND_COLUMNS: Final = (
     "id, key, platform, chat, thread, kind, text, session_id, answers, state,"
-    " platform_message_id, attempts, ambiguous, due_at, created_at, error, file"
+    " platform_message_id, attempts, ambiguous, due_at, created_at, error, file, buttons, edits"
 )
 MESSAGE_COLUMNS: Final = "m.id, m.body, m.note, m.tokens, m.at"
 COMPACTION_COLUMNS: Final = (
@@ -66,7 +74,7 @@ def lane_of(address: ChatAddress) -> str:
 def outbound_from(row: Row) -> Outbound:
     """A row of OUTBOUND_COLUMNS."""
     (number, key, platform, chat, thread, kind, text, session_id, answers, state) = row[:10]
-    (shown_as, attempts, ambiguous, due_at, created_at, error, file) = row[10:]
+    (shown_as, attempts, ambiguous, due_at, created_at, error, file, buttons, edits) = row[10:]
     return Outbound(
         id=number,
         key=SessionKey.parse(key),
@@ -75,6 +83,8 @@ def outbound_from(row: Row) -> Outbound:
         text=text,
         session_id=session_id,
         answers=answers,
+        buttons=buttons_from(buttons),
+        edits=edits,
         state=state,
         platform_message_id=shown_as,
         attempts=attempts,
@@ -196,13 +206,13 @@ def state_json(state: Mapping[str, Any]) -> str:
 
 
 def intents_json(intents: Sequence[ToolIntent]) -> str:
-    """Tool intents as JSON pairs."""
-    return dumps([[intent.call_id, intent.tool] for intent in intents])
+    """Tool intents as JSON lists."""
+    return dumps([intent_facts(intent) for intent in intents])
 
 
 def intents_from(text: str) -> tuple[ToolIntent, ...]:
     """The inverse of `intents_json`."""
-    return tuple(ToolIntent(call_id=call_id, tool=tool) for call_id, tool in json.loads(text))
+    return tuple(map(intent_from, json.loads(text)))
 
 
 def compaction_columns(compaction: Compaction) -> tuple[Any, ...]:

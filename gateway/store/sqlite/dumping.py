@@ -33,6 +33,7 @@ from gateway.store.moving import (
     by_size,
 )
 from gateway.store.records import SignalKind
+from gateway.store.sqlite import approving
 from gateway.store.sqlite.codec import (
     COMPACTION_COLUMNS,
     MESSAGE_COLUMNS,
@@ -122,7 +123,13 @@ def _items(connection: apsw.Connection) -> Iterator[Record]:
         outcome, ended_at, begun, session_id, steps, intents, reply = row[9:]
         turn = None
         if begun is not None:
-            turn = MovedTurn(session_id=session_id, steps=steps, intents=intents_from(intents), reply_id=reply)
+            turn = MovedTurn(
+                session_id=session_id,
+                steps=steps,
+                intents=intents_from(intents),
+                reply_id=reply,
+                approvals=approving.of_item(connection, number),
+            )
         yield MovedItem(
             number=str(number),
             key=_key(key),

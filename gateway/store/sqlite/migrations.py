@@ -21,6 +21,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     "0004_pins.sql",
     "0005_rests.sql",
     "0006_files.sql",
+    "0007_approvals.sql",
 )
 
 

@@ -26,6 +26,7 @@ _FACTS: Final = ("inbox", "sessions", "messages", "outbox", "ledger", "spending"
 _TABLES: Final = (
     *_FACTS,
     "turns",
+    "approvals",
     "signals",
     "prompts",
     "tips",

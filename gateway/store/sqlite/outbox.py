@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import apsw
 
 from gateway.domain.chat import ChatAddress, Outbound
-from gateway.store.documents import file_json, storable
+from gateway.store.documents import buttons_json, file_json, storable
 from gateway.store.platforms import Platforms
 from gateway.store.sqlite.codec import OUTBOUND_COLUMNS, lane_of, optional, outbound_from
 from gateway.store.sqlite.connection import change, many, one
@@ -109,13 +109,26 @@ def advance(connection: apsw.Connection, lane: str, sender: Sender, *, reclaim: 
         " WHERE seq = ?",
         (sender.generation, orphaned, seq),
     )
-    head = outbound_from(row[4:])
+    head = _placed(connection, outbound_from(row[4:]))
     return Advance(
         lane=lane,
         claimed=replace(
             head, state="sending", attempts=head.attempts + 1, ambiguous=head.ambiguous + (1 if orphaned else 0)
         ),
     )
+
+
+def _placed(connection: apsw.Connection, head: Outbound) -> Outbound:
+    """A row that edits an earlier one: that had its turn before, so its message is known by now, or never."""
+    if head.edits is None or head.platform_message_id is not None:
+        return head
+    row = one(
+        connection,
+        "UPDATE outbox SET platform_message_id = (SELECT platform_message_id FROM outbox WHERE id = ?)"
+        " WHERE id = ? RETURNING platform_message_id",
+        (head.edits, head.id),
+    )
+    return head if row is None else replace(head, platform_message_id=row[0])
 
 
 def mark_sent(
@@ -235,7 +248,7 @@ def insert(connection: apsw.Connection, outbound: Outbound, place: int | None = 
     change(
         connection,
         f"INSERT INTO outbox(seq, place, lane, {OUTBOUND_COLUMNS})"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
         (
             seq,
             seq if place is None else place,
@@ -257,5 +270,7 @@ def insert(connection: apsw.Connection, outbound: Outbound, place: int | None = 
             outbound.created_at,
             outbound.error,
             None if outbound.file is None else file_json(outbound.file),
+            buttons_json(outbound.buttons) if outbound.buttons else None,
+            outbound.edits,
         ),
     )

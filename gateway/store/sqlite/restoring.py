@@ -22,7 +22,7 @@ from gateway.store.moving import (
     MovedSession,
     Record,
 )
-from gateway.store.sqlite import filing, outbox, pinning, search, sessions
+from gateway.store.sqlite import approving, filing, outbox, pinning, search, sessions
 from gateway.store.sqlite.codec import intents_json, message_columns, message_number
 from gateway.store.sqlite.connection import change, one
 
@@ -124,6 +124,8 @@ def _(record: MovedItem, connection: apsw.Connection) -> None:
             "INSERT INTO turns(item, session_id, steps, intents, reply) VALUES (?,?,?,?,?)",
             (number, turn.session_id, turn.steps, intents_json(turn.intents), turn.reply_id),
         )
+        for approval in turn.approvals:
+            approving.put(connection, approval)
     for kind, at in record.signals:
         change(connection, "INSERT INTO signals(item, kind, at) VALUES (?,?,?)", (number, kind, at))
 

@@ -12,12 +12,13 @@ from typing import Any, Final, TypeVar
 import apsw
 
 from gateway.clock import Clock
+from gateway.domain.approval import Approval
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message
 from gateway.domain.pin import Pins
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import LedgerEntry
-from gateway.errors import StoreUnavailable
+from gateway.errors import SessionConflict, StoreUnavailable
 from gateway.store.base import (
     Arrival,
     Claim,
@@ -33,9 +34,9 @@ from gateway.store.base import (
     TurnEnd,
 )
 from gateway.store.platforms import Platforms
-from gateway.store.sqlite import inbox, outbox, pinning, sessions, turns
+from gateway.store.sqlite import approving, inbox, outbox, pinning, sessions, turns
 from gateway.store.sqlite.agenda import Agenda, rows_to_send
-from gateway.store.sqlite.delivering import DeliveringStore
+from gateway.store.sqlite.deciding import DecidingStore
 from gateway.store.sqlite.filing import FilingStore
 from gateway.store.sqlite.lanes import Lanes
 from gateway.store.sqlite.leases import Leases
@@ -49,7 +50,7 @@ T = TypeVar("T")
 EXPIRY_CLAIM: Final = 600.0  # seconds after which a session that is still due is offered again
 
 
-class SqliteStore(DeliveringStore, MeteringStore, FilingStore):
+class SqliteStore(DecidingStore, MeteringStore, FilingStore):
     """Everything in the SQLite file at `path`. `concurrency`: how many lanes may be claimed as their
     message is accepted, which saves a commit. With `read_only` it opens beside a running gateway,
     without lock or migration, and writing methods raise StoreUnavailable. `points` is for every
@@ -248,6 +249,13 @@ class SqliteStore(DeliveringStore, MeteringStore, FilingStore):
     async def finish_bypassed(self, item: InboxItem, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
         sender = self._sender()
         return await self._send(lambda connection: turns.finish_bypassed(connection, item, outbound, sender))
+
+    async def ask(self, lease: Lease, approval: Approval, shown: Sequence[Outbound]) -> tuple[Outbound, ...]:
+        head = self._lanes.check(lease).head
+        if head is None or head.id != approval.item:
+            raise SessionConflict("This item is not the one its lane runs.")
+        sender = self._sender()
+        return await self._send(lambda connection: approving.ask(connection, approval, shown, sender))
 
     # -- signals ----------------------------------------------------------------------------
 

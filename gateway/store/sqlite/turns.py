@@ -10,7 +10,7 @@ import apsw
 from gateway.domain.chat import Outbound
 from gateway.domain.session import SessionRef
 from gateway.store.base import InboxItem, ItemOutcome, StepRecord, ToolIntent, TurnJournal
-from gateway.store.sqlite import inbox, outbox, sessions
+from gateway.store.sqlite import approving, inbox, outbox, sessions
 from gateway.store.sqlite.codec import intents_from, intents_json
 from gateway.store.sqlite.connection import change, one
 from gateway.store.sqlite.outbox import Sender
@@ -37,6 +37,7 @@ def journal(connection: apsw.Connection, item: InboxItem) -> TurnJournal | None:
         steps=steps,
         intents=intents_from(intents),
         reply=reply,
+        approvals=approving.of_item(connection, int(item.id)),
     )
 
 
@@ -133,6 +134,9 @@ def _note(
 def _forget(connection: apsw.Connection, item: InboxItem) -> str | None:
     """Drop the journal, and its reply, if that never got its text: then its chat is returned."""
     row = one(connection, "DELETE FROM turns WHERE item = ? RETURNING reply", (int(item.id),))
-    if row is None or row[0] is None:
+    if row is None:
+        return None
+    approving.forget(connection, int(item.id))
+    if row[0] is None:
         return None
     return outbox.drop_streaming(connection, row[0])

@@ -29,6 +29,12 @@ local function insert_row(id, chat, address, fields, state, place)
   count('unsent:' .. platform_of(chat), 1)
 end
 
+-- A row that edits an earlier one: that had its turn before, so its message is known by now, or never.
+local function place_edit(id, edited)
+  local shown_as = call('HGET', row_at(edited), 'platform_message_id')
+  if shown_as then call('HSETNX', row_at(id), 'platform_message_id', shown_as) end
+end
+
 -- Claim the chat's earliest unfinished row if it is due at `now`. Rows that a dead process was
 -- sending are claimed too, as ambiguous, if `adopting`. If this process does not send to the platform,
 -- those that do are told. Gives {chat, 'row', …} or {chat, 'due', when} or {chat, 'none'}.
@@ -39,7 +45,7 @@ local function advance(chat, now, adopting)
       call('ZREM', out_due_at(chat), chat)
       return { chat, 'none' }
     end
-    local facts = call('HMGET', row_at(id), 'state', 'due_at', 'claim', 'confirmed')
+    local facts = call('HMGET', row_at(id), 'state', 'due_at', 'claim', 'confirmed', 'edits')
     local state, due, left = facts[1], tonumber(facts[2]), facts[1] == 'sending' and facts[3] == ''
     if left and facts[4] then
       settle(id, chat, 'sent') -- its first sender knows that it was shown
@@ -53,6 +59,7 @@ local function advance(chat, now, adopting)
     elseif state == 'pending' or (left and adopting) then
       call('HINCRBY', row_at(id), 'attempts', 1)
       if left then call('HINCRBY', row_at(id), 'ambiguous', 1) end
+      if facts[5] then place_edit(id, facts[5]) end
       call('HSET', row_at(id), 'state', 'sending', 'claim', OWNER)
       call('SADD', P .. 'sending:' .. OWNER, id)
       call('ZREM', out_due_at(chat), chat)

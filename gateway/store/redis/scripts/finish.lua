@@ -1,4 +1,4 @@
--- needs: lanes outbox sessions
+-- needs: lanes outbox sessions asking
 -- lane, fence, item, outcome, now, 1 and (what is appended, what is absorbed) or 0, rows.
 -- Gives {'ok', {session, position, message ids} or {}, the lane's next item or {}, advances}.
 return once(function()
@@ -22,6 +22,7 @@ return once(function()
 
   local reply = call('HGET', P .. 'turn:' .. item, 'reply')
   local freed = reply and not given[reply] and drop_streaming(reply)
+  forget_questions(lane, item)
   call('DEL', P .. 'turn:' .. item)
   local advances = emit(rows, tonumber(now), freed and { freed } or {})
 

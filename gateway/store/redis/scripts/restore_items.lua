@@ -1,4 +1,4 @@
--- needs: lanes restoring
+-- needs: lanes restoring asking
 -- n, then of each item: id, lane, platform, event id, document, when, attempts, 1 if it bypasses the
 -- lane, the item that absorbed it or '', outcome or '', when it ended, n fields and values of its turn,
 -- n signals and when. They come in their order, so a lane waits from its first unfinished item on.
@@ -36,6 +36,7 @@ local function restore_item()
     return
   end
   set_fields(P .. 'turn:' .. id, turn)
+  note_questions(lane, id, turn)
   set_fields(P .. 'signals:' .. id, signals)
   if is_bypass then
     bypass(id, lane)

@@ -1,0 +1,47 @@
+"""A yes or no that a tool call waits for, and who may say it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from gateway.domain.chat import SessionKey, Source
+
+Verdict = Literal["approved", "denied", "expired"]
+ApprovalState = Literal["open", "approved", "denied", "expired"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approval:
+    """A question about one call of one turn, to one person.
+
+    `token` names it on a button, so nobody can guess it. `item` is the inbox item whose turn asks, `call`
+    names the tool call within all of the item's steps, `number` counts the item's questions from 1.
+    `person` is the id of whom the turn answers. `shown_as` is the id of the Outbound that asks. It is
+    decided once: `decided_by` is the id of whoever did, None for the gateway itself.
+    """
+
+    token: str
+    key: SessionKey
+    item: str
+    call: str
+    number: int
+    person: str
+    question: str  # one line
+    shown_as: str
+    asked_at: float
+    expires_at: float
+    state: ApprovalState = "open"
+    decided_by: str | None = None
+    decided_at: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody has decided it."""
+        return self.state == "open"
+
+    def may_be_answered_by(self, source: Source, *, admin: bool) -> bool:
+        """Whether who speaks from there may say yes or no: the person it is bound to, or an admin, where
+        it was asked."""
+        here = (source.platform, source.chat) == (self.key.platform, self.key.chat)
+        return here and (admin or source.user == self.person)

@@ -1,0 +1,10 @@
+-- needs: lanes outbox asking
+-- lane, fence, item, token, document, now, rows. Gives {'ok', advances}.
+return once(function()
+  local lane, fence, item, token, asked, now = take(), take(), take(), take(), take(), take_number()
+  check_lane(lane, fence, item)
+  local rows = take_rows()
+  if call('HSETNX', P .. 'turn:' .. item, 'asked:' .. token, asked) == 0 then return { 'ok', {} } end
+  call('HSET', asking_at(lane), token, item)
+  return { 'ok', emit(rows, now, {}) }
+end)
