@@ -8,11 +8,9 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import time
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
-from zoneinfo import ZoneInfo
 
 from gateway import __version__
 from gateway.access import Access
@@ -27,28 +25,27 @@ from gateway.agent.prompt import PromptBuilder
 from gateway.app import Gateway
 from gateway.background import Background
 from gateway.clock import Clock, Ids, SystemClock, SystemIds
-from gateway.commands import compress, pins, sessions, status, turn
+from gateway.commands import compress, people, pins, sessions, status, turn
 from gateway.commands import help as help_family
 from gateway.commands.base import CommandRegistry, Services
 from gateway.config import Config, Model
 from gateway.context.engine import ContextEngine
-from gateway.context.policy import CompressionSettings
 from gateway.context.registry import EngineRegistry, builtin_engines
-from gateway.domain.chat import ChatType
-from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.usage import Purpose
 from gateway.errors import ConfigError
 from gateway.expiry import Expiry
-from gateway.hygiene import Hygiene, HygieneRules
+from gateway.hygiene import Hygiene
 from gateway.lanes import Lanes
 from gateway.lifecycle import Lifecycle
 from gateway.outbox import Outbox
 from gateway.ownership import Ownership
+from gateway.pairing import Door
 from gateway.providers.base import ModelSpec, Provider
 from gateway.providers.offline import Offline, OfflinePrices
 from gateway.providers.retry import Retrying
-from gateway.reception import Reception, TurnRules
+from gateway.reception import Reception
 from gateway.redaction import Redactor
+from gateway.settings import compression, expiry_policy, hygiene_rules, turn_rules
 from gateway.signals import SignalBoard
 from gateway.store.base import Store
 from gateway.store.sqlite.store import SqliteStore
@@ -127,7 +124,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         prompts=_prompts(config, tools),
         counter=counter,
         schema_tokens=schema_tokens,
-        policy_of=_policy(config),
+        policy_of=expiry_policy(config),
         clock=clock,
         ids=ids,
         points=points,
@@ -138,22 +135,23 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         store=store, adapters=by_name, limits=limits, clock=clock, ids=ids, background=background, points=points
     )
     board = SignalBoard()
-    rules = _hygiene_rules(config)
-    turn_rules, commands = _turn_rules(config), command_registry()
+    rules = hygiene_rules(config)
+    busy, commands = turn_rules(config), command_registry()
     access = Access(
         allow=frozenset(config.access.allow),
         admins=frozenset(config.access.admins),
         trusted=frozenset(name for name, limit in limits.items() if limit.trusted),
     )
+    door = Door(access=access, store=store, clock=clock, rng=random.SystemRandom(), pairing=config.access.pairing)
     turns = Turns(
         reception=Reception(
             store=store,
             outbox=outbox,
             commands=commands,
-            access=access,
+            door=door,
             clock=clock,
             points=points,
-            rules=turn_rules,
+            rules=busy,
         ),
         store=store,
         lifecycle=lifecycle,
@@ -173,6 +171,8 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         services=Services(
             store=store,
             lifecycle=lifecycle,
+            outbox=outbox,
+            door=door,
             models=models,
             metering=metering,
             board=board,
@@ -188,7 +188,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         background=background,
         clock=clock,
         points=points,
-        rules=turn_rules,
+        rules=busy,
         adapters=by_name,
     )
     worker = ids.new("w")
@@ -219,7 +219,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
 
 def command_registry() -> CommandRegistry:
     """All commands of this version."""
-    families = (help_family, sessions, turn, compress, pins, status)
+    families = (help_family, sessions, turn, compress, pins, status, people)
     return CommandRegistry(command for family in families for command in family.COMMANDS)
 
 
@@ -337,14 +337,7 @@ def _price_table(entries: Sequence[Model]) -> _Table:
 def _engine_factory(
     config: Config, counter: TokenCounter, clock: Clock, redact: Redactor
 ) -> Callable[[], ContextEngine]:
-    settings = CompressionSettings(
-        threshold=config.compression.threshold,
-        target_ratio=config.compression.target_ratio,
-        protect_first_n=config.compression.protect_first_n,
-        protect_last_n=config.compression.protect_last_n,
-        min_threshold_tokens=config.compression.min_threshold_tokens,
-    )
-
+    settings = compression(config)
     builtin = builtin_engines(settings, counter=counter, clock=clock, redact=redact)
     return EngineRegistry(builtin, Path(config.plugins.dir)).factory(config.context.engine)
 
@@ -362,37 +355,3 @@ def _context_file(name: str) -> str:
         return Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError([f"prompt.context_files: {name} cannot be read ({error})"]) from None
-
-
-def _policy(config: Config) -> Callable[[str, ChatType], ExpiryPolicy]:
-    expiry = config.sessions.expiry
-    policy = ExpiryPolicy(
-        mode=expiry.mode,
-        idle_minutes=expiry.idle_minutes,
-        daily_at=time.fromisoformat(expiry.daily_at),
-        zone=ZoneInfo(expiry.timezone) if expiry.timezone else None,
-        notify=expiry.notify,
-    )
-    return lambda *_: policy
-
-
-def _hygiene_rules(config: Config) -> HygieneRules:
-    return HygieneRules(
-        enabled=config.compression.enabled,
-        threshold=config.hygiene.threshold,
-        min_messages=config.hygiene.min_messages,
-        max_messages=config.hygiene.max_messages,
-        timeout=config.hygiene.timeout,
-    )
-
-
-def _turn_rules(config: Config) -> TurnRules:
-    mode = config.sessions.busy_mode
-    return TurnRules(
-        groups=config.sessions.groups,
-        threads=config.sessions.threads,
-        busy_mode="queue" if mode == "collect" else mode,
-        deadline=config.turns.deadline,
-        inactivity=config.turns.inactivity,
-        lane_cap=config.turns.lane_cap,
-    )

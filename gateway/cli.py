@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 import typer
 
 from gateway import __version__
+from gateway.cli_access import access_app
 from gateway.cli_trajectories import trajectories_app
 from gateway.errors import ConfigError, GatewayError
 
@@ -296,4 +297,5 @@ async def _check(settings: Config) -> int:
     return worst
 
 
+app.add_typer(access_app(_read), name="access")
 app.add_typer(trajectories_app(_settings, _guarded), name="trajectories")

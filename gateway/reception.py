@@ -7,7 +7,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from gateway.access import Access
 from gateway.adapter import Accepted, Adapter
 from gateway.clock import Clock
 from gateway.commands.base import CommandRegistry
@@ -16,6 +15,7 @@ from gateway.domain.command import parse_command
 from gateway.errors import StoreUnavailable
 from gateway.joining import is_continuation
 from gateway.outbox import Outbox
+from gateway.pairing import Door
 from gateway.store.base import Arrival, InboxItem, Receipt, Store
 from gateway.telemetry.points import Points
 from gateway.watch import Seldom
@@ -48,7 +48,7 @@ class Reception:
     store: Store
     outbox: Outbox
     commands: CommandRegistry
-    access: Access
+    door: Door
     clock: Clock
     points: Points
     rules: TurnRules
@@ -58,10 +58,10 @@ class Reception:
         self, adapter: Adapter, batch: Sequence[Inbound], *, at_once: Callable[[InboxItem], None]
     ) -> list[Accepted]:
         """Store what an adapter read; only then may the platform be told. Strangers are not stored
-        and learn nothing. Raises StoreUnavailable: then hand the batch over again; what of it was
-        taken is known by then. Commands that do not wait are handed to `at_once`."""
+        and learn nothing, unless they may ask to be let in. Raises StoreUnavailable: then hand the batch
+        over again; what of it was taken is known by then. Commands that do not wait are handed to `at_once`."""
         self.points("accept.before")
-        known = [inbound for inbound in batch if self.access.allows(inbound.source)]
+        known = [inbound for inbound in batch if await self._is_known(inbound)]
         arrivals = [self.arrival(inbound) for inbound in known]
         receipts = await self.store.accept(arrivals, cap=self.rules.lane_cap) if arrivals else []
         self.points("accept.after")
@@ -72,6 +72,14 @@ class Reception:
         for arrival, receipt in zip(arrivals, receipts, strict=True):
             status[receipt.event_id] = await self._received(adapter, arrival, receipt)
         return list(status.values())
+
+    async def _is_known(self, inbound: Inbound) -> bool:
+        if await self.door.lets_in(inbound.source):
+            return True
+        sentence = await self.door.knock(inbound)
+        if sentence is not None:
+            await self.outbox.emit(self.outbox.answer(self.arrival(inbound), "notice", sentence))
+        return False
 
     def arrival(self, inbound: Inbound) -> Arrival:
         """Whose conversation a message belongs to, and whether it waits there."""

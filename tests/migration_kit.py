@@ -11,9 +11,10 @@ from typing import Any, Final
 
 from gateway.clock import SystemClock
 from gateway.domain.approval import Approval
-from gateway.domain.chat import Button
+from gateway.domain.chat import Button, Source
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, assistant, note_of, user
+from gateway.domain.pairing import GuestBook, asked, confirmed
 from gateway.domain.pin import Pin, Pins
 from gateway.domain.session import Compaction, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
@@ -54,6 +55,7 @@ async def fill(store: Store) -> None:
     await _rows(store)
     await _files(store)
     await _spending(store)
+    await _guest_book(store)
 
 
 async def _conversation(store: Store) -> None:
@@ -212,6 +214,18 @@ async def _spending(store: Store) -> None:
     await store.settle(settled, 7)
 
 
+async def _guest_book(store: Store) -> None:
+    """A person who was let in, one who asks, and a code that was wrong."""
+    book = GuestBook()
+    for number, name in enumerate(("Grüße \ud83d", "买东西")):
+        source = Source(platform="p", chat=f"c{number}", chat_type="direct", user=f"u{number}", user_name=name)
+        book, _ = asked(book, source, f"e{number}", f"CODE{number}", START)
+        assert await store.set_guest_book(book)
+    for code in ("code0", "nobody's"):
+        book, _, _ = confirmed(book, code, START + 1)
+        assert await store.set_guest_book(book)
+
+
 async def _rows(store: Store) -> None:
     await store.emit([outbound("r1", "0"), outbound("r2", "0"), outbound("r3", "0")])
     await store.mark_refused("r1", "not that", outbound("r1b", "0", "instead"))  # r1b takes its place, and is sending
@@ -255,6 +269,7 @@ async def shown(store: Store) -> dict[str, Any]:
             for size in (PICTURE, b"")
         },
         "asked": {chat: await store.approvals(outbound("x", chat).to) for chat in CHATS},
+        "guests": await store.guest_book(),
         "rows": await store.outbox(None, 999),
         "rows of chats": {chat: await store.outbox(outbound("x", chat).to, 99) for chat in CHATS},
         "usage": [await store.usage(0, by) for by in ("model", "purpose", "platform", "session")],

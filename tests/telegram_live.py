@@ -82,11 +82,13 @@ async def on_telegram(
     paced: bool = False,
     patience: float = 2.0,
     allow: tuple[str, ...] = (),
+    admins: tuple[str, ...] = (),
+    pairing: bool = False,
     **sections: Any,
 ) -> AsyncIterator[Bot]:
     """A gateway on this Telegram, until the block ends."""
     model, clock = model or FakeModel(), SystemClock()
-    access = Access(allow=(f"telegram:{anna.id}", *allow))
+    access = Access(allow=(f"telegram:{anna.id}", *allow), admins=admins, pairing=pairing)
     config = config_in(folder, access=access, **sections)
     adapter = TelegramAdapter(
         telegram.token,

@@ -17,6 +17,8 @@ from gateway.domain.session import Session
 from gateway.errors import SessionNotFound
 from gateway.hygiene import HygieneRules
 from gateway.lifecycle import Lifecycle, opened_by
+from gateway.outbox import Outbox
+from gateway.pairing import Door
 from gateway.signals import SignalBoard
 from gateway.store.base import InboxItem, Lease, Store
 from gateway.tokens import TokenCounter
@@ -39,6 +41,8 @@ class Services:
 
     store: Store
     lifecycle: Lifecycle
+    outbox: Outbox
+    door: Door
     models: Models
     metering: Metering
     board: SignalBoard

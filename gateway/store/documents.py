@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import structlog
@@ -11,6 +12,7 @@ import structlog
 from gateway.domain.approval import Approval
 from gateway.domain.chat import Attachment, Button, ChatType, Inbound, SessionKey, Source
 from gateway.domain.file import KeptFile
+from gateway.domain.pairing import Asking, Guest, GuestBook
 from gateway.domain.pin import Pin, Pins
 from gateway.store.records import ToolIntent
 
@@ -152,6 +154,21 @@ def buttons_from(text: str | None) -> tuple[tuple[Button, ...], ...]:
     """The inverse; None: there are none."""
     rows = json.loads(text) if text else ()
     return tuple(tuple(Button(label=label, token=token) for label, token in row) for row in rows)
+
+
+def guest_book_json(book: GuestBook) -> str:
+    """Who asks, who was let in, and how often a code was wrong."""
+    return dumps(asdict(book))
+
+
+def guest_book_from(text: str) -> GuestBook:
+    """The inverse of `guest_book_json`."""
+    data: dict[str, Any] = json.loads(text)
+    return GuestBook(
+        asking=tuple(Asking(**_known(each, Asking.__slots__)) for each in data["asking"]),
+        guests=tuple(Guest(**_known(each, Guest.__slots__)) for each in data["guests"]),
+        **_known(data, ("failures", "failed_at", "version")),
+    )
 
 
 def _known(data: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

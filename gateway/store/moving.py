@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, ClassVar, Final, Literal, Protocol
+from typing import Any, ClassVar, Final, Literal, Protocol, get_args
 
 from gateway.domain.approval import Approval
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, note_of, wire
+from gateway.domain.pairing import GuestBook
 from gateway.domain.pin import Pins
 from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import LedgerEntry
@@ -37,20 +38,9 @@ Kind = Literal[
     "spending",
     "pins",
     "files",
+    "pairing",
 ]
-KINDS: Final[tuple[Kind, ...]] = (
-    "sessions",
-    "messages",
-    "transcripts",
-    "compactions",
-    "hooks",
-    "events",
-    "outbox",
-    "ledger",
-    "spending",
-    "pins",
-    "files",
-)
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 PAGE: Final = 1_000  # records at most that are in memory at a time
 PAGE_BYTES: Final = 8_000_000  # of files' contents, unless one alone has more
 
@@ -283,6 +273,21 @@ def by_size(files: Iterable[MovedFile]) -> Iterator[Sequence[MovedFile]]:
         yield page
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedGuestBook:
+    """Who was let in by a code, and who asks; none if nobody ever did."""
+
+    kind: ClassVar[Kind] = "pairing"
+    book: GuestBook
+
+    @property
+    def id(self) -> str:
+        return "the guest book"
+
+    def facts(self) -> Any:
+        return self.book
+
+
 FORGOTTEN: Final = 86_400.0  # an account that is forgotten within this many seconds is not moved
 
 Record = (
@@ -297,6 +302,7 @@ Record = (
     | MovedAccount
     | MovedPins
     | MovedFile
+    | MovedGuestBook
 )
 
 

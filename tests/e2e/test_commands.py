@@ -355,7 +355,7 @@ async def test_a_tool_of_the_model_searches_only_the_callers_own_history(tmp_pat
 
 async def test_a_stranger_costs_nothing_and_learns_nothing(tmp_path: Path) -> None:
     adapter = FakeAdapter(limits=Limits())
-    config = config_in(tmp_path, access=Access(allow=("fake:ada", "fake:bob@room")))
+    config = config_in(tmp_path, access=Access(allow=("fake:ada", "fake:bob@room"), pairing=False))
     async with running(tmp_path, config=config, adapter=adapter) as live:
         stranger = adapter.inbound("hello", user="eve")
         outside = adapter.inbound("/status", user="bob", chat="elsewhere")

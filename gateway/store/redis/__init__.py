@@ -12,6 +12,7 @@ so that a cluster keeps them together. Under it lie
     session:<id> transcript:<id> message:<id> tip:<key>         conversations: see parts/sessions.lua
     pins:<key>                      the rules of a key: see set_pins.lua
     files:<key> filed:<key> content:<key>:<digest>              files and their contents: see filing.py
+    guest_book                      who was let in by a code, and who asks
     row:<id> out:<chat> out_due:<platform> rows rows:<address>  the outbox: see parts/outbox.lua
     due due_claims hooks hook_owners compactions:<session>      what is to be done about sessions
     ledger ledger:<key> figures dead term:<owner>:<term>        what people ask about

@@ -27,6 +27,7 @@ from gateway.store.moving import (
     MovedCall,
     MovedCompaction,
     MovedFile,
+    MovedGuestBook,
     MovedHook,
     MovedItem,
     MovedMessage,
@@ -51,6 +52,7 @@ from gateway.store.redis.codec import (
 from gateway.store.redis.endpoint import Endpoint
 from gateway.store.redis.filing import content_of
 from gateway.store.redis.keyspace import keys
+from gateway.store.redis.pairing import read_guest_book
 from gateway.store.redis.partitions import PARTITIONS, partition_of_key
 from gateway.store.redis.reading import EVERYWHERE
 from gateway.store.redis.wire import Wire
@@ -101,6 +103,9 @@ async def dump(endpoint: Endpoint, wire: Wire, now: float) -> AsyncGenerator[Seq
         yield pins
     async for files in _files(endpoint, wire):
         yield files
+    book = await read_guest_book(wire)
+    if book.version:
+        yield [MovedGuestBook(book=book)]
 
 
 # -- transcripts --------------------------------------------------------------------------------

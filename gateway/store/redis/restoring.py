@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gateway.domain.message import note_of
-from gateway.store.documents import file_json, pins_json
+from gateway.store.documents import file_json, guest_book_json, pins_json
 from gateway.store.moving import (
     Kind,
     MovedAccount,
     MovedCall,
     MovedCompaction,
     MovedFile,
+    MovedGuestBook,
     MovedHook,
     MovedItem,
     MovedMessage,
@@ -40,6 +41,7 @@ from gateway.store.redis.codec import (
     session_fields,
 )
 from gateway.store.redis.filing import pieces
+from gateway.store.redis.pairing import GUEST_BOOK
 from gateway.store.redis.partitions import PARTITIONS, partition_of, partition_of_key, partition_of_name
 from gateway.store.redis.searching import entries, owner_of
 from gateway.store.redis.wire import Wire
@@ -61,6 +63,7 @@ _SCRIPTS: Final[dict[Kind, str]] = {
     "spending": "restore_spending",
     "pins": "restore_pins",
     "files": "restore_files",
+    "pairing": "restore_guest_book",
 }
 
 
@@ -129,6 +132,8 @@ class Restoring:
                 file = record.file
                 parts = [str(record.key), file.ref, number(file.at), file_json(file), file.digest]
                 return partition_of_key(record.key), [*parts, *listed([*pieces(record.content)])]
+            case MovedGuestBook():
+                return partition_of_name(GUEST_BOOK), [str(record.book.version), guest_book_json(record.book)]
 
     def _number(self, kind: str) -> str:
         self._given[kind] += 1

@@ -29,8 +29,8 @@ from gateway.store.base import (
 from gateway.store.documents import storable
 from gateway.store.redis import arguments, searching
 from gateway.store.redis.codec import compaction_json, intents_json, item_from, number, row_from, session_from
-from gateway.store.redis.deciding import DecidingStore
 from gateway.store.redis.delivering import Advance, advances_from, rows_to_send
+from gateway.store.redis.pairing import GuestStore
 from gateway.store.redis.partitions import partition_of_key, partition_of_name
 from gateway.store.redis.reading import EVERYWHERE
 
@@ -39,7 +39,7 @@ SUSPECT: Final = 3  # attempts that no process survived, after which an item is 
 EXPIRY_CLAIM: Final = 600.0  # seconds after which a session that is still due is offered again
 
 
-class RedisStore(DecidingStore):
+class RedisStore(GuestStore):
     """Everything in the Redis database at `url`, shared with every other process that uses it.
 
     `lease_seconds`: how long this process may be silent before the others take over what it holds;

@@ -83,6 +83,13 @@ class Database:
         """Run a query of any size in the reader's thread."""
         return await self._in_thread(lambda: self._guarded(query, 1))
 
+    async def write_beside(self, work: Callable[[apsw.Connection], T]) -> T:
+        """Run a change of facts that no process remembers: beside a running gateway, too, which SQLite
+        then makes wait for a moment."""
+        if not self._read_only:
+            return await self.writer.run(work)
+        return await self._in_thread(lambda: self._written(work))
+
     async def backup(self, target: Path) -> None:
         """Copy the file as it is now to `target`, which appears only when it is whole."""
         await self._in_thread(lambda: self._copy(target))
@@ -119,6 +126,18 @@ class Database:
             return query(self._connections[index])
         except apsw.Error as error:
             raise unavailable(error, self._path) from error
+
+    def _written(self, work: Callable[[apsw.Connection], T]) -> T:
+        try:
+            connection = connect_writer(self._path)
+            try:
+                with connection:
+                    result = work(connection)
+            finally:
+                connection.close()
+        except apsw.Error as error:
+            raise unavailable(error, self._path) from error
+        return result
 
     def _copy(self, target: Path) -> None:
         if target.resolve() == self._path.resolve():

@@ -21,6 +21,7 @@ from gateway.store.moving import (
     MovedCall,
     MovedCompaction,
     MovedFile,
+    MovedGuestBook,
     MovedHook,
     MovedItem,
     MovedMessage,
@@ -33,7 +34,7 @@ from gateway.store.moving import (
     by_size,
 )
 from gateway.store.records import SignalKind
-from gateway.store.sqlite import approving
+from gateway.store.sqlite import approving, pairing
 from gateway.store.sqlite.codec import (
     COMPACTION_COLUMNS,
     MESSAGE_COLUMNS,
@@ -55,7 +56,7 @@ from gateway.store.sqlite.filing import COLUMNS, file_from
 def dump(connection: apsw.Connection, now: float) -> Iterator[Sequence[Record]]:
     """All records in pages. Nothing may write to the file meanwhile."""
     accounts: Callable[[apsw.Connection], Iterator[Record]] = partial(_accounts, now=now)
-    for records in (*_STREAMS, accounts, _pins):
+    for records in (*_STREAMS, accounts, _pins, _guest_book):
         stream = records(connection)
         while page := list(islice(stream, PAGE)):
             yield page
@@ -190,6 +191,12 @@ def _files(connection: apsw.Connection) -> Iterator[MovedFile]:
     )
     for row in rows:
         yield MovedFile(key=_key(row[0]), content=bytes(row[1]), file=file_from(row[2:]))
+
+
+def _guest_book(connection: apsw.Connection) -> Iterator[Record]:
+    book = pairing.guest_book(connection)
+    if book.version:
+        yield MovedGuestBook(book=book)
 
 
 @lru_cache(maxsize=1_024)

@@ -22,6 +22,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     "0005_rests.sql",
     "0006_files.sql",
     "0007_approvals.sql",
+    "0008_guest_book.sql",
 )
 
 

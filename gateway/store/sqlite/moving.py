@@ -22,7 +22,7 @@ from gateway.store.sqlite.restoring import restore
 T = TypeVar("T")
 
 # Whatever a gateway stores is in one of these, or goes with what is.
-_FACTS: Final = ("inbox", "sessions", "messages", "outbox", "ledger", "spending", "pins", "files")
+_FACTS: Final = ("inbox", "sessions", "messages", "outbox", "ledger", "spending", "pins", "files", "guest_book")
 _TABLES: Final = (
     *_FACTS,
     "turns",

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.message import Message
+from gateway.domain.pairing import GuestBook
 from gateway.domain.pin import Pins
 from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import UsageTotal
 from gateway.store.base import Found, InboxItem, SignalKind, Store, StoreStatus, Transcript, TurnJournal
-from gateway.store.sqlite import inbox, messages, outbox, pinning, reading, search, sessions, turns
+from gateway.store.sqlite import inbox, messages, outbox, pairing, pinning, reading, search, sessions, turns
 from gateway.store.sqlite.database import Database
 from gateway.store.transcripts import TranscriptCache
 
@@ -42,6 +43,12 @@ class ReadableStore(Store):
 
     async def pins(self, key: SessionKey) -> Pins:
         return self._database.look(lambda connection: pinning.of_key(connection, key))
+
+    async def guest_book(self) -> GuestBook:
+        return self._database.look(pairing.guest_book)
+
+    async def set_guest_book(self, book: GuestBook) -> bool:
+        return await self._database.write_beside(lambda connection: pairing.put(connection, book))
 
     async def transcript(self, session: Session) -> Transcript:
         known = self._cache.get(session.id) or ()

@@ -13,6 +13,7 @@ from gateway.store.moving import (
     MovedCall,
     MovedCompaction,
     MovedFile,
+    MovedGuestBook,
     MovedHook,
     MovedItem,
     MovedMessage,
@@ -22,7 +23,7 @@ from gateway.store.moving import (
     MovedSession,
     Record,
 )
-from gateway.store.sqlite import approving, filing, outbox, pinning, search, sessions
+from gateway.store.sqlite import approving, filing, outbox, pairing, pinning, search, sessions
 from gateway.store.sqlite.codec import intents_json, message_columns, message_number
 from gateway.store.sqlite.connection import change, one
 
@@ -163,3 +164,8 @@ def _(record: MovedPins, connection: apsw.Connection) -> None:
 @_write.register
 def _(record: MovedFile, connection: apsw.Connection) -> None:
     filing.put(connection, record.key, record.file, record.content)
+
+
+@_write.register
+def _(record: MovedGuestBook, connection: apsw.Connection) -> None:
+    pairing.restore(connection, record.book)

@@ -1,0 +1,80 @@
+"""/pair: an admin lets people in by the code that the bot gave them, and shows them out (SPEC 19)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from gateway.commands.base import Answer, Command, Scene
+from gateway.domain.chat import ChatAddress, SessionKey
+from gateway.domain.pairing import CODE_SECONDS, Guest, GuestBook
+from gateway.errors import UserError
+
+_REMOVAL: Final = re.compile(r"(?:remove|delete|rm)\s+([^\s:]+):(\S+)", re.IGNORECASE)
+
+WELCOME = "You have been let in: write to me whenever you like. /help lists what else I can do."
+
+
+async def pair(scene: Scene) -> Answer:
+    """Let somebody in, show somebody out, or list who was and who asks."""
+    door = scene.services.door
+    if not door.access.is_admin(scene.inbound.source):
+        raise UserError("Only an admin lets people in; access.admins of the configuration names them.")
+    if not scene.argument:
+        return Answer(text=listed(await door.book(), scene.services.clock.now()))
+    removal = _REMOVAL.fullmatch(scene.argument)
+    if removal is not None:
+        return Answer(text=shown_out(await door.show_out(removal[1].lower(), removal[2])))
+    verdict, guest = await door.confirm(scene.argument)
+    if guest is None:
+        raise UserError(LOCKED if verdict == "locked" else WRONG)
+    # Under an id of its own: a repeated attempt, or a code typed twice, tells them once.
+    key = SessionKey(platform=guest.platform, chat=guest.chat)
+    to = ChatAddress(platform=guest.platform, chat=guest.chat)
+    rows = scene.services.outbox.compose(key, to, "notice", WELCOME, first_id=f"o_{guest.code}{int(guest.at)}")
+    await scene.services.outbox.emit(rows)
+    return Answer(text=let_in(guest))
+
+
+WRONG = (
+    "Nobody was given that code in the last hour, or it was used; /pair without a code lists who asks, and they get "
+    "a new one by writing to me again."
+)
+LOCKED = (
+    "Five wrong codes came one after another, so none is taken for an hour; access.allow of the configuration lets "
+    "somebody in meanwhile."
+)
+
+
+def let_in(guest: Guest) -> str:
+    """What an admin reads whose code was right."""
+    return f"Let in: {named(guest)}. /pair remove {guest.platform}:{guest.user} shows them out again."
+
+
+def shown_out(guest: Guest | None) -> str:
+    """What an admin reads who showed somebody out. Raises UserError if nobody of that name was let in."""
+    if guest is None:
+        raise UserError(
+            "Nobody of that name was let in by a code; /pair lists who was, and access.allow of the configuration "
+            "may name them, too."
+        )
+    return f"Shown out: {named(guest)}."
+
+
+def named(guest: Guest) -> str:
+    """A person as admins see them. The name is theirs to choose, the number is not."""
+    return f"{guest.platform}:{guest.user}" + (f" “{guest.name}”" if guest.name else "")
+
+
+def listed(book: GuestBook, now: float) -> str:
+    """Who was let in and who asks. Codes are not shown: to hear one is to know the person."""
+    lines = [f"Let in: {named(guest)}" for guest in book.guests]
+    for each in book.asking:
+        if abs(now - each.at) < CODE_SECONDS:
+            name = f" “{each.name}”" if each.name else ""
+            lines.append(f"Asks, {int(abs(now - each.at) / 60)} min ago: {each.platform}:{each.user}{name}")
+    lines.append("/pair <code> lets in who told you theirs." if lines else "Nobody was let in by a code, nobody asks.")
+    return "\n".join(lines)
+
+
+COMMANDS = (Command(name="pair", group="About", argument="[code]", help="let a person in (admins)", run=pair),)

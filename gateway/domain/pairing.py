@@ -1,0 +1,135 @@
+"""Pairing: how a stranger is let in by an admin who knows them, decided on plain data (SPEC 19).
+
+Who asks gets a code and tells it to an admin by a way of their own; the admin's typing it is the proof
+that this account is that person. Codes are few, short-lived and asked for seldom, and wrong guesses
+lock the door, so that nobody can guess one or make the bot write to strangers for ever.
+
+Wall time is compared by its distance in both directions: a clock that was set back makes no code
+live longer than its hour and locks nobody out for good.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from gateway.domain.chat import Source
+
+CODE_LENGTH: Final = 8
+CODE_LETTERS: Final = "23456789ABCDEFGHJKMNPQRSTVWXYZ"  # none that looks or sounds like another
+CODE_SECONDS: Final = 3_600.0
+MOST_ASKING: Final = 3  # on each platform
+ASK_EVERY: Final = 600.0  # seconds between two codes for one person
+MOST_FAILURES: Final = 5
+LOCKED_SECONDS: Final = 3_600.0
+_LONGEST_NAME: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """A stranger who was given a code. `event` is the message that asked: heard again, it is told the
+    same."""
+
+    platform: str
+    user: str
+    chat: str
+    name: str
+    code: str
+    event: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guest:
+    """Somebody who was let in, when, and by which code: typed again, it is no mistake."""
+
+    platform: str
+    user: str
+    chat: str
+    name: str
+    code: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuestBook:
+    """Who asks, who was let in, and how many wrong codes came one after another. `version` rises with
+    every change, so that of two changes of one state only one is stored."""
+
+    asking: tuple[Asking, ...] = ()
+    guests: tuple[Guest, ...] = ()
+    failures: int = 0
+    failed_at: float = 0.0
+    version: int = 0
+
+    def knows(self, source: Source) -> bool:
+        """Whether this person was let in."""
+        return any((guest.platform, guest.user) == (source.platform, source.user) for guest in self.guests)
+
+    def locked_for(self, now: float) -> float:
+        """For how many seconds no code is taken; 0.0: they are."""
+        if self.failures < MOST_FAILURES:
+            return 0.0
+        return max(0.0, LOCKED_SECONDS - abs(now - self.failed_at))
+
+
+def asked(book: GuestBook, source: Source, event: str, code: str, now: float) -> tuple[GuestBook, str | None]:
+    """A stranger wrote in private. Gives the book as it then is, and the code to tell them; None: they
+    have one already, or too many ask."""
+    live = tuple(each for each in book.asking if abs(now - each.at) < CODE_SECONDS)
+    own = next((each for each in live if (each.platform, each.user) == (source.platform, source.user)), None)
+    if own is not None and (own.event == event or abs(now - own.at) < ASK_EVERY):
+        return book, own.code if own.event == event else None
+    others = tuple(each for each in live if each is not own)
+    if sum(each.platform == source.platform for each in others) >= MOST_ASKING:
+        return book, None
+    new = Asking(
+        platform=source.platform,
+        user=source.user,
+        chat=source.chat,
+        name=" ".join(source.user_name.split())[:_LONGEST_NAME],
+        code=code,
+        event=event,
+        at=now,
+    )
+    return _changed(book, asking=(*others, new)), code
+
+
+Verdict = Literal["let in", "let in before", "wrong", "locked"]
+
+
+def confirmed(book: GuestBook, code: str, now: float) -> tuple[GuestBook, Verdict, Guest | None]:
+    """An admin typed a code. Gives the book as it then is, what became of it, and whom it let in."""
+    typed = "".join(code.upper().replace("-", " ").split())
+    before = next((each for each in book.guests if each.code == typed and abs(now - each.at) < CODE_SECONDS), None)
+    if before is not None:
+        return book, "let in before", before
+    if book.locked_for(now):
+        return book, "locked", None
+    live = tuple(each for each in book.asking if abs(now - each.at) < CODE_SECONDS)
+    found = next((each for each in live if each.code == typed), None)
+    if found is None:
+        failures = 1 if abs(now - book.failed_at) >= LOCKED_SECONDS else book.failures + 1
+        return _changed(book, failures=failures, failed_at=now), "wrong", None
+    guest = Guest(platform=found.platform, user=found.user, chat=found.chat, name=found.name, code=found.code, at=now)
+    others = tuple(each for each in book.guests if (each.platform, each.user) != (guest.platform, guest.user))
+    left = tuple(each for each in live if each is not found)
+    return _changed(book, asking=left, guests=(*others, guest), failures=0), "let in", guest
+
+
+def removed(book: GuestBook, platform: str, user: str) -> tuple[GuestBook, Guest | None]:
+    """Let somebody in no more. Gives the book as it then is, and who that was; None: nobody of that name."""
+    gone = next((each for each in book.guests if (each.platform, each.user) == (platform, user)), None)
+    if gone is None:
+        return book, None
+    return _changed(book, guests=tuple(each for each in book.guests if each is not gone)), gone
+
+
+def written(code: str) -> str:
+    """A code as people read it out."""
+    half = CODE_LENGTH // 2
+    return f"{code[:half]}-{code[half:]}"
+
+
+def _changed(book: GuestBook, **changes: object) -> GuestBook:
+    return replace(book, version=book.version + 1, **changes)  # type: ignore[arg-type]

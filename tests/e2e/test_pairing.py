@@ -1,0 +1,156 @@
+"""A stranger asks to be let in, an admin who knows them types their code: on Telegram, from a shell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from gateway.access import Access as Lists
+from gateway.adapter import Limits
+from gateway.commands.people import WELCOME
+from gateway.config.models import Access
+from gateway.domain.chat import Inbound, Source
+from gateway.pairing import Door
+from gateway.store.sqlite import SqliteStore
+from tests.emulators.telegram import TelegramServer
+from tests.fakes import ManualClock
+from tests.fakes_gateway import FakeAdapter, config_in, running
+from tests.fakes_program import legato
+from tests.telegram_live import on_telegram
+
+
+@pytest.fixture
+async def telegram() -> AsyncIterator[TelegramServer]:
+    async with TelegramServer(limits=None) as server:
+        yield server
+
+
+def code_in(text: str) -> str:
+    found = re.search(r"[2-9A-Z]{4}-[2-9A-Z]{4}", text)
+    assert found, text
+    return found[0]
+
+
+async def test_a_stranger_is_given_a_code_and_let_in_by_it(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna, bob = telegram.people.person("Anna"), telegram.people.person("Bob")
+    his = telegram.people.private(bob)
+    async with on_telegram(tmp_path, telegram, anna, pairing=True, admins=(f"telegram:{anna.id}",)) as bot:
+        telegram.people.say(his, bob, "hello?")
+        await bot.until(lambda: len(bot.shown(his)) == 1)
+        code = code_in(bot.shown(his)[0])
+        telegram.people.say(his, bob, "hello??")  # he has one already
+        bot.says("/pair")
+        await bot.until(lambda: len(bot.shown()) == 1)
+        assert f"telegram:{bob.id} “Bob”" in bot.shown()[0]
+        assert code not in bot.shown()[0]
+        bot.says(f"/pair {code.lower()}")
+        await bot.until(lambda: bot.shown(his)[1:] == [WELCOME])
+        telegram.people.say(his, bob, "at last")
+        await bot.until(lambda: "echo: at last" in bot.shown(his))
+        assert len(bot.model.requests) == 1  # nothing he said before was heard
+        bot.says(f"/pair remove telegram:{bob.id}")
+        await bot.until(lambda: "Shown out" in bot.shown()[-1])
+        telegram.people.say(his, bob, "and now?")
+        await bot.until(lambda: len(bot.shown(his)) == 4)
+        assert code_in(bot.shown(his)[-1]) != code
+        await bot.quiet()
+    assert telegram.violations == []
+
+
+async def test_it_holds_after_a_restart(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna, bob = telegram.people.person("Anna"), telegram.people.person("Bob")
+    his = telegram.people.private(bob)
+    async with on_telegram(tmp_path, telegram, anna, pairing=True, admins=(f"telegram:{anna.id}",)) as bot:
+        telegram.people.say(his, bob, "hello?")
+        await bot.until(lambda: len(bot.shown(his)) == 1)
+        bot.says(f"/pair {code_in(bot.shown(his)[0])}")
+        await bot.until(lambda: WELCOME in bot.shown(his))
+        await bot.quiet()
+    async with on_telegram(tmp_path, telegram, anna, pairing=True) as bot:
+        telegram.people.say(his, bob, "me again")
+        await bot.until(lambda: "echo: me again" in bot.shown(his))
+
+
+async def test_in_a_group_and_where_pairing_is_off_a_stranger_learns_nothing(
+    tmp_path: Path, telegram: TelegramServer
+) -> None:
+    anna, bob = telegram.people.person("Anna"), telegram.people.person("Bob")
+    group = telegram.people.group("Team", anna, bob)
+    async with on_telegram(tmp_path, telegram, anna, pairing=True) as bot:
+        telegram.people.say(group, bob, f"@{telegram.bot.username} let me in")
+        bot.says("hello")
+        await bot.until_shown("echo: hello")
+        assert bot.shown(group) == []
+
+
+async def test_only_an_admin_lets_people_in(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna, bob = telegram.people.person("Anna"), telegram.people.person("Bob")
+    his = telegram.people.private(bob)
+    async with on_telegram(tmp_path, telegram, anna, pairing=True) as bot:  # Anna may talk, no more
+        telegram.people.say(his, bob, "hello?")
+        await bot.until(lambda: len(bot.shown(his)) == 1)
+        bot.says(f"/pair {code_in(bot.shown(his)[0])}")
+        await bot.until(lambda: len(bot.shown()) == 1)
+        assert bot.shown()[0].startswith("Only an admin lets people in")
+        assert not (await bot.gateway.store.guest_book()).guests
+
+
+async def test_an_admin_lets_somebody_in_from_a_shell_while_the_gateway_runs(
+    tmp_path: Path, telegram: TelegramServer
+) -> None:
+    anna, bob = telegram.people.person("Anna"), telegram.people.person("Bob")
+    his = telegram.people.private(bob)
+    async with on_telegram(tmp_path, telegram, anna, pairing=True) as bot:
+        telegram.people.say(his, bob, "hello?")
+        await bot.until(lambda: len(bot.shown(his)) == 1)
+        status, out, errors = await legato(tmp_path, "access", "confirm", "WRONGONE")
+        assert (status, out) == (1, "")
+        assert "Nobody was given that code" in errors
+        status, out, _ = await legato(tmp_path, "access", "confirm", code_in(bot.shown(his)[0]))
+        assert (status, out) == (0, f"Let in: telegram:{bob.id} “Bob”. Tell them to write again.\n")
+        telegram.people.say(his, bob, "hello!")
+        await bot.until(lambda: "echo: hello!" in bot.shown(his))
+        _, out, _ = await legato(tmp_path, "access", "list")
+        assert f"Let in: telegram:{bob.id}" in out
+        status, _, _ = await legato(tmp_path, "access", "remove", f"telegram:{bob.id}")
+        assert status == 0
+
+
+async def test_a_message_that_comes_again_after_a_crash_is_told_once(tmp_path: Path) -> None:
+    platform = FakeAdapter("public", Limits())
+    config = config_in(tmp_path, access=Access(pairing=True))
+    async with running(tmp_path, adapter=platform, config=config):
+        same = platform.inbound("hello?", user="stranger", event="same")
+        for _ in range(2):
+            assert [each.status for each in await platform.receive(same)] == ["refused"]
+        await platform.until(lambda: len(platform.sent) == 1)
+        again = await platform.receive(same, platform.inbound("hm?", user="stranger"))
+        assert [each.status for each in again] == ["refused", "refused"]
+        assert len(platform.sent) == 1
+
+
+async def test_strangers_who_write_without_end_cost_a_look_a_second(tmp_path: Path) -> None:
+    clock = ManualClock(1_700_000_000.0)
+    store = SqliteStore(tmp_path / "legato.db", clock=clock)
+    await store.open()
+    looks = 0
+
+    async def counted() -> object:
+        nonlocal looks
+        looks += 1
+        return await SqliteStore.guest_book(store)
+
+    store.guest_book = counted  # type: ignore[method-assign, assignment]
+    door = Door(access=Lists(), store=store, clock=clock, rng=Random(1), pairing=True)
+    told = []
+    for number in range(500):
+        source = Source(platform="p", chat=f"{number}", chat_type="direct", user=f"{number}")
+        assert not await door.lets_in(source)
+        told.append(await door.knock(Inbound(event_id=f"e{number}", source=source, text="hi")))
+    assert sum(each is not None for each in told) == 3
+    assert looks == 1
+    await store.aclose()
