@@ -18,6 +18,7 @@ from gateway.bootstrap import Parts, adapter_part, build, command_registry, home
 from gateway.clock import Clock, SystemClock, SystemIds
 from gateway.commands.sessions import greeting
 from gateway.config import Config
+from gateway.config.models import Telegram
 from gateway.domain.chat import Source, session_key
 from gateway.errors import StoreUnavailable, UserError
 from gateway.fleet import Fleet, when_alone
@@ -34,17 +35,32 @@ def is_of_use(config: Config) -> bool:
 def platforms(config: Config, clock: Clock) -> list[Adapter]:
     """The enabled platforms' adapters."""
     adapters: list[Adapter] = []
-    telegram = config.adapters.telegram
-    if telegram.enabled and telegram.token is not None:  # the configuration sees to it that there is one
-        adapters.append(
-            adapter_part("adapters.telegram.adapter:TelegramAdapter")(
-                telegram.token.get_secret_value(),
-                clock=clock,
-                base_url=str(telegram.base_url) if telegram.base_url else None,
-                commands=_menu(),
-            )
-        )
+    if config.adapters.telegram.enabled:
+        adapters.append(_telegram(config.adapters.telegram, clock))
     return adapters
+
+
+def _telegram(telegram: Telegram, clock: Clock) -> Adapter:
+    assert telegram.token is not None, "the configuration sees to it that there is one"
+    settings = {
+        "clock": clock,
+        "base_url": telegram.base_url,
+        "commands": _menu(),
+    }
+    token, webhook = telegram.token.get_secret_value(), telegram.webhook
+    if telegram.mode == "polling":
+        polling: Adapter = adapter_part("adapters.telegram.adapter:TelegramAdapter")(token, **settings)
+        return polling
+    called: Adapter = adapter_part("adapters.telegram.webhook:WebhookAdapter")(
+        token,
+        public_url=webhook.url,
+        host=webhook.host,
+        port=webhook.port,
+        path=webhook.path,
+        secret=webhook.secret.get_secret_value() if webhook.secret else None,
+        **settings,
+    )
+    return called
 
 
 async def serve_platforms(config: Config, *, leash: int | None = None) -> int:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from adapters.telegram.adapter import TelegramAdapter
+from adapters.telegram.webhook import WebhookAdapter
 from gateway import bootstrap
 from gateway.app import Gateway
 from gateway.clock import SystemClock
 from gateway.config.models import Access
 from gateway.reception import BUSY
+from gateway.telemetry.points import Points, ignore_points
 from tests.emulators.telegram import Chat, TelegramServer, User
 from tests.fakes_gateway import config_in
 from tests.fakes_model import PATIENCE, FakeModel
@@ -84,21 +86,25 @@ async def on_telegram(
     allow: tuple[str, ...] = (),
     admins: tuple[str, ...] = (),
     pairing: bool = False,
+    webhook: Mapping[str, Any] | None = None,
+    points: Points = ignore_points,
     **sections: Any,
 ) -> AsyncIterator[Bot]:
-    """A gateway on this Telegram, until the block ends."""
+    """A gateway on this Telegram, until the block ends. It polls, or is called as `webhook` says."""
     model, clock = model or FakeModel(), SystemClock()
     access = Access(allow=(f"telegram:{anna.id}", *allow), admins=admins, pairing=pairing)
     config = config_in(folder, access=access, **sections)
-    adapter = TelegramAdapter(
+    kind, reads = (TelegramAdapter, {}) if webhook is None else (WebhookAdapter, webhook)
+    adapter = kind(
         telegram.token,
+        **reads,
         clock=clock,
         base_url=telegram.base_url,
         paced=paced,
         patience=patience,
         commands=[("help", "Help.")],
     )
-    gateway = bootstrap.build(config, [adapter], bootstrap.Parts(providers={"offline": model}))
+    gateway = bootstrap.build(config, [adapter], bootstrap.Parts(providers={"offline": model}, points=points))
     serving = asyncio.create_task(gateway.run())
     bot = Bot(telegram=telegram, gateway=gateway, model=model, anna=anna, serving=serving)
     seen = {call.number for call in telegram.journal.calls}

@@ -1,4 +1,7 @@
-"""The bot: polls while it holds the account, and shows messages from any process."""
+"""The bot: what it shows, from any process; and the one that polls while its process holds the account.
+
+The other way to read, a webhook, is in `webhook`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from contextlib import suppress
 from typing import Final, TypeVar
 
 import structlog
-from telegram import Bot, BotCommand, LinkPreviewOptions, Message, MessageEntity, ReplyParameters
+from telegram import Bot, BotCommand, LinkPreviewOptions, Message, MessageEntity, ReplyParameters, WebhookInfo
 from telegram.error import ChatMigrated, InvalidToken, TelegramError
 from telegram.request import HTTPXRequest
 from telegram.warnings import PTBDeprecationWarning
@@ -37,14 +40,12 @@ _LONGEST_WAIT: Final = 30.0
 _MOST_COMMANDS: Final = 100
 
 
-class TelegramAdapter:
-    """One bot. `paced`: keep to Telegram's own rates; a server of one's own may have none. `patience`: seconds for
-    an answer of Telegram's."""
+class TelegramBot:
+    """One bot, but for how it reads. `paced`: keep to Telegram's own rates; a server of one's own may have none.
+    `patience`: seconds for an answer of Telegram's."""
 
     name = codec.PLATFORM
     limits = LIMITS
-    waits_for_account = True
-    reader_sends = False
 
     def __init__(
         self,
@@ -79,17 +80,7 @@ class TelegramAdapter:
         self._moved: dict[str, str] = {}  # groups that became supergroups, under the number they had
         self._typing: dict[ChatAddress, asyncio.Task[None]] = {}
 
-    # -- reading ----------------------------------------------------------------------------
-
-    async def run(self, accept: Accept) -> None:
-        """Poll until cancelled. Raises AdapterError if Telegram does not know the token."""
-        try:
-            me = await self._introduced()
-            self._receiver.begin(accept, me)
-            await self._show_menu()
-            await poll(self._bot, self._receiver)
-        except InvalidToken as error:
-            raise failures.mapped(error) from error
+    # -- getting to know one another ---------------------------------------------------------
 
     async def _introduced(self) -> codec.Me:
         """Who the bot is, as soon as Telegram can be reached."""
@@ -126,17 +117,18 @@ class TelegramAdapter:
         """Whether Telegram knows the token, what the bot sees in groups, and who else reads it."""
         try:
             await self._opened()
-            webhook = await self._bot.get_webhook_info()
+            reading = self._of_reading(await self._bot.get_webhook_info())
         except TelegramError as error:
             return [Finding(what="telegram", ok=False, detail=str(failures.mapped(error)))]
         found = [Finding(what="telegram", ok=True, detail=f"@{self._bot.username} (bot {self._bot.id})")]
         if not self._bot.can_read_all_group_messages:
             detail = "in groups it sees commands, mentions and replies only (privacy mode, set with @BotFather)"
             found.append(Finding(what="telegram groups", ok=None, detail=detail))
-        if webhook.url:
-            detail = "another program receives its messages by a webhook; starting here ends that"
-            found.append(Finding(what="telegram webhook", ok=None, detail=detail))
-        return found
+        return [*found, *reading]
+
+    def _of_reading(self, webhook: WebhookInfo) -> Sequence[Finding]:
+        """What there is to say about how messages are to come, given where Telegram sends them now."""
+        return ()
 
     # -- showing ----------------------------------------------------------------------------
 
@@ -247,6 +239,29 @@ class TelegramAdapter:
         self._open = False
         for line in self._lines:  # the bot's own way leaves them open where nobody ever answered
             await line.shutdown()
+
+
+class TelegramAdapter(TelegramBot):
+    """A bot that asks Telegram for its messages. One process at a time may."""
+
+    waits_for_account = True
+    reader_sends = False
+
+    async def run(self, accept: Accept) -> None:
+        """Poll until cancelled. Raises AdapterError if Telegram does not know the token."""
+        try:
+            me = await self._introduced()
+            self._receiver.begin(accept, me)
+            await self._show_menu()
+            await poll(self._bot, self._receiver)
+        except InvalidToken as error:
+            raise failures.mapped(error) from error
+
+    def _of_reading(self, webhook: WebhookInfo) -> Sequence[Finding]:
+        if not webhook.url:
+            return ()
+        detail = "another program receives its messages by a webhook; starting here ends that"
+        return [Finding(what="telegram webhook", ok=None, detail=detail)]
 
 
 def _rendered(outbound: Outbound) -> Rendered:

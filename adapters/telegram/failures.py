@@ -25,7 +25,7 @@ _LOST_ON_THE_WAY: Final = "gateway time"  # 504: a proxy gave up, whatever the s
 def mapped(error: TelegramError) -> AdapterError:
     """What became of a call that ended with `error`."""
     if isinstance(error, RetryAfter):
-        seconds = error._retry_after.total_seconds()  # the public one warns of its own future
+        seconds = seconds_asked(error)
         return RateLimited(f"Telegram asks to wait {seconds:.0f} s", retry_after=seconds)
     if isinstance(error, Forbidden | ChatMigrated):
         return DeliveryRefused(error.message)
@@ -38,6 +38,11 @@ def mapped(error: TelegramError) -> AdapterError:
     if isinstance(error, NetworkError):
         return _of_network(error)
     return Ambiguous(f"Telegram's answer could not be read: {error.message}")
+
+
+def seconds_asked(error: RetryAfter) -> float:
+    """For how long Telegram asks to wait."""
+    return error._retry_after.total_seconds()  # the public one warns of its own future
 
 
 def mapped_edit(error: TelegramError) -> AdapterError:

@@ -28,7 +28,7 @@ POLL_SECONDS: Final = 30  # for how long Telegram may hold a request open
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 5.0
 _LAST_WORDS: Final = 3.0  # seconds for confirming what was stored
-_WANTED: Final = ("message", "edited_message")
+WANTED: Final = ("message", "edited_message")  # kinds of updates
 
 
 class Receiver:
@@ -63,19 +63,23 @@ class Receiver:
     async def take(self, updates: Sequence[Update]) -> None:
         """Return when these are stored. Raises NetworkError, which ends no polling, if they are not
         and nobody can wait for it."""
-        assert self._me is not None, "polling begins after `begin`"
-        batch = [message for message in map(self._read, updates) if message is not None]
         pause = _FIRST_PAUSE
-        while batch and self._accept is not None:
+        while True:
             try:
-                await self._accept(batch)
-                return
+                return await self.store(updates)
             except StoreUnavailable as error:
                 if self._ending:
                     raise NetworkError("the store cannot take these updates now") from error
-                log.warning("updates_wait", count=len(batch), error=str(error))
+                log.warning("updates_wait", count=len(updates), error=str(error))
             await self._clock.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
+
+    async def store(self, updates: Sequence[Update]) -> None:
+        """Return when these are stored. Raises StoreUnavailable if they cannot be now."""
+        assert self._accept is not None, "reading begins after `begin`"
+        batch = [message for message in map(self._read, updates) if message is not None]
+        if batch:
+            await self._accept(batch)
 
     def _read(self, update: Update) -> Inbound | None:
         assert self._me is not None
@@ -119,7 +123,7 @@ async def poll(bot: ReceivingBot, receiver: Receiver) -> None:
         await updater.start_polling(
             timeout=POLL_SECONDS,
             bootstrap_retries=-1,
-            allowed_updates=list(_WANTED),
+            allowed_updates=list(WANTED),
             drop_pending_updates=False,
             error_callback=_report,
         )

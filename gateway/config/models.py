@@ -98,6 +98,7 @@ Ident = Annotated[str, Field(strict=True), AfterValidator(_filled), BeforeValida
 HttpUrl = Annotated[str, Field(strict=True), AfterValidator(_http_url)]
 Count = Annotated[int, Field(strict=True, ge=1)]
 Natural = Annotated[int, Field(strict=True, ge=0)]
+Port = Annotated[int, Field(strict=True, ge=1, le=65_535)]
 Share = Annotated[float, Field(strict=True, gt=0, lt=1, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
@@ -280,7 +281,18 @@ class Web(Section):
 
     enabled: Flag = False
     host: Text = "127.0.0.1"
-    port: Annotated[int, Field(strict=True, ge=1, le=65_535)] = 8787
+    port: Port = 8787
+
+
+class Webhook(Section):
+    """Where Telegram calls (`url`), and where this program listens for it behind that; None: `path` is that of
+    `url`, and `secret` is made of the bot's token."""
+
+    url: HttpUrl | None = None
+    host: Text = "127.0.0.1"
+    port: Port = 8443
+    path: Text | None = None
+    secret: Secret | None = None
 
 
 class Telegram(Section):
@@ -289,6 +301,7 @@ class Telegram(Section):
     enabled: Flag = False
     token: Secret | None = None
     mode: Literal["polling", "webhook"] = "polling"
+    webhook: Webhook = Webhook()
     base_url: HttpUrl | None = None
 
 

@@ -6,11 +6,13 @@ nothing to say.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import urlsplit
 
-from gateway.config.models import Config, Model
+from gateway.config.models import Config, Model, Telegram
 from gateway.config.source import KeyPath
 
 
@@ -48,7 +50,6 @@ UNAVAILABLE: Final[tuple[Unavailable, ...]] = (
     Unavailable(keys=("tools", "shell", "enabled"), asked=_is(True), what="the shell tool", instead="leave it false"),
     Unavailable(keys=("tools", "mcp"), asked=bool, what="tools over MCP", instead="leave it empty"),
     Unavailable(keys=("adapters", "web", "enabled"), asked=_is(True), what="the web page", instead="leave it false"),
-    Unavailable(keys=("adapters", "telegram", "mode"), asked=_is("webhook"), what="a webhook", instead="use polling"),
     Unavailable(keys=("adapters", "discord", "enabled"), asked=_is(True), what="Discord", instead="leave it false"),
 )
 
@@ -71,6 +72,8 @@ def _matching(path: KeyPath, value: Any, keys: KeyPath) -> Iterator[tuple[KeyPat
         yield from _matching((*path, name), getattr(value, name), keys[1:])
 
 
+_WEBHOOK_PORTS: Final = (443, 80, 88, 8443)
+
 Finding = tuple[tuple[KeyPath, ...], str]
 
 
@@ -85,11 +88,38 @@ def contradictions(config: Config) -> Iterator[Finding]:
             f"tools.preview_chars ({tools.preview_chars:,}) must not exceed tools.result_chars ({tools.result_chars:,})"
         )
         yield (("tools", "preview_chars"), ("tools", "result_chars")), text
+    yield from _webhook(config.adapters.telegram)
     for name in ("telegram", "discord"):
         adapter = getattr(config.adapters, name)
         if adapter.enabled and adapter.token is None:
             path: KeyPath = ("adapters", name)
             yield ((*path, "token"), (*path, "enabled")), f"adapters.{name}.token is needed when it is enabled"
+
+
+def _webhook(telegram: Telegram) -> Iterator[Finding]:
+    """What Telegram asks of a webhook (https://core.telegram.org/bots/api#setwebhook). A Bot API server of one's own
+    takes any address."""
+    webhook, where = telegram.webhook, "adapters.telegram.webhook"
+    path: KeyPath = ("adapters", "telegram", "webhook")
+    if telegram.mode == "webhook" and telegram.enabled and webhook.url is None:
+        yield (
+            ((*path, "url"), ("adapters", "telegram", "mode")),
+            f"{where}.url is needed in mode webhook: at which https:// address can Telegram reach this bot?",
+        )
+    if webhook.url is not None and telegram.base_url is None:
+        parts = urlsplit(webhook.url)
+        if parts.scheme != "https" or (parts.port or 443) not in _WEBHOOK_PORTS:
+            yield (
+                ((*path, "url"), ("adapters", "telegram", "base_url")),
+                f"{where}.url must begin with https:// and use port 443, 80, 88 or 8443: Telegram calls no other",
+            )
+    if webhook.path is not None and not re.fullmatch(r"/[!-~]*", webhook.path):
+        yield ((*path, "path"),), f"{where}.path must begin with / and have no spaces"
+    if webhook.secret is not None and not re.fullmatch(r"[A-Za-z0-9_-]{16,256}", webhook.secret.get_secret_value()):
+        yield (
+            ((*path, "secret"),),
+            f"{where}.secret must be 16 to 256 of the characters A-Z, a-z, 0-9, _ and -; without one, one is made",
+        )
 
 
 def _budgets_of_context(config: Config) -> Iterator[Finding]:

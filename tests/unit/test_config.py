@@ -233,6 +233,43 @@ def test_spend_caps_are_taken_as_they_are_given(load):
     }
 
 
+# A webhook
+
+HOOK = 'adapters: {telegram: {enabled: true, token: "${K}", mode: webhook, webhook: {%s}}}'
+
+
+@pytest.mark.parametrize("url", ["https://a.example/hook", "https://a.example:8443/hook", "https://a.example:80/"])
+def test_an_address_that_telegram_calls_is_taken(load, url):
+    assert load(HOOK % f'url: "{url}"', K="k").adapters.telegram.webhook.url == url
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("", "webhook.url is needed in mode webhook"),
+        ('url: "http://a.example/hook"', "must begin with https:// and use port 443, 80, 88 or 8443"),
+        ('url: "https://a.example:8444/hook"', "must begin with https:// and use port 443, 80, 88 or 8443"),
+        ('url: "https://a.example/", path: hook', "webhook.path must begin with /"),
+        ('url: "https://a.example/", secret: "${S}"', "webhook.secret must be 16 to 256 of the characters"),
+        ('url: "https://a.example/", port: 0', "webhook.port must be at least 1"),
+    ],
+)
+def test_a_webhook_that_telegram_would_not_call_is_refused(problems, given, said):
+    (found,) = problems(HOOK % given, K="k", S="with spaces in between")
+    assert said in found
+    assert "in between" not in found
+
+
+def test_a_server_of_ones_own_calls_any_address(load):
+    text = 'adapters: {telegram: {enabled: true, token: "${K}", mode: webhook, base_url: "http://127.0.0.1:1/bot",'
+    assert load(text + ' webhook: {url: "http://127.0.0.1:2/"}}}', K="k").adapters.telegram.mode == "webhook"
+
+
+def test_the_secret_of_a_webhook_is_a_secret(load):
+    secret = "this-is-a-long-secret"
+    assert secret in load(HOOK % 'url: "https://a.example/", secret: "${S}"', K="k", S=secret).secrets()
+
+
 # What this version cannot do
 
 ASKING = {
@@ -243,7 +280,6 @@ ASKING = {
     ("tools", "shell", "enabled"): "tools: {shell: {enabled: true}}",
     ("tools", "mcp"): "tools: {mcp: {files: {command: x}}}",
     ("adapters", "web", "enabled"): "adapters: {web: {enabled: true}}",
-    ("adapters", "telegram", "mode"): 'adapters: {telegram: {enabled: true, token: "${K}", mode: webhook}}',
     ("adapters", "discord", "enabled"): 'adapters: {discord: {enabled: true, token: "${K}"}}',
 }
 

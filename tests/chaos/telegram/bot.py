@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from adapters.telegram.adapter import TelegramAdapter
+from adapters.telegram.adapter import TelegramAdapter, TelegramBot
+from adapters.telegram.webhook import WebhookAdapter
 from gateway.bootstrap import Parts, build
 from gateway.clock import SystemIds
 from gateway.config import Config
@@ -37,6 +38,7 @@ class BotOrder:
     point: str | None = None
     passing: int = 1
     poison: str | None = None
+    port: int | None = None  # at which Telegram calls it; None: it polls
 
     def encode(self) -> bytes:
         """As it goes through the socket."""
@@ -64,9 +66,17 @@ async def run(order: BotOrder) -> int:
     """Be the bot until asked to leave; the exit code."""
     folder = Path(order.folder)
     clock = HurriedClock(order.origin, Shift(folder / "clock"))
-    adapter = TelegramAdapter(
-        order.token, clock=clock, base_url=order.telegram, patience=PATIENCE, commands=[("help", "Help.")]
-    )
+    settings: dict[str, Any] = {
+        "clock": clock,
+        "base_url": order.telegram,
+        "patience": PATIENCE,
+        "commands": [("help", "Help.")],
+    }
+    if order.port is None:
+        adapter: TelegramBot = TelegramAdapter(order.token, **settings)
+    else:
+        url = f"http://127.0.0.1:{order.port}/telegram"
+        adapter = WebhookAdapter(order.token, public_url=url, host="127.0.0.1", port=order.port, **settings)
     points = KillAt(order, Record(folder / "trace", order.number))
     gateway = build(configuration(order), [adapter], Parts(clock=clock, ids=SystemIds(), points=points))
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, gateway.stop)

@@ -1,0 +1,134 @@
+"""Where Telegram calls: an address that takes one update at a time, and nothing from anybody else.
+
+    asked                                    answered
+    -------------------------------------    --------------------------------------------------------------
+    another path, or without the secret      404, 401, and nothing else; the log counts them
+    another method, type, size or shape      405, 415, 413, 400: it knew the secret, so it may know what is wrong
+    an update that is stored now             200, also one that is of no use here
+    an update that cannot be stored now      503 with `Retry-After`, so that Telegram keeps it and comes again
+
+Who is slow is cut off, and so is whoever comes when too many are connected: a stranger can keep neither
+Telegram from the door nor the rest of the program from the machine's open files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+from aiohttp import ClientError, web
+
+from gateway.clock import Clock
+from gateway.errors import AdapterError, StoreUnavailable
+
+log = structlog.get_logger(__name__)
+
+SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"
+MOST_BYTES: Final = 1_048_576  # of one request; an update has a few thousand
+MOST_CONNECTED: Final = 256  # Telegram opens a hundred at most: https://core.telegram.org/bots/api#setwebhook
+_LINGER: Final = 2.0  # seconds in which the rest of a refused request is read, so that its answer arrives
+_COME_AGAIN: Final = 2  # seconds after which an update that could not be stored is to be sent again
+_LAST_WORDS: Final = 3.0  # seconds for requests that are being answered when the listening ends
+
+Take = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+@dataclass(slots=True, kw_only=True)
+class Endpoint:
+    """Listens at `host`, `port` and `path`. `take` returns when an update is durable and raises
+    StoreUnavailable if it cannot be now. `patience`: seconds for a request's head, and again for its body."""
+
+    host: str
+    port: int
+    path: str
+    secret: str
+    clock: Clock
+    take: Take
+    patience: float = 15.0
+    _refused: dict[int, int] = field(default_factory=dict)  # status → how many were answered so
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        """Answer until the block ends, then what is being answered. Raises AdapterError if the port is taken."""
+        door = _Door(self._asked, keepalive_timeout=self.patience, lingering_time=_LINGER, access_log=None)
+        runner = web.ServerRunner(door, shutdown_timeout=_LAST_WORDS)
+        await runner.setup()
+        try:
+            # Several workers of one host share the port; the system gives each its part of the calls.
+            await web.TCPSite(runner, self.host, self.port, reuse_port=True).start()
+            log.info("webhook_listens", host=self.host, port=self.port, path=self.path)
+            yield
+        except OSError as error:
+            raise AdapterError(
+                f"Telegram's webhook cannot listen at {self.host}:{self.port} ({error.strerror or error}); free that "
+                "port, or set another in adapters.telegram.webhook."
+            ) from error
+        finally:
+            await runner.cleanup()
+
+    async def _asked(self, request: web.BaseRequest) -> web.Response:
+        status = self._objection(request)
+        if status is None:
+            status, update = await self._read(request)
+            if update is not None:
+                return await self._answer(update)
+        return self._refuse(status, request)
+
+    def _objection(self, request: web.BaseRequest) -> int | None:
+        """The status that refuses a request by its head alone; None: there is no objection."""
+        if request.path != self.path:
+            return 404
+        given = request.headers.get(SECRET_HEADER, "").encode(errors="surrogateescape")
+        if not hmac.compare_digest(given, self.secret.encode()):
+            return 401
+        if request.method != "POST":
+            return 405
+        if request.content_type != "application/json":
+            return 415
+        return 413 if (request.content_length or 0) > MOST_BYTES else None
+
+    async def _read(self, request: web.BaseRequest) -> tuple[int, dict[str, Any] | None]:
+        """The update in a request, or with which status it is refused."""
+        try:
+            async with self.clock.limit(self.patience):
+                update = json.loads(await request.read())
+        except TimeoutError:
+            return 408, None
+        except web.HTTPRequestEntityTooLarge:
+            return 413, None
+        except (ValueError, RecursionError, ClientError, web.RequestPayloadError):
+            return 400, None
+        return (200, update) if isinstance(update, dict) and isinstance(update.get("update_id"), int) else (400, None)
+
+    async def _answer(self, update: dict[str, Any]) -> web.Response:
+        try:
+            await self.take(update)
+        except StoreUnavailable as error:
+            log.warning("updates_wait", count=1, error=str(error))
+            return web.Response(status=503, headers={"Retry-After": str(_COME_AGAIN)})
+        return web.Response()
+
+    def _refuse(self, status: int, request: web.BaseRequest) -> web.Response:
+        """A bare answer. Whoever asks a thousand times does not fill the log: the 1st, 2nd, 4th, 8th… are told."""
+        count = self._refused[status] = self._refused.get(status, 0) + 1
+        if count & (count - 1) == 0:
+            log.warning("webhook_call_refused", status=status, count=count, remote=request.remote)
+        response = web.Response(status=status)
+        response.force_close()
+        return response
+
+
+class _Door(web.Server):
+    """Lets in as many as there is room for."""
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        """Somebody came."""
+        super().connection_made(handler, transport)
+        if len(self.connections) > MOST_CONNECTED:
+            transport.abort()

@@ -1,0 +1,146 @@
+"""The bot that Telegram calls. Any process may be called, so each of them listens and none owns the account.
+
+Telegram does not tell which secret it was given. So the address that it is given names the secret, by a
+hash that says nothing without the token: where another one was configured since, Telegram is told anew.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterator, Sequence
+from datetime import UTC
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import structlog
+from telegram import Update, WebhookInfo
+from telegram.error import InvalidToken, RetryAfter, TelegramError
+
+from adapters.telegram import failures
+from adapters.telegram.adapter import TelegramBot
+from adapters.telegram.endpoint import Endpoint
+from adapters.telegram.receiving import WANTED
+from gateway.adapter import Accept, Finding
+from gateway.clock import Clock
+
+log = structlog.get_logger(__name__)
+
+_LOOK_SECONDS: Final = 300.0  # between two looks at whether Telegram still calls here
+_FIRST_WAIT: Final = 1.0
+_LONGEST_WAIT: Final = 30.0
+
+
+class WebhookAdapter(TelegramBot):
+    """A bot that Telegram calls at `public_url`, behind which this process listens at `host`, `port` and `path`
+    (by default the public one's). `secret`: what only Telegram knows; by default made of the token, so that
+    every process knows the same one. `settings`: as of `TelegramBot`."""
+
+    def __init__(
+        self,
+        token: str,
+        *,
+        clock: Clock,
+        public_url: str,
+        host: str,
+        port: int,
+        path: str | None = None,
+        secret: str | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(token, clock=clock, **settings)
+        secret = secret or _digest(token, "the secret of its webhook")
+        self._url = _naming(public_url, _digest(token, secret)[:12])
+        self._secret = secret
+        self._endpoint = Endpoint(
+            host=host,
+            port=port,
+            path=path or urlsplit(public_url).path or "/",
+            secret=secret,
+            clock=clock,
+            take=self._take,
+        )
+
+    async def run(self, accept: Accept) -> None:
+        """Listen until cancelled. Raises AdapterError if the port is taken or Telegram does not know the token."""
+        try:
+            self._receiver.begin(accept, await self._introduced())
+            async with self._endpoint.listening():
+                await self._show_menu()
+                await self._keep_called()
+        except InvalidToken as error:
+            raise failures.mapped(error) from error
+
+    async def _take(self, document: dict[str, Any]) -> None:
+        """Return when an update is durable. Raises StoreUnavailable."""
+        try:
+            update = Update.de_json(document, self._bot)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            # Refused, it would come again for a day and hold up its chat: the library cannot read it then either.
+            log.exception("update_unreadable", update=document["update_id"])
+            return
+        await self._receiver.store([update])
+
+    async def _keep_called(self) -> None:
+        """See to it that Telegram calls here, until cancelled. Raises InvalidToken."""
+        settled, wait = False, _FIRST_WAIT
+        while True:
+            try:
+                await self._settle(await self._bot.get_webhook_info(), is_first=not settled)
+                settled, wait = True, _FIRST_WAIT
+                await self._clock.sleep(_LOOK_SECONDS)
+            except InvalidToken:
+                raise
+            except RetryAfter as error:  # several processes told it at once
+                await self._clock.sleep(failures.seconds_asked(error))
+            except TelegramError as error:
+                log.error("webhook_not_set", error=error.message, again_in=wait)
+                await self._clock.sleep(wait)
+                wait = min(2 * wait, _LONGEST_WAIT)
+
+    async def _settle(self, told: WebhookInfo, *, is_first: bool) -> None:
+        """Tell Telegram where to call, unless it knows. What another program told it later is that one's to answer
+        for: two that correct each other for ever would help nobody."""
+        if not self._differs(told):
+            for trouble in () if is_first else _troubles(told, since=self._clock.now() - _LOOK_SECONDS):
+                log.warning("webhook_fails", error=trouble, waiting=told.pending_update_count)
+        elif told.url and not is_first:
+            log.warning("webhook_elsewhere", host=urlsplit(told.url).hostname)
+        else:
+            await self._bot.set_webhook(
+                self._url, secret_token=self._secret, allowed_updates=list(WANTED), drop_pending_updates=False
+            )
+            log.info("webhook_set", was=urlsplit(told.url).hostname)
+
+    def _differs(self, told: WebhookInfo) -> bool:
+        return told.url != self._url or set(told.allowed_updates) != set(WANTED)
+
+    def _of_reading(self, webhook: WebhookInfo) -> Sequence[Finding]:
+        if not webhook.url:
+            detail = "none is set yet; starting here sets it, and ends polling by another program"
+        elif self._differs(webhook):
+            detail = f"Telegram calls {urlsplit(webhook.url).hostname} so far; starting here changes that"
+        else:
+            detail = f"Telegram calls {urlsplit(self._url).hostname}"
+        found = [Finding(what="telegram webhook", ok=None if self._differs(webhook) else True, detail=detail)]
+        if webhook.pending_update_count:
+            waiting = webhook.pending_update_count
+            detail = f"{waiting:,} {'update waits' if waiting == 1 else 'updates wait'} to be delivered"
+            found.append(Finding(what="telegram webhook", ok=None, detail=detail))
+        failed = (f"the last failure was: {trouble}" for trouble in _troubles(webhook, since=0.0))
+        return [*found, *(Finding(what="telegram webhook", ok=None, detail=detail) for detail in failed)]
+
+
+def _troubles(told: WebhookInfo, *, since: float) -> Iterator[str]:
+    """What Telegram says of its last failed call, unless that was before `since`."""
+    if told.last_error_message and told.last_error_date and told.last_error_date.timestamp() >= since:
+        yield f"{told.last_error_message} ({told.last_error_date.astimezone(UTC):%Y-%m-%d %H:%M} UTC)"
+
+
+def _digest(token: str, text: str) -> str:
+    """A text that says nothing of `text` to who does not know the token."""
+    return hmac.new(token.encode(), text.encode(), "sha256").hexdigest()
+
+
+def _naming(url: str, name: str) -> str:
+    """The address with the name of its secret, which is for Telegram to remember."""
+    return f"{url}{'&' if '?' in url else '?'}v={name}"

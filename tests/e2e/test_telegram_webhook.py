@@ -1,0 +1,354 @@
+"""A bot that Telegram calls: over loopback, by the emulated Telegram and by whoever else finds the door."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from structlog.testing import capture_logs
+
+from adapters.telegram.adapter import TelegramAdapter, TelegramBot
+from adapters.telegram.endpoint import MOST_BYTES, MOST_CONNECTED, SECRET_HEADER, Endpoint
+from adapters.telegram.webhook import WebhookAdapter
+from gateway.clock import SystemClock
+from gateway.errors import StoreUnavailable
+from gateway.telemetry.points import Point
+from tests.emulators.telegram import Refuse, TelegramServer
+from tests.emulators.telegram.webhook import Target
+from tests.fakes_model import PATIENCE
+from tests.redis_server import free_port
+from tests.telegram_live import Bot, on_telegram
+from tests.waiting import eventually
+
+SECRET = "a-secret-of-some-length"
+
+
+@pytest.fixture
+async def telegram() -> AsyncIterator[TelegramServer]:
+    """Telegram without its limits."""
+    async with TelegramServer(limits=None) as server:
+        yield server
+
+
+@pytest.fixture
+def webhook() -> dict[str, Any]:
+    """Where it may call."""
+    port = free_port()
+    return {"public_url": f"http://127.0.0.1:{port}/hook", "host": "127.0.0.1", "port": port}
+
+
+def target(bot: Bot) -> Target:
+    """What Telegram was told."""
+    found = bot.telegram.cloud.webhook.target
+    assert found is not None
+    return found
+
+
+async def called(bot: Bot) -> None:
+    """Return when Telegram knows where to call."""
+    await bot.until(lambda: bot.telegram.cloud.webhook.target)
+
+
+async def test_a_bot_is_called_and_answers(tmp_path: Path, telegram: TelegramServer, webhook: dict[str, Any]) -> None:
+    anna = telegram.people.person("Anna")
+    async with on_telegram(tmp_path, telegram, anna, webhook=webhook) as bot:
+        await called(bot)
+        bot.says("hello")
+        await bot.until_shown("echo: hello")
+        assert target(bot).secret
+        assert telegram.token not in target(bot).url + target(bot).secret
+        assert len(telegram.cloud.updates) == 0
+    assert list(telegram.journal.of("getUpdates")) == []
+
+
+async def test_it_is_told_once_and_again_only_when_it_differs(
+    tmp_path: Path, telegram: TelegramServer, webhook: dict[str, Any]
+) -> None:
+    anna = telegram.people.person("Anna")
+    for secret, times in ((None, 1), (None, 1), (SECRET, 2), (SECRET, 2)):
+        async with on_telegram(tmp_path, telegram, anna, webhook={**webhook, "secret": secret}) as bot:
+            await bot.until(lambda: telegram.cloud.webhook.target)
+            bot.says("again")
+            await bot.until(lambda times=times: not len(telegram.cloud.updates))
+            assert len(list(telegram.journal.of("setWebhook"))) == times
+    dropped = {call.parameters.get("drop_pending_updates", "false") for call in telegram.journal.of("setWebhook")}
+    assert dropped == {"false"}
+
+
+async def test_what_was_said_while_it_was_down_and_in_the_other_mode_is_answered(
+    tmp_path: Path, telegram: TelegramServer, webhook: dict[str, Any]
+) -> None:
+    anna = telegram.people.person("Anna")
+    expected: list[str] = []
+    for number, mode in enumerate((webhook, None, webhook, webhook)):
+        telegram.people.say(telegram.people.private(anna), anna, f"while down {number}")
+        async with on_telegram(tmp_path, telegram, anna, webhook=mode) as bot:
+            expected.append(f"echo: while down {number}")
+            await bot.until_shown(*expected)
+            bot.says(f"while up {number}")
+            expected.append(f"echo: while up {number}")
+            await bot.until_shown(*expected)
+
+
+async def test_telegram_that_cannot_be_told_yet_is_told_later(
+    tmp_path: Path, telegram: TelegramServer, webhook: dict[str, Any]
+) -> None:
+    anna = telegram.people.person("Anna")
+    telegram.faults.add(Refuse(status=502), method="setWebhook")
+    async with on_telegram(tmp_path, telegram, anna, webhook=webhook) as bot:
+        bot.says("hello")
+        await bot.until_shown("echo: hello")
+
+
+class FullDisk:
+    """The store refuses the first receipts."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def __call__(self, point: Point) -> None:
+        if point == "accept.before" and self.times:
+            self.times -= 1
+            raise StoreUnavailable("the disk is full")
+
+
+async def test_what_cannot_be_stored_stays_with_telegram_and_is_one_turn(
+    tmp_path: Path, telegram: TelegramServer, webhook: dict[str, Any]
+) -> None:
+    anna, disk = telegram.people.person("Anna"), FullDisk(1)
+    async with on_telegram(tmp_path, telegram, anna, webhook=webhook, points=disk) as bot:
+        await called(bot)
+        bot.says("hello")
+        await bot.until_shown("echo: hello")
+        assert "503" in telegram.cloud.webhook.last_error
+        assert disk.times == 0
+        assert len(bot.model.requests) == 1
+
+
+async def test_what_is_sent_again_after_it_was_stored_is_one_turn(
+    tmp_path: Path, telegram: TelegramServer, webhook: dict[str, Any]
+) -> None:
+    anna = telegram.people.person("Anna")
+    async with on_telegram(tmp_path, telegram, anna, webhook=webhook) as bot:
+        await called(bot)
+        message = bot.says("hello")
+        update = {"update_id": 77, "message": message.as_json()}
+        for _ in range(3):
+            assert await posted(bot, webhook, update) == 200
+        await bot.until(lambda: len(bot.shown()) == 2)  # as Telegram's own update, and as number 77
+        await bot.quiet()
+        assert len(bot.model.requests) == 2
+
+
+async def posted(bot: Bot, webhook: Mapping[str, Any], update: Any, **how: Any) -> int:
+    """The status that a call gets; `how` changes it from what Telegram would send."""
+    headers = {SECRET_HEADER: target(bot).secret, "Content-Type": "application/json", **how.get("headers", {})}
+    body = update if isinstance(update, bytes) else json.dumps(update).encode()
+    url = webhook["public_url"].replace("/hook", how.get("path", "/hook"))
+    async with (
+        aiohttp.ClientSession() as http,
+        http.request(how.get("method", "POST"), url, data=io.BytesIO(body), headers=headers) as response,
+    ):
+        assert await response.read() == b""
+        return response.status
+
+
+STRANGE = {"update_id": 9, "something_new": {"chat": {"id": 1}}}
+FORGED = {"update_id": 9, "message": {"message_id": 1}}
+
+
+@pytest.mark.parametrize(
+    ("update", "how", "status"),
+    [
+        (FORGED, {"headers": {SECRET_HEADER: "wrong"}}, 401),
+        (FORGED, {"headers": {SECRET_HEADER: "\u00fc"}}, 401),
+        (FORGED, {"headers": {SECRET_HEADER: ""}}, 401),
+        (FORGED, {"path": "/"}, 404),
+        (FORGED, {"path": "/hook/../hook2"}, 404),
+        (FORGED, {"method": "GET"}, 405),
+        (FORGED, {"method": "GET", "headers": {SECRET_HEADER: ""}}, 401),
+        (FORGED, {"headers": {"Content-Type": "text/plain"}}, 415),
+        (b"x" * (MOST_BYTES + 1), {}, 413),
+        (b"{", {}, 400),
+        (b"\xff", {}, 400),
+        (b"[" * 100_000, {}, 400),
+        (b"[]", {}, 400),
+        (b"{}", {}, 400),
+        (b'{"update_id": "9"}', {}, 400),
+        (STRANGE, {}, 200),
+        (FORGED, {}, 200),  # Telegram's, by its secret, and of no use: it must not come again for ever
+    ],
+)
+async def test_only_telegram_is_listened_to(
+    tmp_path: Path, telegram: TelegramServer, webhook: dict[str, Any], update: Any, how: dict[str, Any], status: int
+) -> None:
+    anna = telegram.people.person("Anna")
+    async with on_telegram(tmp_path, telegram, anna, webhook=webhook) as bot:
+        await called(bot)
+        assert await posted(bot, webhook, update, **how) == status
+        bot.says("hello")
+        await bot.until_shown("echo: hello")
+        assert len(bot.model.requests) == 1
+
+
+async def test_a_port_that_is_taken_is_said_with_what_to_do(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna = telegram.people.person("Anna")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        webhook = {"public_url": f"http://127.0.0.1:{port}/", "host": "127.0.0.1", "port": port}
+        async with on_telegram(tmp_path, telegram, anna, webhook=webhook) as bot:
+            await bot.until_ended()
+            assert f"cannot listen at 127.0.0.1:{port}" in (bot.gateway.failure or "")
+    assert telegram.cloud.webhook.target is None
+
+
+async def test_check_says_where_telegram_calls_and_what_went_wrong(
+    telegram: TelegramServer, webhook: dict[str, Any]
+) -> None:
+    anna = telegram.people.person("Anna")
+
+    async def said(kind: Callable[..., TelegramBot], **settings: Any) -> list[tuple[bool | None, str]]:
+        bot = kind(telegram.token, clock=SystemClock(), base_url=telegram.base_url, **settings)
+        try:
+            found = await bot.probe()
+        finally:
+            await bot.aclose()
+        return [(each.ok, each.detail) for each in found if each.what == "telegram webhook"]
+
+    assert await said(TelegramAdapter) == []
+    ((ok, detail),) = await said(WebhookAdapter, **webhook)
+    assert ok is None
+    assert "none is set yet" in detail
+    telegram.cloud.webhook.set(Target(url=webhook["public_url"]))
+    telegram.people.say(telegram.people.private(anna), anna, "hello")
+    await eventually(lambda: telegram.cloud.webhook.last_error)
+    ((ok, detail),) = await said(TelegramAdapter)
+    assert ok is None
+    assert "starting here ends that" in detail
+    told = await said(WebhookAdapter, **webhook)
+    assert [detail.partition(" (")[0] for _, detail in told] == [
+        "Telegram calls 127.0.0.1 so far; starting here changes that",
+        "1 update waits to be delivered",
+        "the last failure was: Connection refused",
+    ]
+
+
+# -- at the door, by itself ----------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def door(patience: float = PATIENCE) -> AsyncIterator[tuple[Endpoint, list[dict[str, Any]]]]:
+    """An endpoint that listens, and what it took."""
+    taken: list[dict[str, Any]] = []
+
+    async def take(update: dict[str, Any]) -> None:
+        taken.append(update)
+
+    endpoint = Endpoint(
+        host="127.0.0.1",
+        port=free_port(),
+        path="/hook",
+        secret=SECRET,
+        clock=SystemClock(),
+        take=take,
+        patience=patience,
+    )
+    async with endpoint.listening():
+        yield endpoint, taken
+
+
+HEAD = f"POST /hook HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{SECRET_HEADER}: {SECRET}\r\n"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "POST /hook HT",
+        HEAD,
+        HEAD + "Content-Length: 20\r\n\r\n{",
+        HEAD + "Transfer-Encoding: chunked\r\n\r\n5\r\n{",
+    ],
+)
+async def test_who_is_slow_is_cut_off(said: str) -> None:
+    async with door(patience=0.1) as (endpoint, taken), asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
+        writer.write(said.encode())
+        answer = await reader.read()  # until the other side hangs up
+        assert answer.partition(b"\r\n")[0] in (b"", b"HTTP/1.1 408 Request Timeout")
+        assert taken == []
+        writer.close()
+
+
+async def test_a_body_without_an_end_is_cut_off_when_it_is_too_long() -> None:
+    async with door() as (endpoint, taken), asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
+        writer.write((HEAD + "Transfer-Encoding: chunked\r\n\r\n").encode())
+        chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
+        with suppress(ConnectionError):
+            while not reader.at_eof() and not reader._buffer:  # type: ignore[attr-defined]
+                writer.write(chunk)
+                await writer.drain()
+                await asyncio.sleep(0)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 413")
+        assert taken == []
+        writer.close()
+
+
+async def test_a_crowd_of_idlers_keeps_nobody_out_for_long() -> None:
+    async with door(patience=0.5) as (endpoint, _), asyncio.timeout(PATIENCE):
+        idlers = [await asyncio.open_connection("127.0.0.1", endpoint.port) for _ in range(MOST_CONNECTED + 20)]
+        turned_away = [reader for reader, _ in idlers if await _hung_up(reader)]
+        body = b'{"update_id": 1}'
+        reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
+        writer.write(f"{HEAD}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        assert len(turned_away) == len(idlers)
+        for _, idler in (*idlers, (reader, writer)):
+            idler.close()
+
+
+async def _hung_up(reader: asyncio.StreamReader) -> bool:
+    """Wait until the other side has gone."""
+    with suppress(ConnectionError):
+        return await reader.read() == b""
+    return True
+
+
+async def test_a_flood_of_forgeries_does_not_flood_the_log() -> None:
+    with capture_logs() as logs:
+        async with door() as (endpoint, taken), aiohttp.ClientSession() as http:
+            for _ in range(100):
+                async with http.post(f"http://127.0.0.1:{endpoint.port}/hook", data=b"{}") as response:
+                    assert response.status == 401
+    counts = [line["count"] for line in logs if line["event"] == "webhook_call_refused"]
+    assert counts == [1, 2, 4, 8, 16, 32, 64]
+    assert taken == []
+    assert SECRET not in str(logs)
+
+
+async def test_what_is_being_answered_when_it_ends_is_answered() -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def take(update: dict[str, Any]) -> None:
+        begun.set()
+        await go_on.wait()
+
+    port = free_port()
+    endpoint = Endpoint(host="127.0.0.1", port=port, path="/", secret=SECRET, clock=SystemClock(), take=take)
+    async with aiohttp.ClientSession() as http:
+        async with endpoint.listening():
+            call = asyncio.create_task(
+                http.post(f"http://127.0.0.1:{port}/", json={"update_id": 1}, headers={SECRET_HEADER: SECRET})
+            )
+            await begun.wait()
+            asyncio.get_running_loop().call_later(0.05, go_on.set)
+        assert (await call).status == 200
