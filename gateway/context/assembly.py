@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.context.prompts import CONTINUED, RESULT_MISSING, SYSTEM_NOTE, framed
-from gateway.context.shapes import Call, derived, plain_call, read_call, result_id, rewritten, sound, sources
+from gateway.context.shapes import Calls, derived, plain_call, plain_id, read_call, result_id, rewritten, sound, sources
 from gateway.domain.message import HOST, Message, note_of, text_of, tool_result, user
 from gateway.tokens import TokenCounter
 
@@ -27,9 +27,7 @@ class _Group:
     ids: list[str] = field(default_factory=list)
 
 
-def sanitize(
-    messages: Sequence[Message], *, opening: bool = True, calls: dict[str, Call] | None = None
-) -> list[Message]:
+def sanitize(messages: Sequence[Message], *, opening: bool = True, calls: Calls | None = None) -> list[Message]:
     """`messages` as a provider accepts them; never raises on odd shapes.
 
     Roles and contents that no API knows become ones that it does (`shapes`), what is no message is
@@ -40,7 +38,9 @@ def sanitize(
     put first if the transcript would otherwise open with an assistant's. `calls` is given every call
     that was kept, under each of its ids: a reused id means its latest call.
     """
-    index: dict[str, Call] = {} if calls is None else calls
+    index = Calls() if calls is None else calls
+    if _in_order(messages, index):
+        return _opened(list(messages)) if opening else list(messages)
     entries: list[_Group | Message] = []
     waiting: dict[str, _Group] = {}
     for given in messages:
@@ -70,6 +70,47 @@ def sanitize(
     return _opened(result) if opening else result
 
 
+def _in_order(messages: Sequence[Message], index: Calls) -> bool:
+    """Whether there is nothing to repair; the calls go into `index` if so. One plain loop, because it runs
+    over every message of the longest transcripts: what it does not know at sight is left to the repair."""
+    raw: dict[str, Any] = {}
+    waiting: list[str] = []  # ids of the calls whose results must come next, the last one first
+    for message in messages:
+        if type(message) is not dict:
+            return False
+        role, content = message.get("role"), message.get("content")
+        if type(content) is not str and content is not None and sound(message) is not message:
+            return False
+        if waiting:
+            if role != "tool" or message.get("tool_call_id") != waiting.pop():
+                return False
+        elif role == "assistant":
+            if "tool_calls" in message:
+                waiting = _answerable(message["tool_calls"], raw)
+                if not waiting:
+                    return False
+        elif role != "user" and role != "system":
+            return False
+    if waiting:
+        return False
+    index.raw.update(raw)
+    return True
+
+
+def _answerable(calls: Any, raw: dict[str, Any]) -> list[str]:
+    """The ids of calls that need no repair, the last one first, each put into `raw`; [] if one of them does."""
+    names: list[str] = []
+    if type(calls) is list:
+        for call in calls:
+            name = plain_id(call)
+            if not name or name in names:
+                return []
+            raw[name] = call
+            names.append(name)
+    names.reverse()
+    return names
+
+
 def _answer(waiting: Mapping[str, _Group], message: Message) -> None:
     name = result_id(message)
     group = waiting.get(name) if name is not None else None
@@ -81,7 +122,7 @@ def _answer(waiting: Mapping[str, _Group], message: Message) -> None:
         group.results[slot] = message if sent_as else derived(message, tool_call_id=group.ids[slot])
 
 
-def _group(message: Message, index: dict[str, Call]) -> _Group | None:
+def _group(message: Message, index: Calls) -> _Group | None:
     """The calls of an assistant message that can be answered; None if nothing of it is left."""
     raw: Any = message.get("tool_calls")
     calls: list[Any] = list(raw) if isinstance(raw, list | tuple) else []
@@ -95,7 +136,7 @@ def _group(message: Message, index: dict[str, Call]) -> _Group | None:
             continue
         for name in ids:
             group.answers[name] = len(group.results)
-            index[name] = read
+            index.raw[name] = call
         group.results.append(None)
         group.ids.append(ids[0])
         plain = plain_call(call, read)

@@ -60,7 +60,9 @@ def find_layout(turns: Sequence[Message], tokens: Sequence[int], limits: Limits)
         cut = forced
         carried = _carried(request, answer, head_end, cut)
     protected_from = max(cut, protected_from)
-    middle = tuple(index for index in range(head_end, cut) if index not in carried)
+    middle = tuple(
+        [index for index in range(head_end, cut) if index not in carried] if carried else range(head_end, cut)
+    )
     return Layout(head_end=head_end, cut=cut, protected_from=protected_from, carried=carried, middle=middle)
 
 

@@ -20,7 +20,7 @@ from gateway.context.policy import (
 )
 from gateway.context.prompts import framed
 from gateway.context.pruning import prune, squeeze
-from gateway.context.shapes import Call, sources
+from gateway.context.shapes import Call, Calls, all_sources
 from gateway.context.summary import extract
 from gateway.domain.message import HOST, Message, is_request, text_of
 from gateway.tokens import TokenCounter
@@ -72,8 +72,15 @@ class Plan:
 
 def counts(messages: Sequence[Message], counter: TokenCounter) -> list[int]:
     """Tokens of each message: the count stored with it, or a fresh one; 0 for what is no message."""
+    result: list[int] = []
+    try:  # nearly always, and over every message of the longest transcripts
+        result = [message[HOST]["tokens"] for message in messages]
+    except (KeyError, TypeError):
+        result = []
+    if set(map(type, result)) == {int} and min(result) > 0:
+        return result
     result = []
-    for message in messages:  # a plain loop: it runs over every message of the longest transcripts
+    for message in messages:
         note = message.get(HOST) if type(message) is dict else None
         stored = note.get("tokens") if type(note) is dict else None
         if type(stored) is not int or stored <= 0:
@@ -103,7 +110,7 @@ def make_plan(
     transcript (system prompt, tools) narrows the budgets. With `force` the tail is no more than
     its share of this transcript, so that asking on a short one does something.
     """
-    calls: dict[str, Call] = {}
+    calls = Calls()
     clean = sanitize(messages, opening=False, calls=calls)
     lead_end = next((index for index, m in enumerate(clean) if m.get("role") != "system"), len(clean))
     lead = clean[:lead_end]
@@ -130,7 +137,7 @@ def make_plan(
     reserve = overhead + frame + min(4 * LEAST_NOTES, own.max_summary_tokens)
     kept = _fitting(_kept(turns, layout, calls, counter), own.usable_tokens - reserve, counter)
     middle = [turns[index] for index in layout.middle]
-    replaced = sum(tokens[index] for index in layout.middle) + counter.text(found.notes)
+    replaced = sum([tokens[index] for index in layout.middle]) + counter.text(found.notes)
     free = own.threshold_tokens - overhead - total_tokens(kept, counter) - frame
     ceiling = own.max_summary_tokens * 5 // 4
     room = min(replaced - 1 - (0 if found.found else frame), ceiling, max(free, ceiling // 4))
@@ -140,7 +147,7 @@ def make_plan(
         middle=middle,
         tail=kept[layout.head_end :],
         previous=found.notes,
-        replaced_ids=[*found.ids, *(name for message in middle for name in sources(message))],
+        replaced_ids=[*found.ids, *all_sources(middle)],
         whole=clean,
         protected=len(turns) - layout.protected_from,
         calls=calls,

@@ -7,7 +7,7 @@ vendors. Nothing here raises, and what is sound already is passed on as the very
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast, get_args
 
@@ -52,14 +52,22 @@ def calls_of(message: Mapping[str, Any]) -> list[Call]:
     return [read_call(call) for call in calls]
 
 
+def plain_id(call: Any) -> str:
+    """The id of a call that is as an API takes it, which nearly every call is; "" of any other."""
+    if type(call) is dict and "call_id" not in call:
+        own, function = call.get("id"), call.get("function")
+        if type(own) is str and type(function) is dict:
+            name = function.get("name")
+            if type(name) is str and name and type(function.get("arguments")) is str:
+                return own
+    return ""
+
+
 def read_call(call: Any) -> Call:
     """A tool call given as a dict or as an SDK's object; both `id` and `call_id` name it."""
-    if type(call) is dict and "call_id" not in call:  # nearly every call: asked for each there is
-        own, function = call.get("id"), call.get("function")
-        if type(own) is str and own and type(function) is dict:
-            name, arguments = function.get("name"), function.get("arguments")
-            if type(name) is str and name and type(arguments) is str:
-                return Call((own,), name, arguments)
+    own = plain_id(call)
+    if own:
+        return Call((own,), call["function"]["name"], call["function"]["arguments"])
     first, second = field_of(call, "id"), field_of(call, "call_id")
     ids = (first,) if is_id(first) else ()
     if is_id(second) and second != first:
@@ -95,6 +103,23 @@ def result_id(message: Mapping[str, Any]) -> str | None:
     return None
 
 
+class Calls(Mapping[str, Call]):
+    """The calls of a transcript by id, each read when it is asked for: of thousands only those near the
+    ends ever are. A reused id means its latest call."""
+
+    def __init__(self) -> None:
+        self.raw: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Call:
+        return read_call(self.raw[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.raw)
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+
 def calls_by_id(messages: Iterable[Mapping[str, Any]]) -> dict[str, Call]:
     """Every call of a transcript under each of its ids; a reused id means its latest call."""
     return {name: call for message in messages for call in calls_of(message) for name in call.ids}
@@ -110,6 +135,19 @@ def sources(message: Mapping[str, Any]) -> list[str]:
         return [own]
     derived = note.get("derived_from")
     return [str(value) for value in derived] if isinstance(derived, list | tuple) else []
+
+
+def all_sources(messages: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The row ids that messages stand for, in order."""
+    found: list[str] = []
+    for message in messages:
+        note = message.get(HOST)
+        own = note.get("id") if type(note) is dict else None
+        if type(own) is str and own:  # nearly every message: a long transcript has thousands
+            found.append(own)
+        else:
+            found.extend(sources(message))
+    return found
 
 
 def rewritten(

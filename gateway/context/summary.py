@@ -61,6 +61,8 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
     if it reads like one from opener to end marker and a person spoke after it: what somebody pastes
     as their request is no summary.
     """
+    if all(type(note := m.get(HOST)) is dict and note and not note.get("summary") for m in messages):
+        return Extracted(turns=[*messages], notes="", identifiers=(), head_limit=len(messages), ids=(), found=0)
     turns: list[Message] = []
     notes: list[str] = []
     names: list[str] = []

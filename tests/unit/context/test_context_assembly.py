@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gateway.context.assembly import joined, sanitize, summary_message, with_system_note
 from gateway.context.prompts import CONTINUED, RESULT_MISSING, SYSTEM_NOTE
+from gateway.context.shapes import Calls, calls_by_id
 from gateway.context.summary import extract
 from gateway.domain.message import Message, is_request, is_summary, note_of, text_of, user
 from tests.unit.context.transcripts import COUNTER, call, conversation, counts_hold, flaws, transcripts
@@ -139,3 +141,15 @@ def test_a_leading_system_message_is_told_once() -> None:
     assert with_system_note(once, COUNTER) is once
     parts = with_system_note({"role": "system", "content": [{"type": "text", "text": "Be kind."}]}, COUNTER)
     assert text_of(parts).endswith(SYSTEM_NOTE)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(transcripts(), st.integers(0, 80))
+def test_what_is_in_order_at_sight_is_what_repair_would_leave(messages: list[Message], without: int) -> None:
+    messages = [*messages[:without], *messages[without + 1 :]]
+    for each in (messages, sanitize(messages, opening=False)):
+        seen, repaired = Calls(), Calls()
+        result = sanitize(each, opening=False, calls=seen)
+        # A result of no call is never in order, so that all of it goes through the repair.
+        assert result == sanitize([*each, _result("nobody asked")], opening=False, calls=repaired)
+        assert dict(seen) == dict(repaired) == calls_by_id(result)
