@@ -20,6 +20,7 @@ GatewayError
 │   ├── Ambiguous               the request left, its answer was lost
 │   ├── RateLimited             not before `retry_after` seconds have passed
 │   └── DeliveryRefused         the platform will never take this message
+│       └── ChatGone            nor any other in this chat: blocked, thrown out, deleted
 ├── ProviderError
 │   ├── ProviderUnavailable     network, 5xx, time-out, garbage: may work later
 │   ├── ProviderRateLimited     not before `retry_after` seconds have passed
@@ -107,6 +108,10 @@ class RateLimited(AdapterError):
 
 class DeliveryRefused(AdapterError):
     """The platform will never accept this message as it stands."""
+
+
+class ChatGone(DeliveryRefused):
+    """Nothing reaches this chat any more, until somebody in it writes again."""
 
 
 class ProviderError(GatewayError):

@@ -27,6 +27,7 @@ from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import LedgerEntry, UsageTotal
 from gateway.store.allowance import AllowanceStore
 from gateway.store.approving import ApprovalStore
+from gateway.store.closing import ClosingStore
 from gateway.store.filing import FileStore
 from gateway.store.pairing import PairingStore
 from gateway.store.pinning import PinStore
@@ -82,7 +83,7 @@ __all__ = [
 ]
 
 
-class Store(AllowanceStore, ApprovalStore, PinStore, FileStore, PairingStore, ABC):
+class Store(AllowanceStore, ApprovalStore, ClosingStore, PinStore, FileStore, PairingStore, ABC):
     """The port. `open` before use, `aclose` after; every method may raise StoreUnavailable."""
 
     # -- lifetime ---------------------------------------------------------------------------

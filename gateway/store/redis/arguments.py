@@ -33,10 +33,11 @@ def listed(values: Sequence[str]) -> Arguments:
 
 
 def arrival(each: Arrival) -> Arguments:
-    """Lane, platform, event id, document, when."""
+    """Lane, platform, event id, document, when, and the chat unless it is the gateway's own request."""
     inbound = each.inbound
     platform = storable(inbound.source.platform)
-    return [str(each.key), platform, storable(inbound.event_id), inbound_json(inbound), number(each.at)]
+    chat = chat_name(inbound.source.address) if inbound.kind != "expiry" else ""
+    return [str(each.key), platform, storable(inbound.event_id), inbound_json(inbound), number(each.at), chat]
 
 
 def row(outbound: Outbound) -> Arguments:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.clock import Clock
-from gateway.domain.chat import Outbound
+from gateway.domain.chat import ChatAddress, Outbound
 from gateway.errors import StoreUnavailable
 from gateway.store.base import Sent
 from gateway.store.documents import storable
@@ -16,7 +16,7 @@ from gateway.store.platforms import Platforms
 from gateway.store.redis import arguments
 from gateway.store.redis.codec import number, row_from
 from gateway.store.redis.conduit import Job
-from gateway.store.redis.partitions import partition_of
+from gateway.store.redis.partitions import chat_name, partition_of
 from gateway.store.redis.readable import ReadableStore
 from gateway.store.redis.reading import EVERYWHERE
 from gateway.store.steady import SteadyTime
@@ -99,6 +99,17 @@ class DeliveringStore(ReadableStore):
     async def mark_refused(self, outbound_id: str, reason: str, instead: Outbound | None = None) -> Sent:
         row = ["0"] if instead is None else ["1", *arguments.row(instead)]
         return await self._mark(outbound_id, "refused", storable(reason), *row)
+
+    async def close_chat(self, to: ChatAddress, reason: str) -> None:
+        where, name = partition_of(to.platform, to.chat), chat_name(to)
+        await self._claimed([self._send_rows(where, "close_chat", name, storable(reason), number(self._time.now()))])
+
+    async def open_chat(self, to: ChatAddress) -> None:
+        await self._wire.run(partition_of(to.platform, to.chat), "open_chat", chat_name(to))
+
+    async def closed(self, to: ChatAddress) -> str | None:
+        found: str | None = await self._wire.ask(partition_of(to.platform, to.chat), "HGET", "closed", chat_name(to))
+        return found
 
     async def next_due(self) -> float | None:
         return self._time.until(self._agenda.next_due())

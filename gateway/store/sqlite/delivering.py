@@ -9,11 +9,12 @@ from pathlib import Path
 import apsw
 
 from gateway.clock import Clock
-from gateway.domain.chat import Outbound
+from gateway.domain.chat import ChatAddress, Outbound
 from gateway.store.base import Sent
 from gateway.store.platforms import Platforms
-from gateway.store.sqlite import outbox
+from gateway.store.sqlite import closing, outbox
 from gateway.store.sqlite.agenda import Agenda, rows_to_send
+from gateway.store.sqlite.codec import lane_of
 from gateway.store.sqlite.outbox import Advance, Sender
 from gateway.store.sqlite.readable import ReadableStore
 from gateway.store.steady import SteadyTime
@@ -76,6 +77,18 @@ class DeliveringStore(ReadableStore):
         return await self._mark(
             lambda connection: outbox.mark_refused(connection, outbound_id, reason, instead, sender)
         )
+
+    async def close_chat(self, to: ChatAddress, reason: str) -> None:
+        lane = lane_of(to)
+        await self._database.writer.run(lambda connection: closing.close(connection, lane, reason))
+
+    async def open_chat(self, to: ChatAddress) -> None:
+        lane = lane_of(to)
+        await self._database.writer.run(lambda connection: closing.reopen(connection, lane))
+
+    async def closed(self, to: ChatAddress) -> str | None:
+        lane = lane_of(to)
+        return await self._database.read(lambda connection: closing.reason(connection, lane))
 
     async def next_due(self) -> float | None:
         return self._time.until(self._agenda.next_due())

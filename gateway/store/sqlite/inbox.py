@@ -10,7 +10,8 @@ import apsw
 from gateway.errors import SessionConflict
 from gateway.store.base import Acceptance, Arrival, InboxItem, ItemOutcome, Receipt, SignalKind
 from gateway.store.documents import inbound_json
-from gateway.store.sqlite.codec import ITEM_COLUMNS, item_from
+from gateway.store.sqlite import closing
+from gateway.store.sqlite.codec import ITEM_COLUMNS, item_from, lane_of
 from gateway.store.sqlite.connection import change, many, one
 
 _QUEUED = "outcome IS NULL AND bypass = 0 AND absorbed_by IS NULL"
@@ -87,6 +88,8 @@ def _insert(
             None if outcome is None else arrival.at,
         ),
     )
+    if row is not None and arrival.inbound.kind != "expiry":  # the gateway's own request says nothing of the chat
+        closing.reopen(connection, lane_of(arrival.inbound.source.address))
     return None if row is None else int(row[0])
 
 

@@ -23,6 +23,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     "0006_files.sql",
     "0007_approvals.sql",
     "0008_guest_book.sql",
+    "0009_closed_chats.sql",
 )
 
 

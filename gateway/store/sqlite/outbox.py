@@ -14,6 +14,7 @@ import apsw
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.store.documents import buttons_json, file_json, storable
 from gateway.store.platforms import Platforms
+from gateway.store.sqlite import closing
 from gateway.store.sqlite.codec import OUTBOUND_COLUMNS, lane_of, optional, outbound_from
 from gateway.store.sqlite.connection import change, many, one
 
@@ -95,6 +96,9 @@ def advance(connection: apsw.Connection, lane: str, sender: Sender, *, reclaim: 
     as ambiguous.
     """
     row = one(connection, _HEAD, (lane,))
+    if row is not None and (why := closing.reason(connection, lane)) is not None:
+        closing.refuse_waiting(connection, lane, why, sender.generation)
+        row = one(connection, _HEAD, (lane,))  # one that is being sent may be left
     if row is None:
         return Advance(lane=lane)
     seq, state, due_at, claim = row[:4]

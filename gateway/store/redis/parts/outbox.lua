@@ -2,6 +2,7 @@
 -- `rows` and `rows:<address>` are the history. `sending:<process>` holds the rows it is sending;
 -- `out_due:<platform>` the chats whose head is to be looked at, and when. A row whose `claim` is
 -- empty while it is being sent was left by a process that died. A reply that streams has no place.
+-- `closed` says of chats in which nothing can be shown any more why.
 
 local function row_at(id) return P .. 'row:' .. id end
 local function chat_at(chat) return P .. 'out:' .. chat end
@@ -17,6 +18,11 @@ local function settle(id, chat, state)
   call('HSET', row_at(id), 'state', state)
   call('ZREM', chat_at(chat), id)
   count('unsent:' .. platform_of(chat), -1)
+end
+
+local function refuse_row(id, chat, why)
+  call('HSET', row_at(id), 'error', why)
+  settle(id, chat, 'refused')
 end
 
 local function insert_row(id, chat, address, fields, state, place)
@@ -39,6 +45,7 @@ end
 -- sending are claimed too, as ambiguous, if `adopting`. If this process does not send to the platform,
 -- those that do are told. Gives {chat, 'row', …} or {chat, 'due', when} or {chat, 'none'}.
 local function advance(chat, now, adopting)
+  local closed = call('HGET', P .. 'closed', chat)
   while true do
     local id = call('ZRANGE', chat_at(chat), 0, 0)[1]
     if not id then
@@ -49,6 +56,8 @@ local function advance(chat, now, adopting)
     local state, due, left = facts[1], tonumber(facts[2]), facts[1] == 'sending' and facts[3] == ''
     if left and facts[4] then
       settle(id, chat, 'sent') -- its first sender knows that it was shown
+    elseif closed and (state == 'pending' or left) then
+      refuse_row(id, chat, closed)
     elseif (state == 'pending' or left) and not is_among(SENDS, platform_of(chat)) then
       look_at_chat(chat, state == 'pending' and facts[2] or 0)
       tell('rows ' .. string.match(P, '%d+') .. ' ' .. OWNER .. ' ' .. platform_of(chat))

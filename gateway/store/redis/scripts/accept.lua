@@ -1,17 +1,17 @@
 -- needs: lanes
--- cap, n, then of each arrival: lane, platform, event id, document, when, whether it bypasses the lane.
+-- cap, n, then of each arrival: lane, platform, event id, document, when, chat, whether it bypasses the lane.
 -- Gives {'ok', {status, items ahead, id}…}.
 return once(function()
   local cap, reply = take_number(), { 'ok' }
   for i = 1, take_number() do
-    local lane, platform, event, inbound, at, bypass = take(), take(), take(), take(), take(), take()
+    local lane, platform, event, inbound, at, from, bypass = take(), take(), take(), take(), take(), take(), take()
     local ahead = bypass == '1' and 0 or call('LLEN', inbox_at(lane))
     if call('HEXISTS', P .. 'events:' .. platform, event) == 1 then
       reply[i + 1] = { 'duplicate', 0, '' }
     elseif bypass == '0' and ahead >= cap then
       reply[i + 1] = { 'full', ahead, '' }
     else
-      local id = new_item(lane, platform, event, inbound, at)
+      local id = new_item(lane, platform, event, inbound, at, from)
       count('waiting:' .. platform_of(lane), 1)
       if bypass == '1' then
         call('HSET', item_at(id), 'bypass', 1, 'attempts', 1)

@@ -18,8 +18,7 @@ local function retry(id, chat)
 end
 
 local function refused(id, chat, place, now)
-  call('HSET', row_at(id), 'error', take())
-  settle(id, chat, 'refused')
+  refuse_row(id, chat, take())
   if take() == '1' then
     local row = take_row()
     if call('EXISTS', row_at(row.id)) == 0 then

@@ -1,9 +1,10 @@
 -- needs: lanes outbox
--- lane, platform, event id, document, when, now, rows. Gives {'ok', advances}.
+-- lane, platform, event id, document, when, chat, now, rows. Gives {'ok', advances}.
 return once(function()
-  local lane, platform, event, inbound, at, now = take(), take(), take(), take(), take(), take_number()
+  local lane, platform, event, inbound, at, from = take(), take(), take(), take(), take(), take()
+  local now = take_number()
   if call('HEXISTS', P .. 'events:' .. platform, event) == 1 then return { 'ok', {} } end
-  local id = new_item(lane, platform, event, inbound, at)
+  local id = new_item(lane, platform, event, inbound, at, from)
   call('HSET', item_at(id), 'outcome', 'refused', 'ended_at', at)
   return { 'ok', emit(take_rows(), now, {}) }
 end)
