@@ -33,6 +33,7 @@ _LEAST_ROOM: Final = 80  # characters; where less is left nothing more is tried
 _PACKED: Final = 0.9  # of the room of several parts: a message that does not end with one leaves a gap
 _OPENING: Final = 300  # characters by which a message is told from others
 _LABEL: Final = 12  # tokens: more than "[assistant calls search_history] " takes
+_MARKED: Final = 32  # bytes beyond its characters that a text in ASCII has once it is cut
 _GAP_CHARS: Final = len(GAP) + 6
 _BLOB: Final = re.compile(r"[A-Za-z0-9+/=_-]{600,}+")  # encoded data, which no model can summarise
 _FORGED: Final = re.compile(r"^\[(?=(?:user|assistant|system|tool|result of|\d+ (?:older |)messages)\b)", re.MULTILINE)
@@ -64,8 +65,7 @@ def parts(
     blocks: dict[int, str] = {}
     sizes: dict[int, int] = {}
     for index in _order(middle, room, blocks):
-        block, whole = _block(middle[index], calls, redact)
-        size = _tokens(middle[index], block, whole, counter)
+        block, size = _sized(middle[index], calls, redact, counter, ample=tokens >= chars)
         if room.takes(block, size):
             blocks[index], sizes[index] = block, size
         elif not blocks:
@@ -129,7 +129,7 @@ class _Room:
     """What is left of the characters and tokens; `low` once the share of the newest is used up."""
 
     def __init__(self, chars: int, tokens: int) -> None:
-        self._all = (chars, tokens)
+        self._low = (chars * (1 - _NEWEST), tokens * (1 - _NEWEST))
         self.chars, self.tokens = chars, tokens
         self.refused = 0
         self.each = 1  # characters that a block costs beside its own
@@ -146,7 +146,7 @@ class _Room:
     @property
     def low(self) -> bool:
         """Whether the newest have had their share."""
-        return self.chars < self._all[0] * (1 - _NEWEST) or self.tokens < self._all[1] * (1 - _NEWEST)
+        return self.chars < self._low[0] or self.tokens < self._low[1]
 
     @property
     def full(self) -> bool:
@@ -173,14 +173,35 @@ def _is_telling_request(message: Message) -> bool:
     return message.get("role") == "user" and bool(identifiers.of(message))
 
 
-def _tokens(message: Message, block: str, whole: bool, counter: TokenCounter) -> int:
-    """Tokens a block takes at most. Counting what is rendered takes longer than rendering it, so the
-    count stored with a message that is shown whole serves, with what the labels add."""
-    note = note_of(message)
+def _sized(
+    message: Message, calls: Mapping[str, Call], redact: Redact, counter: TokenCounter, *, ample: bool
+) -> tuple[str, int]:
+    """(how a message reads, tokens it takes at most). Counting what is rendered takes longer than rendering
+    it, so the count stored with a message that is shown whole serves, with what the labels add; and where
+    tokens are not what is short (`ample`), the bytes of one that is cut: it never takes more."""
+    note, text = note_of(message), message.get("content")
     stored = note.get("tokens")
-    if not whole or not isinstance(stored, int) or stored <= 0:
-        return counter.text(block)
-    return stored + _LABEL * (1 + block.count("\n[")) + 3 * len(str(note.get("speaker", "")))
+    if type(stored) is not int or stored <= 0:
+        return (block := _block(message, calls, redact)[0]), counter.text(block)
+    if type(text) is str and _is_plain(message, text) and "speaker" not in note:
+        return f"[{_label(message, calls)}] {text}", stored + _LABEL
+    block, whole = _block(message, calls, redact)
+    if not whole:
+        size = len(block.encode("utf-8", "replace"))
+        return block, size if ample and size <= len(block) + _MARKED else counter.text(block)
+    return block, stored + _LABEL * (1 + block.count("\n[")) + 3 * len(str(note.get("speaker", "")))
+
+
+def _is_plain(message: Message, text: str) -> bool:
+    """Whether a message is shown as it is behind its label: nearly all of a long transcript are."""
+    return 0 < len(text) <= RESULT_CHARS and "[" not in text and "tool_calls" not in message
+
+
+def _label(message: Message, calls: Mapping[str, Call]) -> str:
+    if message.get("role") != "tool":
+        return f"{message.get('role')}"
+    call = calls.get(result_id(message) or "")
+    return f"result of {call.name if call else 'a tool'}"
 
 
 def _block(message: Message, calls: Mapping[str, Call], redact: Redact) -> tuple[str, bool]:
@@ -188,11 +209,10 @@ def _block(message: Message, calls: Mapping[str, Call], redact: Redact) -> tuple
     role = message.get("role")
     text = text_of(message)
     if role == "tool":
-        call = calls.get(result_id(message) or "")
         shown = _edges(text, redact)
-        return f"[result of {call.name if call else 'a tool'}] {_unforged(shown)}", shown is text
+        return f"[{_label(message, calls)}] {_unforged(shown)}", shown is text
     speaker = note_of(message).get("speaker")
-    label = f"{role} {speaker}" if isinstance(speaker, str) and speaker else f"{role}"
+    label = f"{role} {speaker}" if isinstance(speaker, str) and speaker else _label(message, calls)
     shown = _said(text, redact)
     lines = [f"[{label}] {_unforged(shown)}"] if text else []
     whole = shown is text
@@ -246,6 +266,6 @@ def _cleaned(blocks: Sequence[str], redact: Redact) -> str:
     costs is looking whether there is anything. Only a key that takes several lines could seem to reach
     from one message into another."""
     joined = "\n".join(blocks)
-    if "private key" in joined.lower():
+    if "PRIVATE KEY" in joined:
         joined = "\n".join(redact(block) for block in blocks)
     return neutralise(redact(joined)).replace("\x00", "\N{REPLACEMENT CHARACTER}")

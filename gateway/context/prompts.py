@@ -136,17 +136,17 @@ _STRICTER: Final = (
     "and write nothing but the notes."
 )
 
-_FORGEABLE: Final = re.compile(
-    "|".join(re.escape(text) for text in (OPENER, *EARLIER_OPENERS, _RULE, END_MARKER))
-    + r"|</?(?:conversation|previous-notes|memory-notes|newest-requests|stays-in-view)\s*>"
-    + "|"
-    + re.escape(SUMMARY_REQUEST)
-)
+_MARKERS: Final = (OPENER, *EARLIER_OPENERS, _RULE, END_MARKER, SUMMARY_REQUEST)
+_TAGS: Final = ("conversation", "previous-notes", "memory-notes", "newest-requests", "stays-in-view")
+_FORGEABLE: Final = re.compile("|".join([*map(re.escape, _MARKERS), rf"</?(?:{'|'.join(_TAGS)})\s*>"]))
 
 
 def neutralise(text: str) -> str:
     """`text` without anything that could pass for our own markers: brackets and rules are bent."""
-    return _FORGEABLE.sub(lambda found: _bend(found[0]), text)
+    # Nearly no text holds one, and whether it does is seen at memory's speed.
+    if any(marker in text for marker in _MARKERS) or ("<" in text and any(tag in text for tag in _TAGS)):
+        return _FORGEABLE.sub(lambda found: _bend(found[0]), text)
+    return text
 
 
 def _bend(marker: str) -> str:
