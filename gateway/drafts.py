@@ -17,7 +17,7 @@ import structlog
 from gateway.adapter import Adapter, CanEdit, account_of
 from gateway.clock import Clock
 from gateway.domain.chat import Outbound
-from gateway.errors import AdapterError, RateLimited, StoreError
+from gateway.errors import AdapterError, ChatGone, RateLimited, StoreError
 from gateway.store.base import InboxItem, Lease, Store
 from gateway.store.insist import insist
 
@@ -66,7 +66,7 @@ class Draft:
         """Show what `show` was given, until `end` or a failure."""
         try:
             await self.clock.sleep(_FIRST_LOOK)
-            while await self._has_grown():
+            while await self._has_grown() and await self.store.closed(self.row.to) is None:
                 await self._turn_comes()
                 await self._step()
         except (AdapterError, StoreError) as error:
@@ -94,6 +94,9 @@ class Draft:
         try:
             await self._call(text)
             self._shown = text
+        except ChatGone as error:
+            await self.store.close_chat(self.row.to, str(error))
+            raise
         except RateLimited as error:
             bucket = self.editor.draft_rates(self.row.to)[-1 if error.everywhere else 0].bucket
             await self.store.hold_off(account_of(self.editor), bucket, error.retry_after)

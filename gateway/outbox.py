@@ -20,7 +20,7 @@ from gateway.background import Background
 from gateway.clock import Clock, Ids
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
 from gateway.drafts import Draft
-from gateway.errors import AdapterError, Ambiguous, DeliveryRefused, RateLimited, StoreError
+from gateway.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, RateLimited, StoreError
 from gateway.store.base import Arrival, InboxItem, Lease, Sent, Store
 from gateway.store.insist import insist
 from gateway.telemetry.points import Points
@@ -247,6 +247,9 @@ class Outbox:
         except RateLimited as error:
             await self._rest(adapter, row, error)
             return await self._retry(row, error.retry_after, ambiguous=False)
+        except ChatGone as error:
+            await self._close(row.to, str(error))
+            return await self._refuse(row, str(error), None)
         except DeliveryRefused as error:
             return await self._refuse(row, str(error), self._instead_of(row, str(error)))
         except Ambiguous:
@@ -278,11 +281,13 @@ class Outbox:
         return await insist(lambda: self._store.take(account, row.id, rates), clock=self._clock, what="take")
 
     async def rests(self, to: ChatAddress) -> bool:
-        """Whether the platform asked for silence in a chat: then nothing that can be spared is shown."""
+        """Whether a chat is gone, or its platform asked for silence: then nothing that can be spared is shown."""
         rated = self._rated.get(to.platform)
         if rated is None:
             return False
         with suppress(StoreError):
+            if await self._store.closed(to) is not None:
+                return True
             for rate in rated.rates(to):
                 if await self._store.resting(account_of(rated), rate.bucket):
                     return True
@@ -297,6 +302,11 @@ class Outbox:
         await insist(
             lambda: self._store.hold_off(account, bucket, error.retry_after), clock=self._clock, what="hold_off"
         )
+
+    async def _close(self, to: ChatAddress, reason: str) -> None:
+        """Nothing reaches this chat any more: no process tries until a message comes from it."""
+        log.info("chat_closed", platform=to.platform, chat=to.chat, reason=reason)
+        await insist(lambda: self._store.close_chat(to, reason), clock=self._clock, what="close_chat")
 
     # A person has seen (or will not see) the message; forgetting that would show it twice.
 

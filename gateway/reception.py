@@ -61,7 +61,8 @@ class Reception:
         and learn nothing, unless they may ask to be let in. Raises StoreUnavailable: then hand the batch
         over again; what of it was taken is known by then. Commands that do not wait are handed to `at_once`."""
         self.points("accept.before")
-        known = [inbound for inbound in batch if await self._is_known(inbound)]
+        said = [inbound for inbound in batch if not await self._is_about_the_chat(inbound)]
+        known = [inbound for inbound in said if await self._is_known(inbound)]
         arrivals = [self.arrival(inbound) for inbound in known]
         receipts = await self.store.accept(arrivals, cap=self.rules.lane_cap) if arrivals else []
         self.points("accept.after")
@@ -73,11 +74,21 @@ class Reception:
             status[receipt.event_id] = await self._received(adapter, arrival, receipt)
         return list(status.values())
 
+    async def _is_about_the_chat(self, inbound: Inbound) -> bool:
+        """Whether it says that the bot left a chat or came back, which is noted at once. A stranger's leaving is
+        not: nothing is kept of strangers, and nothing goes to them."""
+        if inbound.kind == "left" and await self.door.lets_in(inbound.source):
+            await self.store.close_chat(inbound.source.address, inbound.text)
+        elif inbound.kind == "joined":
+            await self.store.open_chat(inbound.source.address)
+        return inbound.kind in ("left", "joined")
+
     async def _is_known(self, inbound: Inbound) -> bool:
         if await self.door.lets_in(inbound.source):
             return True
         sentence = await self.door.knock(inbound)
         if sentence is not None:
+            await self.store.open_chat(inbound.source.address)  # who knocks is there again
             await self.outbox.emit(self.outbox.answer(self.arrival(inbound), "notice", sentence))
         return False
 

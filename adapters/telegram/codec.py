@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Final
 from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source
 
 if TYPE_CHECKING:
-    from telegram import Message, MessageEntity, Update
+    from telegram import ChatMemberUpdated, Message, MessageEntity, Update
 
 PLATFORM: Final = "telegram"
 _COLUMN: Final = re.compile(r"(?<=\S) {2,}(?=\S)")
 _QUOTED: Final = 300  # characters of a message that is replied to
 _LONGEST: Final = 4_096  # UTF-16 units of a text, at which clients cut
 _LOOKS_CUT: Final = _LONGEST - 100  # they would rather cut at a white space before it
+
+_CHAT_TYPES: Final[dict[str, ChatType]] = {"private": "direct", "group": "group", "supergroup": "group"}
+_AWAY: Final = ("left", "kicked")  # https://core.telegram.org/bots/api#chatmember
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +36,8 @@ def inbound(update: Update, me: Me) -> Inbound | None:
     In groups that is a command, a mention or an answer to the bot: it sees more where its privacy
     mode is off, and the rest is not its business.
     """
+    if update.my_chat_member is not None:
+        return _presence(update.update_id, update.my_chat_member, me)
     message = update.message or update.edited_message
     if message is None or message.from_user is None or message.from_user.is_bot or message.sender_chat is not None:
         return None  # channels and anonymous admins are nobody who could be allowed
@@ -65,6 +70,22 @@ def inbound(update: Update, me: Me) -> Inbound | None:
         reply_to=str(message.reply_to_message.message_id) if message.reply_to_message else None,
         sent_at=message.date.timestamp(),
         part_of=_part_of(message),
+    )
+
+
+def _presence(update: int, change: ChatMemberUpdated, me: Me) -> Inbound | None:
+    """Whether the bot left a chat or came back. In one of two that means that it was blocked, or is not any more."""
+    was, now = (member.status in _AWAY for member in (change.old_chat_member, change.new_chat_member))
+    if was == now or change.chat.type not in _CHAT_TYPES:
+        return None
+    chat_type = _CHAT_TYPES[change.chat.type]
+    why = "the person has blocked the bot" if chat_type == "direct" else "the bot is no member of the group any more"
+    return Inbound(
+        event_id=event_id(me.id, update, 0),
+        source=Source(platform=PLATFORM, chat=str(change.chat.id), chat_type=chat_type, user=str(change.from_user.id)),
+        kind="left" if now else "joined",
+        text=why if now else "",
+        sent_at=change.date.timestamp(),
     )
 
 

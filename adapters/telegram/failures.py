@@ -16,7 +16,7 @@ from telegram.error import (
     TelegramError,
 )
 
-from gateway.errors import AdapterError, Ambiguous, DeliveryRefused, Disconnected, RateLimited
+from gateway.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, Disconnected, RateLimited
 
 _NEVER_LEFT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 _LOST_ON_THE_WAY: Final = "gateway time"  # 504: a proxy gave up, whatever the server behind it did
@@ -27,7 +27,9 @@ def mapped(error: TelegramError) -> AdapterError:
     if isinstance(error, RetryAfter):
         seconds = seconds_asked(error)
         return RateLimited(f"Telegram asks to wait {seconds:.0f} s", retry_after=seconds)
-    if isinstance(error, Forbidden | ChatMigrated):
+    if isinstance(error, Forbidden) or is_chat_gone(error):
+        return ChatGone(error.message)
+    if isinstance(error, ChatMigrated):
         return DeliveryRefused(error.message)
     if isinstance(error, InvalidToken | EndPointNotFound):
         return AdapterError(
@@ -60,6 +62,12 @@ def _of_network(error: NetworkError) -> AdapterError:
     if cause is not None or _LOST_ON_THE_WAY in error.message.lower():
         return Ambiguous(f"Telegram's answer was lost ({error.message}).")
     return AdapterError(f"Telegram could not carry it out ({error.message}).")  # an answer that says so
+
+
+def is_chat_gone(error: TelegramError) -> bool:
+    """Whether there is no such chat (any more); where the bot was blocked or thrown out, Telegram says Forbidden."""
+    words = ("chat not found", "chat was deleted", "chat was deactivated", "peer_id_invalid")
+    return isinstance(error, BadRequest) and any(each in error.message.lower() for each in words)
 
 
 def is_unchanged(error: TelegramError) -> bool:

@@ -28,7 +28,7 @@ POLL_SECONDS: Final = 30  # for how long Telegram may hold a request open
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 5.0
 _LAST_WORDS: Final = 3.0  # seconds for confirming what was stored
-WANTED: Final = ("message", "edited_message")  # kinds of updates
+WANTED: Final = ("message", "edited_message", "my_chat_member")  # kinds of updates
 
 
 class Receiver:

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 from gateway.domain.file import KeptFile
 
 ChatType = Literal["direct", "group", "thread"]
-InboundKind = Literal["message", "steer", "press", "expiry", "unreadable"]
+InboundKind = Literal["message", "steer", "press", "expiry", "unreadable", "left", "joined"]
 OutboundKind = Literal["reply", "notice", "question", "command", "error"]
 OutboundState = Literal["streaming", "pending", "sending", "sent", "refused"]
 Sharing = Literal["shared", "per_user"]
@@ -139,7 +139,8 @@ class Inbound:
     is accepted once. `kind` is `message` for what a person sent, `steer` for text meant for the
     running turn (a message of its own if none runs), `press` for a button whose token is `text`,
     `expiry` for the gateway's own request to end the session whose id is `text`, and `unreadable` for
-    one that its store can no longer read.
+    one that its store can no longer read. `left` and `joined` are never stored: the bot can show nothing
+    in the chat any more, `text` says why, and it can again.
 
     `part_of` says that more of the same message may follow, which its client had to send in several:
     `CUT` or `TORN` for a text, else the name of the group of files that it belongs to.

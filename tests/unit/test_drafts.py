@@ -11,7 +11,7 @@ from gateway.background import Background
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey, Source
 from gateway.domain.rates import Rate
 from gateway.drafts import Draft
-from gateway.errors import Ambiguous, RateLimited, SessionConflict
+from gateway.errors import Ambiguous, ChatGone, RateLimited, SessionConflict
 from gateway.store.base import InboxItem, Lease
 from tests.fakes import ManualClock
 from tests.fakes_model import Gate
@@ -33,11 +33,18 @@ class World:
         self.noted = []
         self.held = []
         self.troubles = []
+        self.gone = None  # why the chat is closed
         self.known = None  # the message of the row, if an earlier process showed one
         self.gate = None
 
     def draft_rates(self, to):
         return [Rate(bucket="chat c", most=1, seconds=2.0)]
+
+    async def closed(self, to):
+        return self.gone
+
+    async def close_chat(self, to, reason):
+        self.gone = reason
 
     async def send(self, outbound):
         if self.troubles:
@@ -146,6 +153,24 @@ async def test_what_fails_is_given_up_and_silence_is_told_to_all(world, error):
     await clock.advance(9)
     assert made.shown == []
     assert made.held == ([("test:bot", "chat c", 9.0)] if isinstance(error, RateLimited) else [])
+    await draft.end()
+
+
+async def test_a_chat_that_is_gone_is_told_to_all(world):
+    made, draft, clock = world
+    made.troubles = [ChatGone("blocked")]
+    draft.show("one")
+    await clock.advance(1)
+    assert made.gone == "blocked"
+    await draft.end()
+
+
+async def test_a_chat_that_is_closed_is_shown_no_draft(world):
+    made, draft, clock = world
+    made.gone = "blocked"
+    draft.show("one")
+    await clock.advance(9)
+    assert made.shown == []
     await draft.end()
 
 

@@ -22,7 +22,7 @@ from telegram.error import (
 from telegram.warnings import PTBDeprecationWarning
 
 from adapters.telegram import failures
-from gateway.errors import AdapterError, Ambiguous, DeliveryRefused, Disconnected, RateLimited
+from gateway.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, Disconnected, RateLimited
 
 
 def caused(error: TelegramError, cause: Exception) -> TelegramError:
@@ -56,8 +56,11 @@ def too_many() -> RetryAfter:
         (caused(NetworkError("Bad Gateway (502). Parsing failed"), TelegramError("Invalid response")), AdapterError),
         (caused(NetworkError("Gateway Timeout (504). Parsing failed"), TelegramError("Invalid response")), Ambiguous),
         (NetworkError("Internal Server Error"), AdapterError),
-        (BadRequest("Chat not found"), DeliveryRefused),
-        (Forbidden("Forbidden: bot was blocked by the user"), DeliveryRefused),
+        (BadRequest("Message thread not found"), DeliveryRefused),
+        (BadRequest("Not enough rights to send text messages to the chat"), DeliveryRefused),
+        (BadRequest("Chat not found"), ChatGone),
+        (Forbidden("Forbidden: bot was blocked by the user"), ChatGone),
+        (Forbidden("Forbidden: the group chat was deleted"), ChatGone),
         (ChatMigrated(-1001), DeliveryRefused),
         (InvalidToken("Unauthorized"), AdapterError),
     ],
@@ -92,7 +95,7 @@ def test_an_edit_may_be_repeated_whatever_became_of_it() -> None:
     lost = caused(TimedOut(), httpx.ReadTimeout(""))
     assert type(failures.mapped(lost)) is Ambiguous
     assert type(failures.mapped_edit(lost)) is AdapterError
-    assert type(failures.mapped_edit(BadRequest("Chat not found"))) is DeliveryRefused
+    assert type(failures.mapped_edit(BadRequest("Chat not found"))) is ChatGone
 
 
 def test_what_an_edit_is_told() -> None:
