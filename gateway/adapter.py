@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
-from gateway.domain.chat import ChatAddress, Inbound, Outbound
+from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound
 from gateway.domain.rates import Rate
 
 
@@ -24,7 +24,7 @@ class Limits:
     `ambiguous_retries`: how often a send whose answer was lost is repeated (None: until it works,
     because the reader can tell repeats apart by their id). `pauses_when_full`: the adapter stops
     reading while a lane is full, instead of having messages refused. `trusted`: everyone who can
-    reach it is the operator.
+    reach it is the operator. `file_bytes`: the largest file that can be shown (None: none can).
     """
 
     text_units: int | None = None
@@ -33,6 +33,7 @@ class Limits:
     ambiguous_retries: int | None = 1
     pauses_when_full: bool = False
     trusted: bool = False
+    file_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,3 +155,21 @@ class CanType(Protocol):
 
     async def typing(self, to: ChatAddress, active: bool) -> None:
         """Best effort."""
+
+
+@runtime_checkable
+class CanFetch(Protocol):
+    """Hands over files that came with messages."""
+
+    async def fetch(self, file: Attachment) -> bytes:
+        """A file's content. Raises FileRefused if it will never be had, which one that is larger than the
+        platform allows is told before anything is read; another AdapterError if it may be had later."""
+
+
+@runtime_checkable
+class CanSendFiles(Protocol):
+    """Shows files. `Limits.file_bytes` says how large they may be, also to a process without the adapter."""
+
+    async def send_file(self, outbound: Outbound, content: bytes) -> str:
+        """Show `outbound.file`, whose content this is, with the text as its caption; returns the platform's
+        id for it. Raises AdapterError."""

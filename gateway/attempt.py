@@ -12,8 +12,11 @@ from gateway.agent.compaction import CompactionReport
 from gateway.agent.conversation import Conversation
 from gateway.agent.loop import Agent
 from gateway.clock import Clock
-from gateway.domain.chat import OutboundKind
+from gateway.domain.chat import Inbound, OutboundKind
+from gateway.domain.message import Message
 from gateway.errors import GatewayError, UserError
+from gateway.files.intake import FileIntake
+from gateway.files.message import without_files
 from gateway.hygiene import Hygiene
 from gateway.signals import SignalBoard
 from gateway.store.base import ItemOutcome, Store
@@ -26,6 +29,7 @@ _NEVER = 10 * 365 * 86_400.0  # seconds
 STOPPED = "Stopped before the answer was finished."
 INTERRUPTED = "I stopped what I was doing to turn to your new message."
 NOT_CLEANED = "The earlier conversation should have been condensed but could not be ({reason}); I go on with all of it."
+NOT_FETCHED = "which was not fetched: the turn was ended first"
 BROKEN = "Something went wrong on my side while answering; it is logged. Please send your message again."
 COMPACTION_STOPPED = "The compaction was stopped; the conversation is as it was."
 
@@ -39,6 +43,7 @@ class Attempt:
 
     agent: Agent
     watch: Watch
+    files: FileIntake
     hygiene: Hygiene
     board: SignalBoard
     store: Store
@@ -46,13 +51,27 @@ class Attempt:
     deadline: float  # seconds
     inactivity: float  # seconds
 
-    async def converse(self, conversation: Conversation, interrupted: Collection[str]) -> str:
-        """The reply's text; the conversation holds everything that is not stored yet."""
-        async with self._limits():
-            if self.hygiene.due(conversation):
-                await self._clean(conversation)
-            return await self.agent.run(conversation, interrupted)
+    async def converse(self, conversation: Conversation, said: Inbound | None, interrupted: Collection[str]) -> str:
+        """The reply's text; the conversation holds everything that is not stored yet. `said`: what the
+        turn begins with, unless the conversation holds it. Whatever ends the attempt, it is in there."""
+        heard = said is None
+        try:
+            async with self._limits():
+                if said is not None:
+                    conversation.add(await self._message(conversation, said), self.clock.now())
+                    heard = True
+                if self.hygiene.due(conversation):
+                    await self._clean(conversation)
+                return await self.agent.run(conversation, interrupted)
+        finally:
+            if said is not None and not heard:
+                conversation.add(without_files(self.watch.item.key, said, NOT_FETCHED), self.clock.now())
         raise AssertionError("a limit that strikes raises")
+
+    async def _message(self, conversation: Conversation, said: Inbound) -> Message:
+        if said.attachments:
+            self.watch.phase("fetching files")
+        return await self.files.message(self.watch.item.key, said, conversation.spec, self.watch.alive)
 
     async def compress(self, conversation: Conversation, focus: str | None, keep: int) -> CompactionReport:
         """/compress: the agent is a temporary one, only its compactor runs; it leaves the last `keep`

@@ -34,6 +34,7 @@ from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.domain.usage import Purpose
 from gateway.errors import ConfigError
 from gateway.expiry import Expiry
+from gateway.files.intake import FileIntake
 from gateway.hygiene import Hygiene
 from gateway.lanes import Lanes
 from gateway.lifecycle import Lifecycle
@@ -166,6 +167,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             preparations=preparations,
             automatic=config.compression.enabled,
         ),
+        files=FileIntake(store=store, adapters=by_name, view=metering.view, counter=counter, clock=clock),
         hygiene=Hygiene(rules, clock),
         commands=commands,
         services=Services(
@@ -273,6 +275,9 @@ def model_spec(entry: Model, windows: Windows) -> ModelSpec:
         context_length=window or DEFAULT_WINDOW,
         max_output_tokens=entry.max_output_tokens,
         cache_ttl=entry.cache_ttl,
+        # The embedded model reads words only.
+        pictures=None if entry.pictures == "auto" and not offline else entry.pictures is True,
+        sounds=entry.sounds,
     )
 
 

@@ -19,13 +19,15 @@ GatewayError
 │   ├── Disconnected            the request never left: retrying is free
 │   ├── Ambiguous               the request left, its answer was lost
 │   ├── RateLimited             not before `retry_after` seconds have passed
-│   └── DeliveryRefused         the platform will never take this message
-│       └── ChatGone            nor any other in this chat: blocked, thrown out, deleted
+│   ├── DeliveryRefused         the platform will never take this message
+│   │   └── ChatGone            nor any other in this chat: blocked, thrown out, deleted
+│   └── FileRefused             the platform will never hand this file over
 ├── ProviderError
 │   ├── ProviderUnavailable     network, 5xx, time-out, garbage: may work later
 │   ├── ProviderRateLimited     not before `retry_after` seconds have passed
 │   ├── ProviderRejected        the request or the key is wrong: retrying is pointless
-│   │   └── QuotaExceeded       payment or quota
+│   │   ├── QuotaExceeded       payment or quota
+│   │   └── PicturesRefused     the model takes no pictures
 │   ├── ContextOverflow         the prompt is too long; `limit` is the window if stated
 │   └── OutputCapTooLarge       input fits, input + output does not; `available` if stated
 └── CompressionFailed           a compaction could not be made; the transcript is untouched
@@ -114,6 +116,10 @@ class ChatGone(DeliveryRefused):
     """Nothing reaches this chat any more, until somebody in it writes again."""
 
 
+class FileRefused(AdapterError):
+    """The platform will never hand over this file; the text says why, as a clause without a full stop."""
+
+
 class ProviderError(GatewayError):
     """A model call failed."""
 
@@ -148,6 +154,10 @@ class ProviderRejected(ProviderError):
 
 class QuotaExceeded(ProviderRejected):
     """The account has no credit or quota left."""
+
+
+class PicturesRefused(ProviderRejected):
+    """The model, or its server, takes no pictures; the request had some."""
 
 
 class ContextOverflow(ProviderError):

@@ -14,7 +14,7 @@ from typing import Literal
 from gateway.domain.chat import SessionKey
 from gateway.store.base import SignalKind
 
-Phase = Literal["starting", "compacting", "thinking", "running tools", "finishing"]
+Phase = Literal["starting", "fetching files", "compacting", "thinking", "running tools", "finishing"]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -24,11 +24,11 @@ from gateway.background import Background
 from gateway.clock import Clock
 from gateway.commands.base import Answer, CommandRegistry, Scene, Services
 from gateway.commands.pins import is_rule
-from gateway.domain.chat import Inbound, Outbound, readable, spoken
+from gateway.domain.chat import Inbound, Outbound, readable
 from gateway.domain.command import CommandCall, parse_command
-from gateway.domain.message import user
 from gateway.domain.session import Session
 from gateway.errors import SessionConflict, StoreUnavailable
+from gateway.files.intake import FileIntake
 from gateway.hygiene import Hygiene
 from gateway.joining import following, joined, patience
 from gateway.lifecycle import Lifecycle
@@ -67,6 +67,7 @@ class Turns:
     outbox: Outbox
     agents: AgentFactory
     hygiene: Hygiene
+    files: FileIntake
     commands: CommandRegistry
     services: Services
     board: SignalBoard
@@ -148,7 +149,8 @@ class Turns:
         self.points("turn.session_opened")
         conversation = await self.lifecycle.conversation(session)
         if not resumed:
-            text = readable(joined(said, [part.inbound for part in parts]))
+            said = joined(said, [part.inbound for part in parts])
+            text = readable(said)
             conversation.absorbed += [part.id for part in parts]
             refusal = conversation.too_long(text) if text.strip() else EMPTY
             if refusal:
@@ -156,8 +158,7 @@ class Turns:
                 return await self._finish(recorder, item, touched, "refused", [("error", refusal)])
             # A turn that a bug ended may have left calls without results.
             close_open_calls(conversation, self.clock.now())
-            conversation.add(user(spoken(item.key, item.inbound.source, text)), self.clock.now())
-        return await self._turn(recorder, item, conversation, journal)
+        return await self._turn(recorder, item, conversation, journal, None if resumed else said)
 
     async def _parts(self, item: InboxItem) -> list[InboxItem]:
         """The other parts of a message that its client had to send in several, once all have come. They
@@ -185,14 +186,19 @@ class Turns:
         )
 
     async def _turn(
-        self, recorder: TurnRecorder, item: InboxItem, conversation: Conversation, journal: TurnJournal | None
+        self,
+        recorder: TurnRecorder,
+        item: InboxItem,
+        conversation: Conversation,
+        journal: TurnJournal | None,
+        said: Inbound | None,
     ) -> InboxItem | None:
         attempt = self._attempt(recorder, item, journal)
         interrupted = {intent.call_id for intent in journal.intents} if journal else set()
         shown: Shown
         outcome: ItemOutcome = "answered"
         try:
-            shown = [("reply", await attempt.converse(conversation, interrupted))]
+            shown = [("reply", await attempt.converse(conversation, said, interrupted))]
             shown += [("notice", told) for told in announce(conversation, automatic=self.agents.automatic)]
         except TimeoutError:
             outcome, shown = attempt.cut_short()
@@ -216,12 +222,14 @@ class Turns:
             lease=recorder.lease,
             reply_id=journal.reply.id if journal and journal.reply else self.outbox.new_id(),
             inactivity=self.rules.inactivity,
+            files=self.files,
         )
         return Attempt(
             agent=self.agents.build(
                 writer=recorder, observer=watch, recall=lambda words, limit: self.store.search(words, item.key, limit)
             ),
             watch=watch,
+            files=self.files,
             hygiene=self.hygiene,
             board=self.board,
             store=self.store,
@@ -235,7 +243,8 @@ class Turns:
     async def _command(self, recorder: TurnRecorder, item: InboxItem, call: CommandCall) -> InboxItem | None:
         answer = await self._answer(call, item, recorder)
         if answer.then is not None:
-            return await self._converse(recorder, item, replace(item.inbound, text=answer.then))
+            files = (*item.inbound.attachments, *answer.files)
+            return await self._converse(recorder, item, replace(item.inbound, text=answer.then, attachments=files))
         return await self._finish(recorder, item, answer.conversation, "answered", [(answer.kind, answer.text)])
 
     async def _pin(self, recorder: TurnRecorder, item: InboxItem) -> None:

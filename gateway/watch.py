@@ -14,12 +14,12 @@ from gateway.background import best_effort
 from gateway.clock import Clock, Deadline
 from gateway.context.engine import Outcome
 from gateway.context.feedback import aging
-from gateway.domain.chat import SessionKey, readable, spoken
+from gateway.domain.chat import SessionKey, readable
 from gateway.domain.command import parse_command
-from gateway.domain.message import user
 from gateway.domain.session import Compaction
 from gateway.drafts import Draft
 from gateway.errors import StoreUnavailable
+from gateway.files.intake import FileIntake
 from gateway.joining import following, joined, patience
 from gateway.outbox import Outbox
 from gateway.signals import Phase, RunningTurn
@@ -57,6 +57,7 @@ class Watch:
     lease: Lease | None
     reply_id: str
     inactivity: float  # seconds
+    files: FileIntake
     idle: Deadline | None = None
     turn: RunningTurn = field(init=False)
     alive_at: float = field(init=False)
@@ -157,11 +158,11 @@ class Watch:
             if patience(item, behind, self.clock.now()):
                 return  # the rest of it may come before the next step
             parts = following(item, behind)
-            message = joined(item.inbound, [part.inbound for part in parts])
-            text = spoken(item.key, item.inbound.source, readable(message))
-            if conversation.too_long(text):
+            said = joined(item.inbound, [part.inbound for part in parts])
+            if conversation.too_long(readable(said)):
                 return  # it must not take the running turn with it: it is refused in its own
-            conversation.add(user(text), self.clock.now())
+            message = await self.files.message(item.key, said, conversation.spec, self.alive)
+            conversation.add(message, self.clock.now())
             taken = [item.id, *(part.id for part in parts)]
             conversation.absorbed += taken
             self._taken.update(taken)

@@ -228,7 +228,7 @@ class Live:
 def config_in(folder: Path, **sections: Any) -> Config:
     """The defaults with a store in `folder`; `sections` are the configuration's own models."""
     store = StoreEntry(url=f"sqlite:///{folder / 'legato.db'}")
-    return Config().replace(store=store, **{"model": ModelEntry(provider="offline", name="fake"), **sections})
+    return Config().replace(**{"store": store, "model": ModelEntry(provider="offline", name="fake"), **sections})
 
 
 @asynccontextmanager

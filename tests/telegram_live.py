@@ -15,6 +15,8 @@ from gateway import bootstrap
 from gateway.app import Gateway
 from gateway.clock import SystemClock
 from gateway.config.models import Access
+from gateway.config.models import Model as ModelEntry
+from gateway.providers.base import Provider
 from gateway.reception import BUSY
 from gateway.telemetry.points import Points, ignore_points
 from tests.emulators.telegram import Chat, TelegramServer, User
@@ -88,11 +90,16 @@ async def on_telegram(
     pairing: bool = False,
     webhook: Mapping[str, Any] | None = None,
     points: Points = ignore_points,
+    entry: ModelEntry | None = None,
+    provider: Provider | None = None,
     **sections: Any,
 ) -> AsyncIterator[Bot]:
-    """A gateway on this Telegram, until the block ends. It polls, or is called as `webhook` says."""
+    """A gateway on this Telegram, until the block ends. It polls, or is called as `webhook` says. `entry` is the
+    configured model; `provider` answers for `openai` in the place of `model`."""
     model, clock = model or FakeModel(), SystemClock()
     access = Access(allow=(f"telegram:{anna.id}", *allow), admins=admins, pairing=pairing)
+    if entry is not None:
+        sections["model"] = entry
     config = config_in(folder, access=access, **sections)
     kind, reads = (TelegramAdapter, {}) if webhook is None else (WebhookAdapter, webhook)
     adapter = kind(
@@ -104,7 +111,8 @@ async def on_telegram(
         patience=patience,
         commands=[("help", "Help.")],
     )
-    gateway = bootstrap.build(config, [adapter], bootstrap.Parts(providers={"offline": model}, points=points))
+    providers: dict[str, Provider] = {"offline": model, "openai": provider or model}
+    gateway = bootstrap.build(config, [adapter], bootstrap.Parts(providers=providers, points=points))
     serving = asyncio.create_task(gateway.run())
     bot = Bot(telegram=telegram, gateway=gateway, model=model, anna=anna, serving=serving)
     seen = {call.number for call in telegram.journal.calls}

@@ -18,13 +18,14 @@ from telegram.request import HTTPXRequest
 from telegram.warnings import PTBDeprecationWarning
 
 from adapters.telegram import codec, failures
+from adapters.telegram.files import Downloads, upload
 from adapters.telegram.formatting import Rendered, render
 from adapters.telegram.limits import LIMITS, draft_rates, rates
 from adapters.telegram.receiving import POLL_SECONDS, Receiver, ReceivingBot, poll
 from adapters.telegram.silence import Silence
 from gateway.adapter import Accept, Finding
 from gateway.clock import Clock
-from gateway.domain.chat import ChatAddress, Outbound
+from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.rates import Rate
 from gateway.errors import AdapterError
 
@@ -75,6 +76,7 @@ class TelegramBot:
         self._bot = ReceivingBot(
             self._receiver, token=token, get_updates_request=self._lines[0], request=self._lines[1], **address
         )
+        self._downloads = Downloads(patience)
         self._opening = asyncio.Lock()
         self._open = False
         self._moved: dict[str, str] = {}  # groups that became supergroups, under the number they had
@@ -156,25 +158,55 @@ class TelegramBot:
             log.warning("formatting_refused", outbound=outbound.id, error=error.message)
         return await show(Rendered(text=outbound.text, entities=()))
 
+    async def send_file(self, outbound: Outbound, content: bytes) -> str:
+        """Show a file, its caption in plain words. Raises AdapterError."""
+        file, to = outbound.file, outbound.to
+        assert file is not None, "only a row with a file is sent as one"
+        thread = int(to.thread) if to.thread else None
+        try:
+            message = await self._wherever(
+                to,
+                _answered(outbound),
+                lambda chat, answered: upload(self._bot, chat, thread, file, content, outbound.text, answered),
+            )
+        except TelegramError as error:
+            raise self._silence.heard(to.chat, failures.mapped(error)) from error
+        return str(message.message_id)
+
     async def _send(self, to: ChatAddress, rendered: Rendered, answered: ReplyParameters | None) -> Message:
+        return await self._wherever(to, answered, lambda chat, about: self._send_to(chat, to.thread, rendered, about))
+
+    async def _wherever(
+        self,
+        to: ChatAddress,
+        answered: ReplyParameters | None,
+        send: Callable[[int, ReplyParameters | None], Awaitable[Message]],
+    ) -> Message:
+        """Send to a chat by the number that it has by now."""
         self._silence.check(to.chat)
         try:
-            return await self._send_to(self._moved.get(to.chat, to.chat), to.thread, rendered, answered)
+            return await send(int(self._moved.get(to.chat, to.chat)), answered)
         except ChatMigrated as error:
             self._moved[to.chat] = str(error.new_chat_id)
-            return await self._send_to(self._moved[to.chat], to.thread, rendered, None)
+            return await send(error.new_chat_id, None)
 
     async def _send_to(
-        self, chat: str, thread: str | None, rendered: Rendered, answered: ReplyParameters | None
+        self, chat: int, thread: str | None, rendered: Rendered, answered: ReplyParameters | None
     ) -> Message:
         return await self._bot.send_message(
-            chat_id=int(chat),
+            chat_id=chat,
             text=rendered.text,
             entities=_entities(rendered),
             message_thread_id=int(thread) if thread else None,
             link_preview_options=LinkPreviewOptions(is_disabled=True),
             reply_parameters=answered,
         )
+
+    # -- files ------------------------------------------------------------------------------
+
+    async def fetch(self, file: Attachment) -> bytes:
+        """A file that came with a message. Raises AdapterError."""
+        return await self._downloads.fetch(self._bot, file)
 
     # -- editing ----------------------------------------------------------------------------
 
@@ -237,6 +269,7 @@ class TelegramBot:
         await asyncio.gather(*self._typing.values(), return_exceptions=True)
         self._typing.clear()
         self._open = False
+        await self._downloads.aclose()
         for line in self._lines:  # the bot's own way leaves them open where nobody ever answered
             await line.shutdown()
 

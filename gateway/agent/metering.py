@@ -39,6 +39,7 @@ from gateway.errors import (
     StoreUnavailable,
     UserError,
 )
+from gateway.files.view import FileView
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec
 from gateway.store.base import Cap, CapReached, Reservation, Store
 from gateway.store.insist import insist
@@ -100,6 +101,7 @@ class Metering:
         self, *, models: Models, store: Store, caps: Caps, counter: TokenCounter, clock: Clock, ids: Ids
     ) -> None:
         self.models = models
+        self.view = FileView(store)
         self._store = store
         self._caps = caps
         self._counter = counter
@@ -134,18 +136,20 @@ class Metering:
         """
         provider = self.models.provider(spec)
         if not self._caps:
-            return provider.stream(spec, request)
+            return self.view.stream(provider, spec, request, session.key)
         limited = replace(request, max_tokens=request.max_tokens or spec.reserved_output)
         amount = self._worst_case(spec, limited, prompt_tokens)
-        return self._metered(spec, limited, session, amount) if amount else provider.stream(spec, request)
+        if not amount:
+            return self.view.stream(provider, spec, request, session.key)
+        return self._metered(self.view.stream(provider, spec, limited, session.key), spec, session, amount)
 
     async def _metered(
-        self, spec: ModelSpec, request: ModelRequest, session: Session, amount: int
+        self, stream: AsyncGenerator[ModelEvent, None], spec: ModelSpec, session: Session, amount: int
     ) -> AsyncGenerator[ModelEvent, None]:
         reservation = await self._reserve(amount, session)
         begun = False
         try:
-            async with aclosing(self.models.provider(spec).stream(spec, request)) as events:
+            async with aclosing(stream) as events:
                 async for event in events:
                     begun = True
                     if isinstance(event, Completed) and event.usage is not None:

@@ -12,7 +12,7 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.metering import Metering
 from gateway.agent.models import Models
 from gateway.clock import Clock
-from gateway.domain.chat import Inbound, OutboundKind, SessionKey
+from gateway.domain.chat import Attachment, Inbound, OutboundKind, SessionKey
 from gateway.domain.session import Session
 from gateway.errors import SessionNotFound
 from gateway.hygiene import HygieneRules
@@ -26,12 +26,14 @@ from gateway.tokens import TokenCounter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a command says. `then` is text to be answered by the model as if it had been sent;
-    `conversation` holds what the command did and did not store: it is stored with the answer."""
+    """What a command says. `then` is text to be answered by the model as if it had been sent, with
+    `files` beside those that came with the command; `conversation` holds what the command did and did
+    not store: it is stored with the answer."""
 
     text: str
     kind: OutboundKind = "command"
     then: str | None = None
+    files: tuple[Attachment, ...] = ()
     conversation: Conversation | None = None
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from gateway.commands.base import Answer, Command, Scene
 from gateway.commands.transcript import last_requests
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import is_request, text_of
+from gateway.domain.message import is_request, said_in
 from gateway.domain.session import Session
 from gateway.errors import SessionNotFound, UserError
 from gateway.store.base import Store
@@ -125,7 +125,7 @@ async def heading(store: Store, session: Session) -> str:
     if session.title:
         return session.title
     messages = (await store.transcript(session)).messages
-    first = next((text_of(message) for message in messages if is_request(message)), "")
+    first = next((said_in(message) for message in messages if is_request(message)), "")
     words = " ".join(first.split())
     return f"{words[:_HEADING]}…" if len(words) > _HEADING else words or "untitled"
 

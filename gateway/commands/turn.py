@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from gateway.commands.base import Answer, Command, Scene
 from gateway.commands.transcript import last_requests
-from gateway.domain.chat import unspoken
-from gateway.domain.message import Message, text_of
+from gateway.domain.chat import file_in, unspoken
+from gateway.domain.message import Message, note_of, text_of
 from gateway.errors import UserError
 
 
@@ -50,7 +50,10 @@ async def retry(scene: Scene) -> Answer:
 
 def _again(scene: Scene, request: Message) -> Answer:
     # In a shared session it begins with a name, and will be given one again.
-    return Answer(text="", then=unspoken(scene.key, scene.inbound.source, text_of(request)))
+    note = note_of(request)
+    files = tuple(file_in(file) for file in note.get("files", ()))
+    words = note["said"] if "said" in note else text_of(request)
+    return Answer(text="", then=unspoken(scene.key, scene.inbound.source, words), files=files)
 
 
 COMMANDS = (

@@ -105,6 +105,11 @@ Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
 SpendCap = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 
 
+# What is documented of `input_audio`: OpenAI takes wav and mp3; https://openrouter.ai/docs/features/multimodal/audio
+# names more, which of them depends on the vendor.
+Sound = Literal["wav", "mp3", "ogg", "flac", "m4a", "aac", "aiff"]
+
+
 class Section(BaseModel):
     """What all sections have in common: frozen, and no key that is not declared."""
 
@@ -143,6 +148,8 @@ class Model(Section):
     max_output_tokens: Count | None = None
     cache_ttl: Literal["5m", "1h"] = "5m"
     prices: Prices | None = None
+    pictures: Literal["auto", True, False] = "auto"  # whether it takes them; auto: try, and remember what it says
+    sounds: Annotated[tuple[Sound, ...], BeforeValidator(_tuple_of_list)] = ()  # formats that it hears
 
 
 class Auxiliary(Section):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from gateway.context.shapes import calls_of
-from gateway.domain.message import HOST, Message, text_of
+from gateway.domain.message import HOST, Message, said_in, text_of
 
 LEDGER: Final = 48  # SPEC 5: entries
 HALF_LIFE: Final = 14  # SPEC 5: messages
@@ -82,7 +82,7 @@ def found(message: Mapping[str, Any]) -> list[str]:
     """The identifiers of a message in the order of their first appearance, at most `MOST`; for the
     host to keep with it. Of a tool's result only those that are no rows. Any shape of message is taken."""
     names = message.get("role") != "tool"  # a quoted word of a person is a name; one of JSON is a field
-    values = find(text_of(message), names=names)
+    values = find(said_in(message), names=names)
     for call in calls_of(message):
         values += find(call.arguments, names=False)
     values = list(dict.fromkeys(values))

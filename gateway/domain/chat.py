@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Any, Final, Literal
 from urllib.parse import quote, unquote
 
 from gateway.domain.file import KeptFile
@@ -157,23 +158,40 @@ class Inbound:
 
 
 def readable(inbound: Inbound) -> str:
-    """What the model reads of a message: its words, and a line about files that it cannot be shown."""
+    """A message in one text: its words, and a line that names its files."""
     if not inbound.attachments:
         return inbound.text
-    files = "; ".join(
-        _NAMED[file.kind] + (f' "{_one_line(file.name)}"' if file.name else "") for file in inbound.attachments
-    )
-    them = "it" if len(inbound.attachments) == 1 else "them"
-    note = f"[sent with this message: {files}; this version cannot show {them} to you]"
+    note = f"[sent with this message: {'; '.join(map(named, inbound.attachments))}]"
     return f"{inbound.text.rstrip()}\n{note}" if inbound.text.strip() else note
 
 
+def named(file: Attachment, *, capital: bool = False) -> str:
+    """A file in a sentence. Its name is somebody else's to choose, so nothing in it may look like the
+    end of the line or of its brackets."""
+    name = one_line(file.name)
+    text = _NAMED[file.kind] + (f' "{name}"' if name else "")
+    return text[0].upper() + text[1:] if capital else text
+
+
 _NAMED: Final = {"image": "a picture", "voice": "a voice message", "document": "a file"}
+_NO_QUOTES: Final = {**_NO_BRACKETS, ord('"'): "'", ord("<"): "(", ord(">"): ")"}
 _LONGEST_NAME: Final = 100  # characters of a file's
 
 
-def _one_line(name: str) -> str:
-    return " ".join(name.translate(_NO_BRACKETS).split())[:_LONGEST_NAME]
+def one_line(name: str) -> str:
+    """A file's name as it may stand in a sentence: no line ends, brackets, quotes or control characters."""
+    shown = "".join(character if character.isprintable() else " " for character in name.translate(_NO_QUOTES))
+    return " ".join(shown.split())[:_LONGEST_NAME]
+
+
+def file_note(file: Attachment) -> dict[str, Any]:
+    """An attachment as plain data."""
+    return {name: getattr(file, name) for name in Attachment.__slots__}
+
+
+def file_in(note: Mapping[str, Any]) -> Attachment:
+    """The inverse of `file_note`; what a later release may have added is passed over."""
+    return Attachment(**{name: note[name] for name in Attachment.__slots__ if name in note})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

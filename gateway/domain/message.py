@@ -26,6 +26,8 @@ class HostNote(TypedDict, total=False):
     derived_from: list[str]  # row ids of the messages this one was rewritten from
     speaker: str  # who said it, in shared sessions
     identifiers: list[str]  # found once, when the message was stored
+    said: str  # what the person said, of a message that shows more: the texts of files
+    files: list[dict[str, Any]]  # what came with it, as `gateway.domain.chat.file_note` writes it
 
 
 class FunctionCall(TypedDict):
@@ -111,6 +113,16 @@ def text_of(message: Mapping[str, Any]) -> str:
     if content is None:
         return ""
     return str(content)
+
+
+def said_in(message: Mapping[str, Any]) -> str:
+    """What a person or the model said: without the texts of files, whose names count as said."""
+    note = note_of(message)
+    said, files = note.get("said"), note.get("files")
+    if not isinstance(said, str):
+        return text_of(message)
+    names = (file.get("name") for file in files or () if isinstance(file, Mapping))
+    return "\n".join([said, *(name for name in names if isinstance(name, str) and name)])
 
 
 def _part_texts(parts: Iterable[Any]) -> Iterable[str]:

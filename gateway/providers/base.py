@@ -28,6 +28,8 @@ class ModelSpec:
     context_length: int = 128_000  # tokens
     max_output_tokens: int | None = None
     cache_ttl: str = "5m"
+    pictures: bool | None = None  # whether it takes them; None: to be found out
+    sounds: tuple[str, ...] = ()  # formats that it hears, as providers call them
 
     @property
     def reserved_output(self) -> int:

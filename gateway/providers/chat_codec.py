@@ -8,6 +8,7 @@ Rules of what is sent
 - Only keys the API knows, so host notes and other APIs' fields stay at home.
 - Arguments of earlier tool calls are always a JSON object, ids at most 40 characters: one odd
   call of one model must not make the whole conversation unsendable to another.
+- A content of parts only where there is more than words in it: a picture, a mark for a cache.
 - The same message is always encoded alike, or prompt caches would miss.
 """
 
@@ -126,11 +127,20 @@ def encode_message(message: Message | Mapping[str, Any], *, reasoning: bool = Fa
         encoded.pop("tool_calls", None)
     if "tool_call_id" in encoded:
         encoded["tool_call_id"] = _short_id(encoded["tool_call_id"])
+    if isinstance(encoded.get("content"), list):
+        encoded["content"] = _plainest(encoded["content"])
     if "content" not in encoded:
         encoded["content"] = None if calls else ""
     if reasoning and role == "assistant" and plain.get("reasoning_content"):
         encoded["reasoning_content"] = plain["reasoning_content"]
     return encoded
+
+
+def _plainest(parts: list[Any]) -> Any:
+    """Parts that are words only as one string: many servers know no parts."""
+    if all(isinstance(part, Mapping) and part.keys() == {"type", "text"} for part in parts):
+        return "\n".join(str(part["text"]) for part in parts)
+    return parts
 
 
 def _encode_call(call: Mapping[str, Any]) -> dict[str, Any]:

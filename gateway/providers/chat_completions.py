@@ -22,7 +22,7 @@ from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
 from gateway.providers.chat_answer import ChatAnswer
 from gateway.providers.chat_codec import Habits, encode_request, endpoint, learn, window_in
 from gateway.providers.errors import classify
-from gateway.providers.http import FOREIGN_ERRORS, json_bytes, transport_error
+from gateway.providers.http import FOREIGN_ERRORS, json_bytes, sendable, transport_error
 
 _ERROR_BODY: Final = 64_000  # bytes of an error page that are read
 _LAST_BYTES: Final = 0.5  # seconds that a server may take to end an answer it has called done
@@ -95,10 +95,11 @@ class ChatCompletions:
     async def _call(self, spec: ModelSpec, body: Mapping[str, Any]) -> AsyncGenerator[ModelEvent, None]:
         """One HTTP call. Raises _Refused before the first event, or ProviderError."""
         answer = ChatAnswer(lambda: self._ids.new("call"))
+        content, headers = sendable(json_bytes(body))
         try:
             async with (
                 self._client.stream(
-                    "POST", _url(endpoint(spec)), content=json_bytes(body), headers=_headers(spec)
+                    "POST", _url(endpoint(spec)), content=content, headers=_headers(spec) | headers
                 ) as response,
                 aclosing(self._events(response, answer)) as events,
             ):

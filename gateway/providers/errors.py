@@ -16,6 +16,7 @@ from typing import Any, Final
 from gateway.errors import (
     ContextOverflow,
     OutputCapTooLarge,
+    PicturesRefused,
     ProviderError,
     ProviderRateLimited,
     ProviderRejected,
@@ -41,6 +42,14 @@ _OVERLOADED: Final = re.compile(
     r"overloaded|over capacity|server_error|service[_ ]unavailable|temporarily unavailable|api_error|bad gateway"
     r"|internal[_ ]?(?:server[_ ])?error|timed? ?out|try again later|no healthy upstream"
     r"|model is (?:currently )?loading"
+)
+# How servers say that a model takes no pictures: OpenAI, OpenRouter (404), DeepSeek, llama.cpp (500), vLLM, Ollama,
+# LM Studio and, for any list of parts, Groq.
+_NO_PICTURES: Final = re.compile(
+    r"image_url is only supported by|endpoints found that support image|unknown variant [`'\"]?image_url"
+    r"|unsupported content part type: ?\\?[`'\"]?image|image input is not supported|not a multimodal model"
+    r"|at most 0 image|missing data required for image|content must be a string|不支持(?:图片|图像|视觉|多模态)"
+    r"|(?:do|does|is|are)(?:es)?(?: not|n['’]t) support(?:ed)?(?: for)? (?:image|vision|multi-?modal)"
 )
 # What vendors call the sentence for people.
 _ALIASES: Final = {"msg": "message", "detail": "message", "error_msg": "message", "errorMessage": "message"}
@@ -76,6 +85,8 @@ def classify(
         return _context_overflow(length)
     if isinstance(length, OutputTooLong):
         return _output_cap(length)
+    if _NO_PICTURES.search(lowered):
+        return PicturesRefused(f"The model takes words only{detail}.", status=status or None)
     if status >= 500 or status in _UNAVAILABLE_STATUS or (status == 0 and not _says_invalid(fields)):
         return ProviderUnavailable(
             f"The provider has a problem ({status or 'in mid-answer'}){detail}. Try again later."

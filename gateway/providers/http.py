@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ CONNECT_TIMEOUT: Final = 10.0  # seconds to open a connection
 READ_TIMEOUT: Final = 180.0  # seconds of silence; a thinking model may say nothing for minutes
 POOL_TIMEOUT: Final = 30.0  # seconds to get a connection, opening it included
 MAX_CONNECTIONS: Final = 512  # twice the default number of concurrent turns
+_AT_ONCE: Final = 256 * 1024  # bytes of a body that are written in one go
 KEEPALIVE: Final = 15.0  # seconds; shorter than the servers', or a POST meets a closed connection
 
 # Models on this very machine are never reached through a proxy that the environment names.
@@ -115,6 +116,19 @@ def _detail(error: BaseException, redact: Callable[[str], str]) -> str:
         return redact(f"{cause.host}:{cause.port}: {os.strerror(cause.os_error.errno or 0).lower()}")
     text = " ".join(str(error).replace("ssl:default ", "").split())
     return redact(text)[:160] or type(error).__name__
+
+
+def sendable(body: bytes) -> tuple[bytes | AsyncIterator[bytes], dict[str, str]]:
+    """What to give httpx for a body, and headers for it. A body with pictures is handed over piece by
+    piece: written at once, megabytes would hold up everybody else on the event loop."""
+    if len(body) <= _AT_ONCE:
+        return body, {}
+    return _pieces(body), {"Content-Length": str(len(body))}
+
+
+async def _pieces(body: bytes) -> AsyncIterator[bytes]:
+    for first in range(0, len(body), _AT_ONCE):
+        yield body[first : first + _AT_ONCE]
 
 
 def json_bytes(data: Any) -> bytes:

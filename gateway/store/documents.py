@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from gateway.domain.approval import Approval
-from gateway.domain.chat import Attachment, Button, ChatType, Inbound, SessionKey, Source
+from gateway.domain.chat import Button, ChatType, Inbound, SessionKey, Source, file_in, file_note
 from gateway.domain.file import KeptFile
 from gateway.domain.pairing import Asking, Guest, GuestBook
 from gateway.domain.pin import Pin, Pins
@@ -57,9 +57,7 @@ def inbound_json(inbound: Inbound) -> str:
     if inbound.part_of is not None:
         data["part_of"] = inbound.part_of
     if inbound.attachments:
-        data["attachments"] = [
-            {"kind": a.kind, "ref": a.ref, "name": a.name, "mime": a.mime, "size": a.size} for a in inbound.attachments
-        ]
+        data["attachments"] = [file_note(file) for file in inbound.attachments]
     return dumps(data)
 
 
@@ -69,7 +67,7 @@ def inbound_from(text: str) -> Inbound:
     data: dict[str, Any] = json.loads(text)
     return Inbound(
         source=Source(**_known(data["source"], Source.__slots__)),
-        attachments=tuple(Attachment(**_known(each, Attachment.__slots__)) for each in data.get("attachments", ())),
+        attachments=tuple(file_in(each) for each in data.get("attachments", ())),
         **_known(data, ("event_id", "text", "kind", "sent_at", "reply_to", "part_of")),
     )
 

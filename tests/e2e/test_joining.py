@@ -27,7 +27,7 @@ from tests.telegram_live import on_telegram
 from tests.waiting import eventually
 
 CLOCK = ("clock", "{}")
-SEEN = "[sent with this message: a picture; this version cannot show it to you]"
+SEEN = "[sent with this message: a picture, which you cannot be shown: this model takes no pictures]"
 
 
 def cut(adapter: FakeAdapter, *texts: str, mark: str = CUT, **where: Any) -> list[Inbound]:
@@ -93,8 +93,8 @@ async def test_an_album_is_one_message_whose_files_the_model_hears_of(tmp_path: 
         await clock.advance(DEBOUNCE)
         await live.answer(parts[0].event_id)
         await live.quiet()
-        files = "[sent with this message: a picture; a picture; a picture; this version cannot show them to you]"
-        assert live.model.spoken() == [("user", f"Rome\nNaples\n{files}")]
+        files = "; ".join(["a picture, which you cannot be shown: this model takes no pictures"] * 3)
+        assert live.model.spoken() == [("user", f"Rome\nNaples\n[sent with this message: {files}]")]
         assert len(live.adapter.shown()) == 1
 
 

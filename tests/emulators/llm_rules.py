@@ -6,6 +6,7 @@ after the system's is the user's, and no message is empty.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,6 +36,8 @@ PART_TYPES = {
     "tool": {"text"},
 }
 FUNCTION_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+PICTURE = re.compile(r"data:image/(?P<type>png|jpeg|webp|gif);base64,(?P<data>[A-Za-z0-9+/]+={0,2})")
+PICTURE_STARTS = {"png": b"\x89PNG", "jpeg": b"\xff\xd8\xff", "webp": b"RIFF", "gif": b"GIF8"}
 PERSON_NAME = re.compile(r"[^\s<|\\/>]{1,64}")
 
 
@@ -154,6 +157,37 @@ def _part(role: str, part: Any, *, claude: bool) -> Iterator[str]:
         url = part["image_url"].get("url") if isinstance(part.get("image_url"), dict) else None
         if not isinstance(url, str) or not url.startswith(("https://", "http://", "data:image/")):
             yield "an image_url part needs a url."
+        elif url.startswith("data:"):
+            yield from _picture(url)
+        if isinstance(part.get("image_url"), dict) and part["image_url"].keys() - {"url", "detail"}:
+            yield "unknown keys in an image_url."
+    if kind == "input_audio":
+        yield from _sound(part.get("input_audio"))
+
+
+def _picture(url: str) -> Iterator[str]:
+    """https://platform.openai.com/docs/guides/images-vision: PNG, JPEG, WEBP and GIF, in base64."""
+    match = PICTURE.fullmatch(url)
+    content = _decoded(match["data"]) if match else None
+    if match is None or not content:
+        yield "Invalid image data URL: expected data:image/{png,jpeg,webp,gif};base64 and the picture."
+    elif not content.startswith(PICTURE_STARTS[match["type"]]):
+        yield f"You uploaded an unsupported image: it is not {match['type']}."
+
+
+def _sound(sound: Any) -> Iterator[str]:
+    """https://platform.openai.com/docs/api-reference/chat/create: `data` in base64, `format` wav or mp3."""
+    if not isinstance(sound, dict) or sound.keys() != {"data", "format"} or sound["format"] not in ("wav", "mp3"):
+        yield "an input_audio part needs data, and a format that is wav or mp3."
+    elif not isinstance(sound["data"], str) or not _decoded(sound["data"]):
+        yield "an input_audio part's data is not base64."
+
+
+def _decoded(data: str) -> bytes | None:
+    try:
+        return base64.b64decode(data, validate=True)
+    except ValueError:
+        return None
 
 
 def _calls(calls: Any) -> Iterator[str]:

@@ -177,10 +177,10 @@ def test_a_line_in_brackets_that_a_person_wrote_twice_stays_twice() -> None:
 # -- what the model reads of it ------------------------------------------------------------------
 
 
-def test_the_model_is_told_of_files_that_it_cannot_see() -> None:
+def test_files_are_named_behind_the_words() -> None:
     assert readable(said("hello")) == "hello"
-    assert readable(picture()) == "[sent with this message: a picture; this version cannot show it to you]"
+    assert readable(picture()) == "[sent with this message: a picture]"
     files = (Attachment(kind="voice", ref="v"), Attachment(kind="document", ref="d", name="a]\n[b.pdf"))
     assert readable(said("look", attachments=files)) == (
-        'look\n[sent with this message: a voice message; a file "a) (b.pdf"; this version cannot show them to you]'
+        'look\n[sent with this message: a voice message; a file "a) (b.pdf"]'
     )

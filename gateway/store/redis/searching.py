@@ -20,7 +20,7 @@ from hashlib import blake2b
 from typing import Final
 
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import Message, note_of, text_of
+from gateway.domain.message import Message, note_of, said_in
 from gateway.store import text
 from gateway.store.base import Found
 from gateway.store.redis.arguments import listed
@@ -39,7 +39,7 @@ def owner_of(key: str) -> str:
 
 def entries(message: Message) -> list[str]:
     """What a message is entered under."""
-    found = text.terms(text_of(message))
+    found = text.terms(said_in(message))
     starts = dict.fromkeys("^" + term[0] for term in found if _is_dense(term[0]))
     return [*found, *starts]
 
@@ -107,7 +107,7 @@ async def _search(wire: Wire, partition: int, owner: str, wanted: text.Query, li
         below = further or None
         for message_id, stored in await _stored(wire, partition, ids):
             message, document = message_from(message_id, stored)
-            if text.holds_runs(text_of(message), wanted):
+            if text.holds_runs(said_in(message), wanted):
                 found.append(Found(session_id=document["s"], message=message, at=document["at"]))
     return found[:limit]
 

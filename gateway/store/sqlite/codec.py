@@ -121,6 +121,11 @@ def message_columns(message: Message) -> tuple[str, str | None]:
     return dumps(wire(message)), dumps(note) if note else None
 
 
+def message_of(body: str, note: str | None) -> Message:
+    """What `message_columns` made two columns of."""
+    return noted(json.loads(body), **(json.loads(note) if note else {}))
+
+
 def message_from(row: Row) -> Message:
     """A row of MESSAGE_COLUMNS, with its full host note."""
     number, body, extra, tokens, at = row

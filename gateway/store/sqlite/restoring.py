@@ -7,7 +7,7 @@ from functools import singledispatch
 
 import apsw
 
-from gateway.domain.message import note_of, text_of
+from gateway.domain.message import note_of, said_in
 from gateway.store.moving import (
     MovedAccount,
     MovedCall,
@@ -85,7 +85,7 @@ def _(record: MovedMessage, connection: apsw.Connection) -> None:
         ),
     )
     if message["role"] in ("user", "assistant") and not search.is_rewritten(extra):
-        search.enter(connection, number, str(record.key), text_of(message))
+        search.enter(connection, number, str(record.key), said_in(message))
 
 
 @_write.register

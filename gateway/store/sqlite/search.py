@@ -15,10 +15,10 @@ from itertools import islice
 import apsw
 
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import text_of
+from gateway.domain.message import said_in
 from gateway.store import text
 from gateway.store.base import Found
-from gateway.store.sqlite.codec import MESSAGE_COLUMNS, message_from
+from gateway.store.sqlite.codec import MESSAGE_COLUMNS, message_from, message_of
 from gateway.store.sqlite.connection import change, many, one
 
 _ORIGINAL = "role IN ('user', 'assistant')"
@@ -37,7 +37,7 @@ def indexing(connection: apsw.Connection) -> Iterator[None]:
     )
     for number, key, body, note in rows:
         if not is_rewritten(note):
-            enter(connection, number, key, text_of(json.loads(body)))
+            enter(connection, number, key, said_in(message_of(body, note)))
 
 
 def enter(connection: apsw.Connection, number: int, key: str, content: str) -> None:
@@ -67,7 +67,7 @@ def search(connection: apsw.Connection, words: str, key: SessionKey | None, limi
             (expression, below, _PAGE),
         )
         hits = (Found(session_id=row[0], message=message_from(row[1:]), at=row[5]) for row in rows)
-        good = (hit for hit in hits if text.holds_runs(text_of(hit.message), wanted))
+        good = (hit for hit in hits if text.holds_runs(said_in(hit.message), wanted))
         found.extend(islice(good, limit - len(found)))
         if len(rows) < _PAGE:
             break

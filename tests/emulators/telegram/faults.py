@@ -41,7 +41,7 @@ class Slow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disconnect:
-    """The connection breaks: before the call is done, or after."""
+    """The connection breaks: before the call is done, or after; of a download that is `done`, half comes."""
 
     done: bool = False
 

@@ -250,6 +250,8 @@ class TelegramServer:
             await self.cloud.clock.sleep(fault.seconds)
         if isinstance(fault, Refuse):
             return self._answered(call, fault.status, _broken(fault), "refused on purpose")
+        if isinstance(fault, Disconnect) and fault.done and stored is not None:
+            return await _cut_half_way(request, stored.content)
         if isinstance(fault, Disconnect | LoseAnswer):
             return _cut(request)
         if stored is None:
@@ -282,3 +284,12 @@ def _cut(request: web.Request) -> web.StreamResponse:
     if request.transport is not None:
         request.transport.abort()
     return web.Response()
+
+
+async def _cut_half_way(request: web.Request, content: bytes) -> web.StreamResponse:
+    """Send half of a file and break the connection."""
+    response = web.StreamResponse(headers={"Content-Length": str(len(content))})
+    await response.prepare(request)
+    await response.write(content[: len(content) // 2])
+    _cut(request)
+    return response

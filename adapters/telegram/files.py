@@ -1,0 +1,120 @@
+"""Files from Telegram and to it.
+
+Limits: https://core.telegram.org/bots/api#getfile (20 MB) and https://core.telegram.org/bots/api#sending-files
+(50 MB, photos 10 MB). The library asks where a file is; the file itself is read here, because the library reads
+whatever it is sent into memory, however long that is. A file's address holds the bot's token: it is in no error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Final
+
+import httpx
+from telegram import Bot, InputFile, Message, ReplyParameters
+from telegram.error import TelegramError
+
+from adapters.telegram import failures
+from gateway.domain.chat import Attachment
+from gateway.domain.file import KeptFile
+from gateway.errors import AdapterError, DeliveryRefused, FileRefused, RateLimited
+
+LARGEST_FETCHED: Final = 20 * 1024 * 1024
+LARGEST_SENT: Final = 50 * 1024 * 1024
+_LARGEST_PHOTO: Final = 10 * 1024 * 1024
+_PHOTOS: Final = ("image/jpeg", "image/png", "image/webp")
+_CONNECTIONS: Final = 16  # files read at once
+_WAIT: Final = 5.0  # seconds after a 429 that does not say how long
+
+TOO_LARGE: Final = f"it is larger than the {LARGEST_FETCHED // 1024**2} MB that Telegram lets bots fetch"
+GONE: Final = "Telegram does not have it any more"
+
+
+class Downloads:
+    """Reads files, over connections of its own: a long one holds up no call. `patience`: seconds without a byte."""
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._client: httpx.AsyncClient | None = None  # made when first needed: it takes a while
+
+    async def fetch(self, bot: Bot, file: Attachment) -> bytes:
+        """A file's content. Raises FileRefused, or AdapterError if another try may succeed."""
+        if file.size is not None and file.size > LARGEST_FETCHED:
+            raise FileRefused(TOO_LARGE)
+        try:
+            found = await bot.get_file(file.ref)
+        except TelegramError as error:
+            raise _mapped(error) from error
+        if not found.file_path:
+            raise FileRefused(GONE)
+        if (found.file_size or 0) > LARGEST_FETCHED:
+            raise FileRefused(TOO_LARGE)
+        try:
+            async with self._opened().stream("GET", found.file_path) as response:
+                _check(response)
+                return await _read(response.aiter_bytes())
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise AdapterError(f"Telegram's file server could not be read ({type(error).__name__})") from None
+
+    def _opened(self) -> httpx.AsyncClient:
+        if self._client is None:
+            limits = httpx.Limits(max_connections=_CONNECTIONS)
+            self._client = httpx.AsyncClient(timeout=httpx.Timeout(self._patience, pool=None), limits=limits)
+        return self._client
+
+    async def aclose(self) -> None:
+        """Hang up. Idempotent."""
+        if self._client is not None:
+            await self._client.aclose()
+
+
+def _mapped(error: TelegramError) -> AdapterError:
+    found = failures.mapped_edit(error)  # asking twice does no harm
+    if not isinstance(found, DeliveryRefused):
+        return found
+    return FileRefused(TOO_LARGE if "too big" in error.message.lower() else GONE)
+
+
+def _check(response: httpx.Response) -> None:
+    """Raises for an answer that is not the file."""
+    if response.status_code == 429:
+        wait = response.headers.get("retry-after", "")
+        raise RateLimited("Telegram asks to wait", retry_after=float(wait) if wait.isdecimal() else _WAIT)
+    if response.status_code in (400, 401, 403, 404, 410):
+        raise FileRefused(GONE)
+    if not response.is_success:
+        raise AdapterError(f"Telegram's file server answered {response.status_code}")
+
+
+async def _read(chunks: AsyncIterator[bytes]) -> bytes:
+    content = bytearray()
+    async for chunk in chunks:
+        content += chunk
+        if len(content) > LARGEST_FETCHED:  # whatever its size was said to be
+            raise FileRefused(TOO_LARGE)
+    return bytes(content)
+
+
+async def upload(
+    bot: Bot,
+    chat: int,
+    thread: int | None,
+    file: KeptFile,
+    content: bytes,
+    caption: str,
+    answered: ReplyParameters | None,
+) -> Message:
+    """Send a file: a picture as one, anything else as a document. Raises TelegramError."""
+    given = InputFile(content, filename=file.name, attach=False)
+    if file.mime in _PHOTOS and len(content) <= _LARGEST_PHOTO:
+        return await bot.send_photo(
+            chat, given, caption=caption or None, message_thread_id=thread, reply_parameters=answered
+        )
+    return await bot.send_document(
+        chat,
+        given,
+        caption=caption or None,
+        message_thread_id=thread,
+        reply_parameters=answered,
+        disable_content_type_detection=True,
+    )

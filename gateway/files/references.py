@@ -1,0 +1,42 @@
+"""How a stored message names a kept file: in the place where OpenAI's format has the content itself.
+
+A picture is `{"type": "image_url", "image_url": {"url": "legato-file:<digest>"}}`, a sound is
+`{"type": "input_audio", "input_audio": {"data": "legato-file:<digest>", "format": "mp3"}}`. So a
+transcript stays small, and a message is the same bytes whenever it is stored, loaded or compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+_SCHEME: Final = "legato-file:"
+
+
+def picture_part(digest: str) -> dict[str, Any]:
+    """A picture as a part of a message's content."""
+    return {"type": "image_url", "image_url": {"url": _SCHEME + digest}}
+
+
+def sound_part(digest: str, form: str) -> dict[str, Any]:
+    """A sound as a part of a message's content; `form` as providers call it."""
+    return {"type": "input_audio", "input_audio": {"data": _SCHEME + digest, "format": form}}
+
+
+def digest_in(part: Any) -> str | None:
+    """The kept file that a part of a content refers to."""
+    if not isinstance(part, Mapping):
+        return None
+    for kind, name in (("image_url", "url"), ("input_audio", "data")):
+        inner = part.get(kind)
+        value = inner.get(name) if isinstance(inner, Mapping) else None
+        if isinstance(value, str) and value.startswith(_SCHEME):
+            return value.removeprefix(_SCHEME)
+    return None
+
+
+def filled(part: Mapping[str, Any], mime: str, encoded: str) -> dict[str, Any]:
+    """The part with the content in base64 in the place of the reference to it; the input is not changed."""
+    if part.get("type") == "image_url":
+        return {**part, "image_url": {**part["image_url"], "url": f"data:{mime};base64,{encoded}"}}
+    return {**part, "input_audio": {**part["input_audio"], "data": encoded}}
