@@ -38,10 +38,11 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """What became of one Inbound handed to `accept`."""
+    """What became of one Inbound handed to `accept`. `told`: what to tell who pressed a button; "": nothing."""
 
     event_id: str
     status: Literal["new", "duplicate", "full", "refused"]
+    told: str = ""
 
 
 class Accept(Protocol):
@@ -139,6 +140,15 @@ class CanEdit(Protocol):
     def draft_rates(self, to: ChatAddress) -> Sequence[Rate]:
         """Limits for what is shown of an unfinished reply to `to`, narrowest first: they leave most of the
         platform's own to messages that count."""
+
+
+@runtime_checkable
+class HasButtons(Protocol):
+    """Shows the buttons of an Outbound under it, and shows an edit of it with those that the edit has.
+    Who presses one is an Inbound of kind `press` whose text is the button's token; they are told what
+    `Accepted` says, whatever it is."""
+
+    longest_token: int  # bytes: what a button can carry
 
 
 @runtime_checkable

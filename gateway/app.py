@@ -79,6 +79,7 @@ class Gateway:
 
     async def _serve(self, scheduler: AsyncIOScheduler) -> None:
         self.store.on_signal(self.board.deliver)
+        self.store.on_decided(self.turns.approvals.heard)
         self.store.on_rows(self.outbox.look)
         self.store.on_left(self._take_over)
         await self.turns.services.models.learn_window(self.clock)

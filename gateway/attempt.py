@@ -11,6 +11,7 @@ import structlog
 from gateway.agent.compaction import CompactionReport
 from gateway.agent.conversation import Conversation
 from gateway.agent.loop import Agent
+from gateway.approvals import TurnQuestions
 from gateway.clock import Clock
 from gateway.domain.chat import Inbound, OutboundKind
 from gateway.domain.message import Message
@@ -44,6 +45,7 @@ class Attempt:
     agent: Agent
     watch: Watch
     files: FileIntake
+    questions: TurnQuestions
     hygiene: Hygiene
     board: SignalBoard
     store: Store
@@ -51,7 +53,7 @@ class Attempt:
     deadline: float  # seconds
     inactivity: float  # seconds
 
-    async def converse(self, conversation: Conversation, said: Inbound | None, interrupted: Collection[str]) -> str:
+    async def converse(self, conversation: Conversation, said: Inbound | None, waiting: Collection[str]) -> str:
         """The reply's text; the conversation holds everything that is not stored yet. `said`: what the
         turn begins with, unless the conversation holds it. Whatever ends the attempt, it is in there."""
         heard = said is None
@@ -62,7 +64,7 @@ class Attempt:
                     heard = True
                 if self.hygiene.due(conversation):
                     await self._clean(conversation)
-                return await self.agent.run(conversation, interrupted)
+                return await self.agent.run(conversation, waiting)
         finally:
             if said is not None and not heard:
                 conversation.add(without_files(self.watch.item.key, said, NOT_FETCHED), self.clock.now())

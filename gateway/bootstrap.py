@@ -23,9 +23,10 @@ from gateway.agent.models import Models, Prices, Windows
 from gateway.agent.preparation import Preparations
 from gateway.agent.prompt import PromptBuilder
 from gateway.app import Gateway
+from gateway.approvals import Approvals
 from gateway.background import Background
 from gateway.clock import Clock, Ids, SystemClock, SystemIds
-from gateway.commands import compress, people, pins, sessions, status, turn
+from gateway.commands import approval, compress, people, pins, sessions, status, turn
 from gateway.commands import help as help_family
 from gateway.commands.base import CommandRegistry, Services
 from gateway.config import Config, Model
@@ -143,6 +144,9 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         admins=frozenset(config.access.admins),
         trusted=frozenset(name for name, limit in limits.items() if limit.trusted),
     )
+    approvals = Approvals(
+        store=store, outbox=outbox, access=access, clock=clock, ids=ids, seconds=config.tools.approval_deadline
+    )
     door = Door(access=access, store=store, clock=clock, rng=random.SystemRandom(), pairing=config.access.pairing)
     turns = Turns(
         reception=Reception(
@@ -174,6 +178,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             store=store,
             lifecycle=lifecycle,
             outbox=outbox,
+            approvals=approvals,
             door=door,
             models=models,
             metering=metering,
@@ -186,6 +191,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             started_at=clock.now(),
             version=__version__,
         ),
+        approvals=approvals,
         board=board,
         background=background,
         clock=clock,
@@ -221,7 +227,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
 
 def command_registry() -> CommandRegistry:
     """All commands of this version."""
-    families = (help_family, sessions, turn, compress, pins, status, people)
+    families = (help_family, sessions, turn, approval, compress, pins, status, people)
     return CommandRegistry(command for family in families for command in family.COMMANDS)
 
 

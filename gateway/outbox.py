@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from dataclasses import replace
 from hashlib import blake2s
 
 import structlog
 
-from gateway.adapter import Adapter, CanEdit, HasRates, Limits, account_of
+from gateway.adapter import Adapter, CanEdit, HasButtons, HasRates, Limits, account_of
 from gateway.background import Background
 from gateway.clock import Clock, Ids
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
@@ -52,6 +53,7 @@ class Outbox:
         self._adapters = adapters
         # Asked once, not for each message: isinstance looks for all of a Protocol's fields one by one.
         self._rated = {name: adapter for name, adapter in adapters.items() if isinstance(adapter, HasRates)}
+        self._tokens = {name: each.longest_token for name, each in adapters.items() if isinstance(each, HasButtons)}
         self._editors = {name: adapter for name, adapter in adapters.items() if isinstance(adapter, CanEdit)}
         self._limits = limits
         self._clock = clock
@@ -222,6 +224,8 @@ class Outbox:
             log.error("isolation_abort", outbound=row.id)
             return await self._refuse(row, "the message's chat is not its conversation's chat", None)
         adapter = self._adapters[row.to.platform]  # no other platform's rows are claimed here
+        if row.edits is not None and not self._is_edited(row):
+            return await self._mark_sent(row, None)  # what it would change cannot be changed, or was never shown
         allowed = adapter.limits.ambiguous_retries
         if allowed is not None and row.ambiguous > allowed and not self._is_edited(row):
             log.warning("delivery_unknown", outbound=row.id, attempts=row.attempts)
@@ -266,6 +270,9 @@ class Outbox:
         return row.platform_message_id is not None and row.to.platform in self._editors
 
     async def _shown(self, adapter: Adapter, row: Outbound) -> str:
+        most = self._tokens.get(adapter.name, -1)
+        if any(len(button.token.encode()) > most for line in row.buttons for button in line):
+            row = replace(row, buttons=())
         if row.platform_message_id is not None and (editor := self._editors.get(adapter.name)) is not None:
             return await editor.edit(row, row.platform_message_id)
         return await adapter.send(row)

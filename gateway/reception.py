@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from gateway.adapter import Accepted, Adapter
+from gateway.approvals import NOT_YOURS
 from gateway.clock import Clock
 from gateway.commands.base import CommandRegistry
 from gateway.domain.chat import Inbound, Sharing, session_key
@@ -22,6 +24,7 @@ from gateway.watch import Seldom
 
 BusyMode = Literal["queue", "steer", "interrupt"]
 
+_PRESS_SECONDS = 5.0  # for which a platform that shows a press as under way is kept waiting
 _NOTICE_EVERY = 30.0  # seconds between two "still busy" notices of one key
 
 FULL = "Too many messages are waiting here already, so I did not take this one; send it again in a moment."
@@ -55,23 +58,28 @@ class Reception:
     _notices: Seldom = field(default_factory=lambda: Seldom(every=_NOTICE_EVERY))
 
     async def receive(
-        self, adapter: Adapter, batch: Sequence[Inbound], *, at_once: Callable[[InboxItem], None]
+        self, adapter: Adapter, batch: Sequence[Inbound], *, at_once: Callable[[InboxItem], Awaitable[str]]
     ) -> list[Accepted]:
         """Store what an adapter read; only then may the platform be told. Strangers are not stored
         and learn nothing, unless they may ask to be let in. Raises StoreUnavailable: then hand the batch
-        over again; what of it was taken is known by then. Commands that do not wait are handed to `at_once`."""
+        over again; what of it was taken is known by then. What does not wait is handed to `at_once`, which
+        gives what to tell who pressed a button."""
         self.points("accept.before")
         said = [inbound for inbound in batch if not await self._is_about_the_chat(inbound)]
         known = [inbound for inbound in said if await self._is_known(inbound)]
         arrivals = [self.arrival(inbound) for inbound in known]
         receipts = await self.store.accept(arrivals, cap=self.rules.lane_cap) if arrivals else []
         self.points("accept.after")
-        status = {inbound.event_id: Accepted(event_id=inbound.event_id, status="refused") for inbound in batch}
+        status = {inbound.event_id: _refused(inbound) for inbound in batch}
+        answers: dict[str, Awaitable[str]] = {}
         for receipt in receipts:
             if receipt.item is not None:  # before anything that may fail: it is not handed out again
-                at_once(receipt.item)
+                answers[receipt.event_id] = at_once(receipt.item)
         for arrival, receipt in zip(arrivals, receipts, strict=True):
             status[receipt.event_id] = await self._received(adapter, arrival, receipt)
+            if arrival.inbound.kind == "press" and receipt.event_id in answers:
+                told = await self._told(answers[receipt.event_id])
+                status[receipt.event_id] = replace(status[receipt.event_id], told=told)
         return list(status.values())
 
     async def _is_about_the_chat(self, inbound: Inbound) -> bool:
@@ -82,6 +90,14 @@ class Reception:
         elif inbound.kind == "joined":
             await self.store.open_chat(inbound.source.address)
         return inbound.kind in ("left", "joined")
+
+    async def _told(self, said: Awaitable[str]) -> str:
+        """What a press came to; nothing if that takes long, because nobody may be kept waiting for it."""
+        try:
+            async with self.clock.limit(_PRESS_SECONDS):
+                return await asyncio.shield(said)
+        except TimeoutError:
+            return ""
 
     async def _is_known(self, inbound: Inbound) -> bool:
         if await self.door.lets_in(inbound.source):
@@ -103,7 +119,7 @@ class Reception:
             inbound=inbound,
             key=session_key(inbound.source, groups=self.rules.groups, threads=self.rules.threads),
             at=self.clock.now(),
-            bypass=command is not None and command.bypass,
+            bypass=inbound.kind == "press" or (command is not None and command.bypass),
         )
 
     async def _received(self, adapter: Adapter, arrival: Arrival, receipt: Receipt) -> Accepted:
@@ -113,7 +129,7 @@ class Reception:
             notice = self.outbox.answer(arrival, "notice", FULL)[0]
             self.outbox.deliver(await self.store.refuse(arrival, notice))
             return Accepted(event_id=receipt.event_id, status="refused")
-        if receipt.status == "new" and receipt.waiting:
+        if receipt.status == "new" and receipt.waiting and arrival.inbound.kind != "press":
             with suppress(StoreUnavailable):  # the message is stored; only a notice about it is not
                 await self._while_busy(arrival)
         return Accepted(event_id=receipt.event_id, status=receipt.status)
@@ -135,3 +151,8 @@ class Reception:
                 await self.store.signal(arrival.key, "interrupt", self.clock.now())
         elif (waits or mode == "steer") and self._notices.due(arrival.key, self.clock.monotonic()):
             await self.outbox.emit(self.outbox.answer(arrival, "notice", PASSED_ON if mode == "steer" else BUSY))
+
+
+def _refused(inbound: Inbound) -> Accepted:
+    told = NOT_YOURS if inbound.kind == "press" else ""
+    return Accepted(event_id=inbound.event_id, status="refused", told=told)

@@ -14,7 +14,9 @@ from typing import Literal
 from gateway.domain.chat import SessionKey
 from gateway.store.base import SignalKind
 
-Phase = Literal["starting", "fetching files", "compacting", "thinking", "running tools", "finishing"]
+Phase = Literal[
+    "starting", "fetching files", "compacting", "thinking", "running tools", "waiting for your yes or no", "finishing"
+]
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,7 +8,8 @@ that can lose the item, because a crash only makes the lane run it again from it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Awaitable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -19,6 +20,7 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.factory import AgentFactory
 from gateway.agent.loop import close_open_calls
 from gateway.agent.pressure import announce
+from gateway.approvals import Approvals
 from gateway.attempt import Attempt, Shown, sentence_for
 from gateway.background import Background
 from gateway.clock import Clock
@@ -70,6 +72,7 @@ class Turns:
     files: FileIntake
     commands: CommandRegistry
     services: Services
+    approvals: Approvals
     board: SignalBoard
     background: Background
     clock: Clock
@@ -86,15 +89,23 @@ class Turns:
 
     # -- 2. commands that do not wait -------------------------------------------------------
 
-    def run_bypassed(self, item: InboxItem) -> None:
-        """Answer a command that must reach a running turn, at once and beside the lane."""
-        self.background.start(self._bypass(item), name=f"command {item.key} {item.id}")
+    def run_bypassed(self, item: InboxItem) -> Awaitable[str]:
+        """Carry out a command that must reach a running turn, or a press, at once and beside the lane. Gives
+        what the person is told, once that is known."""
+        said: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.background.start(self._bypass(item, said), name=f"command {item.key} {item.id}")
+        return said
 
-    async def _bypass(self, item: InboxItem) -> None:
-        call = parse_command(item.inbound.text)
-        assert call is not None, "only commands bypass the lane"
-        answer = await self._answer(call, item, None)
-        rows = self.outbox.answer(item, answer.kind, answer.text)
+    async def _bypass(self, item: InboxItem, said: asyncio.Future[str]) -> None:
+        rows: list[Outbound] = []
+        if item.inbound.kind == "press":  # its platform has a way of its own to tell who pressed
+            said.set_result(await self._pressed(item))
+        else:
+            call = parse_command(item.inbound.text)
+            assert call is not None, "only commands and presses bypass the lane"
+            answer = await self._answer(call, item, None)
+            said.set_result(answer.text)
+            rows = self.outbox.answer(item, answer.kind, answer.text)
         with suppress(SessionConflict):  # another process took this one for dead and has answered
             answered = await insist(
                 lambda: self.store.finish_bypassed(item, rows),
@@ -103,6 +114,12 @@ class Turns:
                 failed=lambda error: self._cannot_store(item, error),
             )
             self.outbox.deliver(answered)
+
+    async def _pressed(self, item: InboxItem) -> str:
+        try:
+            return await self.approvals.pressed(item.inbound)
+        except StoreUnavailable as error:
+            return str(error)
 
     # -- 3. the lane has come to an item ----------------------------------------------------
 
@@ -194,11 +211,11 @@ class Turns:
         said: Inbound | None,
     ) -> InboxItem | None:
         attempt = self._attempt(recorder, item, journal)
-        interrupted = {intent.call_id for intent in journal.intents} if journal else set()
+        waiting = {intent.call_id for intent in journal.intents if intent.waits} if journal else set()
         shown: Shown
         outcome: ItemOutcome = "answered"
         try:
-            shown = [("reply", await attempt.converse(conversation, said, interrupted))]
+            shown = [("reply", await attempt.converse(conversation, said, waiting))]
             shown += [("notice", told) for told in announce(conversation, automatic=self.agents.automatic)]
         except TimeoutError:
             outcome, shown = attempt.cut_short()
@@ -209,7 +226,9 @@ class Turns:
             outcome, shown = "failed", [("error", sentence_for(error))]
             attempt.agent.interrupt(conversation)
         attempt.watch.phase("finishing")
-        return await self._finish(recorder, item, conversation, outcome, shown, reply_id=attempt.watch.reply_id)
+        unanswered = await self.approvals.withdrawn(item) if attempt.questions.known else []
+        reply_id = attempt.watch.reply_id
+        return await self._finish(recorder, item, conversation, outcome, shown, reply_id=reply_id, first=unanswered)
 
     def _attempt(self, recorder: TurnRecorder, item: InboxItem, journal: TurnJournal | None = None) -> Attempt:
         watch = Watch(
@@ -224,12 +243,18 @@ class Turns:
             inactivity=self.rules.inactivity,
             files=self.files,
         )
+        questions = self.approvals.of_turn(recorder.lease, item, journal.approvals if journal else ())
         return Attempt(
             agent=self.agents.build(
-                writer=recorder, observer=watch, recall=lambda words, limit: self.store.search(words, item.key, limit)
+                writer=recorder,
+                observer=watch,
+                questions=questions,
+                recall=lambda words, limit: self.store.search(words, item.key, limit),
+                admin=self.approvals.access.is_admin(item.inbound.source),
             ),
             watch=watch,
             files=self.files,
+            questions=questions,
             hygiene=self.hygiene,
             board=self.board,
             store=self.store,
@@ -311,7 +336,8 @@ class Turns:
             conversation.absorbed += [part.id for part in parts]
         text = UNREADABLE if item.inbound.kind == "unreadable" else DEAD.format(attempts=item.attempts - 1)
         shown: Shown = [] if item.inbound.kind == "expiry" else [("error", text)]  # a sweep asked, no person did
-        return await self._finish(recorder, item, conversation, "dead", shown)
+        unanswered = await self.approvals.withdrawn(item) if journal is not None and journal.approvals else []
+        return await self._finish(recorder, item, conversation, "dead", shown, first=unanswered)
 
     async def _finish(
         self,
@@ -322,9 +348,10 @@ class Turns:
         shown: Shown,
         *,
         reply_id: str | None = None,
+        first: Sequence[Outbound] = (),
     ) -> InboxItem | None:
         session_id = conversation.session.id if conversation else None
-        rows: list[Outbound] = []
+        rows = list(first)
         for kind, text in shown:
             first_id = reply_id if kind == "reply" else None
             rows += self.outbox.answer(item, kind, text, session_id=session_id, first_id=first_id)

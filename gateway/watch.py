@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +28,7 @@ from gateway.store.base import InboxItem, Lease, Store
 
 log = structlog.get_logger(__name__)
 
+_NEVER = 10 * 365 * 86_400.0  # seconds
 _STEERED_AT_ONCE = 50
 _REMEMBERED = 10_000  # keys, before those told long ago are forgotten
 
@@ -95,6 +97,20 @@ class Watch:
             shown = self._typist.typing(to, active and not await self.outbox.rests(to))
             if not await best_effort(shown, what="typing"):
                 self._typist = None  # once is enough for one turn
+
+    @asynccontextmanager
+    async def asking(self) -> AsyncIterator[None]:
+        """A person is waited for: nothing is due from the turn, and nobody types."""
+        tools = self.turn.tools
+        self.phase("waiting for your yes or no")
+        if self.idle is not None:
+            self.idle.extend(_NEVER)
+        await self.typing(False)
+        try:
+            yield
+        finally:
+            self.phase("running tools", tools=tools)
+        await self.typing(True)
 
     async def text(self, so_far: str) -> None:
         """Show the reply as it grows, where the platform can."""

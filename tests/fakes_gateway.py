@@ -21,7 +21,7 @@ from gateway.config import Config
 from gateway.config.models import Model as ModelEntry
 from gateway.config.models import Store as StoreEntry
 from gateway.context.engine import ContextEngine, Outcome
-from gateway.domain.chat import ChatType, Inbound, Outbound, Source
+from gateway.domain.chat import ChatType, Inbound, InboundKind, Outbound, Source
 from gateway.domain.message import Message, text_of, user
 from gateway.domain.session import Session
 from gateway.providers.base import Provider
@@ -91,12 +91,14 @@ class FakeAdapter(Changing):
     def inbound(self, text: str, *, chat: str = "c", user: str = "u", event: str = "", **more: Any) -> Inbound:
         """A direct message unless `chat_type` says otherwise; every one with an id of its own."""
         chat_type: ChatType = more.pop("chat_type", "direct")
+        kind: InboundKind = more.pop("kind", "message")
         source = Source(platform=self.name, chat=chat, chat_type=chat_type, user=user, **more)
-        return Inbound(event_id=event or self._ids.new("e"), source=source, text=text)
+        return Inbound(event_id=event or self._ids.new("e"), source=source, text=text, kind=kind)
 
     def answer_to(self, event_id: str) -> Outbound | None:
         """The reply, command answer or error that an event got."""
-        return next((row for row in self.sent if row.answers == event_id and row.kind != "notice"), None)
+        aside = ("notice", "question")
+        return next((row for row in self.sent if row.answers == event_id and row.kind not in aside), None)
 
     def shown(self, chat: str = "c", *kinds: str) -> list[str]:
         """The texts shown in a chat, of these kinds (none given: all)."""

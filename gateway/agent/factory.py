@@ -8,7 +8,7 @@ from gateway.agent.compaction import Compactor
 from gateway.agent.loop import Agent
 from gateway.agent.metering import Metering
 from gateway.agent.models import Models
-from gateway.agent.ports import Observer, SearchOriginals, TranscriptWriter
+from gateway.agent.ports import Observer, Questions, SearchOriginals, TranscriptWriter
 from gateway.agent.preparation import Preparations
 from gateway.clock import Clock
 from gateway.telemetry.points import Points
@@ -32,8 +32,16 @@ class AgentFactory:
         """A compactor whose continuations go through `writer`."""
         return Compactor(writer=writer, clock=self.clock, points=self.points, preparations=self.preparations)
 
-    def build(self, *, writer: TranscriptWriter, observer: Observer, recall: SearchOriginals) -> Agent:
-        """An agent for one turn."""
+    def build(
+        self,
+        *,
+        writer: TranscriptWriter,
+        observer: Observer,
+        questions: Questions,
+        recall: SearchOriginals,
+        admin: bool,
+    ) -> Agent:
+        """An agent for one turn; `admin`: whether the person whom it answers is one."""
         return Agent(
             models=self.models,
             metering=self.metering,
@@ -41,7 +49,9 @@ class AgentFactory:
             compactor=self.compactor(writer),
             writer=writer,
             observer=observer,
+            questions=questions,
             recall=recall,
+            admin=admin,
             clock=self.clock,
             points=self.points,
             max_steps=self.max_steps,

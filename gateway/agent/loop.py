@@ -15,10 +15,11 @@ from gateway.agent.caching import prompt
 from gateway.agent.compaction import Compactor, Trigger
 from gateway.agent.conversation import Conversation
 from gateway.agent.engines import adopt
+from gateway.agent.gate import Gate
 from gateway.agent.metering import Metering
 from gateway.agent.models import Models
 from gateway.agent.overflow import NO_WAY_OUT, remedy
-from gateway.agent.ports import Observer, SearchOriginals, TranscriptWriter
+from gateway.agent.ports import Observer, Questions, SearchOriginals, TranscriptWriter
 from gateway.clock import Clock
 from gateway.domain.message import Message, ToolCall, assistant, note_of, tool_result
 from gateway.domain.usage import CanonicalUsage
@@ -46,24 +47,26 @@ class Agent:
     compactor: Compactor
     writer: TranscriptWriter
     observer: Observer
+    questions: Questions
     recall: SearchOriginals
     clock: Clock
     points: Points
     max_steps: int
+    admin: bool = False  # whether the person whom the turn answers is one
     automatic: bool = True  # compression.enabled
     partial_text: str = ""
     _passes: int = 0
     _overflows: int = 0
 
-    async def run(self, conversation: Conversation, interrupted: Collection[str] = ()) -> str:
+    async def run(self, conversation: Conversation, waiting: Collection[str] = ()) -> str:
         """Carry the turn to its final text; the person's message is already in `conversation`.
 
-        `interrupted` are ids of tool calls that an earlier process had begun: they may have taken
-        effect and are not run again. The final assistant message is left in `conversation.fresh`, for
-        the end of the turn to store.
+        Of the tool calls that an earlier process left without a result, those whose ids are in `waiting`
+        had not begun; the others may have taken effect and are not run again. The final assistant message
+        is left in `conversation.fresh`, for the end of the turn to store.
         Raises ProviderError, and UserError when the window cannot be met.
         """
-        await self._resume_tools(conversation, interrupted)
+        await self._resume_tools(conversation, waiting)
         for step in range(1, self.max_steps + 1):
             await self.observer.steer(conversation)
             await self._fit(conversation)
@@ -227,37 +230,66 @@ class Agent:
 
     async def _run_tools(self, conversation: Conversation, calls: Sequence[ToolCall], step: int) -> None:
         self.observer.phase("running tools", step, [call["function"]["name"] for call in calls])
-        intents = self.tools.intents(calls)
+        asked = self.tools.questions(calls, admin=self.admin)
+        intents = self.tools.intents(calls, asked)
         if intents:
             await self.writer.begin_tools(conversation, intents)
             self.points("turn.tools_begun")
-        await self._complete_tools(conversation, calls, {})
+        await self._complete_tools(conversation, calls, {}, asked)
 
     async def _complete_tools(
-        self, conversation: Conversation, calls: Sequence[ToolCall], results: dict[str, Message]
+        self,
+        conversation: Conversation,
+        calls: Sequence[ToolCall],
+        results: dict[str, Message],
+        asked: Mapping[str, str],
     ) -> None:
         context = ToolContext(
-            session=conversation.session, clock=self.clock, recall=self.recall, todos=conversation.todos
+            session=conversation.session,
+            clock=self.clock,
+            recall=self.recall,
+            admin=self.admin,
+            todos=conversation.todos,
+        )
+
+        def add(result: Message) -> None:
+            conversation.todos = context.todos
+            self._add(conversation, result)
+
+        gate = Gate(
+            conversation=conversation,
+            calls=calls,
+            results=results,
+            asked=asked,
+            intents=self.tools.intents(calls, asked),
+            repeatable=self.tools.repeatable,
+            questions=self.questions,
+            writer=self.writer,
+            observer=self.observer,
+            add=add,
         )
         try:
-            await self.tools.run(calls, context, await self._engine_tools(conversation), results)
+            engine_tools = await self._engine_tools(conversation)
+            await self.tools.run(calls, context, engine_tools, results, gate if asked else None)
         finally:
             # Cancelled or not: what did end is recorded as it ended, in the order of the calls.
             conversation.todos = context.todos
-            for call in calls:
-                if call["id"] in results:
-                    self._add(conversation, results[call["id"]])
+            gate.keep()
         self.points("turn.tools_ran")
         await self.writer.record_step(conversation)
         self.points("turn.step_recorded")
 
-    async def _resume_tools(self, conversation: Conversation, interrupted: Collection[str]) -> None:
+    async def _resume_tools(self, conversation: Conversation, waiting: Collection[str]) -> None:
         calls = _open_calls(conversation.newest_first())
         if not calls:
             return
-        begun = {intent.call_id for intent in self.tools.intents(calls)}
-        results = {call["id"]: tool_result(call["id"], UNKNOWN_OUTCOME) for call in calls if call["id"] in begun}
-        await self._complete_tools(conversation, calls, results)
+        begun = [call["id"] for call in calls if not self.tools.repeatable(call) and call["id"] not in waiting]
+        results = {call_id: tool_result(call_id, UNKNOWN_OUTCOME) for call_id in begun}
+        left = [call for call in calls if call["id"] not in results]
+        asked = self.tools.questions(left, admin=self.admin)
+        if not asked and (intents := self.tools.intents(left)):  # they waited behind one that was answered
+            await self.writer.begin_tools(conversation, intents)
+        await self._complete_tools(conversation, calls, results, asked)
 
     async def _engine_tools(self, conversation: Conversation) -> Mapping[str, Callable[..., Awaitable[str]]]:
         async def run(name: str, arguments: Mapping[str, Any]) -> str:

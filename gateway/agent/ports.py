@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from gateway.agent.conversation import Conversation
 from gateway.context.engine import Outcome
+from gateway.domain.approval import Verdict
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction
 from gateway.signals import Phase
@@ -55,6 +57,19 @@ class Observer(Protocol):
 
     async def steer(self, conversation: Conversation) -> None:
         """Add what arrived for the running turn to `conversation`, if anything did."""
+
+    def asking(self) -> AbstractAsyncContextManager[None]:
+        """Meanwhile a person is waited for, and no sign of life is due."""
+
+
+class Questions(Protocol):
+    """Asks the person whom the turn answers. `call` names a tool call among all of the turn's."""
+
+    async def ask(self, call: str, question: str) -> None:
+        """Put a question to them, unless that was done, in this process or an earlier one."""
+
+    async def answer(self, call: str) -> Verdict:
+        """Wait until the question is decided."""
 
 
 class Jobs(Protocol):

@@ -11,6 +11,7 @@ from gateway.agent.compaction import CompactionReport
 from gateway.agent.conversation import Conversation
 from gateway.agent.metering import Metering
 from gateway.agent.models import Models
+from gateway.approvals import Approvals
 from gateway.clock import Clock
 from gateway.domain.chat import Attachment, Inbound, OutboundKind, SessionKey
 from gateway.domain.session import Session
@@ -44,6 +45,7 @@ class Services:
     store: Store
     lifecycle: Lifecycle
     outbox: Outbox
+    approvals: Approvals
     door: Door
     models: Models
     metering: Metering

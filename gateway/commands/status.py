@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.metering import Standing, written
+from gateway.approvals import listed
 from gateway.commands.base import Answer, Command, Scene
 from gateway.commands.pins import pins_room, pins_tokens
 from gateway.domain.message import is_summary, note_of
@@ -28,6 +29,8 @@ async def status(scene: Scene) -> Answer:
     waiting = await services.store.waiting(scene.key, 100)
     session = await services.store.tip(scene.key)
     lines = [_running(turn, services.clock.monotonic()) if turn else await _elsewhere(scene)]
+    if asked := [each for each in await services.approvals.answerable(scene.inbound.source) if each.key == scene.key]:
+        lines.append(f"I wait for your /approve or /deny:\n{listed(asked)}")
     if waiting:
         lines.append(f"Waiting: {len(waiting)} message{'s' if len(waiting) > 1 else ''}.")
     if session is None:

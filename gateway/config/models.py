@@ -265,6 +265,7 @@ class Tools(Section):
     result_chars: Count = 100_000
     turn_chars: Count = 200_000
     preview_chars: Count = 1_500
+    approval_deadline: Seconds = 300  # for a yes or no; then it counts as a no
     shell: Shell = Shell()
     mcp: dict[str, Any] = {}
 

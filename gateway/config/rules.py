@@ -89,6 +89,12 @@ def contradictions(config: Config) -> Iterator[Finding]:
         )
         yield (("tools", "preview_chars"), ("tools", "result_chars")), text
     yield from _webhook(config.adapters.telegram)
+    if tools.approval_deadline >= config.turns.deadline:
+        yield (
+            (("tools", "approval_deadline"), ("turns", "deadline")),
+            f"tools.approval_deadline ({tools.approval_deadline:g}) must be below turns.deadline "
+            f"({config.turns.deadline:g}), which ends a turn that waits, too",
+        )
     for name in ("telegram", "discord"):
         adapter = getattr(config.adapters, name)
         if adapter.enabled and adapter.token is None:

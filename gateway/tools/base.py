@@ -4,13 +4,15 @@ A tool declares how it behaves when a crash interrupts it:
 `read_only`: it changes nothing, so it is simply run again.
 `idempotent`: running it twice leaves what running it once would, so it is simply run again.
 Neither: its intent is stored before it runs, and after a crash it is not run again.
+
+One whose calls a person must allow says so (`NeedsApproval`); it is run only after their yes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from gateway.clock import Clock
 from gateway.domain.session import Session, Todo
@@ -31,6 +33,7 @@ class ToolContext:
     session: Session
     clock: Clock
     recall: Recall
+    admin: bool = False  # whether the person whom the turn answers is one
     todos: tuple[Todo, ...] = field(default=())
 
 
@@ -46,3 +49,14 @@ class Tool(Protocol):
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """The result as the model sees it. Raises ToolError with a sentence for the model."""
+
+
+@runtime_checkable
+class NeedsApproval(Protocol):
+    """A tool some or all of whose calls a person must allow. `admins_only`: nobody else's turn may call it."""
+
+    admins_only: bool
+
+    def question(self, arguments: Mapping[str, Any]) -> str | None:
+        """What to ask before this call, in one line that hides nothing of it; None: it needs no yes. Depends
+        on the arguments alone. Raises ToolError for a call that would not be run at all."""

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol
 
 import structlog
 
 from gateway.clock import Clock
 from gateway.domain.message import Message, ToolCall, tool_result
-from gateway.errors import ToolError
+from gateway.errors import ToolDenied, ToolError
 from gateway.store.base import ToolIntent
-from gateway.tools.base import ToolContext
+from gateway.tools.base import NeedsApproval, ToolContext
 from gateway.tools.registry import ToolRegistry
 
 log = structlog.get_logger(__name__)
@@ -33,6 +33,20 @@ _ENGINE_SECONDS = 120.0  # for a tool of the context engine, which declares no l
 EngineTool = Callable[[str, Mapping[str, Any]], Awaitable[str]]
 
 
+class Gate(Protocol):
+    """Stands before the calls of a step in which a person is asked."""
+
+    @property
+    def asked(self) -> Mapping[str, str]:
+        """The questions by call id."""
+
+    async def ask(self) -> None:
+        """Put all questions of the step to the person at once."""
+
+    async def open(self, call: ToolCall) -> None:
+        """Return when the call may take effect, and that is on record. Raises ToolDenied."""
+
+
 class ToolRuntime:
     """Executes calls against the registry and, for the names it owns, the context engine."""
 
@@ -40,14 +54,34 @@ class ToolRuntime:
         self.registry = registry
         self._clock = clock
 
-    def intents(self, calls: Sequence[ToolCall]) -> list[ToolIntent]:
-        """The calls whose effects must not be repeated after a crash."""
-        intents = []
-        for call in calls:
-            tool = self.registry.get(call["function"]["name"])
-            if tool is not None and not tool.read_only and not tool.idempotent:
-                intents.append(ToolIntent(call_id=call["id"], tool=tool.name))
-        return intents
+    def intents(self, calls: Sequence[ToolCall], asked: Collection[str] = ()) -> list[ToolIntent]:
+        """The calls whose effects must not be repeated after a crash, and those that are asked for: while
+        some are, all of them wait."""
+        return [
+            ToolIntent(call_id=call["id"], tool=call["function"]["name"], waits=bool(asked))
+            for call in calls
+            if not self.repeatable(call) or call["id"] in asked
+        ]
+
+    def repeatable(self, call: ToolCall) -> bool:
+        """Whether the call may simply be run again."""
+        tool = self.registry.get(call["function"]["name"])
+        return tool is None or tool.read_only or tool.idempotent
+
+    def questions(self, calls: Sequence[ToolCall], *, admin: bool) -> dict[str, str]:
+        """What to ask a person, who may be an admin, before these calls, by call id. One that would fail is
+        not asked for: the attempt to run it says why."""
+        questions = {call["id"]: self._question(call, admin) for call in calls}
+        return {call_id: question for call_id, question in questions.items() if question}
+
+    def _question(self, call: ToolCall, admin: bool) -> str | None:
+        tool = self.registry.get(call["function"]["name"])
+        if not isinstance(tool, NeedsApproval) or (tool.admins_only and not admin):
+            return None
+        try:
+            return tool.question(_arguments(call["function"]["arguments"]))
+        except Exception:
+            return None  # it raises again when the call comes to run, and the call fails with it
 
     async def run(
         self,
@@ -55,27 +89,42 @@ class ToolRuntime:
         context: ToolContext,
         engine_tools: Mapping[str, EngineTool],
         results: dict[str, Message],
+        gate: Gate | None = None,
     ) -> None:
-        """Fill `results` (by call id) as calls end: read-only ones side by side, then the others in
-        the order the model asked for. If cancelled, `results` holds what had ended."""
+        """Fill `results` (by call id) as calls end: read-only ones side by side, then the others, each through
+        the `gate`, in the order the model asked for. If cancelled, `results` holds what had ended."""
 
         async def one(call: ToolCall) -> None:
-            results[call["id"]] = tool_result(call["id"], await self._result(call, context, engine_tools))
+            allowed = gate is not None and call["id"] in gate.asked
+            results[call["id"]] = tool_result(
+                call["id"], await self._result(call, context, engine_tools, allowed=allowed)
+            )
 
         waiting = [call for call in calls if call["id"] not in results]
+        if gate is not None:
+            await gate.ask()
         async with asyncio.TaskGroup() as group:
             for call in waiting:
                 if self._independent(call):
                     group.create_task(one(call))
         for call in waiting:
-            if not self._independent(call):
+            if self._independent(call):
+                continue
+            try:
+                if gate is not None:
+                    await gate.open(call)
+            except ToolDenied as denied:
+                results[call["id"]] = tool_result(call["id"], f"Denied: {denied}")
+            else:
                 await one(call)
 
     def _independent(self, call: ToolCall) -> bool:
         tool = self.registry.get(call["function"]["name"])
-        return tool is None or tool.read_only
+        return tool is None or (tool.read_only and not isinstance(tool, NeedsApproval))
 
-    async def _result(self, call: ToolCall, context: ToolContext, engine_tools: Mapping[str, EngineTool]) -> str:
+    async def _result(
+        self, call: ToolCall, context: ToolContext, engine_tools: Mapping[str, EngineTool], *, allowed: bool
+    ) -> str:
         name = call["function"]["name"]
         try:
             arguments = _arguments(call["function"]["arguments"])
@@ -85,6 +134,8 @@ class ToolRuntime:
             tool = self.registry.get(name)
             if tool is None:
                 raise ToolError(f"There is no tool named {name!r}. The tools are: {', '.join(self.registry.names)}.")
+            if isinstance(tool, NeedsApproval):
+                _check(tool, arguments, admin=context.admin, allowed=allowed)
             return await self._timed(name, tool.timeout, tool.run(arguments, context))
         except ToolError as error:
             return f"Error: {error}"
@@ -101,6 +152,14 @@ class ToolRuntime:
             raise ToolError(f"{name} did not finish within {seconds:g} seconds.") from None
         # A transcript holds text only; whatever else a tool gives would make it unsendable for good.
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+
+
+def _check(tool: NeedsApproval, arguments: Mapping[str, Any], *, admin: bool, allowed: bool) -> None:
+    """The last wall before a tool that a person must allow. Raises ToolDenied."""
+    if tool.admins_only and not admin:
+        raise ToolDenied("Only an admin of this bot may have this done; say so and do not try another way.")
+    if tool.question(arguments) and not allowed:
+        raise ToolDenied("This needs a person's yes, and nobody was asked.")
 
 
 def _arguments(text: str) -> Mapping[str, Any]:

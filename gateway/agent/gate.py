@@ -1,0 +1,103 @@
+"""What stands before the calls of a step in which a person is asked.
+
+Without a question a step's intents are stored at once and its tools run. Here minutes may lie between two
+calls, so each call is noted as begun only when it is, and results are stored before anybody waits: a crash
+in between loses none and takes nothing for begun that waited.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from gateway.agent.conversation import Conversation
+from gateway.agent.ports import Observer, Questions, TranscriptWriter
+from gateway.domain.message import Message, ToolCall, note_of, tool_result
+from gateway.errors import ToolDenied
+from gateway.store.base import ToolIntent
+
+DENIED: Final = (
+    "The person said no to this, so it was not done. Do not try to reach the same by another way; "
+    "say what you wanted to do, or ask what they would like instead."
+)
+UNANSWERED: Final = (
+    "Nobody said yes in time, which counts as a no, so it was not done. Do not try to reach the same by another "
+    "way; say that you needed their yes."
+)
+NOT_RUN: Final = "The turn was ended before this call was allowed, so it was not done."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """`asked` are the questions by call id; `intents` the step's calls that are not simply repeated after a
+    crash, all of them as waiting. `results` fills as calls end."""
+
+    conversation: Conversation
+    calls: Sequence[ToolCall]
+    results: dict[str, Message]
+    asked: Mapping[str, str]
+    intents: Sequence[ToolIntent]
+    repeatable: Callable[[ToolCall], bool]
+    questions: Questions
+    writer: TranscriptWriter
+    observer: Observer
+    add: Callable[[Message], None]
+    _begun: set[str] = field(default_factory=set)
+    _kept: set[str] = field(default_factory=set)
+
+    async def ask(self) -> None:
+        """Put all questions of the step to the person at once."""
+        for call_id, question in self.asked.items():
+            if call_id not in self.results:
+                await self.questions.ask(self._name(call_id), question)
+
+    async def open(self, call: ToolCall) -> None:
+        """Return when the call may take effect and that is on record. Raises ToolDenied."""
+        if call["id"] in self.asked:
+            await self._allowed(call["id"])
+        if not self.repeatable(call):
+            self._begun.add(call["id"])
+            await self._store()
+
+    def keep(self) -> bool:
+        """Add results that have ended to the conversation, in the order of the calls; whether there were any."""
+        ended = [call["id"] for call in self.calls if call["id"] in self.results and call["id"] not in self._kept]
+        for call_id in ended:
+            self._kept.add(call_id)
+            self.add(self.results[call_id])
+        return bool(ended)
+
+    async def _allowed(self, call_id: str) -> None:
+        if self.keep():
+            await self._store()
+        try:
+            async with self.observer.asking():
+                verdict = await self.questions.answer(self._name(call_id))
+        except asyncio.CancelledError:
+            for call in self.calls:  # what waits behind this one did not begin either
+                if call["id"] not in self._begun and call["id"] not in self.results:
+                    self.results[call["id"]] = tool_result(call["id"], NOT_RUN)
+            raise
+        if verdict != "approved":
+            raise ToolDenied(DENIED if verdict == "denied" else UNANSWERED)
+
+    async def _store(self) -> None:
+        left = [
+            ToolIntent(call_id=intent.call_id, tool=intent.tool, waits=intent.call_id not in self._begun)
+            for intent in self.intents
+            if intent.call_id not in self._kept
+        ]
+        self.keep()
+        await self.writer.begin_tools(self.conversation, left)
+
+    def _name(self, call_id: str) -> str:
+        """The call among all calls of its turn: servers give the same ids again in another step."""
+        return f"{_place(self.conversation)}/{call_id}"
+
+
+def _place(conversation: Conversation) -> str:
+    """The id of the message that holds the step's calls, which is stored by now."""
+    holder = next(message for message in conversation.newest_first() if message.get("tool_calls"))
+    return note_of(holder)["id"]

@@ -1,0 +1,58 @@
+"""/approve and /deny: the answer to a question that a tool call waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from gateway.approvals import listed
+from gateway.commands.base import Answer, Command, Scene
+from gateway.domain.approval import Approval, Verdict
+from gateway.errors import UserError
+
+_NONE = "Nothing waits for your yes or no here."
+
+
+async def _decide(verdict: Verdict, scene: Scene) -> Answer:
+    """Answer the one open question, the one with a number, or all of them."""
+    approvals = scene.services.approvals
+    there = await approvals.answerable(scene.inbound.source)
+    if not there:
+        return Answer(text=_NONE)
+    chosen = _chosen(scene.argument.strip().lower(), there, "approve" if verdict == "approved" else "deny")
+    said = [await approvals.answer(each, verdict, scene.inbound.source) for each in chosen]
+    if len(chosen) == 1:
+        return Answer(text=said[0])
+    return Answer(text="\n".join(f"{each.number}. {what}" for each, what in zip(chosen, said, strict=True)))
+
+
+def _chosen(argument: str, there: Sequence[Approval], name: str) -> Sequence[Approval]:
+    """Which of several is meant. Raises UserError if that is not said."""
+    if argument == "all" or (not argument and len(there) == 1):
+        return there
+    numbered = [each for each in there if str(each.number) == argument]
+    if len(numbered) == 1:
+        return numbered
+    if len(numbered) > 1:  # only an admin sees questions of several people at once
+        raise UserError(f"Several people are asked a question with the number {argument}; press its button instead.")
+    raise UserError(f"Say which one, as in /{name} {there[0].number}, or /{name} all:\n{listed(there)}")
+
+
+COMMANDS = (
+    Command(
+        name="approve",
+        group="While I work",
+        argument="[n|all]",
+        help="allow what a tool asks for",
+        run=partial(_decide, "approved"),
+        bypass=True,
+    ),
+    Command(
+        name="deny",
+        group="While I work",
+        argument="[n|all]",
+        help="refuse what a tool asks for",
+        run=partial(_decide, "denied"),
+        bypass=True,
+    ),
+)

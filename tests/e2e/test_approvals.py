@@ -1,0 +1,384 @@
+"""A tool that a person must allow: who is asked, who may answer, and what a crash leaves of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.adapter import Accepted, Limits
+from gateway.approvals import GONE, NOT_YOURS, WITHDRAWN
+from gateway.config.models import Access, Sessions, Tools, Turns
+from gateway.domain.chat import ChatAddress, Outbound
+from gateway.domain.rates import Rate
+from gateway.tools.base import ToolContext
+from tests.fakes import ManualClock
+from tests.fakes_gateway import FakeAdapter, FakeModel, KillAt, Say, config_in, in_turn, running
+from tests.fakes_model import Changing
+
+
+class Payment(Changing):
+    """Pays, if somebody allows it. Small sums need no yes."""
+
+    name = "pay"
+    description = "Pays a sum."
+    parameters: Mapping[str, Any] = {"type": "object", "properties": {"sum": {"type": "integer"}}}
+    read_only = False
+    idempotent = False
+    admins_only = False
+    timeout = 5.0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.paid: list[int] = []
+
+    def question(self, arguments: Mapping[str, Any]) -> str | None:
+        return f"Pay {arguments['sum']} €?" if arguments["sum"] >= 10 else None
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        self.paid.append(arguments["sum"])
+        self.changed()
+        return f"Paid {arguments['sum']} €."
+
+
+class Buttoned(FakeAdapter):
+    """A platform with buttons and edits; `edited` is what messages became, by their id."""
+
+    account = "1"
+    longest_token = 64
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        super().__init__(limits=limits or Limits())
+        self.edited: dict[str, Outbound] = {}
+
+    async def edit(self, outbound: Outbound, platform_message_id: str) -> str:
+        self.edited[platform_message_id] = outbound
+        self.changed()
+        return platform_message_id
+
+    def draft_rates(self, to: ChatAddress) -> Sequence[Rate]:
+        return ()
+
+    async def question(self, number: int = 1) -> Outbound:
+        """The `number`th question, once it is shown."""
+        await self.until(lambda: len([row for row in self.sent if row.kind == "question"]) >= number)
+        return [row for row in self.sent if row.kind == "question"][number - 1]
+
+    async def press(self, question: Outbound, label: str, *, user: str = "u", **more: Any) -> Accepted:
+        """Press one of its buttons."""
+        (token,) = [button.token for line in question.buttons for button in line if button.label == label]
+        (accepted,) = await self.receive(self.inbound(token, user=user, kind="press", **more))
+        return accepted
+
+    async def became(self, question: Outbound, text: str) -> Outbound:
+        """What a question is now, once it says so."""
+        name = f"m-{question.id}"
+        await self.until(lambda: name in self.edited and text in self.edited[name].text)
+        return self.edited[name]
+
+
+def payments(*sums: int) -> Say:
+    return Say(calls=[("pay", json.dumps({"sum": each})) for each in sums])
+
+
+def results(model: FakeModel) -> list[str]:
+    return [text for role, text in model.spoken() if role == "tool"]
+
+
+def settings(folder: Path, **sections: Any) -> Any:
+    access = Access(allow=("fake:u", "fake:v", "fake:boss"), admins=("fake:boss",))
+    return config_in(folder, access=access, **sections)
+
+
+class Scene:
+    """A gateway whose model pays, and the person who asks for it."""
+
+    def __init__(self, folder: Path, *said: Say, **sections: Any) -> None:
+        self.folder = folder
+        self.sections = sections
+        self.tool = Payment()
+        self.adapter = Buttoned()
+        self.model = FakeModel(in_turn(*said))
+
+    def open(self, **more: Any) -> Any:
+        """The gateway, or after a first one another process's: what people were shown stays shown."""
+        again = Buttoned()
+        again.sent, again.edited = self.adapter.sent, self.adapter.edited
+        self.adapter = again
+        config = settings(self.folder, **self.sections)
+        return running(self.folder, config=config, model=self.model, adapter=self.adapter, tools=[self.tool], **more)
+
+
+def scene(folder: Path, *sums: int, **sections: Any) -> Scene:
+    return Scene(folder, payments(*sums), Say(text="done"), **sections)
+
+
+async def test_a_tool_waits_for_the_press_of_its_button(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50)
+    async with here.open() as live:
+        event = await live.tell("pay")
+        question = await here.adapter.question()
+        assert question.text.startswith("Pay 50 €?\n\n/approve or /deny. Without an answer within 5 minutes")
+        assert here.tool.paid == []
+        accepted = await here.adapter.press(question, "Approve")
+        assert (accepted.status, accepted.told) == ("new", "Approved.")
+        assert (await live.answer(event)).text == "done"
+        assert here.tool.paid == [50]
+        now = await here.adapter.became(question, "Approved.")
+        assert (now.text, now.buttons) == ("Pay 50 €?\n\nApproved.", ())
+
+
+async def test_a_call_that_needs_no_yes_asks_nobody(tmp_path: Path) -> None:
+    here = scene(tmp_path, 5)
+    async with here.open() as live:
+        assert await live.ask("pay") == "done"
+    assert here.tool.paid == [5]
+    assert here.adapter.shown("c", "question") == []
+
+
+async def test_a_no_is_what_the_model_reads(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50)
+    async with here.open() as live:
+        event = await live.tell("pay")
+        await here.adapter.press(await here.adapter.question(), "Deny")
+        await live.answer(event)
+    assert here.tool.paid == []
+    assert results(here.model)[0].startswith("Denied: The person said no to this, so it was not done.")
+
+
+@pytest.mark.parametrize(("command", "paid"), [("/approve", [50]), ("/deny", [])])
+async def test_it_can_be_answered_by_a_command(tmp_path: Path, command: str, paid: list[int]) -> None:
+    here = scene(tmp_path, 50)
+    async with here.open() as live:
+        event = await live.tell("pay")
+        question = await here.adapter.question()
+        assert await live.ask(command) == ("Approved." if paid else "Denied.")
+        await live.answer(event)
+        assert here.tool.paid == paid
+        await here.adapter.became(question, "Approved." if paid else "Denied.")
+        assert await live.ask(command) == "Nothing waits for your yes or no here."
+
+
+async def test_without_an_answer_it_is_a_no(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50, tools=Tools(approval_deadline=90), turns=Turns(inactivity=20))
+    clock = ManualClock()
+    async with here.open(clock=clock) as live:
+        event = await live.tell("pay")
+        question = await here.adapter.question()
+        assert "within 90 seconds" in question.text
+        await clock.advance(89)  # the turn's own patience is much shorter
+        assert here.adapter.answer_to(event) is None
+        await clock.advance(1)
+        await live.answer(event)
+        assert here.tool.paid == []
+        assert results(here.model)[0].startswith("Denied: Nobody said yes in time")
+        await here.adapter.became(question, "Nobody answered in time")
+        late = await here.adapter.press(question, "Approve")
+        assert late.told == GONE
+
+
+async def test_a_press_after_the_deadline_is_too_late_even_if_nobody_has_noticed(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50)
+    clock = ManualClock()
+    async with here.open(clock=clock) as live:
+        event = await live.tell("pay")
+        question = await here.adapter.question()
+        clock.jump(301)
+        accepted = await here.adapter.press(question, "Approve")
+        assert accepted.told == "This came too late: without an answer it counted as a no."
+        await live.answer(event)
+        assert here.tool.paid == []
+
+
+async def test_somebody_elses_press_does_nothing_and_an_admins_counts(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50, sessions=Sessions(groups="shared"))
+    where: dict[str, Any] = {"chat": "g", "chat_type": "group"}
+    async with here.open() as live:
+        event = await live.tell("pay", **where)
+        question = await here.adapter.question()
+        for user in ("v", "stranger"):
+            assert (await here.adapter.press(question, "Approve", user=user, **where)).told == NOT_YOURS
+        assert await live.ask("/approve", user="v", **where) == "Nothing waits for your yes or no here."
+        assert here.tool.paid == []
+        assert (await here.adapter.press(question, "Approve", user="boss", **where)).told == "Approved."
+        await live.answer(event)
+        assert here.tool.paid == [50]
+
+
+async def test_a_button_means_nothing_in_another_chat_or_with_another_token(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50)
+    async with here.open() as live:
+        event = await live.tell("pay")
+        question = await here.adapter.question()
+        assert (await here.adapter.press(question, "Approve", user="u", chat="other")).told == GONE
+        for forged in ("approve a_0000000000000000", "approve", "", "pay 50", "approve " + "x" * 2_000):
+            (accepted,) = await here.adapter.receive(here.adapter.inbound(forged, kind="press"))
+            assert accepted.told == GONE
+        assert here.tool.paid == []
+        await here.adapter.press(question, "Deny")
+        await live.answer(event)
+
+
+async def test_a_press_that_is_delivered_again_or_replayed_does_nothing(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50)
+    async with here.open() as live:
+        event = await live.tell("pay")
+        question = await here.adapter.question()
+        await here.adapter.press(question, "Deny", event="press-1")
+        assert (await here.adapter.press(question, "Approve", event="press-1")).status == "duplicate"
+        await live.answer(event)
+        assert (await here.adapter.press(question, "Approve")).told == GONE
+        assert here.tool.paid == []
+
+
+async def test_of_two_questions_each_has_its_own_answer(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50, 60)
+    async with here.open() as live:
+        event = await live.tell("pay both")
+        first, second = await here.adapter.question(1), await here.adapter.question(2)
+        assert "/approve 2 or /deny 2." in second.text
+        assert "\n1. Pay 50 €?\n2. Pay 60 €?" in await live.ask("/approve")
+        assert (await here.adapter.press(second, "Approve")).told == "Approved."
+        assert here.tool.paid == []  # they run in the order the model asked for
+        assert await live.ask("/deny 1") == "Denied."
+        await live.answer(event)
+        assert here.tool.paid == [60]
+        assert [text.split(":")[0].split(".")[0] for text in results(here.model)] == ["Denied", "Paid 60 €"]
+        await here.adapter.became(first, "Denied.")
+
+
+async def test_all_are_answered_at_once(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50, 5, 60)
+    async with here.open() as live:
+        event = await live.tell("pay all")
+        await here.adapter.question(2)
+        assert await live.ask("/approve all") == "1. Approved.\n2. Approved."
+        await live.answer(event)
+        assert here.tool.paid == [50, 5, 60]
+
+
+async def test_status_says_what_is_waited_for_and_stop_ends_it(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50, 60)
+    async with here.open() as live:
+        event = await live.tell("pay")
+        question = await here.adapter.question(2)
+        status = await live.ask("/status")
+        assert "waiting for your yes or no" in status
+        assert "I wait for your /approve or /deny:\n1. Pay 50 €?\n2. Pay 60 €?" in status
+        await live.ask("/stop")
+        await here.adapter.became(question, WITHDRAWN)
+        assert (await here.adapter.press(question, "Approve")).told == GONE
+        assert here.tool.paid == []
+        assert await live.ask("and now?") == "done"
+        assert results(here.model) == ["The turn was ended before this call was allowed, so it was not done."] * 2
+        assert here.adapter.answer_to(event) is None
+
+
+async def test_the_same_call_id_in_another_step_is_another_question(tmp_path: Path) -> None:
+    """Some servers count their calls from 0 in every answer."""
+    here = Scene(tmp_path, payments(50), payments(70), Say(text="done"))
+    here.model._calls = iter(lambda: 0, None)  # type: ignore[assignment]
+    async with here.open() as live:
+        event = await live.tell("pay twice")
+        await here.adapter.press(await here.adapter.question(1), "Approve")
+        second = await here.adapter.question(2)
+        assert here.tool.paid == [50]
+        await here.adapter.press(second, "Deny")
+        await live.answer(event)
+        assert here.tool.paid == [50]
+
+
+async def test_a_turn_that_is_made_again_finds_its_question(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50)
+    async with here.open() as live:
+        event = await live.tell("pay")
+        question = await here.adapter.question()
+        live.gateway.stop(grace=0)
+    async with here.open() as live:
+        await here.adapter.press(question, "Approve")
+        await live.answer(event)
+    assert here.tool.paid == [50]
+    assert len(here.adapter.shown("c", "question")) == 1
+
+
+async def test_a_yes_that_came_while_nothing_ran_counts(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50)
+    async with here.open() as live:
+        event = await live.tell("pay")
+        question = await here.adapter.question()
+        (asked,) = await live.store.approvals(question.to)
+        live.gateway.stop(grace=0)
+        await live.gateway.lanes.stop(0)
+        await live.store.decide(asked, "approved", "u", asked.asked_at, [])
+    async with here.open() as live:
+        await live.answer(event)
+    assert here.tool.paid == [50]
+
+
+async def test_what_was_allowed_and_begun_is_not_run_again(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50)
+    kill = KillAt("turn.tools_ran")
+    async with here.open(points=kill) as live:
+        event = await live.tell("pay")
+        await here.adapter.press(await here.adapter.question(), "Approve")
+        await kill.passed.wait()
+    assert here.tool.paid == [50]
+    async with here.open() as live:
+        await live.answer(event)
+    assert here.tool.paid == [50]
+    assert "its outcome is unknown" in results(here.model)[0]
+
+
+async def test_what_ended_before_the_wait_is_not_unknown_after_a_crash(tmp_path: Path) -> None:
+    here = scene(tmp_path, 5, 50, 6)
+    async with here.open() as live:
+        event = await live.tell("pay")
+        question = await here.adapter.question()
+        await here.tool.until(lambda: here.tool.paid == [5])
+        live.gateway.stop(grace=0)
+    async with here.open() as live:
+        assert here.tool.paid == [5]
+        await here.adapter.press(question, "Approve")
+        await live.answer(event)
+    assert here.tool.paid == [5, 50, 6]
+    assert results(here.model) == ["Paid 5 €.", "Paid 50 €.", "Paid 6 €."]
+
+
+async def test_where_there_are_no_buttons_the_text_says_how(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50)
+    plain = FakeAdapter(limits=Limits(trusted=True))
+    async with running(tmp_path, model=here.model, adapter=plain, tools=[here.tool]) as live:
+        event = await live.tell("pay")
+        await plain.until(lambda: plain.shown("c", "question"))
+        assert [row.buttons for row in plain.sent if row.kind == "question"] == [()]
+        await live.ask("/approve")
+        await live.answer(event)
+        await live.quiet()
+        # What cannot be edited is not said again.
+        assert len(plain.shown("c", "question")) == 1
+    assert here.tool.paid == [50]
+
+
+async def test_a_tool_for_admins_runs_in_nobody_elses_turn(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50)
+    here.tool.admins_only = True  # type: ignore[misc]
+    async with here.open() as live:
+        assert await live.ask("pay") == "done"
+        assert here.adapter.shown("c", "question") == []
+        assert results(here.model)[0].startswith("Error: Only an admin of this bot")
+        here.model.script = in_turn(payments(70), Say(text="paid"))
+        event = await live.tell("pay", user="boss", chat="b")
+        await here.adapter.press(await here.adapter.question(), "Approve", user="boss", chat="b")
+        await live.answer(event)
+    assert here.tool.paid == [70]
+
+
+async def test_a_tool_that_fails_to_say_what_it_asks_is_not_run(tmp_path: Path) -> None:
+    here = Scene(tmp_path, Say(calls=[("pay", "{}"), ("pay", "no json")]), Say(text="done"))
+    async with here.open() as live:
+        assert await live.ask("pay") == "done"
+    assert here.tool.paid == []
+    assert [text[:6] for text in results(here.model)] == ["Error:", "Error:"]
