@@ -12,13 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from gateway.context import identifiers
 from gateway.context.prompts import CUT, ENCODED, GAP, OLDER, neutralise
 from gateway.context.pruning import cut
 from gateway.context.shapes import Call, calls_of, result_id
-from gateway.domain.message import Message, note_of, text_of
+from gateway.domain.message import HOST, Message, note_of, text_of
 from gateway.tokens import TokenCounter
 
 Redact = Callable[[str], str]
@@ -160,7 +160,7 @@ def _order(middle: Sequence[Message], room: _Room, blocks: Mapping[int, str]) ->
     while index > 0 and not room.low:
         index -= 1
         yield index
-    for telling in (_is_telling_request, identifiers.of, bool):
+    for telling in (_is_telling_request, _is_telling, bool):
         room.refused, room.each = 0, _GAP_CHARS
         for place in range(index - 1, -1, -1):
             if room.full:
@@ -170,7 +170,13 @@ def _order(middle: Sequence[Message], room: _Room, blocks: Mapping[int, str]) ->
 
 
 def _is_telling_request(message: Message) -> bool:
-    return message.get("role") == "user" and bool(identifiers.of(message))
+    return message.get("role") == "user" and _is_telling(message)
+
+
+def _is_telling(message: Message) -> bool:
+    note: Any = message.get(HOST)
+    noted = note.get("identifiers") if type(note) is dict else None
+    return bool(noted) if type(noted) is list else bool(identifiers.of(message))
 
 
 def _sized(
@@ -179,22 +185,20 @@ def _sized(
     """(how a message reads, tokens it takes at most). Counting what is rendered takes longer than rendering
     it, so the count stored with a message that is shown whole serves, with what the labels add; and where
     tokens are not what is short (`ample`), the bytes of one that is cut: it never takes more."""
-    note, text = note_of(message), message.get("content")
-    stored = note.get("tokens")
+    note: Any = message.get(HOST)
+    stored = note.get("tokens") if type(note) is dict else None
     if type(stored) is not int or stored <= 0:
         return (block := _block(message, calls, redact)[0]), counter.text(block)
-    if type(text) is str and _is_plain(message, text) and "speaker" not in note:
-        return f"[{_label(message, calls)}] {text}", stored + _LABEL
+    text, role = message.get("content"), message.get("role")
+    # Nearly all of a long transcript is shown as it is behind its label.
+    bare = type(text) is str and 0 < len(text) <= RESULT_CHARS and "[" not in text
+    if bare and "tool_calls" not in message and "speaker" not in note:
+        return f"[{role if role != 'tool' else _label(message, calls)}] {text}", stored + _LABEL
     block, whole = _block(message, calls, redact)
     if not whole:
         size = len(block.encode("utf-8", "replace"))
         return block, size if ample and size <= len(block) + _MARKED else counter.text(block)
     return block, stored + _LABEL * (1 + block.count("\n[")) + 3 * len(str(note.get("speaker", "")))
-
-
-def _is_plain(message: Message, text: str) -> bool:
-    """Whether a message is shown as it is behind its label: nearly all of a long transcript are."""
-    return 0 < len(text) <= RESULT_CHARS and "[" not in text and "tool_calls" not in message
 
 
 def _label(message: Message, calls: Mapping[str, Call]) -> str:

@@ -136,8 +136,8 @@ def make_plan(
     frame = counter.text(framed("")) + 8
     reserve = overhead + frame + min(4 * LEAST_NOTES, own.max_summary_tokens)
     kept = _fitting(_kept(turns, layout, calls, counter), own.usable_tokens - reserve, counter)
-    middle = [turns[index] for index in layout.middle]
-    replaced = sum([tokens[index] for index in layout.middle]) + counter.text(found.notes)
+    middle = list(map(turns.__getitem__, layout.middle))
+    replaced = sum(map(tokens.__getitem__, layout.middle)) + counter.text(found.notes)
     free = own.threshold_tokens - overhead - total_tokens(kept, counter) - frame
     ceiling = own.max_summary_tokens * 5 // 4
     room = min(replaced - 1 - (0 if found.found else frame), ceiling, max(free, ceiling // 4))

@@ -7,7 +7,7 @@ vendors. Nothing here raises, and what is sound already is passed on as the very
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast, get_args
 
@@ -137,17 +137,15 @@ def sources(message: Mapping[str, Any]) -> list[str]:
     return [str(value) for value in derived] if isinstance(derived, list | tuple) else []
 
 
-def all_sources(messages: Iterable[Mapping[str, Any]]) -> list[str]:
+def all_sources(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     """The row ids that messages stand for, in order."""
-    found: list[str] = []
-    for message in messages:
-        note = message.get(HOST)
-        own = note.get("id") if type(note) is dict else None
-        if type(own) is str and own:  # nearly every message: a long transcript has thousands
-            found.append(own)
-        else:
-            found.extend(sources(message))
-    return found
+    try:  # nearly always, and there may be thousands
+        own = [message[HOST]["id"] for message in messages]
+    except (KeyError, TypeError):
+        own = []
+    if all(own) and set(map(type, own)) == {str}:
+        return own
+    return [name for message in messages for name in sources(message)]
 
 
 def rewritten(
