@@ -66,8 +66,10 @@ class Reception:
         gives what to tell who pressed a button."""
         self.points("accept.before")
         said = [inbound for inbound in batch if not await self._is_about_the_chat(inbound)]
-        known = [inbound for inbound in said if await self._is_known(inbound)]
-        arrivals = [self.arrival(inbound) for inbound in known]
+        arrivals: list[Arrival] = []
+        for inbound in said:
+            if await self._is_known(inbound) and await self._is_meant(inbound, arrivals):
+                arrivals.append(self.arrival(replace(inbound, only_as_part=False)))
         receipts = await self.store.accept(arrivals, cap=self.rules.lane_cap) if arrivals else []
         self.points("accept.after")
         status = {inbound.event_id: _refused(inbound) for inbound in batch}
@@ -98,6 +100,21 @@ class Reception:
                 return await asyncio.shield(said)
         except TimeoutError:
             return ""
+
+    async def _is_meant(self, inbound: Inbound, before: Sequence[Arrival]) -> bool:
+        """Whether it is for the bot: by itself, or because it goes on with what waits in its lane or comes `before`
+        it in its batch. Asked of the store, because another process may have taken the part before."""
+        if not inbound.only_as_part:
+            return True
+        arrival = self.arrival(inbound)
+        waiting = await self.store.waiting(arrival.key, self.rules.lane_cap)
+        running = await self.store.running(arrival.key)
+        coming = [
+            InboxItem(id="", key=each.key, inbound=each.inbound, accepted_at=each.at, attempts=0)
+            for each in (*before, arrival)
+            if each.key == arrival.key
+        ]
+        return is_continuation(inbound.event_id, [*([running] if running else ()), *waiting, *coming])
 
     async def _is_known(self, inbound: Inbound) -> bool:
         if await self.door.lets_in(inbound.source):

@@ -39,6 +39,10 @@ _TYPING_SECONDS: Final = 4.0  # Telegram shows it for five
 _FIRST_WAIT: Final = 1.0
 _LONGEST_WAIT: Final = 30.0
 _MOST_COMMANDS: Final = 100
+_PRIVATE: Final = (
+    "where it is no admin it sees commands, mentions and replies only, and of a long text that a client cut "
+    "the first part (privacy mode, set with @BotFather)"
+)
 
 
 class TelegramBot:
@@ -124,8 +128,7 @@ class TelegramBot:
             return [Finding(what="telegram", ok=False, detail=str(failures.mapped(error)))]
         found = [Finding(what="telegram", ok=True, detail=f"@{self._bot.username} (bot {self._bot.id})")]
         if not self._bot.can_read_all_group_messages:
-            detail = "in groups it sees commands, mentions and replies only (privacy mode, set with @BotFather)"
-            found.append(Finding(what="telegram groups", ok=None, detail=detail))
+            found.append(Finding(what="telegram groups", ok=None, detail=_PRIVATE))
         return [*found, *reading]
 
     def _of_reading(self, webhook: WebhookInfo) -> Sequence[Finding]:

@@ -33,8 +33,8 @@ class Me:
 def inbound(update: Update, me: Me) -> Inbound | None:
     """What a person said to the bot, or None for an update that is nothing of the kind.
 
-    In groups that is a command, a mention or an answer to the bot: it sees more where its privacy
-    mode is off, and the rest is not its business.
+    In groups that is a command, a mention or an answer to the bot. It sees more where its privacy mode is off
+    or it is an admin; of that, only what can be a later part of such a message is its business.
     """
     if update.my_chat_member is not None:
         return _presence(update.update_id, update.my_chat_member, me)
@@ -48,7 +48,8 @@ def inbound(update: Update, me: Me) -> Inbound | None:
         return None
     if update.edited_message and not (message.text or message.caption):
         return None  # a live location moves on
-    if message.chat.type != "private" and not _is_meant(message, me):
+    is_meant = message.chat.type == "private" or _is_meant(message, me)
+    if not is_meant and not _may_be_part(message):
         return None
     text = without_mention(said, me.username)
     if not text.startswith("/"):
@@ -70,6 +71,7 @@ def inbound(update: Update, me: Me) -> Inbound | None:
         reply_to=str(message.reply_to_message.message_id) if message.reply_to_message else None,
         sent_at=message.date.timestamp(),
         part_of=_part_of(message),
+        only_as_part=not is_meant,
     )
 
 
@@ -195,6 +197,19 @@ def _is_meant(message: Message, me: Me) -> bool:
     return any(_names(entity, text, me) for entity in entities)
 
 
+def _may_be_part(message: Message) -> bool:
+    """Whether it can go on with a message before it: of a text that was cut, only the first part is a reply."""
+    if message.media_group_id is not None:
+        return True
+    answered = message.reply_to_message
+    plain = message.edit_date is None and message.forward_origin is None and bool(message.text)
+    return plain and not (message.text or "").startswith("/") and (answered is None or _begins_topic(answered))
+
+
+def _begins_topic(message: Message) -> bool:
+    return message.forum_topic_created is not None  # every message of a topic "answers" its start
+
+
 def _names(entity: MessageEntity, text: str, me: Me) -> bool:
     if entity.type == "text_mention":
         return entity.user is not None and entity.user.id == me.id
@@ -219,7 +234,7 @@ def _context(message: Message, me: Me) -> str:
     if message.forward_origin is not None:
         return "[forwarded]\n"
     answered = message.reply_to_message
-    if answered is None or answered.forum_topic_created is not None:  # every message of a topic "answers" its start
+    if answered is None or _begins_topic(answered):
         return ""
     quote = message.quote.text if message.quote else _words(answered)
     if not quote:

@@ -144,7 +144,8 @@ class Inbound:
     in the chat any more, `text` says why, and it can again.
 
     `part_of` says that more of the same message may follow, which its client had to send in several:
-    `CUT` or `TORN` for a text, else the name of the group of files that it belongs to.
+    `CUT` or `TORN` for a text, else the name of the group of files that it belongs to. `only_as_part`: by
+    itself it was not meant for the bot; it is taken if it goes on with a message that was.
     """
 
     event_id: str
@@ -155,6 +156,7 @@ class Inbound:
     reply_to: str | None = None
     sent_at: float = 0.0
     part_of: str | None = None
+    only_as_part: bool = False
 
 
 def readable(inbound: Inbound) -> str:

@@ -314,3 +314,60 @@ async def test_an_album_on_telegram_is_one_message(tmp_path: Path, telegram: Tel
         ((_, heard),) = model.spoken()
         assert heard.startswith("Both\n[sent with this message: a picture ")
         assert [message.text for message in telegram.shown(bot.chat)] == ["seen"]
+
+
+async def test_what_is_pasted_in_a_group_is_for_the_bot_to_its_end(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna, bob = telegram.people.person("Anna"), telegram.people.person("Bob")
+    group = telegram.people.group("Team", anna, bob, bot="administrator")  # so that it sees everything
+    name = f"@{telegram.bot.username}"
+    pasted = "".join(f"{number:08}" for number in range(1_200))
+    model = FakeModel(in_turn(Say(text="read"), Say(text="seen")))
+    async with on_telegram(tmp_path, telegram, anna, model=model, allow=(f"telegram:{bob.id}",)) as bot:
+        bot.says("not for the bot", group)
+        first, *others = parts_of(f"{name} {pasted}")
+        bot.says(first, group)
+        telegram.people.say(group, bob, "what is that?")
+        for part in others:
+            bot.says(part, group)
+        await bot.until_shown("read", chat=group)
+        telegram.people.album(group, anna, [b"1", b"2", b"3"], caption=f"{name} Look")
+        telegram.people.album(group, bob, [b"4", b"5"], caption="private")
+        await bot.until_shown("read", "seen", chat=group)
+        bot.says("not for the bot either", group)
+        bot.says(f"/status{name}", group)
+        await bot.until(lambda: len(bot.shown(group)) == 3)
+        await bot.quiet()
+        (_, heard), (_, _), (_, album) = model.spoken()
+        assert heard == pasted
+        assert album.startswith("Look\n")
+        assert album.count("photo.jpg") == 3
+
+
+def parts_of(text: str) -> list[str]:
+    """As Telegram's clients cut it."""
+    return [text[at : at + 4_096] for at in range(0, len(text), 4_096)]
+
+
+async def test_a_later_part_is_known_by_what_is_stored_whoever_took_the_first(tmp_path: Path) -> None:
+    gate = Gate()
+    async with running(tmp_path, model=FakeModel(in_turn(Say(text="busy", gate=gate))), clock=ManualClock()) as live:
+        await live.tell("something long")
+        await gate.until_waiting()
+        one, two, three = cut(live.adapter, "one", "two", "three")
+        (taken,) = await live.adapter.receive(one)
+        part, other = replace(two, only_as_part=True), replace(three, only_as_part=True)
+        stranger = replace(live.adapter.inbound("hello", user="other"), only_as_part=True)
+        assert [each.status for each in await live.adapter.receive(part, stranger)] == ["new", "refused"]
+        assert [each.status for each in await live.adapter.receive(other)] == ["new"]
+        late = replace(live.adapter.inbound("and more"), only_as_part=True)
+        assert [each.status for each in await live.adapter.receive(late)] == ["refused"]
+        gate.open()
+        assert (await live.answer(taken.event_id)).text == "echo: one\ntwo\nthree"
+
+
+async def test_a_later_part_of_nothing_is_nobodys(tmp_path: Path) -> None:
+    async with running(tmp_path, clock=ManualClock()) as live:
+        one, two = cut(live.adapter, "one", "two")
+        alone = [replace(one, only_as_part=True), replace(two, only_as_part=True)]
+        assert [each.status for each in await live.adapter.receive(*alone)] == ["refused", "refused"]
+        assert live.model.requests == []

@@ -28,7 +28,7 @@ def read(kind: str = "message", chat: dict[str, Any] = PRIVATE, **fields: Any) -
 def said(chat: dict[str, Any] = PRIVATE, **fields: Any) -> str:
     """Its text, or nothing if it is no message to the bot."""
     inbound = read(chat=chat, **fields)
-    return inbound.text if inbound else ""
+    return inbound.text if inbound and not inbound.only_as_part else ""
 
 
 def entity(kind: str, text: str, part: str) -> dict[str, Any]:
@@ -126,6 +126,23 @@ def test_files_come_with_what_is_known_of_them() -> None:
 )
 def test_what_has_no_words_is_described(fields: dict[str, Any], text: str) -> None:
     assert said(**fields) == text
+
+
+@pytest.mark.parametrize(
+    ("fields", "may"),
+    [
+        ({"text": "more"}, True),
+        ({"media_group_id": "7", "document": {"file_id": "f", "file_unique_id": "u"}}, True),
+        ({"document": {"file_id": "f", "file_unique_id": "u"}}, False),
+        ({"text": "/help@another_bot"}, False),
+        ({"text": "more", "edit_date": 1_700_000_001}, False),
+        ({"text": "more", "forward_origin": {"type": "hidden_user", "date": 1, "sender_user_name": "x"}}, False),
+        ({"text": "more", "reply_to_message": {"message_id": 4, "date": 1, "chat": GROUP, "from": ANNA}}, False),
+    ],
+)
+def test_in_a_group_only_what_may_be_a_later_part_is_looked_at(fields: dict[str, Any], may: bool) -> None:
+    inbound = read(chat=GROUP, **fields)
+    assert (inbound is not None and inbound.only_as_part) is may
 
 
 def test_topics_are_threads_and_replies_in_ordinary_groups_are_not() -> None:
