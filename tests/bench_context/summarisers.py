@@ -34,7 +34,7 @@ TASK, RULED, DONE, DECIDED, CRITICAL = (
 )
 _ORDER: Final = (TASK, RULED, DONE, DECIDED, CRITICAL)
 
-_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？।])|\n")
+_SENTENCE: Final = re.compile(r"(?:(?<=[.!?])|(?<=[.!?]\)))\s+|(?<=[。！？।])|\n")
 _RULE: Final = re.compile(r"\b(?:never|always|do not|must)\b|никогда|всегда|绝对不要|必须|कभी नहीं|हमेशा", re.IGNORECASE)
 _DECISION: Final = re.compile(r"\bdeci(?:ded|sion)\b|settle it|решил|решено|决定|就这么定|तय किया|निर्णय", re.IGNORECASE)
 _UPDATE: Final = re.compile(
@@ -42,7 +42,7 @@ _UPDATE: Final = re.compile(
 )
 _TELLING: Final = re.compile(r"\d|[`“«「]|\w_\w|/\w")
 _PASTED: Final = 2  # line breaks of a paragraph from which on nobody has typed it
-_WORD: Final = re.compile(r"[^\W\d_]{2,}")
+_WORD: Final = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963]){2,}")  # with the vowel signs, which are no letters to \w
 _VALUE: Final = re.compile(r"[!-~]*[\d/_][!-~]*")
 _EVERYDAY: Final = frozenset(
     _WORD.findall(
