@@ -174,13 +174,13 @@ def summary_message(
     *,
     fallback: bool,
     counter: TokenCounter,
-    identifiers: Sequence[str] | None = None,
+    identifiers: Mapping[str, float] | None = None,
 ) -> Message:
     """The summary as a user message; `joined` may give it another role or merge it. `identifiers`: those
-    that the notes hold, noted so that the next compaction need not look for them."""
+    that the notes hold and their weights, noted so that the next compaction need not look for them."""
     note: dict[str, Any] = {"summary": True, "derived_from": list(derived_from)}
     if identifiers is not None:
-        note["identifiers"] = list(identifiers)
+        note["identifiers"], note["weights"] = list(identifiers), list(identifiers.values())
     if fallback:
         note["fallback"] = True
     message: dict[str, Any] = {"role": "user", "content": framed(notes), HOST: note}

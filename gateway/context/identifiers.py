@@ -12,16 +12,23 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Final
 
 from gateway.context.shapes import calls_of
-from gateway.domain.message import HOST, Message, said_in, text_of
+from gateway.domain.message import HOST, Message, note_of, said_in, text_of
 
 LEDGER: Final = 48  # SPEC 5: entries
 HALF_LIFE: Final = 14  # SPEC 5: messages
 WEIGHTS: Final[Mapping[str, float]] = {"user": 4.0, "assistant": 3.0, "tool": 1.0}  # SPEC 5
-EARLIER: Final = 192  # of those that the notes before held; how many of them stand in the next is a matter of room
+FURTHER: Final = 192  # of the middle's own beyond these, which nobody lists but a summary may have named by itself
+EARLIER: Final = 512  # of those that the notes before held; how many of them stand in the next is a matter of room
+CORRECTION: Final = 5.0  # weighs more than anything said: without it what stays in view misleads
+FADING: Final = 0.5 ** (1 / 3)  # of a weight at each further compaction: half after three, if nobody mentions it again
+UNKNOWN: Final = WEIGHTS["assistant"]  # of what notes hold that say nothing of weights
 SERIES: Final = 3  # more of one form in one message are rows of a table, and none of them is meant by itself
 MOST: Final = 32  # identifiers of one message
 LONGEST: Final = 160  # characters of one
@@ -46,7 +53,7 @@ _CODE: Final = re.compile(
 )
 _QUOTED: Final = re.compile(
     r"`([^`\n]{2,80})`|“([^”\n]{2,60})”|«([^»\n]{2,60})»|「([^」\n]{2,60})」|『([^』\n]{2,60})』|《([^》\n]{2,60})》"
-    r"|(?<![\w\"])\"([^\"\n]{2,60})\"(?!\s{0,3}:)|(?<![\w'])'([^'\n]{2,60})'(?!\w)"
+    r"|(?<![\w\"])(?<!\":)(?<!\": )\"([^\"\n]{2,60})\"(?!\s{0,3}:)|(?<![\w'])'([^'\n]{2,60})'(?!\w)"
 )
 _FOREIGN_PATH: Final = re.compile(
     r"(?<![A-Za-z0-9_./~-])(?:~|\.{1,2})?/(?:[\w-]{1,60}/){0,10}[\w-]{1,60}\.[A-Za-z0-9]{1,6}(?![A-Za-z0-9])"
@@ -80,7 +87,10 @@ _OPAQUE: Final = 24  # letters and digits in a row, of both cases: rather a secr
 
 def found(message: Mapping[str, Any]) -> list[str]:
     """The identifiers of a message in the order of their first appearance, at most `MOST`; for the
-    host to keep with it. Of a tool's result only those that are no rows. Any shape of message is taken."""
+    host to keep with it. Of a tool's result only those that are no rows; of what was only looked up again
+    none. Any shape of message is taken."""
+    if note_of(message).get("recalled"):
+        return []
     names = message.get("role") != "tool"  # a quoted word of a person is a name; one of JSON is a field
     values = find(said_in(message), names=names)
     for call in calls_of(message):
@@ -123,57 +133,93 @@ def find(text: str, *, names: bool = True) -> list[str]:
 
 
 _DIGIT: Final = re.compile(r"[0-9]")
-_COUNTED: Final = re.compile(r"(?<![A-Za-z0-9])((?:[A-Za-z]{1,3}(?=[0-9]+(?![A-Za-z0-9])))?)[A-Za-z]*[0-9][A-Za-z0-9]*")
+# A run with a digit in it. Up to three letters before digits tell a form ("ms12"), if it is not hexadecimal.
+_COUNTED: Final = re.compile(
+    r"(?<![A-Za-z0-9])(?:[0-9a-f]{6,}(?![A-Za-z0-9])"
+    r"|((?:[A-Za-z]{1,3}(?=[0-9]+(?![A-Za-z0-9])))?)[A-Za-z]*[0-9][A-Za-z0-9]*)"
+)
 _WORD: Final = re.compile(r"[A-Za-z]{4,}")  # a shorter one is a unit or an ending, which tells forms apart
 
 
-def ledger(middle: Sequence[Message], earlier: Iterable[str] = ()) -> dict[str, Message | None]:
-    """The identifiers that a summary of `middle` should hold, best first, each with the newest message
-    that says it (or has it, where none says it); then, with None, those of `earlier` notes, best first,
-    that the middle does not mention.
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An identifier of a ledger. `source`: the newest message that says it, or has it where none says it;
+    None where only earlier notes do. `weight`: what it is worth to the notes, 0.0 if they need not go on
+    holding it: it was passed to a tool only, or is one row of many. `owed`: whether it is to be listed
+    where the notes leave it out; others are only kept in mind if the notes have them."""
 
-    A mention weighs by who made it and half as much for every 14 messages that came after it. Rows of
-    what somebody pasted and what was only passed to a tool come last, whatever they weigh.
+    source: Message | None
+    weight: float
+    owed: bool = True
+
+    @property
+    def lasting(self) -> bool:
+        """Whether the next notes should hold it, too."""
+        return self.weight > 0
+
+
+def ledger(
+    middle: Sequence[Message],
+    earlier: Mapping[str, float] = MappingProxyType({}),
+    corrections: AbstractSet[str] = frozenset(),
+) -> dict[str, Entry]:
+    """The identifiers that a summary of `middle` should hold, best first: up to `LEDGER` of its own and
+    those of `earlier` notes, which come with their weights there; and `FURTHER` of its own that it may.
+
+    Which of the middle's own are chosen: a mention counts by who made it and half as much for every 14
+    messages that came after it; rows of what somebody pasted and what was only passed to a tool are last.
+    In what order all stand: by who said them at best, and half as much for every three compactions since
+    then; so what a person said long ago outlives what a tool returned since. `corrections` come first and
+    do not fade.
     """
-    scores: dict[str, float] = {}
-    sources: dict[str, Message] = {}
+    tally = _tally(middle)
+    own = sorted(tally.scores, key=lambda v: (v not in corrections, v not in tally.weights, -tally.scores[v]))
+    chosen = {value: max(tally.weights.get(value, 0.0), earlier.get(value, 0.0)) for value in own[: LEDGER + FURTHER]}
+    others = sorted((value for value in earlier if value not in chosen), key=lambda value: -earlier[value])
+    chosen |= {value: earlier[value] * FADING for value in others[:EARLIER]}
+    chosen |= {value: CORRECTION for value in chosen if value in corrections or earlier.get(value) == CORRECTION}
+    owed = {*own[:LEDGER], *earlier}
+    best = sorted(chosen, key=lambda value: -chosen[value])
+    return {value: Entry(tally.sources.get(value), chosen[value], value in owed) for value in best}
+
+
+@dataclass(frozen=True, slots=True)
+class _Tally:
+    """Of the identifiers of a middle: how often and how lately each was mentioned; the newest message that
+    says it; and what it is worth, where it is meant by itself."""
+
+    scores: dict[str, float] = field(default_factory=dict)
+    sources: dict[str, Message] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
+
+
+def _tally(middle: Sequence[Message]) -> _Tally:
+    tally = _Tally()
+    scores, sources, weights = tally.scores, tally.sources, tally.weights
     said: set[str] = set()
-    single: set[str] = set()
     for age, message in enumerate(reversed(middle)):
         if age > _HORIZON and len(scores) >= LEDGER:
             break
         values = of(message)
         if not values:
             continue
-        weight = WEIGHTS.get(message.get("role", ""), 1.0) * 0.5 ** (age / HALF_LIFE)
+        role = WEIGHTS.get(message.get("role", ""), 1.0)
+        score = role * 0.5 ** (age / HALF_LIFE)
         alike = _alike(values) if len(values) > SERIES else {}
-        spoken = message.get("role") != "tool" and bool(message.get("content"))
+        returned = message.get("role") == "tool"
+        spoken = not returned and bool(message.get("content"))
         text = text_of(message) if message.get("tool_calls") else None
         for value in values:
-            rows = alike.get(value, 1)
-            scores[value] = scores.get(value, 0.0) + weight
+            scores[value] = scores.get(value, 0.0) + score
             if value not in sources or (spoken and value not in said):
                 sources[value] = message
             if spoken:
                 said.add(value)
+            rows = alike.get(value, 1)
             if rows <= SERIES and (text is None or value in text):
-                single.add(value)
-    kept = [value for value in dict.fromkeys(earlier) if value not in scores]
-    ranked = sorted(scores, key=lambda value: (value not in single, -scores[value]))[:LEDGER]
-    chosen: dict[str, Message | None] = {value: sources[value] for value in ranked}
-    chosen.update(dict.fromkeys(kept[:EARLIER]))
-    return chosen
-
-
-def lasting(value: str, message: Message | None) -> bool:
-    """Whether notes should go on holding an identifier of a ledger: it was said or returned, and neither
-    passed to a tool only nor one row of many. None: earlier notes held it."""
-    if message is None:
-        return True
-    if value not in text_of(message):
-        return False
-    values = of(message)
-    return len(values) <= SERIES or _alike(values).get(value, 1) <= SERIES
+                # All that a result holds shares its weight; what was said shares it with its like only.
+                weights[value] = max(role / (len(values) if returned else rows), weights.get(value, 0.0))
+    return tally
 
 
 def _alike(values: Sequence[str]) -> dict[str, int]:

@@ -38,7 +38,7 @@ class Plan:
     the result is smaller than what they replace and lies under the threshold; less than
     `LEAST_NOTES` means that only pruning is possible. `rest`: the first message behind the middle.
     `requests`: what people asked for last, oldest first. `identifiers`: those that the earlier notes
-    held. All counts are our tokenizer's.
+    held, and their weights. All counts are our tokenizer's.
     """
 
     lead: list[Message]
@@ -52,7 +52,7 @@ class Plan:
     calls: Mapping[str, Call]
     rest: Message | None
     requests: list[str]
-    identifiers: tuple[str, ...]
+    identifiers: Mapping[str, float]
     before: int
     room: int
     budget: int
@@ -163,7 +163,7 @@ def make_plan(
 
 
 def carry_out(
-    plan: Plan, notes: str, *, fallback: bool, counter: TokenCounter, identifiers: Sequence[str] | None = None
+    plan: Plan, notes: str, *, fallback: bool, counter: TokenCounter, identifiers: Mapping[str, float] | None = None
 ) -> list[Message]:
     """The new transcript: head, a summary holding `notes` (and in them `identifiers`), tail."""
     lead = [with_system_note(plan.lead[0], counter), *plan.lead[1:]] if plan.lead else []

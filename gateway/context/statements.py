@@ -25,7 +25,7 @@ _SCANNED: Final = 300  # newest messages of the middle that are looked at
 _LONGEST: Final = 300  # characters of a sentence; what is longer was not said
 _AROUND: Final = 40  # characters kept on either side of an identifier
 _ALIKE: Final = 0.65  # of the weight of an older statement's words has to be in a newer one
-_END: Final = re.compile(r"(?<=[.!?])\s+|(?<=[。！？।])|\n+")
+_END: Final = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][)\]\"'”’»]))\s+|(?<=[。！？।])(?![」』”）])|\n+")
 _CHANGED: Final = re.compile(  # of text in lower case, which takes a third of the time
     r"\b(?:now|no longer|not any ?more|instead|rather than|changed|switched|replaced|moved|renamed|updated"
     r"|correction|jetzt|nicht mehr|stattdessen|geändert|ersetzt|désormais|maintenant|au lieu|remplacé|ahora|ya no"
@@ -41,16 +41,31 @@ _FORMER: Final = re.compile(
 )
 _FORMER_AFTER: Final = re.compile(r"\s*(?:नहीं|से बदल|की जगह|ではなく|から|에서)")
 _WORD: Final = re.compile(r"(?:[^\W\d_]|[\u0900-\u0dff])+")
-# Words that say nothing of what a statement is of.
+# Words that say nothing of what a statement is of; nor do those that say only that something changed.
 _EMPTY: Final = frozenset(
     _WORD.findall(
         "a an the this that our my your its is are was be been for of to at on in by with from and we i you it they "
         "use uses using used note remember please now der die das ein eine ist sind für von zu im in auf und wir ich "
         "es bitte le la les un une est sont pour de du des et nous je el los las es son para y это для на в и мы я он "
-        "она запомни है हैं का की के को से में लिए हम मैं यह ध्यान रखें"
+        "она запомни है हैं का की के को से में लिए हम मैं यह ध्यान रखें correction changed switched replaced updated instead "
+        "no not longer any more rather than nicht mehr statt stattdessen geändert ersetzt désormais maintenant au lieu "
+        "ahora ya no поправка теперь больше не вместо заменили सुधार अब नहीं बदलकर कर दिया"
     )
 )
 _DENSE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")  # written without spaces between words
+# The same of scripts without spaces, where a word cannot be told from its neighbours by itself.
+_EMPTY_DENSE: Final = re.compile(
+    r"请?(?:注意|记住|记一下|记得)|备注|更正|现在|目前|已经?从|改为|改成|换成|不再是?|而是|用的是|使用的?是|是|ください|です|である"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outdated:
+    """`values`: identifiers whose place others took. `corrections`: those others, where what they took the
+    place of stays in view at the head, so that somebody has to say so as long as it does."""
+
+    values: frozenset[str] = frozenset()
+    corrections: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,16 +79,17 @@ class Statement:
     change: bool
 
 
-def outdated(middle: Sequence[Message], previous: str) -> frozenset[str]:
-    """Identifiers in the notes so far (`previous`) or in `middle` whose place others took since."""
+def outdated(middle: Sequence[Message], previous: str, head: Sequence[Message] = ()) -> Outdated:
+    """What of the `head`, of the notes so far (`previous`) and of `middle` no longer holds."""
     spoken = [message for message in middle[-_SCANNED:] if _speaks(message)]
     if not _CHANGED.search("\n".join(map(text_of, spoken)).lower()):
-        return frozenset()
-    told = [*_noted(previous), *(each for message in spoken for each in _of(message))]
-    if not any(statement.change for statement in told):
-        return frozenset()
+        return Outdated()
+    opening = [each for message in head if _speaks(message) for each in _of(message)]
+    told = [*opening, *_noted(previous), *(each for message in spoken for each in _of(message))]
+    shown = frozenset(value for statement in opening for value in statement.values)
     weights = _weights(told)
     gone: set[str] = set()
+    corrections: set[str] = set()
     for place, newer in enumerate(told):
         if not newer.change:
             continue
@@ -83,17 +99,23 @@ def outdated(middle: Sequence[Message], previous: str) -> frozenset[str]:
             if not older.values & fresh and _same(older, newer, weights):
                 replaced |= older.values
         gone = (gone | replaced) - fresh
-    return frozenset(gone)
+        # Also what takes the place of an earlier correction: that one was of what the head shows.
+        corrections = (corrections | (fresh if replaced & (shown | corrections) else set())) - replaced
+    return Outdated(values=frozenset(gone), corrections=frozenset(corrections))
 
 
 def context_in(previous: str, value: str) -> str:
     """What the notes so far say of `value`, as `around` would; "" if they only list it, or not even that."""
-    for line in previous.splitlines():
+    place = previous.find(value)
+    while place >= 0:
+        end = previous.find("\n", place)
+        line = previous[previous.rfind("\n", 0, place) + 1 : end if end >= 0 else len(previous)]
         said, mark, context = line.removeprefix("- ").partition(CONTEXT)
         if mark and said == value:
             return context
         if not mark and said != value and identifiers.mentions(line, value):
             return around(value, said)
+        place = previous.find(value, place + 1)
     return ""
 
 
@@ -150,7 +172,7 @@ def _is_former(value: str, sentence: str) -> bool:
 
 def _words(text: str) -> Iterator[str]:
     """The words of a text; pairs of characters where it is written without spaces."""
-    for run in _WORD.findall(text.lower()):
+    for run in _WORD.findall(_EMPTY_DENSE.sub(" ", text.lower())):
         if _DENSE.search(run) and len(run) > 1:
             yield from (run[index : index + 2] for index in range(len(run) - 1))
         elif run not in _EMPTY:

@@ -32,7 +32,6 @@ CallModel = Callable[[Sequence[Message], int], Awaitable[str] | str]
 CallAligned = Callable[[Sequence[Message], str, int], Awaitable[str | None]]
 """Asks the conversation's own model in place: the transcript as it was last sent, one instruction, the
 most tokens of the answer. None, at once and for nothing, where no cache would be met."""
-Ledger = Mapping[str, Message | None]
 
 NO_MODEL: Final = "No model is configured that could summarise."
 PATIENCE: Final = 300.0  # seconds for all attempts: half of what a turn may be silent (SPEC 2)
@@ -46,10 +45,10 @@ _MOST_PARTS: Final = 4  # requests for one middle; what they cannot take is left
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """Notes, verified and redacted, the identifiers they hold, and how they came about."""
+    """Notes, verified and redacted, the identifiers they hold (with their weights), and how they came about."""
 
     notes: str
-    identifiers: Sequence[str] = ()
+    identifiers: Mapping[str, float]
     fallback: bool = False
     error: str | None = None
     failed_model: str | None = None
@@ -118,9 +117,9 @@ class Summariser:
     async def write(self, plan: Plan, wish: Wish) -> Written:
         """Notes from the model, else by rule. Raises CompressionFailed where the key or the quota
         was refused: no rule-made notes then, a person can mend that (SPEC 5)."""
-        ledger = identifiers.ledger(plan.middle, plan.identifiers)
-        gone = statements.outdated(plan.middle, plan.previous)
-        ledger = {value: message for value, message in ledger.items() if value not in gone}
+        gone = statements.outdated(plan.middle, plan.previous, plan.head)
+        ledger = identifiers.ledger(plan.middle, plan.identifiers, gone.corrections)
+        ledger = {value: entry for value, entry in ledger.items() if value not in gone.values}
         draft = _Draft(plan.previous)
         if self.call_model is None:
             return self._by_rule(plan, ledger, draft, NO_MODEL)
@@ -143,7 +142,7 @@ class Summariser:
     def _without_model(
         self,
         plan: Plan,
-        ledger: Ledger,
+        ledger: verification.Ledger,
         draft: _Draft,
         reason: str,
         kind: Failure | None,
@@ -155,12 +154,12 @@ class Summariser:
         return self._by_rule(plan, ledger, draft, reason, getattr(error, "failed_model", None))
 
     def _by_rule(
-        self, plan: Plan, ledger: Ledger, draft: _Draft, reason: str, failed_model: str | None = None
+        self, plan: Plan, ledger: verification.Ledger, draft: _Draft, reason: str, failed_model: str | None = None
     ) -> Written:
         chars, tokens = plan.budgets.fallback_chars, min(plan.budgets.max_summary_tokens, plan.room)
         if draft.done:  # a model's work, in sections that may take half of the room
             chars += 2 * len(draft.notes)
-        spare = min(chars // _FALLBACK_SHARE, sum(len(value) + 3 for value in ledger))
+        spare = min(chars // _FALLBACK_SHARE, sum(len(value) + 3 for value, entry in ledger.items() if entry.owed))
         notes = fallback.write(
             plan.request,
             verification.without_section(draft.notes)[0],
@@ -178,7 +177,7 @@ class Summariser:
         return Written(notes=notes, identifiers=held, fallback=True, error=reason, failed_model=failed_model)
 
     async def _ask(
-        self, call_model: CallModel, plan: Plan, ledger: Ledger, wish: Wish, draft: _Draft
+        self, call_model: CallModel, plan: Plan, ledger: verification.Ledger, wish: Wish, draft: _Draft
     ) -> tuple[Any, str]:
         """(the model's last answer, the notes in it); one stricter second try. Raises SummaryRefused.
 
@@ -254,12 +253,12 @@ class Summariser:
             draft.notes = notes
             return answer
 
-    def _order(self, plan: Plan, ledger: Ledger, wish: Wish) -> _Order:
+    def _order(self, plan: Plan, ledger: verification.Ledger, wish: Wish) -> _Order:
         """What every request of a pass asks for. Notes are read and written again for every part, so
         neither may take more than a quarter of the window."""
         window = wish.correction.invert(wish.window)
         limit = max(_LEAST_OUTPUT, min(plan.budget * 5 // 4, window // 4))
-        listed = sum(self._counter.text(value) + 3 for value in ledger)
+        listed = sum(self._counter.text(value) + 3 for value, entry in ledger.items() if entry.owed)
         room = plan.room - min(plan.room // _LEDGER_SHARE, listed)
         recent = [] if wish.focus else summary.newest_requests(plan.requests, self._redact)
         return _Order(
@@ -283,9 +282,13 @@ class Summariser:
         )
 
     def _shortened(self, notes: str, tokens: int) -> str:
-        """Earlier notes that would leave a small window no room for anything else, without their middle."""
-        size = self._counter.text(notes)
-        return notes if size <= tokens else cut(self._redact(notes), len(notes) * tokens // size)
+        """Earlier notes of at most about `tokens` tokens. The list at their end goes first, for it is made
+        anew anyway; only a window that is too small for the rest costs them their middle."""
+        if self._counter.text(notes) <= tokens:
+            return notes
+        bare, _ = verification.without_section(notes)
+        size = self._counter.text(bare)
+        return bare if size <= tokens else cut(self._redact(bare), len(bare) * tokens // size)
 
 
 def _kind(error: BaseException) -> Failure:

@@ -5,7 +5,7 @@ What it reads is made in `material`, what is taken from its answer in `verificat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -44,11 +44,11 @@ class ModelText(str):
 class Extracted:
     """A transcript without its summaries. `notes`: what they said. `head_limit`: how many turns
     stand before the first of them (all, where there is none). `ids`: row ids they stand for.
-    `identifiers`: what they held letter for letter."""
+    `identifiers`: what they held letter for letter, and its weight."""
 
     turns: list[Message]
     notes: str
-    identifiers: tuple[str, ...]
+    identifiers: Mapping[str, float]
     head_limit: int
     ids: tuple[str, ...]
     found: int
@@ -62,10 +62,10 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
     as their request is no summary.
     """
     if all(type(note := m.get(HOST)) is dict and note and not note.get("summary") for m in messages):
-        return Extracted(turns=[*messages], notes="", identifiers=(), head_limit=len(messages), ids=(), found=0)
+        return Extracted(turns=[*messages], notes="", identifiers={}, head_limit=len(messages), ids=(), found=0)
     turns: list[Message] = []
     notes: list[str] = []
-    names: list[str] = []
+    names: dict[str, float] = {}
     ids: list[str] = []
     head_limit: int | None = None
     last = max((index for index, m in enumerate(messages) if m.get("role") == "user"), default=-1)
@@ -78,14 +78,14 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
             continue
         head_limit = len(turns) if head_limit is None else head_limit
         notes.append(parts[0])
-        names.extend(_identifiers(message, parts[0]))
+        names |= _identifiers(message, parts[0])
         ids.extend(sources(message))
         if parts[1] is not None:
             turns.append(_restored(message, parts[1], counter))
     return Extracted(
         turns=turns,
         notes="\n\n".join(note for note in notes if note),
-        identifiers=tuple(dict.fromkeys(names)),
+        identifiers=names,
         head_limit=len(turns) if head_limit is None else head_limit,
         ids=tuple(ids),
         found=len(notes),
@@ -109,15 +109,25 @@ def _split(message: Message, *, by_text: bool) -> tuple[str, Any] | None:
     return notes, rest if rest or message.get("tool_calls") else None
 
 
-def _identifiers(message: Message, notes: str) -> list[str]:
-    noted = note_of(message).get("identifiers") if is_summary(message) else None
-    return [value for value in noted if isinstance(value, str)] if isinstance(noted, list) else identifiers.find(notes)
+def _identifiers(message: Message, notes: str) -> dict[str, float]:
+    note = note_of(message) if is_summary(message) else {}
+    noted, weights = note.get("identifiers"), note.get("weights")
+    values = noted if isinstance(noted, list) else identifiers.find(notes)
+    if not isinstance(weights, list) or len(weights) != len(values):  # none, or of a version without them
+        weights = [identifiers.UNKNOWN] * len(values)
+    paired = zip(values, weights, strict=True)
+    return {value: _weight(weight) for value, weight in paired if isinstance(value, str)}
+
+
+def _weight(noted: Any) -> float:
+    known = type(noted) in (int, float) and 0 <= noted <= identifiers.CORRECTION
+    return float(noted) if known else identifiers.UNKNOWN
 
 
 def _restored(message: Message, content: Any, counter: TokenCounter) -> Message:
     restored = rewritten(message, counter, content=content if content != "" else None)
     note: dict[str, Any] = dict(note_of(restored))
-    for name in ("summary", "fallback", "merged", "identifiers"):
+    for name in ("summary", "fallback", "merged", "identifiers", "weights"):
         note.pop(name, None)
     return cast(Message, {**restored, HOST: note})
 

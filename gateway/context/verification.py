@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.context.identifiers import EARLIER, lasting, mentions
+from gateway.context.identifiers import EARLIER, Entry, mentions
 from gateway.context.material import Redact
 from gateway.context.prompts import IDENTIFIERS, SECTIONS, unframed
 from gateway.context.shapes import calls_of
@@ -44,6 +44,10 @@ _NEAR: Final = 300  # characters around an identifier that are looked at
 _NEAR_KEY: Final = 16_384  # where there is a key of many lines
 _READ: Final = 12_000  # characters of a message; in a longer one nobody looks for what was said
 _APART: Final = "\n\n\x1e\n\n"
+_BARE_SHARE: Final = 0.75  # of a list's room, for the values themselves
+_LEAST_CONTEXT: Final = 6  # tokens; less says nothing
+
+Ledger = Mapping[str, Entry]
 
 
 def accept(answer: Any, redact: Redact, *, limit: int, room: int, counter: TokenCounter) -> str:
@@ -94,7 +98,7 @@ def _ended(text: str) -> str:
 
 def completed(
     notes: str,
-    ledger: Mapping[str, Message | None],
+    ledger: Ledger,
     redact: Redact,
     *,
     room: int,
@@ -106,7 +110,7 @@ def completed(
     and `chars` characters last; beside each, what was said of it in the middle or in the `previous` notes.
     An earlier list that it copied is left out: what of it holds still is in the ledger."""
     bare, _ = without_section(notes)
-    dropped = [value for value in ledger if not mentions(bare, value)]
+    dropped = [value for value, entry in ledger.items() if entry.owed and not mentions(bare, value)]
     lines = _listed(
         _unsuspected(dropped, ledger, redact),
         ledger,
@@ -115,7 +119,7 @@ def completed(
             None if chars is None else chars - len(bare) - len(IDENTIFIERS) - 3,
             counter,
         ),
-        lambda value: _said(value, ledger[value], redact, previous),
+        lambda value: _said(value, ledger[value].source, redact, previous),
     )
     while True:
         whole = redact(f"{bare}\n\n{IDENTIFIERS}\n" + "\n".join(lines) if lines else bare)
@@ -124,12 +128,14 @@ def completed(
         lines = lines[: len(lines) // 2]  # what redaction put in took more than what it took out
 
 
-def held(notes: str, ledger: Mapping[str, Message | None]) -> list[str]:
-    """The identifiers of a ledger that notes hold, for the host to keep with the summary, so that the next
-    hold them, too. What was only passed to a tool, or pasted in rows, is listed once and then let go."""
+def held(notes: str, ledger: Ledger) -> dict[str, float]:
+    """The identifiers of a ledger that notes hold and their weights, for the host to keep with the summary,
+    so that the next hold them, too. What was only passed to a tool, or pasted in rows, is listed once and
+    then let go."""
     bare, _ = without_section(notes)
-    lasts = (value for value, message in ledger.items() if lasting(value, message) or mentions(bare, value))
-    return [value for value in lasts if mentions(notes, value)][:EARLIER]
+    lasts = (value for value, entry in ledger.items() if entry.lasting or mentions(bare, value))
+    kept = itertools.islice((value for value in lasts if mentions(notes, value)), EARLIER)
+    return {value: round(ledger[value].weight, 3) for value in kept}
 
 
 def without_section(notes: str) -> tuple[str, list[str]]:
@@ -148,6 +154,10 @@ class _Room:
     chars: int | None
     counter: TokenCounter
 
+    def share(self, share: float) -> _Room:
+        """A part of it, by itself."""
+        return _Room(int(self.tokens * share), None if self.chars is None else int(self.chars * share), self.counter)
+
     def takes(self, text: str) -> bool:
         """Make room for a text, or say that there is none."""
         tokens, chars = self.tokens - self.counter.text(text) - 1, (self.chars or 0) - len(text) - 1
@@ -157,23 +167,28 @@ class _Room:
         return True
 
 
-def _listed(
-    values: Iterable[str], ledger: Mapping[str, Message | None], room: _Room, said: Callable[[str], str]
-) -> list[str]:
-    """A line for each value as long as there is room: first those that are to last, then what was said of
-    them, then the others."""
+def _listed(values: Iterable[str], ledger: Ledger, room: _Room, said: Callable[[str], str]) -> list[str]:
+    """A line for each value as long as there is room. The best of those that are to last share it with what
+    was said of them, for a value alone tells little; the others follow."""
     apart: list[str] = []
+    named = ""
     for value in values:
-        if not any(mentions(other, value) for other in apart):  # a part of one that is listed already
+        if not mentions(named, value):  # a part of one that is listed already
             apart.append(value)
-    lasts = [value for value in apart if lasting(value, ledger[value])]
-    lines = {value: f"- {value}" for value in itertools.takewhile(lambda value: room.takes(f"- {value}"), lasts)}
-    for value in lines:
+            named = f"{named}\n{value}"
+    lasts = [value for value in apart if ledger[value].lasting]
+    lines: dict[str, str] = {}
+    left = room.share(_BARE_SHARE)
+    for value in itertools.takewhile(lambda value: left.takes(f"- {value}"), lasts):
+        room.takes(f"- {value}")
+        lines[value] = f"- {value}"
+    for value in itertools.takewhile(lambda _: room.tokens > _LEAST_CONTEXT, list(lines)):
         context = said(value)
         if context and room.takes(CONTEXT + context):
             lines[value] += CONTEXT + context
-    rest = [value for value in apart if value not in lasts]
-    lines |= {value: f"- {value}" for value in itertools.takewhile(lambda value: room.takes(f"- {value}"), rest)}
+    rest = (value for value in [*lasts, *apart] if value not in lines)
+    for value in itertools.takewhile(lambda value: room.takes(f"- {value}"), dict.fromkeys(rest)):
+        lines[value] = f"- {value}"
     return list(lines.values())
 
 
@@ -185,9 +200,9 @@ def _said(value: str, message: Message | None, redact: Redact, previous: str) ->
     return around(value, redact(text)) if len(text) <= _READ else ""
 
 
-def _unsuspected(values: Iterable[str], ledger: Mapping[str, Message | None], redact: Redact) -> list[str]:
+def _unsuspected(values: Iterable[str], ledger: Ledger, redact: Redact) -> list[str]:
     """Those that redaction leaves alone where they stood."""
-    candidates = [(value, near) for value in values if (near := _near(value, ledger[value])) is not None]
+    candidates = [(value, near) for value in values if (near := _near(value, ledger[value].source)) is not None]
     looked_at = redact(_APART.join(near for _, near in candidates)).split(_APART)
     if len(looked_at) != len(candidates):  # something was taken out across two of them
         looked_at = [redact(near) for _, near in candidates]

@@ -25,7 +25,9 @@ class HostNote(TypedDict, total=False):
     merged: bool  # a summary merged in front of a real message's text
     derived_from: list[str]  # row ids of the messages this one was rewritten from
     speaker: str  # who said it, in shared sessions
-    identifiers: list[str]  # found once, when the message was stored
+    identifiers: list[str]  # found once, when the message was stored; of a summary: those it holds, best first
+    weights: list[float]  # of a summary: what each of these is worth to the next one
+    recalled: bool  # a tool's result that only repeats what was said before
     said: str  # what the person said, of a message that shows more: the texts of files
     files: list[dict[str, Any]]  # what came with it, as `gateway.domain.chat.file_note` writes it
 

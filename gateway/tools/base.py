@@ -60,3 +60,11 @@ class NeedsApproval(Protocol):
     def question(self, arguments: Mapping[str, Any]) -> str | None:
         """What to ask before this call, in one line that hides nothing of it; None: it needs no yes. Depends
         on the arguments alone. Raises ToolError for a call that would not be run at all."""
+
+
+@runtime_checkable
+class Recalls(Protocol):
+    """A tool whose results only repeat what was said before. They are noted as that, so that no search finds
+    its own finds and no summary takes what was looked up for what was said."""
+
+    recalls: bool

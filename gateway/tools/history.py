@@ -34,6 +34,7 @@ class HistoryTool:
     }
     read_only = True
     idempotent = True
+    recalls = True
     timeout = 20.0
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:

@@ -17,7 +17,7 @@ from gateway.clock import Clock
 from gateway.domain.message import Message, ToolCall, tool_result
 from gateway.errors import ToolDenied, ToolError
 from gateway.store.base import ToolIntent
-from gateway.tools.base import NeedsApproval, ToolContext
+from gateway.tools.base import NeedsApproval, Recalls, ToolContext
 from gateway.tools.registry import ToolRegistry
 
 log = structlog.get_logger(__name__)
@@ -96,9 +96,9 @@ class ToolRuntime:
 
         async def one(call: ToolCall) -> None:
             allowed = gate is not None and call["id"] in gate.asked
-            results[call["id"]] = tool_result(
-                call["id"], await self._result(call, context, engine_tools, allowed=allowed)
-            )
+            text = await self._result(call, context, engine_tools, allowed=allowed)
+            recalled = isinstance(self.registry.get(call["function"]["name"]), Recalls)
+            results[call["id"]] = tool_result(call["id"], text, **({"recalled": True} if recalled else {}))
 
         waiting = [call for call in calls if call["id"] not in results]
         if gate is not None:

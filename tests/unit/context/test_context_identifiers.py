@@ -10,8 +10,20 @@ from hypothesis import strategies as st
 
 from gateway.context import identifiers
 from gateway.context.assembly import sanitize
-from gateway.context.identifiers import EARLIER, LEDGER, LONGEST, MOST, find, found, ledger, mentions
-from gateway.domain.message import Message
+from gateway.context.identifiers import (
+    CORRECTION,
+    EARLIER,
+    FURTHER,
+    LEDGER,
+    LONGEST,
+    MOST,
+    WEIGHTS,
+    find,
+    found,
+    ledger,
+    mentions,
+)
+from gateway.domain.message import Message, tool_result
 from tests.unit.context.transcripts import call, transcripts
 
 
@@ -64,6 +76,15 @@ def test_fields_and_variables_of_tools_are_no_names() -> None:
     assert find(text, names=False) == ["a/b/c.py"]
 
 
+def test_what_is_a_row_does_not_depend_on_the_letters_of_a_random_id() -> None:
+    rows = "\n".join(f"order_{code}" for code in ("4696396d", "d5093207", "bca23734", "00e5f1aa"))
+    assert found({"role": "tool", "content": rows}) == []
+
+
+def test_values_of_pasted_json_are_no_names() -> None:
+    assert find('He said "blue moon". {"state": "timed out", "level":"warn"}') == ["blue moon"]
+
+
 def test_arguments_of_calls_are_searched_too() -> None:
     message: Message = {"role": "assistant", "content": None, "tool_calls": [call("c1", path="src/a.py", n=5)]}  # type: ignore[list-item]
     assert found(message) == ["src/a.py"]
@@ -95,10 +116,10 @@ def _turn(role: str, *names: str) -> Message:
 
 def test_people_weigh_more_than_tools_and_the_recent_more_than_the_old() -> None:
     assert list(ledger([_turn("tool", "t"), _turn("assistant", "a"), _turn("user", "u")])) == ["u", "a", "t"]
-    # 28 messages later a person's word weighs as much as a tool's does now; a 29th tips it.
-    filler = [_turn("assistant")] * 28
-    assert list(ledger([_turn("user", "u"), *filler, _turn("tool", "t")])) == ["t", "u"]
-    assert list(ledger([_turn("user", "u"), *filler[2:], _turn("tool", "t")])) == ["u", "t"]
+    # 28 messages later a person's word weighs as much as a tool's does now; a 29th tips it, where not all are listed.
+    newest = _turn("tool", *(f"{one}{other}" for one in "abcdefgh" for other in "ABCDEF"))
+    owed = [ledger([_turn("user", "u"), *[_turn("assistant")] * ago, newest])["u"].owed for ago in (26, 27)]
+    assert owed == [True, False]
 
 
 def test_what_somebody_pasted_does_not_push_out_what_they_said() -> None:
@@ -113,13 +134,46 @@ def test_what_is_mentioned_again_and_again_comes_first() -> None:
     assert list(ledger([_turn("tool", "b"), _turn("tool", "b"), _turn("tool", "b", "a")])) == ["b", "a"]
 
 
-def test_the_ledger_ends_at_48_and_what_earlier_notes_held_comes_after_it() -> None:
+def test_48_are_listed_and_others_kept_in_mind_in_case_the_notes_name_them() -> None:
     middle = [_turn("user", *(f"n{n}-{k}" for k in range(30))) for n in range(10)]
-    assert len(ledger(middle)) == LEDGER == 48
-    carried = list(ledger(middle, ["n9-0", *(f"old{n}" for n in range(EARLIER + 5))]).items())
-    assert [value for value, source in carried[:LEDGER] if source is None] == []
-    assert [value for value, source in carried[LEDGER:] if source is None] == [f"old{n}" for n in range(EARLIER)]
-    assert len(carried) == LEDGER + EARLIER
+    known = ledger(middle)
+    assert len(known) == LEDGER + FURTHER
+    assert sum(entry.owed for entry in known.values()) == LEDGER == 48
+
+
+def test_what_earlier_notes_held_stays_by_who_said_it_and_fades_with_every_compaction() -> None:
+    middle = [_turn("user", "u"), _turn("tool", "t")]
+    earlier = {"said": 4.0, "again": 3.0, "faint": 0.1, "row": 0.0}
+    known = ledger([*middle, _turn("tool", "again", "b")], earlier)
+    assert list(known) == ["u", "said", "again", "t", "b", "faint", "row"]
+    assert {value for value, entry in known.items() if not entry.lasting} == {"row"}
+    assert [entry.source is None for entry in known.values()] == [False, True, False, False, False, True, True]
+    passed = known["said"].weight
+    for _ in range(2):
+        passed = ledger(middle, {"said": passed})["said"].weight
+    assert passed == pytest.approx(2.0)  # half after three
+    assert known["again"].weight == 3.0  # mentioned again: it does not fade
+
+
+def test_earlier_ones_are_bounded_the_lightest_are_let_go() -> None:
+    earlier = {f"old{n}": float(n % 4) for n in range(EARLIER + 5)}
+    known = ledger([], earlier)
+    assert len(known) == EARLIER
+    assert {earlier[value] for value in earlier.keys() - known.keys()} == {0.0}
+
+
+def test_a_correction_comes_first_and_does_not_fade() -> None:
+    middle = [_turn("user", "new"), *(_turn("user", f"n{n}") for n in range(2 * LEDGER))]
+    known = ledger(middle, {"once": CORRECTION}, frozenset({"new"}))
+    assert list(known)[:2] == ["new", "once"]
+    assert all(known[value].owed and known[value].weight == CORRECTION for value in ("new", "once"))
+
+
+def test_what_a_tool_returns_shares_its_weight_and_what_repeats_what_was_said_has_none() -> None:
+    known = ledger([_turn("tool", "alone"), _turn("tool", "one", "two"), _turn("user", "a", "b")])
+    weights = {value: entry.weight for value, entry in known.items()}
+    assert weights == {"a": WEIGHTS["user"], "b": WEIGHTS["user"], "alone": 1.0, "one": 0.5, "two": 0.5}
+    assert found(tool_result("c", "2026-11-21, user (session s_1):\nthe port is 80801", recalled=True)) == []
 
 
 def test_a_mention_is_a_whole_word() -> None:
@@ -142,7 +196,7 @@ def test_any_text_has_only_what_stands_in_it(text: str) -> None:
 def test_any_transcript_has_a_ledger(messages: list[Message]) -> None:
     middle = sanitize(messages)
     given_one = copy.deepcopy(middle)
-    assert len(ledger(middle)) <= LEDGER
+    assert len(ledger(middle)) <= LEDGER + FURTHER
     assert middle == given_one
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.context.statements import around, context_in, outdated
+from gateway.context.statements import Outdated, around, context_in, outdated
 from gateway.domain.message import Message, assistant, user
 
 TALK: list[Message] = [
@@ -24,6 +24,10 @@ TALK: list[Message] = [
         ("Correction: no longer /srv/juniper/b-2.csv, it is /srv/juniper/c-3.csv.", {"/srv/juniper/b-2.csv"}),
         ("We changed it from retry_kestrel_5 to retry_kestrel_6.", {"retry_kestrel_5"}),
         ("银杏的夜间构建现在是 #40001。", {"#36177"}),
+        (
+            "(That was host n-1.example.net, by the way.) The Kestrel mail queue is retry_kestrel_7 now.",
+            {"retry_kestrel_5"},
+        ),
         ("更正：不再是 #36177，而是 #40001。", {"#36177"}),
         ("Маяк, время ожидания теперь: 999 мс.", {"2173 мс"}),
         ("कमल की अपलोड सीमा अब 5000 MB है।", {"4769 MB"}),
@@ -35,7 +39,7 @@ TALK: list[Message] = [
     ],
 )
 def test_what_another_value_took_the_place_of_is_outdated(said: str, gone: set[str]) -> None:
-    assert outdated([*TALK, user(said)], "") == gone
+    assert outdated([*TALK, user(said)], "").values == gone
 
 
 def test_what_comes_back_holds_again() -> None:
@@ -44,7 +48,7 @@ def test_what_comes_back_holds_again() -> None:
         user("The Kestrel export folder is /srv/kestrel/z-9.csv now."),
         user("The Kestrel export folder is /srv/kestrel/a-1.csv again now."),
     ]
-    assert outdated(talk, "") == {"/srv/kestrel/z-9.csv"}
+    assert outdated(talk, "").values == {"/srv/kestrel/z-9.csv"}
 
 
 def test_what_only_the_notes_said_can_be_outdated_too() -> None:
@@ -54,12 +58,36 @@ def test_what_only_the_notes_said_can_be_outdated_too() -> None:
         user("The Marlin port is 94431 now, the release is NEW-1."),
         user("The Marlin release is NEW-1 now."),
     ]
-    assert outdated(talk, notes) == {"80801", "OLD-77"}
+    assert outdated(talk, notes).values == {"80801", "OLD-77"}
+
+
+@pytest.mark.parametrize("polite", ["", "请记一下，", "注意，"])
+def test_words_of_courtesy_tell_nothing_of_what_a_statement_is_of(polite: str) -> None:
+    talk = [
+        user(f"{polite}长庚 登录失败：E8272。"),
+        user("银杏 付款拒绝：E6641。"),
+        user("长庚 登录失败 现在是 E5079。"),
+    ]
+    assert outdated(talk, "").values == {"E8272"}
+
+
+def test_what_corrects_the_head_is_known_as_long_as_the_head_stands() -> None:
+    head = [user("The Yarrow cache switch is fast_yarrow_380."), assistant("Noted.")]
+    middle = [user("Correction: the Yarrow cache switch is no longer fast_yarrow_380, it is retry_yarrow_668.")]
+    first = outdated(middle, "", head)
+    assert first.corrections == {"retry_yarrow_668"}
+    assert "fast_yarrow_380" in first.values
+    # Another one takes the place of the correction, not only of what the head says.
+    notes = "## Identifiers\n- retry_yarrow_668 · Correction: the Yarrow cache switch is …."
+    second = outdated([user("The Yarrow cache switch is slow_yarrow_1 now.")], notes, head)
+    assert second.corrections == {"slow_yarrow_1"}
+    assert second.values >= {"retry_yarrow_668"}
+    assert outdated(middle, "").corrections == set()
 
 
 def test_notes_and_tools_change_nothing() -> None:
     said: list[Message] = [*TALK, {"role": "tool", "tool_call_id": "c", "content": "now instead of #36177: #40001"}]
-    assert outdated(said, "- The Kestrel export folder is /srv/kestrel/z-9.csv now.") == frozenset()
+    assert outdated(said, "- The Kestrel export folder is /srv/kestrel/z-9.csv now.") == Outdated()
 
 
 def test_a_sentence_is_quoted_with_a_gap_and_not_at_length() -> None:

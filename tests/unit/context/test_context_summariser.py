@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.context.material import parts
-from gateway.context.prompts import OPENER, SUMMARY_REQUEST
+from gateway.context.prompts import IDENTIFIERS, OPENER, SUMMARY_REQUEST, framed
 from gateway.context.shapes import calls_by_id
 from gateway.domain.message import Message, text_of, user
 from gateway.errors import ProviderRejected, ProviderUnavailable, SummaryRefused
@@ -48,6 +48,17 @@ class Aligned:
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+
+async def test_earlier_notes_that_are_too_long_are_shown_without_the_list_at_their_end() -> None:
+    told = "\n".join(f"- Part {n} was mended, which took a while." for n in range(60))
+    notes = f"## Completed Actions\n{told}"
+    listed = "\n".join(f"- src/mended/file_{n}.py · It was … that broke." for n in range(160))
+    summary: Message = user(framed(f"{notes}\n\n{IDENTIFIERS}\n{listed}"), summary=True)
+    alone = Scripted(*[GOOD] * 4)
+    await compressor(alone, window=16_000).compress([*conversation(8)[:2], summary, *conversation(40)])
+    shown = text_of(alone.requests[0][1]).partition("<previous-notes>\n")[2].partition("\n</previous-notes>")[0]
+    assert shown == notes
 
 
 # -- behind the conversation -------------------------------------------------------------------

@@ -9,7 +9,7 @@ import pytest
 from gateway.context.identifiers import ledger
 from gateway.context.prompts import IDENTIFIERS
 from gateway.context.verification import completed, held, notes_in, without_section
-from gateway.domain.message import Message, note_of, text_of
+from gateway.domain.message import Message, assistant, note_of, text_of, user
 from gateway.errors import ProviderUnavailable, SummaryRefused
 from gateway.redaction import Redactor
 from tests.unit.context.transcripts import (
@@ -77,7 +77,7 @@ def test_a_last_section_that_says_nothing_is_left_out() -> None:
 
 
 def _completed(notes: str, middle: list[Message], earlier: list[str] | None = None, **limits: Any) -> str:
-    known = ledger(middle, earlier or [])
+    known = ledger(middle, dict.fromkeys(earlier or [], 3.0))
     return completed(notes, known, Redactor(), **{"room": 2_000, "counter": COUNTER, **limits})
 
 
@@ -92,7 +92,7 @@ def test_what_a_summary_dropped_is_appended_letter_for_letter() -> None:
     listed = [line.partition(" · ")[0] for line in whole.partition(IDENTIFIERS)[2].split("\n- ")[1:]]
     assert listed == ["src/a.py", "2026-12-01", "exit code 3", "512 MB", "src/deep/b.py"]
     # What was only passed to a tool is listed this once.
-    assert held(whole, ledger(middle)) == [value for value in ledger(middle) if value != "src/deep/b.py"]
+    assert list(held(whole, ledger(middle))) == [value for value in ledger(middle) if value != "src/deep/b.py"]
 
 
 def test_nothing_is_appended_to_notes_that_hold_everything() -> None:
@@ -174,13 +174,25 @@ async def test_identifiers_survive_a_summariser_that_drops_them_all_pass_after_p
         [summary] = summaries(transcript)
         assert "## Goal\nSomething was done." in text_of(summary)
         assert text_of(summary).count(IDENTIFIERS) == 1
-        if turn == 0:
-            assert wanted in text_of(summary)
-        elif turn < 2:
-            assert wanted in text_of(summary), "the places of the one before"
+        assert wanted in text_of(summary), f"after {turn + 1} passes"
         more = conversation(20)
         transcript = [*transcript, *more]
         assert tokens([summary]) < 1_600
+
+
+async def test_what_stays_in_view_at_the_head_is_corrected_as_long_as_it_stands_there() -> None:
+    engine = compressor(Scripted(*["## Goal\nSomething was done."] * 60), window=16_000)
+    head = [user("The cache switch of Yarrow is fast_yarrow_380."), assistant("Noted.")]
+    correction = [user("The cache switch of Yarrow is slow_yarrow_668 now."), assistant("Noted.")]
+    transcript = stored([*head, *conversation(20)[:-1], *correction, *conversation(30)])
+    for _ in range(12):
+        transcript = await engine.compress(transcript)
+        [summary] = summaries(transcript)
+        assert "fast_yarrow_380" in text_of(transcript[0])
+        listed = text_of(summary).partition(f"{IDENTIFIERS}\n")[2].splitlines()
+        assert listed[0] == "- slow_yarrow_668 · The cache switch of Yarrow is … now."
+        pasted = "\n".join(f"look at logs/{transcript.index(summary)}/{n}/day_{n}.txt, please" for n in range(3))
+        transcript = [*transcript, *conversation(25)[:-1], *stored([user(pasted)]), *conversation(5)]
 
 
 async def test_the_fallback_has_the_identifiers_too_and_keeps_to_its_size() -> None:
