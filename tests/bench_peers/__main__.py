@@ -6,6 +6,7 @@ told the same window, threshold (0.75: on this window theirs takes no less), tai
 and ask the same summariser, which answers at once; `by rule` is what each does without a model. Ours is
 given the counts and identifiers that the store keeps with every message; `nothing stored` is a pass that
 has to find them all. Memory is `tracemalloc`'s peak beside the transcript. Tokens are tiktoken's (o200k_base).
+What either time contains is printed behind the tables (`CONTENTS`), so that nobody takes them for the same work.
 """
 
 from __future__ import annotations
@@ -39,6 +40,18 @@ SETTINGS: Final = {
 ROUNDS: Final = 3  # processes of each side
 PASSES: Final = 4  # in each process; the first is to load and compile what the others find ready
 GOAL: Final = "goal ≥ 10"
+CONTENTS: Final = """\
+What a time contains: one compress() from the transcript to the new list, without making the engine and without
+the model, whose place is taken by notes that are there at once. Both sides choose what stays, shorten its tool
+results, write all that the summariser is to read, redact it, build the prompt, redact the notes and assemble.
+- What is read differs. Ours: the middle as it was, each result cut to its ends, at most 160,000 characters in
+  all. Theirs: the middle after its results became one line each, without a cap: less where the transcript is
+  short (half of ours in 2,000 messages of talk), ten times as much where it is long, and more than the window
+  takes; a real call would then fail. So at 20,000 a part of the ratio is our cap.
+- Only ours: the notes are verified, identifiers they lack are looked up in the middle, redacted in their
+  context and appended, and what is new is counted by the tokenizer. Theirs counts characters, all messages again
+  and again. Ours is given each message's count and identifiers, which its store keeps; `nothing stored` is the
+  same pass without them. Nothing about redaction is stored on either side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +130,7 @@ def _process(side: Side, job: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Two tables."""
+    """Two tables, and what they compare."""
     if not THEIR_PYTHON.exists():
         sys.exit("The other compressor is not installed: run `make bench-peers`, which installs it into build/peers.")
     counter = TokenCounter()
@@ -130,6 +143,7 @@ def main() -> None:
             case.run(COLD, passes=2)
         print(render("compress(): Legato beside hermes-agent", [row for case in cases for row in _speed(case)]))
         print(render("What comes of it", [row for case in cases for row in _outcome(case, counter)]))
+        print(CONTENTS)
 
 
 def _prepared(folder: Path, kind: str, count: int, counter: TokenCounter) -> Case:
