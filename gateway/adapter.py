@@ -45,6 +45,19 @@ class Accepted:
     told: str = ""
 
 
+Audience = Literal["everybody", "person", "admins"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MenuEntry:
+    """A command as a platform's menu offers it: to `everybody`, to a `person` who is alone with the bot because its
+    answer is nobody else's business, or to `admins` alone with it."""
+
+    name: str
+    help: str
+    audience: Audience = "everybody"
+
+
 class Accept(Protocol):
     """`await accept(batch)`: store what was read. Raises StoreUnavailable: then hand the batch over
     again; what of it was taken is known by then."""

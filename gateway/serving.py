@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from gateway.adapter import Adapter
+from gateway.adapter import Adapter, MenuEntry
 from gateway.app import Gateway, collect_seldom
 from gateway.bootstrap import Parts, adapter_part, build, command_registry, home
 from gateway.clock import Clock, SystemClock, SystemIds
@@ -36,16 +36,17 @@ def platforms(config: Config, clock: Clock) -> list[Adapter]:
     """The enabled platforms' adapters."""
     adapters: list[Adapter] = []
     if config.adapters.telegram.enabled:
-        adapters.append(_telegram(config.adapters.telegram, clock))
+        adapters.append(_telegram(config.adapters.telegram, clock, _admins(config, "telegram")))
     return adapters
 
 
-def _telegram(telegram: Telegram, clock: Clock) -> Adapter:
+def _telegram(telegram: Telegram, clock: Clock, admins: Sequence[str]) -> Adapter:
     assert telegram.token is not None, "the configuration sees to it that there is one"
     settings = {
         "clock": clock,
         "base_url": telegram.base_url,
-        "commands": _menu(),
+        "menu": _menu(),
+        "admins": admins,
     }
     token, webhook = telegram.token.get_secret_value(), telegram.webhook
     if telegram.mode == "polling":
@@ -61,6 +62,12 @@ def _telegram(telegram: Telegram, clock: Clock) -> Adapter:
         **settings,
     )
     return called
+
+
+def _admins(config: Config, platform: str) -> list[str]:
+    """Who is an admin on a platform wherever they write, one by one."""
+    named = (entry.partition(":") for entry in config.access.admins)
+    return [user for where, _, user in named if where == platform and "@" not in user and user != "*"]
 
 
 async def serve_platforms(config: Config, *, leash: int | None = None) -> int:
@@ -107,8 +114,9 @@ async def _until_ended(gateway: Gateway) -> int:
     return 0 if well else 1
 
 
-def _menu() -> list[tuple[str, str]]:
-    return [(command.name, command.help) for command in command_registry().commands]
+def _menu() -> list[MenuEntry]:
+    commands = command_registry().commands
+    return [MenuEntry(name=each.name, help=each.help, audience=each.audience) for each in commands]
 
 
 def _make_home(path: Path) -> None:
@@ -145,7 +153,7 @@ def _console(config: Config, json_lines: bool, interactive: bool, running: list[
         ids=ids,
         clock=clock,
         model=_model_name(config),
-        commands=_menu(),
+        commands=[(entry.name, entry.help) for entry in _menu()],
         toolbar=toolbar,
         greeting=welcome,
         history=home(config) / "history",

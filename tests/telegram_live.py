@@ -12,6 +12,7 @@ from typing import Any
 from adapters.telegram.adapter import TelegramAdapter
 from adapters.telegram.webhook import WebhookAdapter
 from gateway import bootstrap
+from gateway.adapter import MenuEntry
 from gateway.app import Gateway
 from gateway.clock import SystemClock
 from gateway.config.models import Access
@@ -22,6 +23,12 @@ from gateway.telemetry.points import Points, ignore_points
 from tests.emulators.telegram import Chat, TelegramServer, User
 from tests.fakes_gateway import config_in
 from tests.fakes_model import PATIENCE, FakeModel
+
+MENU = [
+    MenuEntry(name="help", help="Help."),
+    MenuEntry(name="usage", help="Usage.", audience="person"),
+    MenuEntry(name="pair", help="Pair.", audience="admins"),
+]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -109,7 +116,8 @@ async def on_telegram(
         base_url=telegram.base_url,
         paced=paced,
         patience=patience,
-        commands=[("help", "Help.")],
+        menu=MENU,
+        admins=[entry.removeprefix("telegram:") for entry in admins],
     )
     providers: dict[str, Provider] = {"offline": model, "openai": provider or model}
     gateway = bootstrap.build(config, [adapter], bootstrap.Parts(providers=providers, points=points))

@@ -9,10 +9,11 @@ import asyncio
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final, TypeVar
 
 import structlog
-from telegram import Bot, BotCommand, LinkPreviewOptions, Message, MessageEntity, ReplyParameters, WebhookInfo
+from telegram import Bot, LinkPreviewOptions, Message, MessageEntity, ReplyParameters, WebhookInfo
 from telegram.error import ChatMigrated, InvalidToken, TelegramError
 from telegram.request import HTTPXRequest
 from telegram.warnings import PTBDeprecationWarning
@@ -21,9 +22,10 @@ from adapters.telegram import codec, failures
 from adapters.telegram.files import Downloads, upload
 from adapters.telegram.formatting import Rendered, render
 from adapters.telegram.limits import LIMITS, draft_rates, rates
+from adapters.telegram.menu import show
 from adapters.telegram.receiving import POLL_SECONDS, Receiver, ReceivingBot, poll
 from adapters.telegram.silence import Silence
-from gateway.adapter import Accept, Finding
+from gateway.adapter import Accept, Finding, MenuEntry
 from gateway.clock import Clock
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.rates import Rate
@@ -38,7 +40,6 @@ _ANSWER_SECONDS: Final = 20.0
 _TYPING_SECONDS: Final = 4.0  # Telegram shows it for five
 _FIRST_WAIT: Final = 1.0
 _LONGEST_WAIT: Final = 30.0
-_MOST_COMMANDS: Final = 100
 _PRIVATE: Final = (
     "where it is no admin it sees commands, mentions and replies only, and of a long text that a client cut "
     "the first part (privacy mode, set with @BotFather)"
@@ -58,7 +59,8 @@ class TelegramBot:
         *,
         clock: Clock,
         base_url: str | None = None,
-        commands: Sequence[tuple[str, str]] = (),
+        menu: Sequence[MenuEntry] = (),
+        admins: Sequence[str] = (),
         paced: bool = True,
         patience: float = _ANSWER_SECONDS,
     ) -> None:
@@ -66,7 +68,7 @@ class TelegramBot:
         warnings.filterwarnings("ignore", category=PTBDeprecationWarning)
         self.account = token.partition(":")[0]
         self._clock = clock
-        self._commands = commands
+        self._menu = partial(show, entries=menu, admins=[each for each in admins if each.isdigit()])
         self._paced = paced
         self._receiver = Receiver(clock)
         self._silence = Silence(clock)
@@ -108,16 +110,6 @@ class TelegramBot:
                 await self._bot.initialize()
                 self._open = True
         return self._bot
-
-    async def _show_menu(self) -> None:
-        menu = [BotCommand(name, text) for name, text in self._commands][:_MOST_COMMANDS]
-        try:
-            if tuple(menu) != await self._bot.get_my_commands():
-                await self._bot.set_my_commands(menu)
-        except InvalidToken:
-            raise
-        except TelegramError as error:
-            log.warning("menu_not_set", error=error.message)  # a comfort, not worth the messages
 
     async def probe(self) -> Sequence[Finding]:
         """Whether Telegram knows the token, what the bot sees in groups, and who else reads it."""
@@ -288,7 +280,7 @@ class TelegramAdapter(TelegramBot):
         try:
             me = await self._introduced()
             self._receiver.begin(accept, me)
-            await self._show_menu()
+            await self._menu(self._bot)
             await poll(self._bot, self._receiver)
         except InvalidToken as error:
             raise failures.mapped(error) from error

@@ -65,7 +65,7 @@ class WebhookAdapter(TelegramBot):
         try:
             self._receiver.begin(accept, await self._introduced())
             async with self._endpoint.listening():
-                await self._show_menu()
+                await self._menu(self._bot)
                 await self._keep_called()
         except InvalidToken as error:
             raise failures.mapped(error) from error

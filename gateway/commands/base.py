@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from gateway.adapter import Audience
 from gateway.agent.compaction import CompactionReport
 from gateway.agent.conversation import Conversation
 from gateway.agent.metering import Metering
@@ -110,7 +111,7 @@ Run = Callable[[Scene], Awaitable[Answer]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """One command. `group`: where /help lists it. `bypass`: it answers at once even while a turn runs
-    in its lane."""
+    in its lane. `audience`: whose menu offers it; who types it gets it all the same."""
 
     name: str
     help: str
@@ -119,6 +120,7 @@ class Command:
     argument: str = ""
     aliases: tuple[str, ...] = ()
     bypass: bool = False
+    audience: Audience = "everybody"
 
 
 class CommandRegistry:

@@ -36,6 +36,6 @@ def _text(command: Command) -> str:
 
 
 COMMANDS = (
-    Command(name="start", group="About", help="say hello", run=start),
+    Command(name="start", group="About", help="say hello", run=start, audience="person"),
     Command(name="help", group="About", help="list the commands", run=help_, bypass=True),
 )

@@ -77,4 +77,8 @@ def listed(book: GuestBook, now: float) -> str:
     return "\n".join(lines)
 
 
-COMMANDS = (Command(name="pair", group="About", argument="[code]", help="let a person in (admins)", run=pair),)
+COMMANDS = (
+    Command(
+        name="pair", group="About", argument="[code]", help="let a person in (admins)", run=pair, audience="admins"
+    ),
+)

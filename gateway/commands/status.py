@@ -194,9 +194,9 @@ COMMANDS = (
     Command(
         name="context", group="What I remember", help="how full the window is and when it is condensed", run=context
     ),
-    Command(name="usage", group="About", help="tokens and cost of this session and day", run=usage),
+    Command(name="usage", group="About", help="tokens and cost of this session and day", run=usage, audience="person"),
     Command(name="model", group="About", argument="[name]", help="show or switch this session's model", run=model),
     Command(name="recall", group="What I remember", argument="<words>", help="find what was said before", run=recall),
-    Command(name="whoami", group="About", help="how the gateway sees you", run=whoami),
-    Command(name="version", group="About", help="which Legato this is", run=version),
+    Command(name="whoami", group="About", help="how the gateway sees you", run=whoami, audience="person"),
+    Command(name="version", group="About", help="which Legato this is", run=version, audience="person"),
 )

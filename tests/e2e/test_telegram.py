@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -270,12 +271,20 @@ async def test_long_answers_come_in_parts_and_nothing_is_lost(tmp_path: Path, te
         assert " ".join(" ".join(bot.shown()).split()) == text
 
 
-async def test_the_menu_is_set_once(tmp_path: Path, telegram: TelegramServer) -> None:
-    anna = telegram.people.person("Anna")
+async def test_each_menu_is_set_once_and_offers_what_is_of_use_there(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna, bob = telegram.people.person("Anna"), telegram.people.person("Bob")  # Bob never wrote to the bot
+    telegram.people.say(telegram.people.private(anna), anna, "hello")
+    admins = (f"telegram:{anna.id}", f"telegram:{bob.id}", "telegram:somebody")
     for _ in range(2):
-        async with on_telegram(tmp_path, telegram, anna) as bot:
-            await bot.until(lambda: list(telegram.journal.of("getUpdates")))
-    assert len(list(telegram.journal.of("setMyCommands"))) == 1
+        async with on_telegram(tmp_path, telegram, anna, admins=admins) as bot:
+            await bot.until_shown("echo: hello")
+    menus = {scope: [each["command"] for each in menu] for (scope, _), menu in telegram.cloud.commands.items()}
+    assert menus == {
+        "all_private_chats": ["help", "usage"],
+        "all_group_chats": ["help"],
+        json.dumps({"type": "chat", "chat_id": anna.id}): ["help", "usage", "pair"],
+    }
+    assert len(list(telegram.journal.of("setMyCommands"))) == 3
 
 
 async def test_a_token_that_nobody_knows_ends_the_program_with_a_sentence(

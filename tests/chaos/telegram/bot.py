@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from adapters.telegram.adapter import TelegramAdapter, TelegramBot
 from adapters.telegram.webhook import WebhookAdapter
+from gateway.adapter import MenuEntry
 from gateway.bootstrap import Parts, build
 from gateway.clock import SystemIds
 from gateway.config import Config
@@ -70,7 +71,7 @@ async def run(order: BotOrder) -> int:
         "clock": clock,
         "base_url": order.telegram,
         "patience": PATIENCE,
-        "commands": [("help", "Help.")],
+        "menu": [MenuEntry(name="help", help="Help.")],
     }
     if order.port is None:
         adapter: TelegramBot = TelegramAdapter(order.token, **settings)
