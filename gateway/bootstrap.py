@@ -58,6 +58,7 @@ from gateway.tools.clock import ClockTool
 from gateway.tools.history import HistoryTool
 from gateway.tools.registry import ToolRegistry
 from gateway.tools.runtime import ToolRuntime
+from gateway.tools.shell import ShellTool
 from gateway.tools.todo import TodoTool
 from gateway.turns import Turns
 
@@ -102,7 +103,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     models, closers = _models(config, counter, clock, redact, parts)
     caps = Caps(**config.budgets.model_dump())
     metering = Metering(models=models, store=store, caps=caps, counter=counter, clock=clock, ids=ids)
-    tools = ToolRegistry([TodoTool(), ClockTool(), HistoryTool(), *parts.tools])
+    tools = ToolRegistry([TodoTool(), ClockTool(), HistoryTool(), *_shell(config, clock, redact), *parts.tools])
     schema_tokens = counter.schemas(tools.schemas)
     engines = Engines(
         factory=parts.engine or _engine_factory(config, counter, clock, redact),
@@ -351,6 +352,22 @@ def _engine_factory(
     settings = compression(config)
     builtin = builtin_engines(settings, counter=counter, clock=clock, redact=redact)
     return EngineRegistry(builtin, Path(config.plugins.dir)).factory(config.context.engine)
+
+
+def _shell(config: Config, clock: Clock, redact: Redactor) -> list[Tool]:
+    shell = config.tools.shell
+    if not shell.enabled:
+        return []
+    return [
+        ShellTool(
+            folder=(home(config) / "shell").absolute(),
+            allow=shell.allow,
+            admins_only=shell.admins_only,
+            seconds=shell.timeout,
+            clock=clock,
+            redact=redact,
+        )
+    ]
 
 
 def _prompts(config: Config, tools: ToolRegistry) -> PromptBuilder:

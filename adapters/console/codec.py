@@ -281,11 +281,14 @@ def _json_line(fields: dict[str, str | None]) -> bytes:
     return (_SURROGATES.sub(REPLACEMENT, text) + "\n").encode("utf-8")
 
 
+_MARKS = {"error": "! ", "question": "? "}
+
+
 def encode_plain(outbound: Outbound) -> bytes:
     """An Outbound as a pipe shows it: answers as they are, an empty line after them; asides marked."""
     if outbound.kind in ("reply", "command"):
         return f"{printable(outbound.text)}\n\n".encode()
-    return aside("! " if outbound.kind == "error" else "· ", outbound.text)
+    return aside(_MARKS.get(outbound.kind, "· "), outbound.text)
 
 
 def aside(mark: str, text: str) -> bytes:

@@ -61,6 +61,7 @@ _STYLE: Final = Style.from_dict(
         "block": "ansigreen",
         "aside": "ansibrightblack",
         "error": "ansired",
+        "question": "bold",
         "bottom-toolbar": "noreverse ansibrightblack",
     }
 )
@@ -292,7 +293,7 @@ class InteractiveConsole:
     def _note_answer(self, outbound: Outbound) -> None:
         """Keep count of what is not answered yet; a reply also answers all that came before."""
         answers = outbound.answers
-        if answers is None or outbound.kind == "notice":
+        if answers is None or outbound.kind in ("notice", "question"):
             return
         if answers == self._stop_id:
             self._open.clear()

@@ -16,7 +16,7 @@ from adapters.console.wrapping import VERBATIM, Cells, Fragment, breaks
 from gateway.domain.chat import OutboundKind
 
 REWRITTEN: Final = "· (the answer changed; it goes on from here as it is now)\n"
-_MARKS: Final = {"notice": "· ", "error": "! "}
+_MARKS: Final = {"notice": "· ", "error": "! ", "question": "? "}
 _HEADING: Final = re.compile(r" {0,3}#{1,6}\s")
 _FENCE: Final = re.compile(r"\s*(```|~~~)")
 _INLINE: Final = re.compile(r"(?P<code>`[^`\n]+`)|(?P<strong>\*\*(?=\S)[^*\n]+\*\*)")
@@ -111,13 +111,13 @@ def heading(name: str, *, again: bool, place: str | None) -> list[Fragment]:
 
 
 def whole(kind: OutboundKind, text: str, *, place: str | None = None) -> list[Fragment]:
-    """A command's answer, a notice or an error; the latter two are one block, marked and indented."""
+    """A command's answer, or a notice, an error or a question; these are one block, marked and indented."""
     where = f"[{printable(place)}] " if place is not None else ""
     if kind in _MARKS:
         mark = _MARKS[kind]
         indented = printable(text.strip()).replace("\n", "\n" + " " * len(mark))
-        if kind == "error":
-            return [("class:error", f"{mark}{where}{indented}\n"), ("", "\n")]
+        if kind in ("error", "question"):
+            return [(f"class:{kind}", f"{mark}{where}{indented}\n"), ("", "\n")]
         return [("class:aside", f"{mark}{where}{indented}\n")]
     flow = ReplyFlow()
     return [("class:aside", where), *flow.finish(text), ("", "\n")]

@@ -7,103 +7,34 @@ Durations are seconds unless the name says otherwise.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import unquote, urlsplit
-from zoneinfo import ZoneInfo
+from urllib.parse import unquote
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 
+from gateway.config.values import (
+    PASSWORD_IN_URL,
+    CommandStart,
+    Count,
+    Dollars,
+    Flag,
+    HttpUrl,
+    Ident,
+    Natural,
+    Port,
+    Seconds,
+    Secret,
+    Share,
+    SpendCap,
+    Text,
+    store_url,
+    time_of_day,
+    tuple_of_list,
+    zone,
+)
 from gateway.domain.usage import CanonicalUsage
-
-
-def _tuple_of_list(value: Any) -> Any:
-    """YAML has lists, a frozen model has tuples."""
-    return tuple(value) if isinstance(value, list) else value
-
-
-def _text_of_number(value: Any) -> Any:
-    """Platforms number their users and chats; to Legato an id is text."""
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
-def _filled(value: str) -> str:
-    if not value.strip():
-        raise ValueError("must not be empty")
-    return value
-
-
-def _filled_secret(value: SecretStr) -> SecretStr:
-    _filled(value.get_secret_value())
-    return value
-
-
-def _time_of_day(value: Any) -> Any:
-    if isinstance(value, int) and not isinstance(value, bool):
-        raise ValueError('must be written in quotes, such as "04:00": YAML reads bare 14:00 as a number')
-    if isinstance(value, str) and not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", value):
-        raise ValueError(f'must be a time of day from "00:00" to "23:59", not {value!r}')
-    return value
-
-
-def _zone(value: str) -> str:
-    try:
-        ZoneInfo(value)
-    except (OSError, ValueError, KeyError):  # KeyError covers ZoneInfoNotFoundError
-        raise ValueError(f"must be the name of a time zone such as Europe/Berlin, not {value!r}") from None
-    return value
-
-
-def _http_url(value: str) -> str:
-    try:
-        parts = urlsplit(value)
-        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        valid = False
-    if not valid:
-        raise ValueError("must be an address that begins with http:// or https://")
-    return value
-
-
-def _store_url(value: str) -> str:
-    if value.startswith(("redis://", "rediss://")):
-        return _redis_url(value)
-    path = value.removeprefix("sqlite:///")
-    if path == value or not path:
-        raise ValueError("must be sqlite:///FILE (three slashes, four before an absolute path) or redis://HOST:PORT/0")
-    if ":memory:" in path or "?" in path:
-        raise ValueError("must name a file, without options: what is accepted has to survive a restart")
-    return value
-
-
-def _redis_url(value: str) -> str:
-    try:
-        parts = urlsplit(value)
-        valid = bool(parts.hostname) and (parts.port or 6379) > 0 and re.fullmatch(r"(/\d*)?", parts.path) is not None
-    except ValueError:
-        valid = False
-    if not valid:
-        raise ValueError("must be redis://HOST:PORT/0")
-    return value
-
-
-PASSWORD_IN_URL = re.compile(r"://[^/:@\s]*:([^/@\s]+)@")
-
-Flag = Annotated[bool, Field(strict=True)]
-Text = Annotated[str, Field(strict=True), AfterValidator(_filled)]
-Secret = Annotated[SecretStr, Field(strict=True), AfterValidator(_filled_secret)]
-Ident = Annotated[str, Field(strict=True), AfterValidator(_filled), BeforeValidator(_text_of_number)]
-HttpUrl = Annotated[str, Field(strict=True), AfterValidator(_http_url)]
-Count = Annotated[int, Field(strict=True, ge=1)]
-Natural = Annotated[int, Field(strict=True, ge=0)]
-Port = Annotated[int, Field(strict=True, ge=1, le=65_535)]
-Share = Annotated[float, Field(strict=True, gt=0, lt=1, allow_inf_nan=False)]
-Seconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
-Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
-SpendCap = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
-
 
 # What is documented of `input_audio`: OpenAI takes wav and mp3; https://openrouter.ai/docs/features/multimodal/audio
 # names more, which of them depends on the vendor.
@@ -149,7 +80,7 @@ class Model(Section):
     cache_ttl: Literal["5m", "1h"] = "5m"
     prices: Prices | None = None
     pictures: Literal["auto", True, False] = "auto"  # whether it takes them; auto: try, and remember what it says
-    sounds: Annotated[tuple[Sound, ...], BeforeValidator(_tuple_of_list)] = ()  # formats that it hears
+    sounds: Annotated[tuple[Sound, ...], BeforeValidator(tuple_of_list)] = ()  # formats that it hears
 
 
 class Auxiliary(Section):
@@ -194,9 +125,9 @@ class Expiry(Section):
 
     mode: Literal["idle", "daily", "both", "none"] = "idle"
     idle_minutes: Count = 10_080
-    daily_at: Annotated[str, Field(strict=True), BeforeValidator(_time_of_day)] = "04:00"
+    daily_at: Annotated[str, Field(strict=True), BeforeValidator(time_of_day)] = "04:00"
     notify: Flag = True
-    timezone: Annotated[str, Field(strict=True), AfterValidator(_zone)] | None = None  # None: the machine's
+    timezone: Annotated[str, Field(strict=True), AfterValidator(zone)] | None = None  # None: the machine's
 
 
 class Sessions(Section):
@@ -211,7 +142,7 @@ class Sessions(Section):
 class Store(Section):
     """Where conversations are kept."""
 
-    url: Annotated[str, Field(strict=True), AfterValidator(_store_url)] = "sqlite:///legato.db"
+    url: Annotated[str, Field(strict=True), AfterValidator(store_url)] = "sqlite:///legato.db"
 
     @property
     def sqlite_path(self) -> Path | None:
@@ -233,8 +164,8 @@ class Turns(Section):
 class Access(Section):
     """Who may talk to the bot on public platforms."""
 
-    allow: Annotated[tuple[Ident, ...], BeforeValidator(_tuple_of_list)] = ()
-    admins: Annotated[tuple[Ident, ...], BeforeValidator(_tuple_of_list)] = ()
+    allow: Annotated[tuple[Ident, ...], BeforeValidator(tuple_of_list)] = ()
+    admins: Annotated[tuple[Ident, ...], BeforeValidator(tuple_of_list)] = ()
     pairing: Flag = True
 
 
@@ -250,13 +181,16 @@ class Prompt(Section):
     """What the system prompt says beyond the built-in parts."""
 
     persona: Text | None = None
-    context_files: Annotated[tuple[Text, ...], BeforeValidator(_tuple_of_list)] = ()
+    context_files: Annotated[tuple[Text, ...], BeforeValidator(tuple_of_list)] = ()
 
 
 class Shell(Section):
-    """The tool that runs commands on this machine."""
+    """The tool that runs commands on this machine. `allow`: beginnings of commands that need no yes."""
 
     enabled: Flag = False
+    allow: Annotated[tuple[CommandStart, ...], BeforeValidator(tuple_of_list)] = ()
+    admins_only: Flag = True
+    timeout: Seconds = 60
 
 
 class Tools(Section):
@@ -340,7 +274,7 @@ class Config(Section):
     """All of `config.yaml`. `Config()` is what an empty file means."""
 
     model: Model = Model()
-    fallback_models: Annotated[tuple[Model, ...], BeforeValidator(_tuple_of_list)] = ()
+    fallback_models: Annotated[tuple[Model, ...], BeforeValidator(tuple_of_list)] = ()
     auxiliary: Auxiliary = Auxiliary()
     compression: Compression = Compression()
     hygiene: Hygiene = Hygiene()

@@ -47,7 +47,6 @@ UNAVAILABLE: Final[tuple[Unavailable, ...]] = (
         what="collecting messages",
         instead="use queue, steer or interrupt",
     ),
-    Unavailable(keys=("tools", "shell", "enabled"), asked=_is(True), what="the shell tool", instead="leave it false"),
     Unavailable(keys=("tools", "mcp"), asked=bool, what="tools over MCP", instead="leave it empty"),
     Unavailable(keys=("adapters", "web", "enabled"), asked=_is(True), what="the web page", instead="leave it false"),
     Unavailable(keys=("adapters", "discord", "enabled"), asked=_is(True), what="Discord", instead="leave it false"),

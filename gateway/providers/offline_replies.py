@@ -128,6 +128,8 @@ def _after_tools(step: Sequence[Mapping[str, Any]], scene: Scene) -> Answer:
         return Answer(text=f"Done. Your list now reads:\n\n{text_of(results[-1]).strip()}")
     if len(results) == 1 and asked:
         name, text = _name(asked[-1]), text_of(results[0]).strip()
+        if text.startswith("Denied: "):
+            return Answer(text="All right, I did not do that.")
         if "clock" in name or "time" in name:
             return Answer(text=f"It is {text}.")
         return Answer(text=f"The tool `{name}` answered:\n\n{_cut(text, 1_500)}")
@@ -178,6 +180,11 @@ def _time(scene: Heard) -> Answer | None:
         return Answer(text=_NO_TOOL)
     zone = re.search(r"\b[A-Z][a-z]+/[A-Z]\w+", scene.request)
     return Answer(calls=(Call(tool=tool, arguments={"timezone": zone[0]} if zone else {}),))
+
+
+def _run(scene: Heard) -> Answer | None:
+    command = scene.match["command"].strip().strip("`")
+    return Answer(calls=(Call(tool="shell", arguments={"command": command}),)) if "shell" in scene.tools else None
 
 
 def _todo(scene: Heard) -> Answer | None:
@@ -293,6 +300,7 @@ _RULES: Final[tuple[tuple[re.Pattern[str], Rule], ...]] = (
     (_CALL, _call_tool),
     (re.compile(r"^(?:please )?(?:say|repeat|echo)(?: after me)?:? (?P<what>.+)", re.I | re.S), _repeat),
     (re.compile(r"\bwhat(?:'s| is) the (?:time|date)\b|\bwhat (?:time|day|date) is it\b|\btime in\b", re.I), _time),
+    (re.compile(r"^(?:please )?run(?: this)?(?: command)?:? (?P<command>.+)", re.I | re.S), _run),
     (_ADD_TODO, _todo),
     (re.compile(r"\b(?:show|what is on|what's on|list)\b.*\bto-?dos?\b", re.I), _todo),
     (re.compile(r"^(?:please )?(?:search|look) (?:in |through |the |my |our |your )*(?:history|memory) for "

@@ -139,6 +139,13 @@ def test_all_problems_are_told_at_once_with_line_and_nearest_name(problems):
         ("turns: {lane_cap: null}", ":1: turns.lane_cap must be a whole number, not empty"),
         ("tools: {result_chars: 10}", ":1: tools.preview_chars (1,500) must not exceed tools.result_chars (10)"),
         (
+            "tools: {approval_deadline: 1800}",
+            ":1: tools.approval_deadline (1800) must be below turns.deadline (1800), which ends a turn that waits",
+        ),
+        ("tools: {shell: {allow: [ls, 'a; b']}}", ":1: tools.shell.allow[1] must be the first words of a command"),
+        ("tools: {shell: {allow: ['']}}", ":1: tools.shell.allow[0] must be the first words of a command"),
+        ("tools: {shell: {allow: ['ls ']}}", ":1: tools.shell.allow[0] must be the first words of a command"),
+        (
             "sessions: {expiry: {daily_at: '24:00'}}",
             """:1: sessions.expiry.daily_at must be a time of day from "00:00" to""",
         ),
@@ -277,7 +284,6 @@ ASKING = {
     ("auxiliary", "*", "provider"): "auxiliary: {title: {provider: openai-responses}}",
     ("fallback_models",): "fallback_models: [{provider: offline}]",
     ("sessions", "busy_mode"): "sessions: {busy_mode: collect}",
-    ("tools", "shell", "enabled"): "tools: {shell: {enabled: true}}",
     ("tools", "mcp"): "tools: {mcp: {files: {command: x}}}",
     ("adapters", "web", "enabled"): "adapters: {web: {enabled: true}}",
     ("adapters", "discord", "enabled"): 'adapters: {discord: {enabled: true, token: "${K}"}}',

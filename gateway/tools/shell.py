@@ -1,0 +1,194 @@
+"""Commands on the gateway's own machine, each allowed by a person.
+
+The command runs as the gateway's user and can do what that user can: it is no sandbox. What this module does
+is to show the person the whole command before it runs, to keep the gateway's environment (and so its secrets)
+from it, and to end all that it started when its time is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from hashlib import blake2s
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from gateway.clock import Clock
+from gateway.domain.chat import SessionKey
+from gateway.errors import ToolError
+from gateway.tools.base import ToolContext
+
+_LONGEST: Final = 1_500  # characters of a command as it is shown: the person must be able to read all of it
+_KEPT: Final = 12_000  # bytes of output at its beginning, and as many at its end
+_LAST_WORDS: Final = 1.0  # seconds in which what was written before a command's end is still read
+_PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ")  # of the gateway's environment, and nothing else
+_LONGEST_NAME: Final = 120  # of a folder
+# Everything that a shell might read as more than a word is left out, so what looks like one command is one.
+_PLAIN: Final = re.compile(r"[\w./,:=@%+ -]+")
+
+
+class ShellTool:
+    """Runs a command with /bin/sh. `allow`: first words of commands that need no yes; `folder`: under which each
+    conversation has a folder that its commands start in; `redact`: takes secrets out of what they print."""
+
+    name = "shell"
+    description = (
+        "Runs a command with /bin/sh on the machine this bot runs on, and returns its exit code and what it printed. "
+        "The person is shown each command and must allow it, so use few and readable ones and say what they are for."
+    )
+    parameters: Mapping[str, Any] = {
+        "type": "object",
+        "properties": {"command": {"type": "string", "description": "What to run, as one would type it."}},
+        "required": ["command"],
+        "additionalProperties": False,
+    }
+    read_only = False
+    idempotent = False
+
+    def __init__(
+        self,
+        *,
+        folder: Path,
+        allow: Sequence[str],
+        admins_only: bool,
+        seconds: float,
+        clock: Clock,
+        redact: Callable[[str], str],
+    ) -> None:
+        self.admins_only = admins_only
+        self.timeout = seconds + 10.0  # its own limit comes first: it keeps what was printed
+        self._folder = folder
+        self._allowed = [start.split() for start in allow]
+        self._seconds = seconds
+        self._clock = clock
+        self._redact = redact
+
+    def question(self, arguments: Mapping[str, Any]) -> str | None:
+        """The whole command, nothing of it hidden; None if it is on the list."""
+        command = _command(arguments)
+        return None if self._is_allowed(command) else f"Run this command? {shown(command)}"
+
+    def _is_allowed(self, command: str) -> bool:
+        if not _PLAIN.fullmatch(command):
+            return False
+        words = command.split()
+        return any(words[: len(start)] == start for start in self._allowed)
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """What became of the command, and what it printed, both its streams as they came."""
+        command = _command(arguments)
+        folder = self._folder / _name(context.session.key)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        transport, output = await asyncio.get_running_loop().subprocess_exec(
+            _Output,
+            "/bin/sh",
+            "-c",
+            command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            cwd=folder,
+            env=_environment(folder),
+            start_new_session=True,  # a group of its own, which can be ended as a whole
+        )
+        try:
+            outcome = await self._ended(transport, output)
+        finally:
+            if not output.exited.is_set():  # its turn was ended
+                _end(transport)
+                await output.exited.wait()
+            transport.close()
+        text = self._redact(output.text())
+        return f"{outcome}\n{text}" if text else f"{outcome}, and it printed nothing"
+
+    async def _ended(self, transport: asyncio.SubprocessTransport, output: _Output) -> str:
+        """How the command ended, with everything that it started."""
+        try:
+            async with self._clock.limit(self._seconds):
+                await output.exited.wait()
+        except TimeoutError:
+            outcome = f"ended after {self._seconds:g} seconds, because it took longer"
+        else:
+            code = transport.get_returncode() or 0
+            outcome = f"exit code {code}" if code >= 0 else f"ended by signal {-code}"
+        _end(transport)  # what it left running in the background, too, which may hold the output open
+        with suppress(TimeoutError):
+            async with self._clock.limit(_LAST_WORDS):
+                await output.closed.wait()
+        return outcome
+
+
+class _Output(asyncio.SubprocessProtocol):
+    """The beginning and the end of what was printed, and how much there was."""
+
+    def __init__(self) -> None:
+        self.exited = asyncio.Event()
+        self.closed = asyncio.Event()  # nobody can print any more
+        self._first = b""
+        self._last = b""
+        self._size = 0
+
+    def process_exited(self) -> None:
+        """The shell itself has ended."""
+        self.exited.set()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """Nobody holds the other end of the pipe."""
+        self.closed.set()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Keep what belongs to the beginning or, so far, to the end."""
+        self._size += len(data)
+        room = _KEPT - len(self._first)
+        self._first += data[:room]
+        if room < len(data):
+            self._last = (self._last + data[room:])[-_KEPT:]
+
+    def text(self) -> str:
+        """What the model reads."""
+        first, last = (part.decode("utf-8", "replace") for part in (self._first, self._last))
+        left_out = self._size - len(self._first) - len(self._last)
+        if not left_out:
+            return (self._first + self._last).decode("utf-8", "replace").rstrip()
+        return f"{first}\n[… {left_out:,} of {self._size:,} bytes left out …]\n{last.rstrip()}"
+
+
+def shown(command: str) -> str:
+    """A command in one line, in which nothing is invisible or turns the reading direction round."""
+    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in command)
+
+
+def _command(arguments: Mapping[str, Any]) -> str:
+    command = arguments.get("command")
+    if not isinstance(command, str) or not command.strip():
+        raise ToolError("`command` must be a text that is not empty.")
+    command = command.strip()
+    if "\0" in command:
+        raise ToolError("A command cannot hold a zero byte.")
+    if len(shown(command)) > _LONGEST:
+        raise ToolError(f"A command has at most {_LONGEST:,} characters, so that it can be read; do it in steps.")
+    return command
+
+
+def _name(key: SessionKey) -> str:
+    """A conversation's folder. Slashes are escaped, so no name leaves the folder above."""
+    name = quote(str(key), safe="=")
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[:80]}-{blake2s(name.encode(), digest_size=16).hexdigest()}"
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return {"PATH": os.defpath, **kept, "HOME": str(folder), "PWD": str(folder), "TERM": "dumb", "LEGATO": "shell"}
+
+
+def _end(transport: asyncio.SubprocessTransport) -> None:
+    """End the command and all that it started in its group."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(transport.get_pid(), signal.SIGKILL)

@@ -1,0 +1,186 @@
+"""The shell tool with a real shell: what runs unasked, what is shown, what ends it, what it may see."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.clock import SystemClock
+from gateway.domain.chat import SessionKey
+from gateway.domain.session import Session
+from gateway.errors import ToolError
+from gateway.tools.base import ToolContext
+from gateway.tools.shell import ShellTool
+
+
+def tool(folder: Path, *allow: str, seconds: float = 20.0, secret: str = "") -> ShellTool:
+    def redact(text: str) -> str:
+        return text.replace(secret, "[REDACTED]") if secret else text
+
+    return ShellTool(folder=folder, allow=allow, admins_only=True, seconds=seconds, clock=SystemClock(), redact=redact)
+
+
+def context(chat: str = "c") -> ToolContext:
+    async def recall(words: str, limit: int) -> Any:
+        return ()
+
+    key = SessionKey(platform="test", chat=chat)
+    session = Session(id="s", key=key, chat_type="direct", parent_id=None, started_at=0.0, model="m", system_prompt="")
+    return ToolContext(session=session, clock=SystemClock(), recall=recall)
+
+
+async def run(folder: Path, command: str, **how: Any) -> str:
+    return await tool(folder, **how).run({"command": command}, context())
+
+
+def test_every_command_is_shown_whole_before_it_runs(tmp_path: Path) -> None:
+    assert tool(tmp_path).question({"command": "  ls -la /  "}) == "Run this command? ls -la /"
+
+
+@pytest.mark.parametrize(
+    ("command", "seen"),
+    [
+        ("echo a\nrm -rf b", r"echo a\nrm -rf b"),
+        ("echo \u202egnp.exe", r"echo \u202egnp.exe"),
+        ("echo a\u200bb\u00a0c\r", r"echo a\u200bb\xa0c"),
+        ("echo \x1b[8mhidden", r"echo \x1b[8mhidden"),
+        ("echo grüße 列", "echo grüße 列"),
+    ],
+)
+def test_nothing_of_a_command_can_hide(tmp_path: Path, command: str, seen: str) -> None:
+    assert tool(tmp_path).question({"command": command}) == f"Run this command? {seen}"
+
+
+@pytest.mark.parametrize("arguments", [{}, {"command": ""}, {"command": " \n"}, {"command": 5}, {"command": "a\0b"}])
+async def test_what_is_no_command_is_refused(tmp_path: Path, arguments: dict[str, Any]) -> None:
+    with pytest.raises(ToolError):
+        tool(tmp_path).question(arguments)
+    with pytest.raises(ToolError):
+        await tool(tmp_path).run(arguments, context())
+
+
+def test_what_is_too_long_to_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="at most 1,500 characters"):
+        tool(tmp_path).question({"command": "echo " + "\u202e" * 300})
+
+
+@pytest.mark.parametrize("command", ["git status", "git status -s", "git  status", " git status ./a-b.c,d:e=f@g%h+i"])
+def test_a_listed_beginning_needs_no_yes(tmp_path: Path, command: str) -> None:
+    assert tool(tmp_path, "git status", "ls").question({"command": command}) is None
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git statusx",
+        "git",
+        "git push",
+        "/usr/bin/git status",
+        "git status; rm -rf /",
+        "git status & rm x",
+        "git status | sh",
+        "git status > /etc/passwd",
+        "git status < x",
+        "git status $(rm x)",
+        "git status `rm x`",
+        "git status\nrm x",
+        "git status\rrm x",
+        "git status\trm",
+        "git status $HOME",
+        "git status *",
+        "git status ~",
+        "git status 'a'",
+        'git status "a"',
+        "git status \\x",
+        "git status !x",
+        "git status {a,b}",
+        "git status [a]",
+        "git status ?",
+        "git status #x",
+        "A=b git status",
+        "git\u00a0status",
+        "git status (x)",
+    ],
+)
+def test_a_listed_beginning_lets_no_other_command_through(tmp_path: Path, command: str) -> None:
+    assert tool(tmp_path, "git status").question({"command": command}) is not None
+
+
+async def test_the_exit_code_and_both_streams_are_told(tmp_path: Path) -> None:
+    assert await run(tmp_path, "echo out; echo err >&2; exit 3") == "exit code 3\nout\nerr"
+    assert await run(tmp_path, "true") == "exit code 0, and it printed nothing"
+    assert await run(tmp_path, "kill -9 $$") == "ended by signal 9, and it printed nothing"
+
+
+async def test_a_conversation_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    await run(tmp_path, "echo kept > note")
+    assert await run(tmp_path, "cat note") == "exit code 0\nkept"
+    for chat in ("other", "../../x", "x" * 3_000):
+        said = await tool(tmp_path).run({"command": "pwd; cat note"}, context(chat))
+        folder = Path(said.splitlines()[1])
+        assert folder.parent == tmp_path
+        assert said.startswith("exit code 1")
+    assert await run(tmp_path, "stat -c %a ..  .") == "exit code 0\n700\n700"
+
+
+async def test_it_sees_nothing_of_the_gateways_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    monkeypatch.setenv("LEGATO__MODEL__NAME", "x")
+    said = await run(tmp_path, "env")
+    names = {line.partition("=")[0] for line in said.splitlines()[1:]}
+    assert names <= {"PATH", "LANG", "LC_ALL", "TZ", "HOME", "PWD", "OLDPWD", "TERM", "LEGATO", "SHLVL", "_"}
+    assert "PATH" in names
+
+
+async def test_secrets_are_taken_out_of_what_it_prints(tmp_path: Path) -> None:
+    assert await run(tmp_path, "echo token-123", secret="token-123") == "exit code 0\n[REDACTED]"
+
+
+async def test_of_long_output_the_beginning_and_the_end_are_told(tmp_path: Path) -> None:
+    said = await run(tmp_path, "echo begins; seq 200000; echo ends")
+    size = len("begins\n") + sum(len(str(number)) + 1 for number in range(1, 200_001)) + len("ends\n")
+    assert said.startswith("exit code 0\nbegins\n1\n2\n")
+    assert said.endswith("199999\n200000\nends")
+    assert f"[… {size - 24_000:,} of {size:,} bytes left out …]" in said
+    assert len(said) < 25_000
+
+
+async def test_bytes_that_are_no_text_do_no_harm(tmp_path: Path) -> None:
+    assert await run(tmp_path, r"printf '\377\000\342\202'") == "exit code 0\n\ufffd\x00\ufffd"
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and is not yet buried does not."""
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+
+
+async def test_what_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    said = await run(tmp_path, "sleep 300 & echo $!; echo early; sleep 300", seconds=0.5)
+    first, pid, *_ = said.splitlines()
+    assert first == "ended after 0.5 seconds, because it took longer"
+    assert said.endswith("early")
+    assert not alive(int(pid))
+
+
+async def test_what_it_leaves_behind_is_ended_and_not_waited_for(tmp_path: Path) -> None:
+    async with asyncio.timeout(10):
+        said = await run(tmp_path, "sleep 300 & echo $!")
+    assert not alive(int(said.splitlines()[1]))
+
+
+async def test_the_end_of_its_turn_ends_it(tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+    os.mkfifo(pid)
+    running = asyncio.create_task(run(tmp_path, f"echo $$ > {pid}; sleep 300"))
+    number = int(await asyncio.to_thread(pid.read_text))
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert not alive(number)
