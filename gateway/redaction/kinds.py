@@ -16,8 +16,8 @@ class Kind:
 
     `starts`: literals with one of which every match begins, in lower case if the pattern takes any
     (`folded`); none where a match begins with no literal. `run`: how many characters out of `A-Za-z0-9_.=-`
-    are next to each other in every match at least; 0 for less than `SHORTEST_RUN`. `needs`: one of
-    `_COMMON` that is in every text with a match, so that nothing else is looked for without it.
+    are next to each other in every match at least; 0 for less than `SHORTEST_RUN`. `needs`: a
+    literal that is in every text with a match, so that nothing else is looked for without it.
     `probe`: a simpler pattern that finds something wherever `pattern` does, and begins with a literal.
     `within`: whether a run holds the literal as well, which then need not be looked for elsewhere.
     `foreign`: whether a literal has letters beyond ASCII.

@@ -29,8 +29,10 @@ _BREAKS = re.compile(r"\A(?:\s|\\[nr])++")
 _REVERSED_KEY = re.compile(rf"{_BREAK}*+(?:{_BODY}++{_BREAK}++(?={_BODY}{{16}}))?+(?:{_BODY}{{16,}}+{_BREAK}*+)*+")
 
 
-_NEEDED: Final = (*NAMES, KEY, "@")
+_AT: Final = "@"
+_NEEDED: Final = (*NAMES, KEY, _AT)
 _WITHOUT_RUN: Final = tuple(kind for kind in KINDS if not kind.run)
+_WITHOUT_NEED: Final = tuple(kind for kind in _WITHOUT_RUN if not kind.needs)
 _RUNS: Final = bytes(ord("x") if IN_RUN.match(chr(code)) else ord(" ") for code in range(256))
 _RUN: Final = b"x" * SHORTEST_RUN
 # Signs that a pattern which takes any case takes for one of our letters, though they are neither of its two.
@@ -69,10 +71,11 @@ class Redactor:
         if not text.isascii() and any(sign in text for sign in _ODD):
             return by_patterns(text)
         given, lower = text, folded(text)
-        needed = {literal: literal in lower for literal in _NEEDED}
+        present = [literal for literal in _NEEDED if literal in lower]
         runs, longest = _runs(text)
-        for kind in KINDS if longest else _WITHOUT_RUN:  # a plain loop: this is asked for every text there is
-            if kind.run > longest or (kind.needs and not needed[kind.needs]):
+        # Plain loops: this is asked for every text there is.
+        for kind in KINDS if longest else _WITHOUT_RUN if present else _WITHOUT_NEED:
+            if kind.run > longest or (kind.needs and kind.needs not in present):
                 continue
             searched = runs if kind.within else _lowered(given) if kind.foreign else lower if kind.folded else given
             for start in kind.starts:
@@ -81,9 +84,9 @@ class Redactor:
                     break
             if kind.probe is not None and kind.probe.search(text):
                 text = kind.pattern.sub(_replace_group, text)
-        if needed[KEY]:
+        if KEY in present:
             text = _without_cut_keys(text)
-        if any(needed[name] for name in (*NAMES, KEY)):
+        if present and present != [_AT]:
             text = replaced(text, assigned(folded(text)), ASSIGNMENT, replace_value)
         return text
 

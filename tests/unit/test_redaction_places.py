@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.redaction.kinds import IN_RUN, KINDS, SHORTEST_RUN
-from gateway.redaction.redactor import by_patterns
+from gateway.redaction.redactor import _NEEDED, by_patterns
 from tests.unit.test_redaction import ALNUM, HARMLESS, PARTLY, SAMPLES, pem, redact
 
 
@@ -59,6 +59,7 @@ def test_a_kind_promises_no_longer_run_than_its_pattern_takes(kind):
     assert kind.run <= max(found)
     assert kind.run == 0 or kind.run >= SHORTEST_RUN
     assert not kind.within or len(found) == 1
+    assert kind.needs in ("", *_NEEDED)
 
 
 joints = st.sampled_from(["", " ", "\n", "\u3000", "\x1f", "\\n", "/", "字", ".", "=", "-", ": ", "\n[user] "])
