@@ -30,8 +30,11 @@ _CHANGED: Final = re.compile(  # of text in lower case, which takes a third of t
     r"\b(?:now|no longer|not any ?more|instead|rather than|changed|switched|replaced|moved|renamed|updated"
     r"|correction|jetzt|nicht mehr|stattdessen|geändert|ersetzt|désormais|maintenant|au lieu|remplacé|ahora|ya no"
     r"|en lugar|cambi(?:ó|ado))\b"
-    r"|теперь|больше не|вместо|замен|измен|исправ|现在|不再|改为|改成|换成|更正|而是|変更|ではなく|이제|변경"
-    r"|अब|बदल|की जगह"
+)
+# Apart from the words above: the pattern would try each of these at every character.
+_CHANGED_INSIDE: Final = (
+    *("теперь", "больше не", "вместо", "замен", "измен", "исправ", "现在", "不再", "改为", "改成", "换成", "更正"),
+    *("而是", "変更", "ではなく", "이제", "변경", "अब", "बदल", "की जगह"),
 )
 # What stands right before, or right after, a value that another one takes the place of.
 _FORMER: Final = re.compile(
@@ -82,7 +85,7 @@ class Statement:
 def outdated(middle: Sequence[Message], previous: str, head: Sequence[Message] = ()) -> Outdated:
     """What of the `head`, of the notes so far (`previous`) and of `middle` no longer holds."""
     spoken = [message for message in middle[-_SCANNED:] if _speaks(message)]
-    if not _CHANGED.search("\n".join(map(text_of, spoken)).lower()):
+    if not _tells_of_change("\n".join(map(text_of, spoken))):
         return Outdated()
     opening = [each for message in head if _speaks(message) for each in _of(message)]
     told = [*opening, *_noted(previous), *(each for message in spoken for each in _of(message))]
@@ -157,12 +160,18 @@ def _statement(sentence: str, values: Sequence[str], *, change: bool) -> Iterato
     held = [value for value in values if value in sentence and identifiers.mentions(sentence, value)]
     if not held:
         return
-    change = change and bool(_CHANGED.search(sentence.lower()))
+    change = change and _tells_of_change(sentence)
     former = {value for value in held if change and len(held) > 1 and _is_former(value, sentence)}
     for value in held:
         sentence = sentence.replace(value, " ")
     words = frozenset(_words(sentence))
     yield Statement(values=frozenset(held), former=frozenset(former), words=words, change=change)
+
+
+def _tells_of_change(text: str) -> bool:
+    """Whether a text says anywhere that something is not as it was."""
+    lowered = text.lower()
+    return any(word in lowered for word in _CHANGED_INSIDE) or bool(_CHANGED.search(lowered))
 
 
 def _is_former(value: str, sentence: str) -> bool:
