@@ -25,7 +25,13 @@ def test_every_name_is_one_a_person_can_type_and_belongs_to_one_command() -> Non
 
 
 def test_what_must_reach_a_running_turn_bypasses_its_lane_and_nothing_else_does() -> None:
-    assert {command.name for command in REGISTRY.commands if command.bypass} == {"stop", "status", "help"}
+    assert {command.name for command in REGISTRY.commands if command.bypass} == {
+        "stop",
+        "status",
+        "help",
+        "approve",
+        "deny",
+    }
 
 
 @given(st.text(min_size=1, max_size=200))
