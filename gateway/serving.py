@@ -45,6 +45,7 @@ def _telegram(telegram: Telegram, clock: Clock, admins: Sequence[str]) -> Adapte
     settings = {
         "clock": clock,
         "base_url": telegram.base_url,
+        "proxy": telegram.proxy,
         "menu": _menu(),
         "admins": admins,
     }

@@ -99,6 +99,7 @@ async def on_telegram(
     points: Points = ignore_points,
     entry: ModelEntry | None = None,
     provider: Provider | None = None,
+    proxy: str | None = None,
     **sections: Any,
 ) -> AsyncIterator[Bot]:
     """A gateway on this Telegram, until the block ends. It polls, or is called as `webhook` says. `entry` is the
@@ -116,6 +117,7 @@ async def on_telegram(
         base_url=telegram.base_url,
         paced=paced,
         patience=patience,
+        proxy=proxy,
         menu=MENU,
         admins=[entry.removeprefix("telegram:") for entry in admins],
     )

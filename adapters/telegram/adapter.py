@@ -6,6 +6,7 @@ The other way to read, a webhook, is in `webhook`.
 from __future__ import annotations
 
 import asyncio
+import logging
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -15,13 +16,13 @@ from typing import Final, TypeVar
 import structlog
 from telegram import Bot, LinkPreviewOptions, Message, MessageEntity, ReplyParameters, WebhookInfo
 from telegram.error import ChatMigrated, InvalidToken, TelegramError
-from telegram.request import HTTPXRequest
 from telegram.warnings import PTBDeprecationWarning
 
 from adapters.telegram import codec, failures
 from adapters.telegram.files import Downloads, upload
 from adapters.telegram.formatting import Rendered, render
 from adapters.telegram.limits import LIMITS, draft_rates, rates
+from adapters.telegram.line import Line
 from adapters.telegram.menu import show
 from adapters.telegram.receiving import POLL_SECONDS, Receiver, ReceivingBot, poll
 from adapters.telegram.silence import Silence
@@ -48,7 +49,7 @@ _PRIVATE: Final = (
 
 class TelegramBot:
     """One bot, but for how it reads. `paced`: keep to Telegram's own rates; a server of one's own may have none.
-    `patience`: seconds for an answer of Telegram's."""
+    `patience`: seconds for an answer of Telegram's. `proxy`: as of `Line`. Raises ConfigError if that is of no use."""
 
     name = codec.PLATFORM
     limits = LIMITS
@@ -63,9 +64,12 @@ class TelegramBot:
         admins: Sequence[str] = (),
         paced: bool = True,
         patience: float = _ANSWER_SECONDS,
+        proxy: str | None = None,
     ) -> None:
-        # The library warns of its own future whenever Telegram asks it to wait.
+        # The library warns of its own future whenever Telegram asks it to wait, and its reader logs a traceback
+        # of what is told in a line here.
         warnings.filterwarnings("ignore", category=PTBDeprecationWarning)
+        logging.getLogger("telegram.ext").setLevel(logging.CRITICAL)
         self.account = token.partition(":")[0]
         self._clock = clock
         self._menu = partial(show, entries=menu, admins=[each for each in admins if each.isdigit()])
@@ -76,13 +80,13 @@ class TelegramBot:
             {"base_url": base_url, "base_file_url": base_url.removesuffix("/bot") + "/file/bot"} if base_url else {}
         )
         self._lines = (  # one for what is asked, one for what is waited for
-            HTTPXRequest(connection_pool_size=2, read_timeout=POLL_SECONDS + patience),
-            HTTPXRequest(connection_pool_size=_CONNECTIONS, read_timeout=patience, pool_timeout=60.0),
+            Line(proxy=proxy, connection_pool_size=2, read_timeout=POLL_SECONDS + patience),
+            Line(proxy=proxy, connection_pool_size=_CONNECTIONS, read_timeout=patience, pool_timeout=60.0),
         )
         self._bot = ReceivingBot(
             self._receiver, token=token, get_updates_request=self._lines[0], request=self._lines[1], **address
         )
-        self._downloads = Downloads(patience)
+        self._downloads = Downloads(patience, proxy)
         self._opening = asyncio.Lock()
         self._open = False
         self._moved: dict[str, str] = {}  # groups that became supergroups, under the number they had

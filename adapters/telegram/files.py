@@ -31,10 +31,12 @@ GONE: Final = "Telegram does not have it any more"
 
 
 class Downloads:
-    """Reads files, over connections of its own: a long one holds up no call. `patience`: seconds without a byte."""
+    """Reads files, over connections of its own: a long one holds up no call. `patience`: seconds without a byte.
+    `proxy`: as of `Line`, which has looked at it."""
 
-    def __init__(self, patience: float) -> None:
+    def __init__(self, patience: float, proxy: str | None = None) -> None:
         self._patience = patience
+        self._proxy = proxy
         self._client: httpx.AsyncClient | None = None  # made when first needed: it takes a while
 
     async def fetch(self, bot: Bot, file: Attachment) -> bytes:
@@ -59,7 +61,8 @@ class Downloads:
     def _opened(self) -> httpx.AsyncClient:
         if self._client is None:
             limits = httpx.Limits(max_connections=_CONNECTIONS)
-            self._client = httpx.AsyncClient(timeout=httpx.Timeout(self._patience, pool=None), limits=limits)
+            timeout = httpx.Timeout(self._patience, pool=None)
+            self._client = httpx.AsyncClient(timeout=timeout, limits=limits, proxy=self._proxy)
         return self._client
 
     async def aclose(self) -> None:

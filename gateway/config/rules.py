@@ -87,6 +87,7 @@ def contradictions(config: Config) -> Iterator[Finding]:
             f"tools.preview_chars ({tools.preview_chars:,}) must not exceed tools.result_chars ({tools.result_chars:,})"
         )
         yield (("tools", "preview_chars"), ("tools", "result_chars")), text
+    yield from _proxy(config.adapters.telegram)
     yield from _webhook(config.adapters.telegram)
     if tools.approval_deadline >= config.turns.deadline:
         yield (
@@ -99,6 +100,12 @@ def contradictions(config: Config) -> Iterator[Finding]:
         if adapter.enabled and adapter.token is None:
             path: KeyPath = ("adapters", name)
             yield ((*path, "token"), (*path, "enabled")), f"adapters.{name}.token is needed when it is enabled"
+
+
+def _proxy(telegram: Telegram) -> Iterator[Finding]:
+    if telegram.proxy is not None and not re.match(r"(https?|socks5h?)://[^\s/]", telegram.proxy):
+        path: KeyPath = ("adapters", "telegram", "proxy")
+        yield (path,), "adapters.telegram.proxy must be an address that begins with http://, https:// or socks5://"
 
 
 def _webhook(telegram: Telegram) -> Iterator[Finding]:

@@ -267,6 +267,17 @@ def test_a_webhook_that_telegram_would_not_call_is_refused(problems, given, said
     assert "in between" not in found
 
 
+@pytest.mark.parametrize("proxy", ["http://p:3128", "https://p", "socks5://p:1080", "socks5h://p:1080"])
+def test_a_proxy_to_telegram_is_taken(load, proxy):
+    assert load(f'adapters: {{telegram: {{proxy: "{proxy}"}}}}').adapters.telegram.proxy == proxy
+
+
+@pytest.mark.parametrize("proxy", ["p:3128", "socks4://p", "http://", "http:// p"])
+def test_what_is_no_proxy_is_refused(problems, proxy):
+    (found,) = problems(f'adapters: {{telegram: {{proxy: "{proxy}"}}}}')
+    assert "adapters.telegram.proxy must be an address" in found
+
+
 def test_a_server_of_ones_own_calls_any_address(load):
     text = 'adapters: {telegram: {enabled: true, token: "${K}", mode: webhook, base_url: "http://127.0.0.1:1/bot",'
     assert load(text + ' webhook: {url: "http://127.0.0.1:2/"}}}', K="k").adapters.telegram.mode == "webhook"
