@@ -103,7 +103,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     models, closers = _models(config, counter, clock, redact, parts)
     caps = Caps(**config.budgets.model_dump())
     metering = Metering(models=models, store=store, caps=caps, counter=counter, clock=clock, ids=ids)
-    tools = ToolRegistry([TodoTool(), ClockTool(), HistoryTool(), *_shell(config, clock, redact), *parts.tools])
+    tools = ToolRegistry([TodoTool(), ClockTool(), HistoryTool(redact), *_shell(config, clock, redact), *parts.tools])
     schema_tokens = counter.schemas(tools.schemas)
     engines = Engines(
         factory=parts.engine or _engine_factory(config, counter, clock, redact),

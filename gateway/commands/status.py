@@ -153,7 +153,7 @@ async def recall(scene: Scene) -> Answer:
     found = await scene.services.store.search(scene.argument, scene.key, _RECALLED)
     if not found:
         return Answer(text=f"Nothing was found for “{scene.argument}”.")
-    return Answer(text="\n\n".join(render_hit(hit) for hit in found))
+    return Answer(text="\n\n".join(render_hit(hit, scene.argument, scene.services.redact) for hit in found))
 
 
 async def model(scene: Scene) -> Answer:

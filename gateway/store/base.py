@@ -339,8 +339,9 @@ class Store(AllowanceStore, ApprovalStore, ClosingStore, PinStore, FileStore, Pa
 
     @abstractmethod
     async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Found]:
-        """Original messages (no summaries, no stubs) holding all the words, newest first; CJK text
-        is found by any two adjacent characters. `key` None searches everybody's."""
+        """Original messages (no summaries, no stubs) holding all the words: what was said, newest first, then what
+        tools returned, as far as it is indexed (`searchable`); CJK text is found by any two adjacent characters.
+        `key` None searches everybody's."""
 
     @abstractmethod
     async def usage(

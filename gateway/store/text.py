@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -24,6 +24,7 @@ _DENSE: Final = (
 )
 # Vowel signs and points that belong to a word although they are not letters to `\w`.
 _MARKS: Final = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
+_DENSE_START: Final = re.compile(f"[{_DENSE}]")
 _RUN: Final = re.compile(f"([{_DENSE}]+)|((?:[^\\W_{_DENSE}]|[{_MARKS}])+)")
 
 
@@ -82,6 +83,40 @@ def holds_runs(text: str, wanted: Query) -> bool:
         return True
     plain = normalised(text)
     return all(run in plain for run in wanted.runs)
+
+
+def passage(text: str, words: str, size: int) -> str:
+    """About `size` characters of a text, those around most of what a search for `words` looks for; from its
+    beginning where none of that stands there in the same letters."""
+    if len(text) <= size:
+        return text
+    spots = list(_spots(text, query(words)))
+    first = best = 0
+    most: set[str] = set()
+    seen: dict[str, int] = {}  # how often each stands between the first and the last spot of the window
+    for last, (place, term) in enumerate(spots):
+        seen[term] = seen.get(term, 0) + 1
+        while first < last and place + len(term) - spots[first][0] > size:
+            _, left = spots[first]
+            seen[left] -= 1
+            if not seen[left]:
+                del seen[left]
+            first += 1
+        if len(seen) > len(most):
+            most, best = set(seen), (spots[first][0] + spots[last][0] + len(term)) // 2
+    start = min(max(0, best - size // 2), len(text) - size)
+    return text[start : start + size]
+
+
+def _spots(text: str, wanted: Query) -> Iterator[tuple[int, str]]:
+    """Where what is looked for stands in a text, as it is spelled there."""
+    looked_for = sorted({*wanted.terms, *wanted.prefixes, *wanted.runs}, key=len, reverse=True)
+    if looked_for:
+        words = "|".join(
+            re.escape(each) if _DENSE_START.match(each) else rf"(?<![^\W_]){re.escape(each)}" for each in looked_for
+        )
+        for found in re.finditer(words, text, re.IGNORECASE):
+            yield found.start(), found[0].casefold()
 
 
 def _pairs(run: str) -> Iterable[str]:

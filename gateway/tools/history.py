@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from gateway.domain.message import text_of
 from gateway.errors import ToolError
 from gateway.store.base import Found
+from gateway.store.text import passage
 from gateway.tools.base import ToolContext
 
 _MOST_RESULTS = 20
@@ -16,12 +17,13 @@ _EXCERPT = 600  # characters
 
 
 class HistoryTool:
-    """Finds original messages of this person's own conversations."""
+    """Finds original messages of this person's own conversations. `redact` is for what tools returned."""
 
     name = "search_history"
     description = (
         "Searches the original wording of earlier messages of this conversation and its predecessors, including "
-        "everything that was summarised since. Use it before saying that you do not remember something."
+        "everything that was summarised since, and then of what tools returned. Use it before saying that you do "
+        "not remember something."
     )
     parameters: Mapping[str, Any] = {
         "type": "object",
@@ -37,8 +39,11 @@ class HistoryTool:
     recalls = True
     timeout = 20.0
 
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        self._redact = redact
+
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """Up to `limit` excerpts, newest first."""
+        """Up to `limit` excerpts: what was said, newest first, then what tools returned."""
         words = arguments.get("words")
         limit = arguments.get("limit", 5)
         if not isinstance(words, str) or not words.strip():
@@ -48,12 +53,21 @@ class HistoryTool:
         found = await context.recall(words, limit)
         if not found:
             return f"Nothing was found for {words!r}."
-        return "\n\n".join(render(hit) for hit in found)
+        return "\n\n".join(render(hit, words, self._redact) for hit in found)
 
 
-def render(hit: Found) -> str:
-    """Date, speaker and an excerpt of one hit."""
+def render(hit: Found, words: str, redact: Callable[[str], str]) -> str:
+    """Date, speaker and, of a long message, the passage around what was looked for. What a tool returned is
+    redacted: nobody in the chat was ever shown it."""
     day = datetime.fromtimestamp(hit.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    text = text_of(hit.message)
-    excerpt = text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]} … ({len(text)} characters in all)"
-    return f"{day}, {hit.message.get('role')} (session {hit.session_id}):\n{excerpt}"
+    returned = hit.message.get("role") == "tool"
+    text = redact(text_of(hit.message)) if returned else text_of(hit.message)
+    excerpt = text if len(text) <= _EXCERPT else _excerpt(text, words)
+    speaker = "a tool's result" if returned else hit.message.get("role")
+    return f"{day}, {speaker} (session {hit.session_id}):\n{excerpt}"
+
+
+def _excerpt(text: str, words: str) -> str:
+    part = passage(text, words, _EXCERPT)
+    before, after = "" if text.startswith(part) else "… ", "" if text.endswith(part) else " …"
+    return f"{before}{part}{after} ({len(text):,} characters in all)"

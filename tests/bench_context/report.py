@@ -73,7 +73,6 @@ TARGETS: Final = (
     Target("wait with a 20 s summariser, p95", "0 s", lambda f: f"{f.wait:.0f} s", lambda f: f.wait == 0),
 )
 
-# What nobody but a tool said is in no index: Legato searches what people and models said.
 _SPEAKERS: Final[Mapping[str, str]] = {
     "user": "a person",
     "assistant": "the model",

@@ -73,6 +73,8 @@ async def test_only_originals_are_found_and_once(bench: Bench) -> None:
             user("the plan is mine", at=START + 3),
             assistant("the plan is yours"),
             tool_result("c1", "the plan of a tool"),
+            tool_result("c2", "user: the plan is mine", recalled=True),
+            tool_result("c3", "the plan of a tool, stubbed", derived_from=["1"]),
             user("the plan summarised", summary=True),
             user("the plan stubbed", derived_from=["1"]),
             assistant("the plan fell back", fallback=True, summary=True),
@@ -82,12 +84,47 @@ async def test_only_originals_are_found_and_once(bench: Bench) -> None:
     )
     opening = Opening(session=new_session("s2"), transcript=stored)
     await store.end_session(claim.lease, session.ref, "switched", START, opening)
-    expected = [stored[7]["content"], "the plan is yours", "the plan is mine"]
+    expected = [stored[9]["content"], "the plan is yours", "the plan is mine", "the plan of a tool"]
     assert await found(store, "plan") == expected
     store = await bench.crash(store)
     assert await found(store, "plan") == expected
     hit = (await store.search("mine", key(), 1))[0]
     assert (hit.session_id, hit.at, hit.message) == ("s1", START + 3, stored[0])
+
+
+async def test_what_tools_returned_is_found_where_what_was_said_leaves_room(bench: Bench) -> None:
+    store = await bench.open()
+    claim, session = await in_session(store)
+    rows = "\n".join(f"2026-03-01 ERROR worker-{n}: req-{n:06x} refused" for n in range(20_000))
+    middle = len(rows) // 2
+    await store.record_step(
+        claim.lease,
+        session.ref,
+        claim.item,
+        step(
+            tool_result(
+                "c1",
+                f"银杏 backup script = /opt/a-1.sh\n{rows}\nthe last words: quicksilver",
+                identifiers=["/opt/a-1.sh"],
+            ),
+            user("Which backup script?"),
+            tool_result("c2", "no backup script here"),
+            assistant("I do not know any backup script."),
+            tool_result("c3", f"{rows[:middle]}\nthe very middle\n{rows[middle:]}", identifiers=["BLD-4711"]),
+        ),
+    )
+    for chat in ("1", None):
+        hits = await found(store, "backup script", chat)
+        assert [str(hit)[:12] for hit in hits] == ["I do not kno", "Which backup", "no backup sc", "银杏 backup sc"]
+        assert await found(store, "backup script", chat, limit=3) == hits[:3]
+        assert len(await found(store, "quicksilver", chat)) == 1
+        assert len(await found(store, "银杏 a-1.sh", chat)) == 1
+        assert len(await found(store, "bld-4711", chat)) == 1
+        assert len(await found(store, "refused", chat)) == 2
+        assert await found(store, "very middle", chat) == []  # of a megabyte the ends are read
+    assert await found(store, "backup script", "2") == []
+    store = await bench.crash(store)
+    assert len(await found(store, "quicksilver", "1")) == 1
 
 
 async def test_a_search_stays_within_its_key_and_limit(store: Store) -> None:

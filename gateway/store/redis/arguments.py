@@ -15,7 +15,6 @@ from gateway.store.documents import inbound_json, storable
 from gateway.store.redis.codec import (
     BUCKETS,
     field_text,
-    is_original,
     ledger_json,
     message_text,
     number,
@@ -23,6 +22,7 @@ from gateway.store.redis.codec import (
     session_fields,
 )
 from gateway.store.redis.partitions import address_name, chat_name
+from gateway.store.searchable import kind_of
 
 Arguments = list[str]
 
@@ -58,7 +58,7 @@ def messages(new: Sequence[Message], key: SessionKey, session_id: str, at: float
         if "id" in note:
             arguments += ["r", note["id"]]
         else:
-            arguments += ["i" if is_original(message) else "n", message_text(message, key, session_id, at)]
+            arguments += ["i" if kind_of(message) else "n", message_text(message, key, session_id, at)]
     return arguments
 
 

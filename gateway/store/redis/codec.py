@@ -233,13 +233,6 @@ def message_from(number_: str, text: str) -> tuple[Message, dict[str, Any]]:
     return noted(body, **note), data
 
 
-def is_original(message: Message) -> bool:
-    """Whether a search should find it: a person or the model said it, and no compaction rewrote it."""
-    note = note_of(message)
-    rewritten = note.get("summary") or note.get("fallback") or note.get("derived_from")
-    return message["role"] in ("user", "assistant") and not rewritten
-
-
 def ledger_json(entry: LedgerEntry, session_id: str, key: SessionKey) -> str:
     """A model call as a document."""
     return dumps(

@@ -34,7 +34,6 @@ from gateway.store.redis.codec import (
     approval_fields,
     compaction_json,
     intents_json,
-    is_original,
     ledger_json,
     message_text,
     number,
@@ -45,6 +44,7 @@ from gateway.store.redis.pairing import GUEST_BOOK
 from gateway.store.redis.partitions import PARTITIONS, partition_of, partition_of_key, partition_of_name
 from gateway.store.redis.searching import entries, owner_of
 from gateway.store.redis.wire import Wire
+from gateway.store.searchable import kind_of
 
 _MOST: Final = 250  # records in one step, so that a step stays short
 _MOST_TEXT: Final = 500_000  # characters in one step
@@ -151,9 +151,10 @@ class Restoring:
     def _message(self, record: MovedMessage) -> list[str]:
         message, note = record.message, note_of(record.message)
         text = message_text(message, record.key, record.session_id, note["at"])
-        terms = entries(message) if is_original(message) else []
+        kind = kind_of(message)
+        terms = entries(message) if kind else []
         # Terms hold no spaces; one by one they would be most of what is sent.
-        return [note["id"], text, owner_of(str(record.key)), " ".join(terms)]
+        return [note["id"], text, owner_of(str(record.key), kind or "said"), " ".join(terms)]
 
 
 def _item(record: MovedItem) -> list[str]:

@@ -24,22 +24,25 @@ from gateway.domain.message import Message, note_of, said_in
 from gateway.store import text
 from gateway.store.base import Found
 from gateway.store.redis.arguments import listed
-from gateway.store.redis.codec import is_original, message_from
+from gateway.store.redis.codec import message_from
 from gateway.store.redis.partitions import PARTITIONS, partition_of_key, prefix
 from gateway.store.redis.wire import Wire
+from gateway.store.searchable import KINDS, Kind, kind_of, terms_of
 
 _MOST_TERMS: Final = 400  # in one step
 _PAGE: Final = 200  # candidates looked at in one step
+_RETURNED: Final = "r"  # at the end of an owner; no digest holds this letter
 
 
-def owner_of(key: str) -> str:
-    """A key as a short part of index keys."""
-    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+def owner_of(key: str, kind: Kind = "said") -> str:
+    """A key as a short part of index keys, its own for each kind of messages."""
+    digest = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return digest if kind == "said" else digest + _RETURNED
 
 
 def entries(message: Message) -> list[str]:
     """What a message is entered under."""
-    found = text.terms(said_in(message))
+    found = terms_of(message)
     starts = dict.fromkeys("^" + term[0] for term in found if _is_dense(term[0]))
     return [*found, *starts]
 
@@ -52,8 +55,8 @@ def _is_dense(character: str) -> bool:
 def index(wire: Wire, partition: int, key: SessionKey, messages: Sequence[Message]) -> None:
     """Enter new messages that a search should find; nobody waits for it."""
     for message in messages:
-        if is_original(message):
-            _enter(wire, partition, owner_of(str(key)), note_of(message)["id"], entries(message))
+        if kind := kind_of(message):
+            _enter(wire, partition, owner_of(str(key), kind), note_of(message)["id"], entries(message))
 
 
 def _enter(wire: Wire, partition: int, owner: str, message_id: str, terms: Sequence[str]) -> None:
@@ -73,23 +76,35 @@ async def make_good(wire: Wire, partition: int) -> None:
     for first in range(0, len(ids), _PAGE):
         for message_id, stored in await _stored(wire, partition, ids[first : first + _PAGE]):
             message, document = message_from(message_id, stored)
-            _enter(wire, partition, owner_of(document["k"]), message_id, entries(message))
+            owner = owner_of(document["k"], kind_of(message) or "said")
+            _enter(wire, partition, owner, message_id, entries(message))
 
 
 async def search(wire: Wire, words: str, key: SessionKey | None, limit: int) -> list[Found]:
-    """Original messages holding all the words, newest first."""
+    """Original messages holding all the words: what was said, newest first, then what tools returned."""
     wanted = text.query(words)
     if not wanted or limit < 1:
         return []
     await wire.settled()  # what this process has stored is in the index then
+    found: list[Found] = []
+    for kind in KINDS:
+        if len(found) < limit:
+            found += await _search_kind(wire, kind, key, wanted, limit - len(found))
+    return found
+
+
+async def _search_kind(wire: Wire, kind: Kind, key: SessionKey | None, wanted: text.Query, limit: int) -> list[Found]:
     if key is not None:
-        return await _search(wire, partition_of_key(key), owner_of(str(key)), wanted, limit)
-    found = [each for partition in range(PARTITIONS) for each in await _search_all(wire, partition, wanted, limit)]
-    return sorted(found, key=_number, reverse=True)[:limit]
+        return await _search(wire, partition_of_key(key), owner_of(str(key), kind), wanted, limit)
+    every = [
+        each for partition in range(PARTITIONS) for each in await _search_all(wire, partition, kind, wanted, limit)
+    ]
+    return sorted(every, key=_number, reverse=True)[:limit]
 
 
-async def _search_all(wire: Wire, partition: int, wanted: text.Query, limit: int) -> list[Found]:
-    owners = await wire.ask(partition, "SMEMBERS", "owners")
+async def _search_all(wire: Wire, partition: int, kind: Kind, wanted: text.Query, limit: int) -> list[Found]:
+    known = await wire.ask(partition, "SMEMBERS", "owners")
+    owners = [owner for owner in known if owner.endswith(_RETURNED) == (kind == "returned")]
     found: list[Found] = []
     for group in range(0, len(owners), _PAGE):
         some = owners[group : group + _PAGE]

@@ -7,7 +7,7 @@ from functools import singledispatch
 
 import apsw
 
-from gateway.domain.message import note_of, said_in
+from gateway.domain.message import note_of
 from gateway.store.moving import (
     MovedAccount,
     MovedCall,
@@ -84,8 +84,7 @@ def _(record: MovedMessage, connection: apsw.Connection) -> None:
             note["at"],
         ),
     )
-    if message["role"] in ("user", "assistant") and not search.is_rewritten(extra):
-        search.enter(connection, number, str(record.key), said_in(message))
+    search.enter(connection, number, str(record.key), message)
 
 
 @_write.register

@@ -1,12 +1,12 @@
 """The full-text index: filled once per message, never rewritten, and asked by people.
 
 Filled at the end of each transaction with the messages it stored (those above the highest rowid
-it began with), so that FTS5 writes its segments once per commit and not once per operation.
+it began with), so that FTS5 writes its segments once per commit and not once per operation. What tools
+returned stands in the same table under other owners: what was said is searched as if it were not there.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -15,13 +15,14 @@ from itertools import islice
 import apsw
 
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import said_in
+from gateway.domain.message import Message, said_in
 from gateway.store import text
 from gateway.store.base import Found
+from gateway.store.searchable import KINDS, Kind, kind_of, terms_of
 from gateway.store.sqlite.codec import MESSAGE_COLUMNS, message_from, message_of
 from gateway.store.sqlite.connection import change, many, one
 
-_ORIGINAL = "role IN ('user', 'assistant')"
+_RETURNED = "r"  # in an owner's place, beside the key's; no digest holds this letter
 _PAGE = 50  # candidates read at a time while some fail the check against the text
 
 
@@ -32,31 +33,36 @@ def indexing(connection: apsw.Connection) -> Iterator[None]:
     yield
     rows = many(
         connection,
-        f"SELECT id, key, body, note FROM messages WHERE id > ? AND {_ORIGINAL}",
+        "SELECT id, key, body, note FROM messages WHERE id > ?",
         (before,),
     )
     for number, key, body, note in rows:
-        if not is_rewritten(note):
-            enter(connection, number, key, said_in(message_of(body, note)))
+        enter(connection, number, key, message_of(body, note))
 
 
-def enter(connection: apsw.Connection, number: int, key: str, content: str) -> None:
-    """Index the text of one original message; one that is indexed already is indexed anew."""
-    terms = text.terms(content)
+def enter(connection: apsw.Connection, number: int, key: str, message: Message) -> None:
+    """Index a message, if a search should find it; one that is indexed already is indexed anew."""
+    kind = kind_of(message)
+    terms = terms_of(message) if kind else []
     if terms:
+        owner = _owner(key) if kind == "said" else f"{_owner(key)}{_RETURNED} {_RETURNED}"
         change(
             connection,
             "INSERT OR REPLACE INTO message_search(rowid, owner, terms) VALUES (?,?,?)",
-            (number, _owner(key), " ".join(terms)),
+            (number, owner, " ".join(terms)),
         )
 
 
 def search(connection: apsw.Connection, words: str, key: SessionKey | None, limit: int) -> list[Found]:
-    """Original messages holding all the words, newest first."""
+    """Original messages holding all the words: what was said, newest first, then what tools returned."""
     wanted = text.query(words)
-    if not wanted or limit < 1:
-        return []
-    expression = _expression(wanted, key)
+    found: list[Found] = []
+    for kind in KINDS if wanted else ():
+        found += _search(connection, wanted, _expression(wanted, key, kind), limit - len(found))
+    return found
+
+
+def _search(connection: apsw.Connection, wanted: text.Query, expression: str, limit: int) -> list[Found]:
     found: list[Found] = []
     below = 2**63 - 1
     while len(found) < limit:
@@ -75,24 +81,18 @@ def search(connection: apsw.Connection, words: str, key: SessionKey | None, limi
     return found
 
 
-def _expression(wanted: text.Query, key: SessionKey | None) -> str:
+def _expression(wanted: text.Query, key: SessionKey | None, kind: Kind) -> str:
     """An FTS5 query. Terms hold no quotes: they are letters, digits and marks only."""
     needed = [f'"{term}"' for term in wanted.terms] + [f'"{prefix}" *' for prefix in wanted.prefixes]
     expression = f"terms : ({' AND '.join(needed)})"
-    return expression if key is None else f'owner : "{_owner(str(key))}" AND {expression}'
+    if key is not None:
+        return f'owner : "{_owner(str(key))}{_RETURNED if kind == "returned" else ""}" AND {expression}'
+    return f'{expression} {"AND" if kind == "returned" else "NOT"} owner : "{_RETURNED}"'
 
 
 def _owner(key: str) -> str:
     """A key as one term, so that a search within it touches nobody else's messages."""
     return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
-
-
-def is_rewritten(note: str | None) -> bool:
-    """Whether a compaction wrote this message: a summary, a fallback, a stub."""
-    if note is None:
-        return False
-    facts = json.loads(note)
-    return bool(facts.get("summary") or facts.get("fallback") or facts.get("derived_from"))
 
 
 def _highest(connection: apsw.Connection) -> int:

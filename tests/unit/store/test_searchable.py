@@ -1,0 +1,74 @@
+"""What of a message a search finds, and which part of a long one is shown."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.domain.message import assistant, tool_result, user
+from gateway.store import text
+from gateway.store.base import Found
+from gateway.store.searchable import RESULT_TERMS, kind_of, terms_of
+from gateway.store.text import passage
+from gateway.tools.history import render
+
+
+def test_what_was_said_and_what_a_tool_returned_are_kept_apart() -> None:
+    assert (kind_of(user("a")), kind_of(assistant("a")), kind_of(tool_result("c", "a"))) == ("said", "said", "returned")
+    assert kind_of({"role": "system", "content": "a"}) is None
+    assert kind_of(user("notes", summary=True)) is None
+    assert kind_of(tool_result("c", "[run] a → done", derived_from=["m1"])) is None
+    assert kind_of(tool_result("c", "user: a", recalled=True)) is None
+
+
+def test_a_short_result_is_entered_whole_and_a_long_one_by_its_words_before_its_numbers() -> None:
+    assert terms_of(tool_result("c", "exit 3: no such file")) == ["exit", "3", "no", "such", "file"]
+    rows = "\n".join(f"{n:05} queued {n:08x}" for n in range(9_000))
+    found = terms_of(tool_result("c", f"first alpha\n{rows}\nlast omega", identifiers=["inv_5f"]))
+    assert len(found) == RESULT_TERMS
+    assert {"first", "alpha", "last", "omega", "queued", "inv", "5f", "00000", "08999"} <= set(found)
+
+
+def test_what_was_said_is_entered_whole_however_long_it_is() -> None:
+    said = " ".join(f"word{n}" for n in range(5_000))
+    assert len(terms_of(user(said))) == 5_000
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=200), st.integers(1, 30))
+def test_no_result_has_more_terms_than_it_may_nor_any_twice(content: str, times: int) -> None:
+    found = terms_of(tool_result("c", content * times * 20))
+    assert len(found) == len(set(found)) <= RESULT_TERMS
+    assert set(found) <= set(text.terms(content * times * 20)) | set(text.terms(f"{content * times * 20}\n"))
+
+
+def test_the_passage_around_most_of_what_was_looked_for_is_shown() -> None:
+    filler = "and so on it went for quite a while, " * 40
+    said = f"The port is open. {filler} The Kestrel port is 80801, by the way. {filler} Kestrel again."
+    assert "The Kestrel port is 80801" in passage(said, "kestrel PORT", 200)
+    assert passage(said, "nowhere", 200) == said[:200]
+    assert passage("short", "nowhere", 200) == "short"
+    dense = "其他的事情很多，" * 80 + "夜间构建的编号是 #33508。" + "其他的事情很多，" * 80
+    assert "夜间构建的编号是 #33508" in passage(dense, "夜间构建", 60)
+    # A word is not looked for within others.
+    assert "an art of its own" in passage(f"{'a part of a party; ' * 60}an art of its own{' starting' * 60}", "art", 60)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(max_size=300), st.text(max_size=20), st.integers(1, 60))
+def test_a_passage_stands_in_its_text_and_keeps_to_its_size(content: str, words: str, size: int) -> None:
+    part = passage(content, words, size)
+    assert part in content
+    assert len(part) == min(size, len(content))
+
+
+def test_a_hit_says_when_and_who_and_hides_what_only_a_tool_was_told() -> None:
+    def hide(said: str) -> str:
+        return said.replace("tulip-77", "[REDACTED]")
+
+    long = f"{'x ' * 900}the key is tulip-77{' y' * 900}"
+    hit = render(Found(session_id="s1", message=tool_result("c", long), at=0.0), "key", hide)
+    assert hit.startswith("1970-01-01 00:00 UTC, a tool's result (session s1):\n… ")
+    assert "the key is [REDACTED] y" in hit
+    assert hit.endswith(" … (3,621 characters in all)")
+    assert "tulip-77" in render(Found(session_id="s1", message=user("the key is tulip-77"), at=0.0), "key", hide)
