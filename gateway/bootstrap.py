@@ -56,8 +56,10 @@ from gateway.tokens import TokenCounter
 from gateway.tools.base import Tool
 from gateway.tools.clock import ClockTool
 from gateway.tools.history import HistoryTool
+from gateway.tools.read_file import ReadFileTool
 from gateway.tools.registry import ToolRegistry
 from gateway.tools.runtime import ToolRuntime
+from gateway.tools.send_file import SendFileTool
 from gateway.tools.shell import ShellTool
 from gateway.tools.todo import TodoTool
 from gateway.turns import Turns
@@ -103,7 +105,8 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     models, closers = _models(config, counter, clock, redact, parts)
     caps = Caps(**config.budgets.model_dump())
     metering = Metering(models=models, store=store, caps=caps, counter=counter, clock=clock, ids=ids)
-    tools = ToolRegistry([TodoTool(), ClockTool(), HistoryTool(redact), *_shell(config, clock, redact), *parts.tools])
+    own: list[Tool] = [TodoTool(), ClockTool(), HistoryTool(redact), ReadFileTool(), SendFileTool()]
+    tools = ToolRegistry([*own, *_shell(config, clock, redact), *parts.tools])
     schema_tokens = counter.schemas(tools.schemas)
     engines = Engines(
         factory=parts.engine or _engine_factory(config, counter, clock, redact),

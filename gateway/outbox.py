@@ -16,12 +16,14 @@ from hashlib import blake2s
 
 import structlog
 
-from gateway.adapter import Adapter, CanEdit, HasButtons, HasRates, Limits, account_of
+from gateway.adapter import Adapter, CanEdit, CanSendFiles, HasButtons, HasRates, Limits, account_of
 from gateway.background import Background
 from gateway.clock import Clock, Ids
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
+from gateway.domain.file import KeptFile
 from gateway.drafts import Draft
 from gateway.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, RateLimited, StoreError
+from gateway.splitting import split_text
 from gateway.store.base import Arrival, InboxItem, Lease, Sent, Store
 from gateway.store.insist import insist
 from gateway.telemetry.points import Points
@@ -117,10 +119,11 @@ class Outbox:
         *,
         session_id: str | None = None,
         first_id: str | None = None,
+        file: KeptFile | None = None,
     ) -> list[Outbound]:
-        """`compose` where an Inbound came from, about it."""
+        """`compose` where an Inbound came from, about it. `file` goes with the first row."""
         inbound = about.inbound
-        return self.compose(
+        first, *others = self.compose(
             about.key,
             inbound.source.address,
             kind,
@@ -129,6 +132,11 @@ class Outbox:
             answers=inbound.event_id if inbound.kind != "expiry" else None,
             first_id=first_id,
         )
+        return [replace(first, file=file) if file else first, *others]
+
+    def largest_file(self, platform: str) -> int | None:
+        """Bytes of the largest file that a platform shows; None: it shows none."""
+        return self._limits.get(platform, _UNKNOWN).file_bytes
 
     def _id_of(self, key: SessionKey, kind: OutboundKind, part: str, answers: str | None, number: int) -> str:
         if kind != "notice" or answers is None:
@@ -275,7 +283,17 @@ class Outbox:
             row = replace(row, buttons=())
         if row.platform_message_id is not None and (editor := self._editors.get(adapter.name)) is not None:
             return await editor.edit(row, row.platform_message_id)
+        if row.file is not None:
+            return await self._shown_file(adapter, row, row.file)
         return await adapter.send(row)
+
+    async def _shown_file(self, adapter: Adapter, row: Outbound, file: KeptFile) -> str:
+        content = await insist(
+            lambda: self._store.file_content(row.key, file.digest), clock=self._clock, what="file_content"
+        )
+        if content is None or not isinstance(adapter, CanSendFiles):
+            raise DeliveryRefused(f"the file {file.name} cannot be shown here")
+        return await adapter.send_file(row, content)
 
     # What the platform allows in which time is shared by all processes: see `Store.take`.
 
@@ -341,43 +359,3 @@ class Outbox:
     @staticmethod
     def _backoff(row: Outbound) -> float:
         return float(min(_FIRST_RETRY * 2 ** min(row.attempts, 10), _LAST_RETRY))
-
-
-def split_text(text: str, limit: int | None, *, utf16: bool = False) -> list[str]:
-    """Parts of at most `limit` units whose concatenation is `text`; at least one part.
-
-    Cuts after the last line end, else the last space, of the second half of a part, else anywhere
-    between two characters. A unit is a code point, or a UTF-16 unit if `utf16`.
-    """
-    if limit is None:
-        return [text]
-    parts: list[str] = []
-    start = 0
-    while start < len(text):
-        end = _reach(text, start, limit, utf16)
-        if end < len(text):
-            end = _nice_cut(text, start, end)
-        parts.append(text[start:end])
-        start = end
-    return parts or [text]
-
-
-def _reach(text: str, start: int, limit: int, utf16: bool) -> int:
-    if not utf16:
-        return min(len(text), start + limit)
-    units, end = 0, start
-    while end < len(text):
-        units += 2 if text[end] > "\uffff" else 1
-        if units > limit:
-            break
-        end += 1
-    return max(end, start + 1)
-
-
-def _nice_cut(text: str, start: int, end: int) -> int:
-    middle = start + (end - start) // 2
-    for mark in ("\n", " "):
-        found = text.rfind(mark, middle, end)
-        if found >= 0:
-            return found + 1
-    return end

@@ -130,13 +130,15 @@ def _make_home(path: Path) -> None:
 
 
 def _console(config: Config, json_lines: bool, interactive: bool, running: list[Gateway]) -> Adapter:
-    clock, ids = SystemClock(), SystemIds()
+    clock, ids, files = SystemClock(), SystemIds(), home(config) / "files"
     if json_lines:
-        lines: Adapter = adapter_part("adapters.console:JsonConsole")(sys.stdin, sys.stdout, ids=ids, clock=clock)
+        lines: Adapter = adapter_part("adapters.console:JsonConsole")(
+            sys.stdin, sys.stdout, ids=ids, clock=clock, files=files
+        )
         return lines
     if not interactive:
         pipe = adapter_part("adapters.console:PipeConsole")
-        piped: Adapter = pipe(sys.stdin, sys.stdout, ids=ids, clock=clock, stderr=sys.stderr)
+        piped: Adapter = pipe(sys.stdin, sys.stdout, ids=ids, clock=clock, stderr=sys.stderr, files=files)
         return piped
 
     async def welcome(source: Source) -> str:
@@ -158,6 +160,7 @@ def _console(config: Config, json_lines: bool, interactive: bool, running: list[
         toolbar=toolbar,
         greeting=welcome,
         history=home(config) / "history",
+        files=files,
     )
     return prompt
 

@@ -31,6 +31,7 @@ from gateway.domain.command import CommandCall, parse_command
 from gateway.domain.session import Session
 from gateway.errors import SessionConflict, StoreUnavailable
 from gateway.files.intake import FileIntake
+from gateway.handout import Handout
 from gateway.hygiene import Hygiene
 from gateway.joining import following, joined, patience
 from gateway.lifecycle import Lifecycle
@@ -250,6 +251,7 @@ class Turns:
                 observer=watch,
                 questions=questions,
                 recall=lambda words, limit: self.store.search(words, item.key, limit),
+                files=Handout(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
                 admin=self.approvals.access.is_admin(item.inbound.source),
             ),
             watch=watch,

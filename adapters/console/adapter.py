@@ -7,12 +7,16 @@ so does an output whose reader has left.
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from adapters.console import codec
 from adapters.console.codec import Complaint, Line, LineSplitter, Request
+from adapters.console.folder import LARGEST, Folder, told
 from adapters.console.intake import Intake
 from adapters.console.pipes import FileDescriptorLike, InputReader, Interrupted, OutputWriter
 from gateway.adapter import Accept, Limits
@@ -31,9 +35,18 @@ class _LineConsole(ABC):
     waits_for_account = True
     reader_sends = True
 
-    def __init__(self, stdin: FileDescriptorLike, stdout: FileDescriptorLike, *, ids: Ids, clock: Clock) -> None:
+    def __init__(
+        self,
+        stdin: FileDescriptorLike,
+        stdout: FileDescriptorLike,
+        *,
+        ids: Ids,
+        clock: Clock,
+        files: Path | None = None,
+    ) -> None:
         self._reader = InputReader(stdin)
         self._writer = OutputWriter(stdout)
+        self._folder = Folder(files)
         self._ids = ids
         self._clock = clock
         self._intake = Intake(clock=clock, complain=self._complain_of_outage)
@@ -73,6 +86,11 @@ class _LineConsole(ABC):
             raise
         self._intake.sent(outbound.to.chat)
         return outbound.id
+
+    async def send_file(self, outbound: Outbound, content: bytes) -> str:
+        """Put a file into the folder for them, and say where. Raises AdapterError."""
+        place = await asyncio.to_thread(self._folder.put, outbound, content)
+        return await self.send(replace(outbound, text=told(outbound, place)))
 
     async def aclose(self) -> None:
         """Stop reading and writing; the descriptors stay open. Idempotent."""
@@ -116,11 +134,12 @@ class _LineConsole(ABC):
 class JsonConsole(_LineConsole):
     """`legato chat --json`: one JSON object per line, both ways; see `codec` for the fields.
 
-    `stdin` and `stdout` are descriptors or open files; only their descriptors are used. An
+    `stdin` and `stdout` are descriptors or open files; only their descriptors are used. `files` is the
+    folder that files go into. An
     Outbound's line carries its id, so that a reader can tell a repeat after a crash.
     """
 
-    limits = Limits(text_units=None, ambiguous_retries=None, pauses_when_full=True, trusted=True)
+    limits = Limits(text_units=None, ambiguous_retries=None, pauses_when_full=True, trusted=True, file_bytes=LARGEST)
 
     def _decode(self, line: Line) -> Request | Complaint | None:
         return codec.decode_json(line)
@@ -140,7 +159,7 @@ class PipeConsole(_LineConsole):
     errors ("! ") go to `stderr`; without one, or once it has closed, to `stdout`: none is lost.
     """
 
-    limits = Limits(text_units=None, ambiguous_retries=1, pauses_when_full=True, trusted=True)
+    limits = Limits(text_units=None, ambiguous_retries=1, pauses_when_full=True, trusted=True, file_bytes=LARGEST)
 
     def __init__(
         self,
@@ -150,8 +169,9 @@ class PipeConsole(_LineConsole):
         ids: Ids,
         clock: Clock,
         stderr: FileDescriptorLike | None = None,
+        files: Path | None = None,
     ) -> None:
-        super().__init__(stdin, stdout, ids=ids, clock=clock)
+        super().__init__(stdin, stdout, ids=ids, clock=clock, files=files)
         self._asides = self._writer if stderr is None else OutputWriter(stderr)
 
     def _decode(self, line: Line) -> Request | Complaint | None:

@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +32,7 @@ from prompt_toolkit.utils import get_cwidth, is_dumb_terminal
 
 from adapters.console import codec, screen
 from adapters.console.codec import Request
+from adapters.console.folder import LARGEST, Folder, told
 from adapters.console.history import QuietHistory
 from adapters.console.intake import Intake
 from adapters.console.screen import ReplyFlow
@@ -89,14 +91,15 @@ class InteractiveConsole:
     `model` is named in the banner; `commands` are (name, help) pairs to complete; `toolbar` gives
     the line at the bottom, asked about once a second; `greeting` what to say first to who comes back
     (a sentence, or nothing), given where they speak from; `history` is the file of what was typed (None:
-    kept in memory). `input` and `output` are the terminal unless a test hands in others.
+    kept in memory); `files` is the folder that files go into. `input` and `output` are the terminal
+    unless a test hands in others.
     """
 
     name = codec.PLATFORM
     account = "terminal"  # two at once would each show what was meant for the other
     waits_for_account = False
     reader_sends = True
-    limits = Limits(text_units=None, ambiguous_retries=1, pauses_when_full=False, trusted=True)
+    limits = Limits(text_units=None, ambiguous_retries=1, pauses_when_full=False, trusted=True, file_bytes=LARGEST)
 
     def __init__(
         self,
@@ -108,12 +111,14 @@ class InteractiveConsole:
         toolbar: Callable[[], str] | None = None,
         greeting: Callable[[Source], Awaitable[str]] | None = None,
         history: Path | None = None,
+        files: Path | None = None,
         input: Input | None = None,
         output: Output | None = None,
     ) -> None:
         self._ids = ids
         self._clock = clock
         self._model = model
+        self._folder = Folder(files)
         self._toolbar = toolbar
         self._greeting = greeting
         self._intake = Intake(clock=clock, complain=self._complain)
@@ -182,6 +187,11 @@ class InteractiveConsole:
         await self._print(fragments)
         self._intake.sent(outbound.to.chat)
         return outbound.id
+
+    async def send_file(self, outbound: Outbound, content: bytes) -> str:
+        """Put a file into the folder for them, and say where. Raises AdapterError."""
+        place = await asyncio.to_thread(self._folder.put, outbound, content)
+        return await self.send(replace(outbound, text=told(outbound, place)))
 
     async def show_partial(self, to: ChatAddress, outbound_id: str, text: str) -> None:
         """Print the lines that `text` completes; show the one being written above the prompt."""

@@ -12,6 +12,7 @@ from gateway.agent.ports import Observer, Questions, SearchOriginals, Transcript
 from gateway.agent.preparation import Preparations
 from gateway.clock import Clock
 from gateway.telemetry.points import Points
+from gateway.tools.base import Files
 from gateway.tools.runtime import ToolRuntime
 
 
@@ -39,6 +40,7 @@ class AgentFactory:
         observer: Observer,
         questions: Questions,
         recall: SearchOriginals,
+        files: Files,
         admin: bool,
     ) -> Agent:
         """An agent for one turn; `admin`: whether the person whom it answers is one."""
@@ -51,6 +53,7 @@ class AgentFactory:
             observer=observer,
             questions=questions,
             recall=recall,
+            files=files,
             admin=admin,
             clock=self.clock,
             points=self.points,

@@ -26,7 +26,7 @@ from gateway.domain.usage import CanonicalUsage
 from gateway.errors import ContextOverflow, OutputCapTooLarge, ProviderUnavailable, UserError
 from gateway.providers.base import Completed, ModelRequest, ReasoningDelta, TextDelta
 from gateway.telemetry.points import Points
-from gateway.tools.base import ToolContext
+from gateway.tools.base import Files, ToolContext
 from gateway.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime
 
 _MOST_PASSES = 3  # automatic compactions in a turn that do not bring its prompt under the mark (SPEC 8)
@@ -49,6 +49,7 @@ class Agent:
     observer: Observer
     questions: Questions
     recall: SearchOriginals
+    files: Files
     clock: Clock
     points: Points
     max_steps: int
@@ -248,6 +249,7 @@ class Agent:
             session=conversation.session,
             clock=self.clock,
             recall=self.recall,
+            files=self.files,
             admin=self.admin,
             todos=conversation.todos,
         )

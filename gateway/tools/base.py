@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 from gateway.clock import Clock
+from gateway.domain.file import KeptFile
 from gateway.domain.session import Session, Todo
 from gateway.store.base import Found
 
@@ -25,6 +26,19 @@ class Recall(Protocol):
     async def __call__(self, words: str, limit: int) -> Sequence[Found]: ...
 
 
+class Files(Protocol):
+    """The files of the caller's conversation."""
+
+    async def listed(self, limit: int) -> Sequence[KeptFile]:
+        """What was sent in it, newest first."""
+
+    async def content(self, file: KeptFile) -> bytes | None:
+        """The content of one of them; None if it is not there."""
+
+    async def send(self, name: str, mime: str, content: bytes) -> None:
+        """Show a file to the person. Raises ToolError if that cannot be."""
+
+
 @dataclass(slots=True, kw_only=True)
 class ToolContext:
     """What a call may use. `todos` is the one thing a tool may change: replace the tuple, and it is
@@ -33,6 +47,7 @@ class ToolContext:
     session: Session
     clock: Clock
     recall: Recall
+    files: Files
     admin: bool = False  # whether the person whom the turn answers is one
     todos: tuple[Todo, ...] = field(default=())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 
 import pytest
 
+from gateway.adapter import Limits
 from gateway.config.models import Model as ModelEntry
-from gateway.domain.chat import Attachment
+from gateway.domain.chat import Attachment, Outbound
 from gateway.errors import AdapterError, Disconnected, FileRefused
 from gateway.files.references import digest_in
+from gateway.telemetry.points import Point
 from tests.emulators.telegram.people import PIXEL
 from tests.fakes_gateway import FakeAdapter, KillAt, Live, config_in, running
 from tests.fakes_model import FakeModel, Gate, Say, in_turn
@@ -26,9 +29,10 @@ class FilingAdapter(FakeAdapter):
     """Hands over `files` by their ref, or raises what stands there."""
 
     def __init__(self, files: Mapping[str, bytes | AdapterError]) -> None:
-        super().__init__()
+        super().__init__(limits=Limits(trusted=True, file_bytes=1_000))
         self.files = files
         self.fetched: list[str] = []
+        self.shown_files: list[tuple[str, bytes]] = []
 
     async def fetch(self, file: Attachment) -> bytes:
         self.fetched.append(file.ref)
@@ -36,6 +40,11 @@ class FilingAdapter(FakeAdapter):
         if isinstance(found, bytes):
             return found
         raise found
+
+    async def send_file(self, outbound: Outbound, content: bytes) -> str:
+        assert outbound.file is not None
+        self.shown_files.append((outbound.file.name, content))
+        return await self.send(outbound)
 
 
 def shown(model: FakeModel, index: int = -1) -> list[str]:
@@ -135,3 +144,86 @@ async def test_compaction_keeps_references_and_puts_old_pictures_aside(tmp_path:
         originals = (await live.store.transcript(lineage[0])).messages
         contents = [message["content"] for message in originals if isinstance(message.get("content"), list)]
         assert len([part for content in contents for part in content or () if digest_in(part)]) == 3  # nothing is lost
+
+
+# -- files out -----------------------------------------------------------------------------------
+
+
+def writes(name: str, content: str) -> Say:
+    return Say(calls=[("send_file", json.dumps({"name": name, "content": content}))])
+
+
+def result(model: FakeModel) -> str:
+    """What the model's latest tool call gave."""
+    return next(text for role, text in reversed(model.spoken()) if role == "tool")
+
+
+async def test_a_file_that_the_model_writes_is_shown_before_its_answer(tmp_path: Path) -> None:
+    adapter, model = FilingAdapter({}), FakeModel(in_turn(writes("a.md", "# A\n"), Say(text="there it is")))
+    async with running(tmp_path, adapter=adapter, model=model) as live:
+        assert await live.ask("write") == "there it is"
+        assert result(model) == "The file a.md (4 bytes) is on its way to the person; do not repeat its content."
+    assert adapter.shown_files == [("a.md", b"# A\n")]
+    assert [row.file is not None for row in adapter.sent] == [True, False]
+
+
+async def test_a_platform_without_files_and_a_file_that_is_too_large_are_sentences(tmp_path: Path) -> None:
+    model = FakeModel(in_turn(writes("a.md", "x"), Say(text="no")))
+    async with running(tmp_path, model=model) as live:
+        await live.ask("write")
+        assert result(model) == "Error: Fake shows no files here; put the text into your answer instead."
+    adapter, model = FilingAdapter({}), FakeModel(in_turn(writes("a.md", "x" * 1_001), Say(text="no")))
+    async with running(tmp_path, adapter=adapter, model=model) as live:
+        await live.ask("write")
+        assert result(model) == "Error: That file has 1,001 bytes, and Fake shows 1,000 at most; send it in parts."
+    assert adapter.shown_files == []
+
+
+@pytest.mark.parametrize("point", ["turn.tools_begun", "turn.tools_ran", "outbox.before_send", "turn.step_recorded"])
+async def test_a_crash_does_not_send_a_file_twice(tmp_path: Path, point: Point) -> None:
+    kill, model = KillAt(point), FakeModel(in_turn(writes("a.md", "x"), Say(text="done")))
+    first = FilingAdapter({})
+    async with running(tmp_path, adapter=first, model=model, points=kill) as live:
+        event = await live.tell("write")
+        await kill.passed.wait()
+    # Whatever is unknown to the model, it asks for the same once more.
+    model = FakeModel(in_turn(writes("a.md", "x"), Say(text="done")))
+    then = FilingAdapter({})
+    async with running(tmp_path, adapter=then, model=model) as live:
+        assert (await live.answer(event)).text == "done"
+        await live.quiet()
+    assert [*first.shown_files, *then.shown_files] == [("a.md", b"x")]
+
+
+async def test_a_file_whose_adapter_went_away_is_a_visible_error(tmp_path: Path) -> None:
+    class Forgetful(FakeAdapter):
+        """Says that it shows files, and does not."""
+
+    adapter = Forgetful(limits=Limits(trusted=True, file_bytes=9))
+    async with running(tmp_path, adapter=adapter, model=FakeModel(in_turn(writes("a.md", "x")))) as live:
+        await live.tell("write")
+        await live.quiet()
+        assert any("the file a.md cannot be shown here" in text for text in live.adapter.shown("c", "error"))
+
+
+async def test_what_had_no_room_in_a_message_is_read_on(tmp_path: Path) -> None:
+    text = "".join(f"line {number}\n" for number in range(9_000))
+    read = [
+        Say(calls=[("read_file", "{}")]),
+        Say(calls=[("read_file", json.dumps({"file": "log.txt", "offset": len(text) - 20, "limit": 50}))]),
+        Say(calls=[("read_file", json.dumps({"file": "log.txt", "pattern": "^line 87[0-9]9$"}))]),
+    ]
+    model = FakeModel(in_turn(Say(text="ok"), *read, Say(text="done")))
+    adapter = FilingAdapter({"r9": text.encode()})
+    document = Attachment(kind="document", ref="r9", name="log.txt", mime="text/plain", size=len(text))
+    async with running(tmp_path, adapter=adapter, model=model) as live:
+        await live.answer(await sent(live, "read this", document))
+        assert "read_file shows the rest" in model.spoken()[-1][1]
+        assert await live.ask("and the end?") == "done"
+        listing, page, matches = (content for role, content in model.spoken() if role == "tool")
+        assert listing.startswith('"log.txt" (id ')
+        assert page.endswith("; this is its end]\n" + text[-20:])
+        assert [line.partition(": ")[2] for line in matches.splitlines()[1:]] == [f"line 87{n}9" for n in range(10)]
+        model.script = in_turn(Say(calls=[("read_file", '{"file": "log.txt"}')]), Say(text="no"))
+        await live.ask("read it", chat="another")
+        assert result(model).startswith("Error: There is no file 'log.txt' in this conversation")

@@ -4,85 +4,22 @@ cannot be had."""
 from __future__ import annotations
 
 import base64
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway.config.models import Model as ModelEntry
 from gateway.config.models import Store as StoreEntry
-from gateway.providers.chat_completions import ChatCompletions
-from gateway.providers.http import http_client
-from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Refuse as ModelRefuses
 from tests.emulators.llm_replies import Reply, error_body
-from tests.emulators.telegram import Disconnect, Flood, Refuse, Slow, TelegramServer, User
+from tests.emulators.telegram import Disconnect, Flood, Refuse, Slow
 from tests.emulators.telegram.people import PIXEL
 from tests.redis_server import RedisServer
-from tests.telegram_live import Bot, on_telegram
+from tests.telegram_files import World, pictures, words
 
-pytest_plugins = ["tests.redis_server"]
+pytest_plugins = ["tests.redis_server", "tests.telegram_files"]
 
 MEGABYTE = 1024 * 1024
 OGG, WAV = b"OggS" + bytes(100), b"RIFF\x00\x00\x00\x00WAVEfmt " + bytes(100)
-
-
-class World:
-    """Telegram, a model's server, and Anna."""
-
-    def __init__(self, folder: Path, telegram: TelegramServer, model: LlmServer) -> None:
-        self.folder, self.telegram, self.model = folder, telegram, model
-        self.anna: User = telegram.people.person("Anna")
-
-    @asynccontextmanager
-    async def bot(self, *, entry: dict[str, Any] | None = None, **how: Any) -> AsyncIterator[Bot]:
-        """The gateway between them."""
-        name = {"provider": "openai", "name": "m", "base_url": self.model.url, "context_length": 100_000}
-        async with AsyncExitStack() as stack:
-            provider = ChatCompletions(http_client(), str)
-            stack.push_async_callback(provider.aclose)
-            made = on_telegram(
-                self.folder, self.telegram, self.anna, entry=ModelEntry(**{**name, **(entry or {})}),
-                provider=provider, **how,
-            )  # fmt: skip
-            yield await stack.enter_async_context(made)
-
-    def sends(self, kind: str, content: bytes = PIXEL, **how: Any) -> Any:
-        """Anna sends a file to the bot."""
-        return self.telegram.people.file(self.telegram.people.private(self.anna), self.anna, kind, content, **how)
-
-    def heard(self, index: int = -1) -> Any:
-        """The content of the newest user message of a request."""
-        return next(
-            each["content"] for each in reversed(self.model.requests[index]["messages"]) if each["role"] == "user"
-        )
-
-    def downloads(self) -> int:
-        """How often a file was asked for."""
-        return sum(call.method == "(download)" for call in self.telegram.journal.calls)
-
-
-@pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    async with TelegramServer(limits=None) as telegram, LlmServer(lambda body: Reply(text="seen")) as model:
-        found = World(tmp_path, telegram, model)
-        yield found
-        assert telegram.violations == []
-
-
-def pictures(content: Any) -> list[bytes]:
-    """The pictures that a message shows."""
-    if isinstance(content, str):
-        return []
-    urls = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
-    return [base64.b64decode(url.partition("base64,")[2]) for url in urls]
-
-
-def words(content: Any) -> str:
-    """The words of a message."""
-    return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
 
 
 # -- pictures ------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.outbox import split_text
+from gateway.splitting import split_text
 
 pieces = st.text() | st.text("ab \n", max_size=200) | st.text("😀漢a \n", max_size=200)
 

@@ -1,0 +1,45 @@
+"""Where files that are sent to a terminal go: a folder that only its owner can read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from gateway.domain.chat import Outbound
+from gateway.errors import AdapterError, DeliveryRefused
+
+LARGEST = 50 * 1024 * 1024  # bytes; a terminal limits nothing, a disk does
+
+
+class Folder:
+    """Each file lies in a folder of its own, named by its row: a row that is shown again is written again."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+
+    def put(self, outbound: Outbound, content: bytes) -> Path:
+        """Write the row's file; returns where it is. Raises AdapterError, to be tried again, if the disk will
+        not take it."""
+        file = outbound.file
+        if file is None or self._path is None:
+            raise DeliveryRefused("this terminal has no folder for files")
+        name = Path(file.name).name  # whoever named it, it stays in its folder
+        place = self._path / outbound.id / (name if name not in ("", "..") else "file")
+        partial = place.with_name(f".{outbound.id}")
+        try:
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(content)
+            partial.replace(place)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                partial.unlink(missing_ok=True)
+            raise AdapterError(f"{place} cannot be written: {error.strerror}") from error
+        return place.absolute()
+
+
+def told(outbound: Outbound, place: Path) -> str:
+    """What a terminal shows of a file."""
+    return f"{outbound.text}\nFile: {place}".strip()

@@ -1,0 +1,73 @@
+"""Files that are sent to a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from adapters.console import JsonConsole
+from adapters.console.folder import Folder, told
+from gateway.clock import SystemClock, SystemIds
+from gateway.domain.chat import ChatAddress, Outbound, SessionKey
+from gateway.domain.file import KeptFile
+from gateway.errors import AdapterError, DeliveryRefused
+
+FILE = KeptFile(ref="r", digest="d", name="a.md", mime="text/markdown", size=1, at=0.0)
+ROW = Outbound(
+    id="o_1",
+    key=SessionKey(platform="console", chat="main"),
+    to=ChatAddress(platform="console", chat="main"),
+    kind="notice",
+    text="",
+    file=FILE,
+)
+
+
+def test_a_file_is_written_for_its_owner_only_and_a_repeat_writes_it_again(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "files")
+    for content in (b"x", b"x"):
+        place = folder.put(ROW, content)
+        assert place.read_bytes() == content
+    assert place.name == "a.md"
+    assert place.stat().st_mode & 0o077 == 0
+    assert [each.name for each in place.parent.iterdir()] == ["a.md"]
+    assert told(replace(ROW, text="Here."), place) == f"Here.\nFile: {place}"
+
+
+def test_two_files_of_one_name_lie_apart(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    first, second = folder.put(ROW, b"1"), folder.put(replace(ROW, id="o_2"), b"2")
+    assert (first.read_bytes(), second.read_bytes()) == (b"1", b"2")
+
+
+@pytest.mark.parametrize("name", ["../../up.txt", "/etc/up.txt", ".."])
+def test_no_name_leaves_the_folder(tmp_path: Path, name: str) -> None:
+    place = Folder(tmp_path / "files").put(replace(ROW, file=replace(FILE, name=name)), b"x")
+    assert place.is_relative_to((tmp_path / "files" / "o_1").absolute())
+    assert place.read_bytes() == b"x"
+
+
+def test_a_terminal_without_a_folder_and_a_folder_that_cannot_be_made_say_so(tmp_path: Path) -> None:
+    with pytest.raises(DeliveryRefused, match="no folder"):
+        Folder(None).put(ROW, b"x")
+    (tmp_path / "files").write_text("in the way")
+    with pytest.raises(AdapterError, match="cannot be written"):
+        Folder(tmp_path / "files").put(ROW, b"x")
+
+
+async def test_the_terminal_says_where_the_file_is(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    nothing, unused = os.pipe()
+    console = JsonConsole(nothing, writing, ids=SystemIds(), clock=SystemClock(), files=tmp_path)
+    await console.send_file(ROW, b"x")
+    line = json.loads(await asyncio.to_thread(os.read, reading, 65_536))
+    assert line["kind"] == "notice"
+    assert line["text"] == f"File: {tmp_path / 'o_1' / 'a.md'}"
+    await console.aclose()
+    for descriptor in (reading, writing, nothing, unused):
+        os.close(descriptor)
