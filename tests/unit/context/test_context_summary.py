@@ -203,3 +203,22 @@ def test_the_fallback_keeps_to_its_size(chars: int, tokens: int, unit: str) -> N
 @given(transcripts())
 def test_the_fallback_takes_any_shape(messages: list[Message]) -> None:
     assert _fallback(sanitize(messages)).startswith("## Active Task")
+
+
+@pytest.mark.parametrize(
+    ("noted", "weights", "found"),
+    [
+        (["a/b.py", "c/d.py"], [4.0, 0], {"a/b.py": 4.0, "c/d.py": 0.0}),
+        (["a/b.py", "c/d.py"], None, {"a/b.py": 3.0, "c/d.py": 3.0}),  # of a version that knew no weights
+        (["a/b.py", "c/d.py"], [4.0], {"a/b.py": 3.0, "c/d.py": 3.0}),
+        (["a/b.py", 7, "c/d.py"], [float("nan"), 1.0, 1e9], {"a/b.py": 3.0, "c/d.py": 3.0}),
+        ("x", [1.0], {"src/noted.py": 3.0}),  # looked for in the notes themselves
+    ],
+)
+def test_what_a_summary_noted_of_its_identifiers_is_taken_up_where_it_makes_sense(
+    noted: object, weights: object, found: dict[str, float]
+) -> None:
+    note = {"summary": True, "identifiers": noted, "weights": weights}
+    summary: Message = {"role": "user", "content": framed("## Goal\nmend src/noted.py"), "_legato": note}  # type: ignore[typeddict-item]
+    taken = extract([{"role": "user", "content": "u"}, summary, *conversation(1)], COUNTER)
+    assert taken.identifiers == found
