@@ -113,7 +113,7 @@ def _identifiers(message: Message, notes: str) -> dict[str, float]:
     note = note_of(message) if is_summary(message) else {}
     noted, weights = note.get("identifiers"), note.get("weights")
     values = noted if isinstance(noted, list) else identifiers.find(notes)
-    if values is not noted or not isinstance(weights, list) or len(weights) != len(values):  # none, or of a version without them
+    if values is not noted or not isinstance(weights, list) or len(weights) != len(values):  # of a version without
         weights = [identifiers.UNKNOWN] * len(values)
     paired = zip(values, weights, strict=True)
     return {value: _weight(weight) for value, weight in paired if isinstance(value, str)}
