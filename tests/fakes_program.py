@@ -13,6 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE = 100.0  # seconds until a test that hangs is failed rather than waited for
+_ASIDE = ("notice", "question")
 _LINE = 32 * 1024 * 1024  # bytes; replies may be long
 KEY = "sk-legato-test-0123456789abcdef"
 
@@ -56,7 +57,7 @@ class Program:
     async def until_answered(self, *ids: str) -> list[Row]:
         """The final lines (reply, command or error) for these event ids, in the given order."""
         while True:
-            found = {row["answers"]: row for row in self.lines if row["kind"] != "notice" and row["answers"] in ids}
+            found = {row["answers"]: row for row in self.lines if row["kind"] not in _ASIDE and row["answers"] in ids}
             if len(found) == len(ids):
                 return [found[name] for name in ids]
             assert await self.read_line(), f"the program ended without answering {set(ids) - found.keys()}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +20,7 @@ from gateway.config.models import Model as ModelEntry
 from gateway.providers.base import Provider
 from gateway.reception import BUSY
 from gateway.telemetry.points import Points, ignore_points
+from gateway.tools.base import Tool
 from tests.emulators.telegram import Chat, TelegramServer, User
 from tests.fakes_gateway import config_in
 from tests.fakes_model import PATIENCE, FakeModel
@@ -100,6 +101,7 @@ async def on_telegram(
     entry: ModelEntry | None = None,
     provider: Provider | None = None,
     proxy: str | None = None,
+    tools: Sequence[Tool] = (),
     **sections: Any,
 ) -> AsyncIterator[Bot]:
     """A gateway on this Telegram, until the block ends. It polls, or is called as `webhook` says. `entry` is the
@@ -122,7 +124,7 @@ async def on_telegram(
         admins=[entry.removeprefix("telegram:") for entry in admins],
     )
     providers: dict[str, Provider] = {"offline": model, "openai": provider or model}
-    gateway = bootstrap.build(config, [adapter], bootstrap.Parts(providers=providers, points=points))
+    gateway = bootstrap.build(config, [adapter], bootstrap.Parts(providers=providers, points=points, tools=tools))
     serving = asyncio.create_task(gateway.run())
     bot = Bot(telegram=telegram, gateway=gateway, model=model, anna=anna, serving=serving)
     seen = {call.number for call in telegram.journal.calls}

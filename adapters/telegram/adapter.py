@@ -24,6 +24,7 @@ from adapters.telegram.formatting import Rendered, render
 from adapters.telegram.limits import LIMITS, draft_rates, rates
 from adapters.telegram.line import Line
 from adapters.telegram.menu import show
+from adapters.telegram.presses import LONGEST_TOKEN, Presses, keyboard
 from adapters.telegram.receiving import POLL_SECONDS, Receiver, ReceivingBot, poll
 from adapters.telegram.silence import Silence
 from gateway.adapter import Accept, Finding, MenuEntry
@@ -53,6 +54,7 @@ class TelegramBot:
 
     name = codec.PLATFORM
     limits = LIMITS
+    longest_token = LONGEST_TOKEN
 
     def __init__(
         self,
@@ -74,7 +76,10 @@ class TelegramBot:
         self._clock = clock
         self._menu = partial(show, entries=menu, admins=[each for each in admins if each.isdigit()])
         self._paced = paced
-        self._receiver = Receiver(clock)
+        self._presses = Presses()
+        self._receiver = Receiver(
+            clock, stored=lambda updates, accepted: self._presses.answer(self._bot, updates, accepted)
+        )
         self._silence = Silence(clock)
         address = (
             {"base_url": base_url, "base_file_url": base_url.removesuffix("/bot") + "/file/bot"} if base_url else {}
@@ -141,7 +146,7 @@ class TelegramBot:
         """Show a message; a reply's Markdown becomes entities. Raises AdapterError."""
         answered = _answered(outbound)
         try:
-            message = await self._formatted(outbound, lambda each: self._send(outbound.to, each, answered))
+            message = await self._formatted(outbound, lambda each: self._send(outbound, each, answered))
         except TelegramError as error:
             raise self._silence.heard(outbound.to.chat, failures.mapped(error)) from error
         return str(message.message_id)
@@ -172,8 +177,10 @@ class TelegramBot:
             raise self._silence.heard(to.chat, failures.mapped(error)) from error
         return str(message.message_id)
 
-    async def _send(self, to: ChatAddress, rendered: Rendered, answered: ReplyParameters | None) -> Message:
-        return await self._wherever(to, answered, lambda chat, about: self._send_to(chat, to.thread, rendered, about))
+    async def _send(self, outbound: Outbound, rendered: Rendered, answered: ReplyParameters | None) -> Message:
+        return await self._wherever(
+            outbound.to, answered, lambda chat, about: self._send_to(chat, outbound, rendered, about)
+        )
 
     async def _wherever(
         self,
@@ -190,8 +197,9 @@ class TelegramBot:
             return await send(error.new_chat_id, None)
 
     async def _send_to(
-        self, chat: int, thread: str | None, rendered: Rendered, answered: ReplyParameters | None
+        self, chat: int, outbound: Outbound, rendered: Rendered, answered: ReplyParameters | None
     ) -> Message:
+        thread = outbound.to.thread
         return await self._bot.send_message(
             chat_id=chat,
             text=rendered.text,
@@ -199,6 +207,7 @@ class TelegramBot:
             message_thread_id=int(thread) if thread else None,
             link_preview_options=LinkPreviewOptions(is_disabled=True),
             reply_parameters=answered,
+            reply_markup=keyboard(outbound.buttons),
         )
 
     # -- files ------------------------------------------------------------------------------
@@ -216,7 +225,7 @@ class TelegramBot:
     async def edit(self, outbound: Outbound, platform_message_id: str) -> str:
         """Replace a message's text; one that is gone is sent anew. Raises AdapterError."""
         try:
-            await self._formatted(outbound, lambda each: self._edit(outbound.to, platform_message_id, each))
+            await self._formatted(outbound, lambda each: self._edit(outbound, platform_message_id, each))
         except TelegramError as error:
             if failures.is_gone(error):
                 return await self.send(outbound)
@@ -224,7 +233,8 @@ class TelegramBot:
                 raise self._silence.heard(outbound.to.chat, failures.mapped_edit(error)) from error
         return platform_message_id
 
-    async def _edit(self, to: ChatAddress, message: str, rendered: Rendered) -> None:
+    async def _edit(self, outbound: Outbound, message: str, rendered: Rendered) -> None:
+        to = outbound.to
         self._silence.check(to.chat)
         await self._bot.edit_message_text(
             rendered.text,
@@ -232,6 +242,7 @@ class TelegramBot:
             message_id=int(message),
             entities=_entities(rendered),
             link_preview_options=LinkPreviewOptions(is_disabled=True),
+            reply_markup=keyboard(outbound.buttons),
         )
 
     # -- typing -----------------------------------------------------------------------------
@@ -268,6 +279,7 @@ class TelegramBot:
         await asyncio.gather(*self._typing.values(), return_exceptions=True)
         self._typing.clear()
         self._open = False
+        await self._presses.aclose()
         await self._downloads.aclose()
         for line in self._lines:  # the bot's own way leaves them open where nobody ever answered
             await line.shutdown()

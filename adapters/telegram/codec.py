@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source
 
 if TYPE_CHECKING:
-    from telegram import ChatMemberUpdated, Message, MessageEntity, Update
+    from telegram import CallbackQuery, ChatMemberUpdated, MaybeInaccessibleMessage, Message, MessageEntity, Update
 
 PLATFORM: Final = "telegram"
 _COLUMN: Final = re.compile(r"(?<=\S) {2,}(?=\S)")
@@ -38,6 +38,8 @@ def inbound(update: Update, me: Me) -> Inbound | None:
     """
     if update.my_chat_member is not None:
         return _presence(update.update_id, update.my_chat_member, me)
+    if update.callback_query is not None:
+        return _press(update.callback_query, me)
     message = update.message or update.edited_message
     if message is None or message.from_user is None or message.from_user.is_bot or message.sender_chat is not None:
         return None  # channels and anonymous admins are nobody who could be allowed
@@ -91,6 +93,33 @@ def _presence(update: int, change: ChatMemberUpdated, me: Me) -> Inbound | None:
     )
 
 
+def _press(query: CallbackQuery, me: Me) -> Inbound | None:
+    """A button that the bot showed; what was shown by way of another chat's inline mode is none of it."""
+    message = query.message  # of one that is gone or old, Telegram says no more than where it was
+    if message is None or query.data is None or query.from_user.is_bot:
+        return None
+    thread = _thread(message)
+    kind: ChatType = "direct" if message.chat.type == "private" else "thread" if thread else "group"
+    return Inbound(
+        event_id=press_id(me.id, query.id),
+        source=Source(
+            platform=PLATFORM,
+            chat=str(message.chat.id),
+            chat_type=kind,
+            user=str(query.from_user.id),
+            thread=thread,
+            user_name=query.from_user.full_name,
+        ),
+        text=query.data,
+        kind="press",
+    )
+
+
+def press_id(bot: int, query: str) -> str:
+    """The event's name: a press that is delivered again has the number it had."""
+    return f"{bot}:press:q{query}"
+
+
 def without_columns(text: str) -> str:
     """A command's answer without the columns that a terminal has: the letters of a telephone are not all
     of one width."""
@@ -133,9 +162,10 @@ def _chat_type(message: Message) -> ChatType | None:
     return None
 
 
-def _thread(message: Message) -> str | None:
+def _thread(message: MaybeInaccessibleMessage) -> str | None:
     # A reply in an ordinary group has a thread id, too; only a topic is a conversation of its own.
-    return str(message.message_thread_id) if message.is_topic_message and message.message_thread_id else None
+    number = getattr(message, "message_thread_id", None) if getattr(message, "is_topic_message", None) else None
+    return str(number) if number else None
 
 
 def _words(message: Message) -> str:

@@ -8,7 +8,7 @@ them then, nothing is lost.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import structlog
@@ -17,7 +17,7 @@ from telegram.error import Conflict, InvalidToken, NetworkError, TelegramError
 from telegram.ext import ExtBot, Updater
 
 from adapters.telegram.codec import Me, inbound
-from gateway.adapter import Accept
+from gateway.adapter import Accept, Accepted
 from gateway.clock import Clock
 from gateway.domain.chat import Inbound
 from gateway.errors import StoreUnavailable
@@ -28,14 +28,18 @@ POLL_SECONDS: Final = 30  # for how long Telegram may hold a request open
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 5.0
 _LAST_WORDS: Final = 3.0  # seconds for confirming what was stored
-WANTED: Final = ("message", "edited_message", "my_chat_member")  # kinds of updates
+WANTED: Final = ("message", "edited_message", "callback_query", "my_chat_member")  # kinds of updates
+
+
+Stored = Callable[[Sequence[Update], Sequence[Accepted]], None]
 
 
 class Receiver:
-    """Hands what Telegram sends to `accept`, until it is durable."""
+    """Hands what Telegram sends to `accept`, until it is durable; then `stored` is told what came of it."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, stored: Stored) -> None:
         self._clock = clock
+        self._stored = stored
         self._accept: Accept | None = None
         self._me: Me | None = None
         self._ending = False
@@ -78,8 +82,8 @@ class Receiver:
         """Return when these are stored. Raises StoreUnavailable if they cannot be now."""
         assert self._accept is not None, "reading begins after `begin`"
         batch = [message for message in map(self._read, updates) if message is not None]
-        if batch:
-            await self._accept(batch)
+        accepted = await self._accept(batch) if batch else ()
+        self._stored(updates, accepted)
 
     def _read(self, update: Update) -> Inbound | None:
         assert self._me is not None

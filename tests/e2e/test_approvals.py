@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,34 +13,9 @@ from gateway.approvals import GONE, NOT_YOURS, WITHDRAWN
 from gateway.config.models import Access, Sessions, Tools, Turns
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.rates import Rate
-from gateway.tools.base import ToolContext
 from tests.fakes import ManualClock
 from tests.fakes_gateway import FakeAdapter, FakeModel, KillAt, Say, config_in, in_turn, running
-from tests.fakes_model import Changing
-
-
-class Payment(Changing):
-    """Pays, if somebody allows it. Small sums need no yes."""
-
-    name = "pay"
-    description = "Pays a sum."
-    parameters: Mapping[str, Any] = {"type": "object", "properties": {"sum": {"type": "integer"}}}
-    read_only = False
-    idempotent = False
-    admins_only = False
-    timeout = 5.0
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.paid: list[int] = []
-
-    def question(self, arguments: Mapping[str, Any]) -> str | None:
-        return f"Pay {arguments['sum']} €?" if arguments["sum"] >= 10 else None
-
-    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        self.paid.append(arguments["sum"])
-        self.changed()
-        return f"Paid {arguments['sum']} €."
+from tests.fakes_tools import Payment, payments
 
 
 class Buttoned(FakeAdapter):
@@ -78,10 +52,6 @@ class Buttoned(FakeAdapter):
         name = f"m-{question.id}"
         await self.until(lambda: name in self.edited and text in self.edited[name].text)
         return self.edited[name]
-
-
-def payments(*sums: int) -> Say:
-    return Say(calls=[("pay", json.dumps({"sum": each})) for each in sums])
 
 
 def results(model: FakeModel) -> list[str]:

@@ -37,6 +37,9 @@ async def test_what_is_typed_is_said_and_the_answer_shown():
         anna.enter("/press 1")
         said, pressed = await bot.get_updates()
         assert (said.message.text, pressed.callback_query.data) == ("/start now", "y")
+        assert anna.said == "(the button is being pressed)"
+        await pressed.callback_query.answer("So be it")
+        assert anna.said == "So be it"
         assert "/start now" in drawn(server, anna)
         assert "edited 1×\nSure?\n 1 Yes  \n" in drawn(server, anna)
 

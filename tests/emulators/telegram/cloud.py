@@ -105,7 +105,10 @@ class Cloud:
             id=str(next(self._callback_ids)), user=user, message=message, data=data, at=self.clock.monotonic()
         )
         self.presses[press.id] = press
-        body = {"id": press.id, "from": user.as_json(), "message": message.as_json(), "data": data}
+        # Of a message that is not there any more, a bot is told only where it was: `InaccessibleMessage`.
+        gone = {"chat": message.chat.as_json(), "message_id": message.id, "date": 0}
+        shown = gone if message.deleted else message.as_json()
+        body = {"id": press.id, "from": user.as_json(), "message": shown, "data": data}
         self.updates.put("callback_query", {**body, "chat_instance": str(message.chat.id * 7919)}, lane=user.id)
         self.journal.changed()
         return press

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from tests.emulators.telegram.cloud import Press
 from tests.emulators.telegram.drawing import numbered_buttons
 from tests.emulators.telegram.faults import Disconnect, Fault, Flood, LoseAnswer, Refuse, Slow
 from tests.emulators.telegram.people import PIXEL
@@ -45,14 +46,15 @@ _NUMBERED = re.compile(r"#?(\d+)\s*(.*)", re.DOTALL)
 
 
 class Typist:
-    """Who is typing and where; `said` is what they were told last."""
+    """Who is typing and where."""
 
     def __init__(self, server: TelegramServer, name: str = "Anna") -> None:
         self._server, self._people = server, server.people
         self.me: User = self._people.person(name, username=name.lower())
         self.chat: Chat = self._people.private(self.me)
         self.topic: int | None = None
-        self.said = ""
+        self._said = ""
+        self._pressed: Press | None = None
         self._commands: dict[str, Callable[[str], None]] = {
             "?": self._help,
             "as": self._as,
@@ -71,9 +73,18 @@ class Typist:
             "fault": self._fault,
         }
 
+    @property
+    def said(self) -> str:
+        """What they were told last; of a press, what the bot answers to it."""
+        if self._pressed is None:
+            return self._said
+        if self._pressed.answer is None:
+            return "(the button is being pressed)"
+        return str(self._pressed.answer["text"])
+
     def enter(self, line: str) -> bool:
         """Do what a line says. False once the person wants to leave."""
-        self.said = ""
+        self._said, self._pressed = "", None
         match = _COMMAND.fullmatch(line.strip())
         try:
             if match and match[1] == "quit":
@@ -86,11 +97,11 @@ class Typist:
                 text = line[1:] if line.startswith("//") else line
                 self._people.say(self.chat, self.me, text, topic=self.topic)
         except (LookupError, ValueError, OSError, Refusal) as error:
-            self.said = str(error)
+            self._said = str(error)
         return True
 
     def _help(self, rest: str) -> None:
-        self.said = HELP
+        self._said = HELP
 
     # -- who and where ----------------------------------------------------------------------------
 
@@ -156,7 +167,7 @@ class Typist:
         if not rest.isdigit() or not 1 <= int(rest) <= len(buttons):
             raise LookupError("Name a button by its number.")
         message, button = buttons[int(rest) - 1]
-        self._people.press(message, self.me, button["text"])
+        self._pressed = self._people.press(message, self.me, button["text"])
 
     def _file(self, rest: str) -> None:
         path = Path(rest).expanduser()
@@ -172,7 +183,7 @@ class Typist:
 
     def _block(self, rest: str) -> None:
         self._people.block(self.me)
-        self.said = "You have blocked the bot; writing to it takes that back."
+        self._said = "You have blocked the bot; writing to it takes that back."
 
     def _unblock(self, rest: str) -> None:
         self._people.unblock(self.me)
@@ -181,4 +192,4 @@ class Typist:
         if kind not in FAULTS:
             raise ValueError(f"The faults are {', '.join(FAULTS)}.")
         self._server.faults.add(FAULTS[kind], method="sendMessage")
-        self.said = f"The bot's next message: {FAULTS[kind]}."
+        self._said = f"The bot's next message: {FAULTS[kind]}."

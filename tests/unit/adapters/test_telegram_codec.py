@@ -218,3 +218,43 @@ def test_what_is_forwarded_was_a_message_before() -> None:
     inbound = read(text="x" * 4_096, forward_origin=origin)
     assert inbound is not None
     assert inbound.part_of is None
+
+
+# Buttons
+
+
+def press(**fields: Any) -> Inbound | None:
+    """The Inbound of a press; fields that are None are missing."""
+    shown = {"message_id": 5, "date": 1_700_000_000, "chat": PRIVATE, "from": BOT, "text": "May I?"}
+    query = {"id": "77", "from": ANNA, "chat_instance": "1", "data": "approve a_1", "message": shown, **fields}
+    body = {name: value for name, value in query.items() if value is not None}
+    return codec.inbound(Update.de_json({"update_id": 900, "callback_query": body}, None), ME)
+
+
+def test_a_press_is_named_by_its_query() -> None:
+    inbound = press()
+    assert inbound is not None
+    assert (inbound.kind, inbound.text, inbound.event_id) == ("press", "approve a_1", "42:press:q77")
+    assert inbound.event_id == codec.press_id(42, "77")
+    assert (inbound.source.chat, inbound.source.chat_type, inbound.source.user) == ("7", "direct", "7")
+    assert codec.message_of(inbound.event_id) is None
+
+
+def test_a_press_in_a_topic_belongs_there() -> None:
+    shown = {"message_id": 5, "date": 1, "chat": GROUP, "from": BOT, "message_thread_id": 3, "is_topic_message": True}
+    inbound = press(message=shown)
+    assert inbound is not None
+    assert (inbound.source.chat_type, inbound.source.thread) == ("thread", "3")
+
+
+def test_of_a_message_that_is_gone_the_chat_is_known() -> None:
+    inbound = press(message={"message_id": 5, "date": 0, "chat": GROUP})
+    assert inbound is not None
+    assert (inbound.source.chat, inbound.source.chat_type, inbound.source.thread) == ("-100", "group", None)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"message": None, "inline_message_id": "i"}, {"data": None, "game_short_name": "g"}, {"from": BOT}]
+)
+def test_what_is_no_press_of_a_person_here_is_left_alone(fields: dict[str, Any]) -> None:
+    assert press(**fields) is None
