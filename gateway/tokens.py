@@ -36,6 +36,8 @@ EXACT_CHARS: Final = 4_000_000  # counted in full up to here; under a second at 
 MESSAGE_OVERHEAD: Final = 4  # tokens a chat format spends on role and delimiters
 IMAGE_TOKENS: Final = 1_600  # of one image part (SPEC 5): a large image at full detail
 
+SOUND_TOKENS: Final = 1_600  # of one sound part: a minute or two, by the ten to thirty tokens a second that models take
+
 _IMAGE_TYPES: Final = frozenset({"image", "image_url", "input_image"})
 
 # How o200k_base cuts text into words before it merges bytes. Part of the vocabulary's definition:
@@ -111,6 +113,8 @@ class TokenCounter:
             kind = part.get("type")
             if isinstance(kind, str) and kind in _IMAGE_TYPES:
                 return IMAGE_TOKENS
+            if kind == "input_audio":
+                return SOUND_TOKENS
             text = part.get("text")
             if isinstance(text, str):
                 return self.text(text)

@@ -33,7 +33,7 @@ log = structlog.get_logger(__name__)
 _SECONDS: Final = 120.0  # for one file, all attempts together
 _ATTEMPTS: Final = 3
 _FIRST_PAUSE: Final = 1.0
-_AT_ONCE: Final = 8  # files fetched by this process, each of them in memory
+_AT_ONCE: Final = 16  # files fetched by this process, each of them in memory
 
 FAILED = "which could not be fetched: {reason}"
 TOO_SLOW = f"{{platform}} did not hand it over within {_SECONDS / 60:g} minutes"
@@ -82,7 +82,7 @@ class FileIntake:
             if content is not None:
                 return Received(attachment=file, kept=kept, content=content)
         try:
-            async with self._clock.limit(_SECONDS), self._room:
+            async with self._room, self._clock.limit(_SECONDS):
                 content = await self._fetched(platform, file)
         except TimeoutError:
             return _failed(file, TOO_SLOW.format(platform=platform.capitalize()))

@@ -64,6 +64,7 @@ simple rules. Everything around me is real, though, so you can try it out. For e
 - Add buy milk to my to-do list
 - My favourite colour is green … and later: What is my favourite colour?
 - What did I ask before?
+- Write a file notes.txt: buy milk
 - Count to 30
 
 /help lists the commands, /context shows how full my window is. To talk to a real model, set `model` in config.yaml."""
@@ -187,6 +188,12 @@ def _run(scene: Heard) -> Answer | None:
     return Answer(calls=(Call(tool="shell", arguments={"command": command}),)) if "shell" in scene.tools else None
 
 
+def _write_file(scene: Heard) -> Answer | None:
+    arguments = {"name": scene.match["name"], "content": scene.match["content"].strip() + "\n"}
+    tool = scene.tool("send_file")
+    return Answer(calls=(Call(tool=tool, arguments=arguments),)) if tool else Answer(text=_NO_TOOL)
+
+
 def _todo(scene: Heard) -> Answer | None:
     # The list is replaced as a whole, so it is read before anything is added to it.
     tool = scene.tool("todo", "to_do")
@@ -266,6 +273,10 @@ def _greet(scene: Heard) -> Answer | None:
 
 _ABOUT: Final = Answer(text=WELCOME)
 
+_BLIND: Final = Answer(
+    text="I am embedded and read words only: I cannot see pictures or hear recordings. A real model may; set `model` "
+    "in config.yaml. The text of documents I am given as it is."
+)
 _THANKS: Final = Answer(text="You are welcome!")
 
 _BYE: Final = Answer(text="Goodbye! This conversation stays where it is; just write when you want to go on.")
@@ -298,6 +309,9 @@ _ADD_TODO: Final = re.compile(
 
 _RULES: Final[tuple[tuple[re.Pattern[str], Rule], ...]] = (
     (_CALL, _call_tool),
+    (re.compile(r"\[sent with this message: [^\]]*, which you cannot (?:be shown|hear)"), _BLIND),
+    (re.compile(r"^(?:please )?write (?:me )?(?:a )?file (?:named |called )?(?P<name>[^\s:]+):? (?P<content>.+)",
+                re.I | re.S), _write_file),
     (re.compile(r"^(?:please )?(?:say|repeat|echo)(?: after me)?:? (?P<what>.+)", re.I | re.S), _repeat),
     (re.compile(r"\bwhat(?:'s| is) the (?:time|date)\b|\bwhat (?:time|day|date) is it\b|\btime in\b", re.I), _time),
     (re.compile(r"^(?:please )?run(?: this)?(?: command)?:? (?P<command>.+)", re.I | re.S), _run),

@@ -18,6 +18,7 @@ from gateway.errors import AdapterError, Disconnected, FileRefused
 from gateway.files.references import digest_in
 from gateway.telemetry.points import Point
 from tests.emulators.telegram.people import PIXEL
+from tests.fakes import ManualClock
 from tests.fakes_gateway import FakeAdapter, KillAt, Live, config_in, running
 from tests.fakes_model import FakeModel, Gate, Say, in_turn
 
@@ -94,6 +95,23 @@ async def test_what_cannot_be_had_is_tried_as_often_as_makes_sense(
         assert f"could not be fetched: {error}" in live.model.spoken()[-1][1]
         assert shown(live.model) == [URL]
     assert adapter.fetched == ["r1"] * times + ["r2"]
+
+
+async def test_a_file_that_never_comes_is_given_up(tmp_path: Path) -> None:
+    class Stuck(FilingAdapter):
+        gate = Gate()
+
+        async def fetch(self, file: Attachment) -> bytes:
+            await self.gate.pass_through()
+            raise AssertionError("nobody opens it")
+
+    clock = ManualClock()
+    async with running(tmp_path, config=config_in(tmp_path, model=SEEING), adapter=Stuck({}), clock=clock) as live:
+        event = await sent(live, "look", PICTURE)
+        await Stuck.gate.until_waiting()
+        await clock.advance(120)
+        await live.answer(event)
+        assert "could not be fetched: Fake did not hand it over within 2 minutes" in live.model.spoken()[-1][1]
 
 
 async def test_one_conversations_files_are_not_those_of_another(tmp_path: Path) -> None:

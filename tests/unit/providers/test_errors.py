@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gateway.errors import (
     ContextOverflow,
     OutputCapTooLarge,
+    PicturesRefused,
     ProviderError,
     ProviderRateLimited,
     ProviderRejected,
@@ -268,6 +269,19 @@ OTHERS: list[tuple[int, str, type[ProviderError]]] = [
     (200, json.dumps({"error": {"message": "Empty response: the model returned 0 tokens", "code": 502}}),
      ProviderUnavailable),
     (400, json.dumps({"error": "model is currently loading, try again later"}), ProviderUnavailable),
+    (400, openai("Invalid content type. image_url is only supported by certain models."), PicturesRefused),
+    (404, openai("No endpoints found that support image input"), PicturesRefused),
+    (400, openai("Failed to deserialize the JSON body into the target type: messages[1]: unknown variant `image_url`, "
+                 "expected `text`"), PicturesRefused),
+    (500, json.dumps({"error": {"code": 500, "message": 'Failed to parse messages: Unsupported content part type: '
+                                '"image_url"', "type": "server_error"}}), PicturesRefused),
+    (400, openai("llama is not a multimodal model"), PicturesRefused),
+    (400, openai("At most 0 image(s) may be provided in one prompt."), PicturesRefused),
+    (400, json.dumps({"error": "Model does not support images. Please use a model that does."}), PicturesRefused),
+    (400, openai("'messages.1' : for 'role:user' the following must be satisfied[('messages.1.content' : value must be a "
+                 "string)]"), ProviderRejected),
+    (400, json.dumps({"error": {"message": "该模型不支持图片输入"}}), PicturesRefused),
+    (400, openai("Could not process image"), ProviderRejected),
     (408, "", ProviderUnavailable),
 ]  # fmt: skip
 

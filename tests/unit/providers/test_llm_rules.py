@@ -33,6 +33,19 @@ def test_a_valid_request_is_valid() -> None:
     assert list(violations(VALID)) == []
 
 
+def picture(url: str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def sound(data: str, form: str) -> dict[str, Any]:
+    return {"type": "input_audio", "input_audio": {"data": data, "format": form}}
+
+
+def test_pictures_and_sounds_are_taken() -> None:
+    parts = [{"type": "text", "text": "U"}, picture("data:image/jpeg;base64,/9j/4AAQ"), sound("AAAA", "mp3")]
+    assert list(violations(with_messages({**USER, "content": parts}))) == []
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -63,6 +76,15 @@ def test_a_valid_request_is_valid() -> None:
         with_messages({**USER, "content": [{"type": "text", "text": ""}]}),
         with_messages({**USER, "content": [{"type": "text", "text": "U", "cache_control": {}}]}),
         with_messages({**USER, "content": [{"type": "image_url", "image_url": {"url": "file:///x"}}]}),
+        with_messages({**USER, "content": [picture("legato-file:abc")]}),
+        with_messages({**USER, "content": [picture("data:image/png;base64,")]}),
+        with_messages({**USER, "content": [picture("data:image/png;base64,!!!!")]}),
+        with_messages({**USER, "content": [picture("data:image/png;base64,/9j/4AAQ")]}),  # a JPEG
+        with_messages({**USER, "content": [picture("data:image/bmp;base64,Qk0AAAAA")]}),
+        with_messages({**USER, "content": [sound("AAAA", "ogg")]}),
+        with_messages({**USER, "content": [sound("legato-file:abc", "wav")]}),
+        with_messages({**USER, "content": [{"type": "input_audio", "input_audio": "AAAA"}]}),
+        with_messages({"role": "assistant", "content": [sound("AAAA", "wav")]}),
         with_messages({"role": "system", "content": "S"}),
         with_messages({"role": "assistant", "content": "A"}, USER),
         with_messages(USER, {"role": "assistant", "content": None}),

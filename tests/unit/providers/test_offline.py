@@ -17,7 +17,7 @@ from gateway.providers.offline_replies import answer
 SPEC = ModelSpec(provider="offline", name="offline")
 TOOLS = [
     {"type": "function", "function": {"name": name, "description": "", "parameters": {"type": "object"}}}
-    for name in ("clock", "todo", "search_history")
+    for name in ("clock", "todo", "search_history", "send_file")
 ]
 SYSTEM: Message = {"role": "system", "content": "You are Legato."}
 
@@ -95,6 +95,7 @@ def test_what_was_asked_before() -> None:
         ("search the history for blue whales", ("search_history", {"words": "blue whales"})),
         ('call todo {"items": [{"text": "a"}]}', ("todo", {"items": [{"text": "a"}]})),
         ("CALL clock", ("clock", {})),
+        ("Write a file a.txt: one\ntwo", ("send_file", {"name": "a.txt", "content": "one\ntwo\n"})),
     ],
 )
 async def test_tools_on_request(request_text: str, expected: tuple[str, dict[str, Any]]) -> None:
@@ -102,6 +103,11 @@ async def test_tools_on_request(request_text: str, expected: tuple[str, dict[str
     (call,) = completed.tool_calls
     assert (call["function"]["name"], json.loads(call["function"]["arguments"])) == expected
     assert completed.stop == "tool_calls"
+
+
+def test_it_says_that_it_sees_nothing() -> None:
+    note = '[sent with this message: a picture "a.jpg", which you cannot be shown: this model takes no pictures]'
+    assert "I cannot see pictures" in reply(f"what time is it?\n{note}")
 
 
 def test_several_calls_at_once() -> None:
