@@ -18,7 +18,7 @@ from tests.chaos.telegram.doubts import shown_as
 from tests.chaos.telegram.evidence import Evidence, Heard, Row, Street
 from tests.chaos.telegram.laboratory import laboratories
 from tests.chaos.telegram.model import reply_to
-from tests.chaos.telegram.script import Said, Schedule, make_schedule
+from tests.chaos.telegram.script import Kill, Said, Schedule, make_schedule
 from tests.emulators.telegram import TelegramServer
 from tests.emulators.telegram.journal import Call
 
@@ -32,6 +32,28 @@ async def test_whatever_fails_each_message_is_answered_and_each_answer_is_seen_o
     assert {result.seed: result.problems for result in results if result.problems} == {}
     assert sum(result.faults.total() for result in results) >= RUNS
     assert sum(result.faults["SIGKILL"] for result in results) >= 1
+
+
+async def test_who_is_killed_between_storing_an_update_and_saying_so_gets_it_again_and_answers_it_once() -> None:
+    said = tuple(
+        Said(
+            process=process,
+            at=0.0,
+            down=process == 0,
+            place="anna",
+            speaker="anna",
+            kind="say",
+            token=f"tok0{process}abcde",
+        )
+        for process in range(3)
+    )
+    kills = (Kill(point="accept.after", after=30.0), Kill(point="accept.after", passing=2, after=30.0))
+    plan = Schedule(seed=0, said=said, kills=kills, faults=(), called=True)
+    (result,) = [result async for result in campaign([plan], laboratories, jobs=1)]
+
+    assert result.problems == ()
+    assert result.faults["SIGKILL"] == 2
+    assert result.counts["messages shown twice after a send in doubt"] == 0
 
 
 class Told:

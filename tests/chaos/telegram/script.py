@@ -89,12 +89,14 @@ class Kill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """One run. `kills[n]` is what ends process n; the one after them is asked to leave when all is done."""
+    """One run. `kills[n]` is what ends process n; the one after them is asked to leave when all is done. `called`:
+    Telegram calls the bot, instead of being asked."""
 
     seed: int
     said: tuple[Said, ...]
     kills: tuple[Kill, ...]
     faults: tuple[Trouble, ...]
+    called: bool = False
 
     def described(self) -> list[str]:
         """The schedule, to be read."""
@@ -104,7 +106,12 @@ class Schedule:
             for each in self.said
         ]
         kills = [f"process {number} is killed at {kill}" for number, kill in enumerate(self.kills)]
-        return [f"seed {self.seed}", *said, *kills, *map(str, self.faults)]
+        return [
+            f"seed {self.seed}{', called by Telegram' if self.called else ''}",
+            *said,
+            *kills,
+            *map(str, self.faults),
+        ]
 
 
 def make_schedule(seed: int) -> Schedule:
@@ -114,7 +121,7 @@ def make_schedule(seed: int) -> Schedule:
     said = [_message(rng, number, rng.randint(0, len(kills))) for number in range(rng.randint(5, 12))]
     said += [_command(rng, rng.randint(0, len(kills))) for _ in range(rng.randint(1, 3))]
     said.sort(key=lambda each: (each.process, not each.down, each.at))
-    return Schedule(seed=seed, said=tuple(said), kills=kills, faults=_faults(rng))
+    return Schedule(seed=seed, said=tuple(said), kills=kills, faults=_faults(rng), called=seed % 3 == 2)
 
 
 def _kill(rng: random.Random) -> Kill:
