@@ -2,8 +2,8 @@
 
 What a person or the model said is entered whole. What a tool returned is entered too, but apart, since it
 is found only where the others leave room: it was never said to anybody, and most of it is bulk. Of a long
-result the two ends are read, with what the host noted of it; words are entered before numbers, because a
-log has few words and no end of numbers, and people ask by words.
+result the two ends are read, with what the host noted of it; and of its numbers only some, because a log
+has few words and no end of numbers, each of which would be a term of its own, and people ask by words.
 
 Nothing is entered of what a compaction wrote, nor of a result that only repeats what was said (`recalled`):
 a search would find its own finds.
@@ -12,6 +12,7 @@ a search would find its own finds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from typing import Final, Literal
 
 from gateway.domain.message import Message, note_of, said_in, text_of
@@ -21,6 +22,7 @@ Kind = Literal["said", "returned"]
 
 KINDS: Final[tuple[Kind, ...]] = ("said", "returned")  # in the order in which they are found
 RESULT_TERMS: Final = 800  # that one result is entered under at most
+RESULT_NUMBERS: Final = 100  # of these, terms with a digit in them
 _EDGE: Final = 8_000  # characters of a longer result that are read at each end
 
 
@@ -40,12 +42,14 @@ def terms_of(message: Message) -> list[str]:
         return text.terms(said_in(message))
     content = text_of(message)
     found = text.terms(content if len(content) <= 2 * _EDGE else f"{content[:_EDGE]}\n{content[-_EDGE:]}")
-    if len(found) <= RESULT_TERMS and len(content) <= 2 * _EDGE:
-        return found
     noted = text.terms("\n".join(_noted(message)))
-    words = [term for term in found if not any(map(str.isdigit, term))]
-    ordered = dict.fromkeys([*noted, *_ends_first(words), *_ends_first(found)])
-    return list(ordered)[:RESULT_TERMS]
+    numbers = (term for term in dict.fromkeys([*noted, *_ends_first(found)]) if _is_number(term))
+    words = (term for term in dict.fromkeys([*noted, *_ends_first(found)]) if not _is_number(term))
+    return list(islice(chain(islice(numbers, RESULT_NUMBERS), words), RESULT_TERMS))
+
+
+def _is_number(term: str) -> bool:
+    return any(map(str.isdigit, term))
 
 
 def _noted(message: Message) -> Iterable[str]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gateway.domain.message import assistant, tool_result, user
 from gateway.store import text
 from gateway.store.base import Found
-from gateway.store.searchable import RESULT_TERMS, kind_of, terms_of
+from gateway.store.searchable import RESULT_NUMBERS, RESULT_TERMS, kind_of, terms_of
 from gateway.store.text import passage
 from gateway.tools.history import render
 
@@ -21,12 +21,20 @@ def test_what_was_said_and_what_a_tool_returned_are_kept_apart() -> None:
     assert kind_of(tool_result("c", "user: a", recalled=True)) is None
 
 
-def test_a_short_result_is_entered_whole_and_a_long_one_by_its_words_before_its_numbers() -> None:
-    assert terms_of(tool_result("c", "exit 3: no such file")) == ["exit", "3", "no", "such", "file"]
+def test_a_short_result_is_entered_whole_and_a_long_one_by_all_its_words_and_some_numbers() -> None:
+    assert sorted(terms_of(tool_result("c", "exit 3: no such file"))) == ["3", "exit", "file", "no", "such"]
     rows = "\n".join(f"{n:05} queued {n:08x}" for n in range(9_000))
     found = terms_of(tool_result("c", f"first alpha\n{rows}\nlast omega", identifiers=["inv_5f"]))
-    assert len(found) == RESULT_TERMS
+    assert sum(any(map(str.isdigit, term)) for term in found) == RESULT_NUMBERS
     assert {"first", "alpha", "last", "omega", "queued", "inv", "5f", "00000", "08999"} <= set(found)
+
+
+def test_a_result_of_many_words_is_entered_by_its_ends() -> None:
+    letters = "abcdefghijklmnop"
+    words = [f"{one}{two}{three}" for one in letters for two in letters for three in letters]
+    found = terms_of(tool_result("c", " ".join(words)))
+    assert len(found) == RESULT_TERMS
+    assert {words[0], words[-1]} <= set(found)
 
 
 def test_what_was_said_is_entered_whole_however_long_it_is() -> None:
