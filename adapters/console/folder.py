@@ -28,7 +28,8 @@ class Folder:
         place = self._path / outbound.id / (name if name not in ("", "..") else "file")
         partial = place.with_name(f".{outbound.id}")
         try:
-            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self._path.parent, self._path, place.parent):  # a mode is that of the last one only
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with os.fdopen(descriptor, "wb") as stream:
                 stream.write(content)

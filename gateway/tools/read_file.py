@@ -45,6 +45,7 @@ class ReadFileTool:
     }
     read_only = True
     idempotent = True
+    recalls = True  # a file's words are found in the file
     timeout = 30.0
 
     def __init__(self, seconds: float = 2.0) -> None:

@@ -242,6 +242,9 @@ async def test_what_had_no_room_in_a_message_is_read_on(tmp_path: Path) -> None:
         assert listing.startswith('"log.txt" (id ')
         assert page.endswith("; this is its end]\n" + text[-20:])
         assert [line.partition(": ")[2] for line in matches.splitlines()[1:]] == [f"line 87{n}9" for n in range(10)]
+        session = await live.tip()
+        assert session is not None
+        assert await live.store.search("8719", session.key, 9) == []  # a file's words are not what was said
         model.script = in_turn(Say(calls=[("read_file", '{"file": "log.txt"}')]), Say(text="no"))
         await live.ask("read it", chat="another")
         assert result(model).startswith("Error: There is no file 'log.txt' in this conversation")

@@ -29,12 +29,12 @@ ROW = Outbound(
 
 
 def test_a_file_is_written_for_its_owner_only_and_a_repeat_writes_it_again(tmp_path: Path) -> None:
-    folder = Folder(tmp_path / "files")
+    folder = Folder(tmp_path / "home" / "files")
     for content in (b"x", b"x"):
         place = folder.put(ROW, content)
         assert place.read_bytes() == content
     assert place.name == "a.md"
-    assert place.stat().st_mode & 0o077 == 0
+    assert all(each.stat().st_mode & 0o077 == 0 for each in (place, *place.parents[:3]))
     assert [each.name for each in place.parent.iterdir()] == ["a.md"]
     assert told(replace(ROW, text="Here."), place) == f"Here.\nFile: {place}"
 
