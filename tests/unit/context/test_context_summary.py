@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.context import fallback
+from gateway.context import fallback, material
 from gateway.context.assembly import sanitize
 from gateway.context.material import render
 from gateway.context.prompts import END_MARKER, OPENER, framed
@@ -18,7 +18,8 @@ from gateway.context.summary import ModelText, extract, request
 from gateway.context.verification import accept
 from gateway.domain.message import Message, text_of
 from gateway.errors import SummaryRefused
-from tests.unit.context.transcripts import COUNTER, call, conversation, exchange, transcripts
+from gateway.tokens import TokenCounter
+from tests.unit.context.transcripts import COUNTER, call, conversation, exchange, stored, transcripts
 
 SECRET = "hunter" + "2-very-secret"
 
@@ -222,3 +223,24 @@ def test_what_a_summary_noted_of_its_identifiers_is_taken_up_where_it_makes_sens
     summary: Message = {"role": "user", "content": framed("## Goal\nmend src/noted.py"), "_legato": note}  # type: ignore[typeddict-item]
     taken = extract([{"role": "user", "content": "u"}, summary, *conversation(1)], COUNTER)
     assert taken.identifiers == found
+
+
+@pytest.mark.parametrize(
+    "said", ["value_1 = compute(rows[7])\n", "请检查订单的发货记录。", "проверь отчёт ", "a", "{]"]
+)
+@pytest.mark.parametrize("ample", [False, True])
+def test_a_block_takes_no_more_tokens_than_it_is_put_down_for(said: str, ample: bool) -> None:
+    for times in (1, 40, 4_000):
+        message = stored([{"role": "tool", "tool_call_id": "c", "content": said * times}])[0]
+        block, size = material._sized(message, {}, str, COUNTER, ample=ample)
+        assert size >= COUNTER.text(block)
+
+
+def test_a_cut_result_is_not_counted_where_characters_run_out_first() -> None:
+    class Uncounting(TokenCounter):
+        def text(self, text: str) -> int:
+            raise AssertionError(f"counted {len(text)} characters")
+
+    message = stored([{"role": "tool", "tool_call_id": "c", "content": "line of code\n" * 400}])[0]
+    text = material.render([message], {}, str, chars=9_000, tokens=9_000, counter=Uncounting())
+    assert "characters left out" in text
