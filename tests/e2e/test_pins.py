@@ -328,10 +328,10 @@ async def test_the_report_of_the_last_call_is_corrected_by_what_they_take(tmp_pa
         assert ("  pins (1)              73\n" in drawn) == bool(await rules(live))
         return int(drawn.partition("~")[2].partition(" of 32,000")[0].replace(",", ""))
 
-    async with running(tmp_path, model=FakeModel(in_turn(Say(text="hi", prompt=400)))) as live:
+    async with running(tmp_path, model=FakeModel(in_turn(Say(text="hi", prompt=640)))) as live:
         await live.ask("hello")
         before = await used()
-        assert 400 < before < 420
+        assert 640 < before < 660
         await pin_all(live, "be brief")
         assert 65 < await used() - before < 85  # the model's tokenizer may differ from ours
         await live.ask("/unpin 1")

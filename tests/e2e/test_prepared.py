@@ -166,7 +166,7 @@ async def test_a_stop_ends_the_wait_for_a_preparation(tmp_path: Path) -> None:
     gate = Gate()
     model = model_of(summary=lambda spec, request: Say(text=summary_text(spec, request).text, gate=gate))
     async with running(tmp_path, config=settings(tmp_path), model=model) as live:
-        before = await say_until(live, int(0.85 * THRESHOLD))
+        before = await say_until(live, int(0.80 * THRESHOLD))
         await gate.until_waiting()
         await live.ask(f"xxx {WORDS}")
         stopped = await live.tell(f"yyy {WORDS}")
