@@ -6,7 +6,7 @@ import asyncio
 import io
 import json
 import socket
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,14 @@ from structlog.testing import capture_logs
 from adapters.telegram.adapter import TelegramAdapter, TelegramBot
 from adapters.telegram.endpoint import MOST_BYTES, MOST_CONNECTED, SECRET_HEADER, Endpoint
 from adapters.telegram.webhook import WebhookAdapter
+from gateway.adapter import Accepted
 from gateway.clock import SystemClock
+from gateway.domain.chat import Inbound
 from gateway.errors import StoreUnavailable
 from gateway.telemetry.points import Point
-from tests.emulators.telegram import Refuse, TelegramServer
+from tests.emulators.telegram import Refuse, Settings, TelegramServer
 from tests.emulators.telegram.webhook import Target
+from tests.fakes import ManualClock
 from tests.fakes_model import PATIENCE
 from tests.redis_server import free_port
 from tests.telegram_live import Bot, on_telegram
@@ -239,6 +242,58 @@ async def test_check_says_where_telegram_calls_and_what_went_wrong(
         "1 update waits to be delivered",
         "the last failure was: Connection refused",
     ]
+
+
+@asynccontextmanager
+async def listening(
+    telegram: TelegramServer, webhook: Mapping[str, Any], clock: ManualClock
+) -> AsyncIterator[WebhookAdapter]:
+    """A bot that is called, without a gateway behind it."""
+
+    async def accept(batch: Sequence[Inbound]) -> Sequence[Accepted]:
+        return ()
+
+    bot = WebhookAdapter(telegram.token, clock=clock, base_url=telegram.base_url, **webhook)
+    running = asyncio.create_task(bot.run(accept))
+    try:
+        yield bot
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await bot.aclose()
+
+
+async def test_a_webhook_that_is_taken_away_is_set_again_and_one_that_leads_elsewhere_is_left(
+    telegram: TelegramServer, webhook: dict[str, Any]
+) -> None:
+    clock = ManualClock()
+    with capture_logs() as logs:
+        async with listening(telegram, webhook, clock):
+            await eventually(lambda: 300.0 in clock.pending)
+            first = telegram.cloud.webhook.target
+            telegram.cloud.webhook.remove()
+            await clock.advance(300)
+            await eventually(lambda: 300.0 in clock.pending)
+            assert telegram.cloud.webhook.target == first
+            elsewhere = Target(url="http://127.0.0.1:9/another?token=x")
+            telegram.cloud.webhook.set(elsewhere)
+            await clock.advance(300)
+            await eventually(lambda: 300.0 in clock.pending)
+            assert telegram.cloud.webhook.target == elsewhere
+    assert [line["host"] for line in logs if line["event"] == "webhook_elsewhere"] == ["127.0.0.1"]
+
+
+async def test_who_tells_telegram_too_soon_after_another_waits_as_long_as_it_says(webhook: dict[str, Any]) -> None:
+    async with TelegramServer(Settings(pacing=True), limits=None) as telegram:
+        clock = ManualClock()
+        telegram.cloud.webhook_set_at = telegram.cloud.clock.monotonic()  # another process just did
+        async with listening(telegram, webhook, clock):
+            await eventually(lambda: 1.0 in clock.pending)
+            assert telegram.cloud.webhook.target is None
+            telegram.cloud.webhook_set_at -= 1.0
+            await clock.advance(1)
+            await eventually(lambda: telegram.cloud.webhook.target)
+        assert len(list(telegram.journal.of("setWebhook"))) == 2
 
 
 # -- at the door, by itself ----------------------------------------------------------------------
