@@ -61,10 +61,12 @@ class Approvals:
         """What a turn asks; `known` are those that an earlier attempt at it asked."""
         return TurnQuestions(approvals=self, lease=lease, item=item, known={each.call: each for each in known})
 
-    async def ask(self, lease: Lease, item: InboxItem, call: str, question: str, number: int) -> Approval:
-        """Store a question and show it."""
+    async def ask(
+        self, lease: Lease, item: InboxItem, call: str, question: str, number: int, before: Sequence[Outbound]
+    ) -> Approval:
+        """Store a question and show it, behind the rows `before`."""
         token, now = self.ids.new("a"), self.clock.now()
-        rows = self._asking(item, token, question, number)
+        rows = [*before, *self._asking(item, token, question, number)]
         asked = Approval(
             token=token,
             key=item.key,
@@ -175,12 +177,15 @@ class TurnQuestions:
     item: InboxItem
     known: dict[str, Approval]
 
-    async def ask(self, call: str, question: str) -> None:
-        """Put a question, unless this turn did before."""
-        if call not in self.known:
-            number = len(self.known) + 1
-            asking = self.approvals.ask(self.lease, self.item, call, question, number)
-            self.known[call] = await unbroken(asking)
+    def has_asked(self, call: str) -> bool:
+        """Whether this turn did."""
+        return call in self.known
+
+    async def ask(self, call: str, question: str, said: str, said_as: str | None) -> None:
+        """Put a question, and before it what the model said."""
+        approvals, number = self.approvals, len(self.known) + 1
+        before = approvals.outbox.answer(self.item, "remark", said, first_id=said_as) if said else []
+        self.known[call] = await unbroken(approvals.ask(self.lease, self.item, call, question, number, before))
 
     async def answer(self, call: str) -> Verdict:
         """Wait until the question is decided, at the latest by its deadline."""

@@ -93,7 +93,7 @@ class Outbox:
         does not say again what was said: the store keeps each id once.
         """
         limits = self._limits.get(to.platform, _UNKNOWN)
-        if kind == "reply" and limits.split_reply is not None:
+        if kind in ("reply", "remark") and limits.split_reply is not None:
             parts = limits.split_reply(text)
         else:
             parts = split_text(text, limits.text_units, utf16=limits.unit == "utf16")

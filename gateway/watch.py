@@ -98,6 +98,14 @@ class Watch:
             if not await best_effort(shown, what="typing"):
                 self._typist = None  # once is enough for one turn
 
+    async def set_aside(self) -> str:
+        """End the reply as far as it is shown; the next words begin another message."""
+        if self._draft is not None:
+            await self._draft.end()
+            self.lease, self._draft = self._draft.lease, None
+        said_as, self.reply_id = self.reply_id, self.outbox.new_id()
+        return said_as
+
     @asynccontextmanager
     async def asking(self) -> AsyncIterator[None]:
         """A person is waited for: nothing is due from the turn, and nobody types."""

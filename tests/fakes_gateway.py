@@ -97,7 +97,7 @@ class FakeAdapter(Changing):
 
     def answer_to(self, event_id: str) -> Outbound | None:
         """The reply, command answer or error that an event got."""
-        aside = ("notice", "question")
+        aside = ("notice", "remark", "question")
         return next((row for row in self.sent if row.answers == event_id and row.kind not in aside), None)
 
     def shown(self, chat: str = "c", *kinds: str) -> list[str]:

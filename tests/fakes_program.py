@@ -13,7 +13,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PATIENCE = 100.0  # seconds until a test that hangs is failed rather than waited for
-_ASIDE = ("notice", "question")
+_ASIDE = ("notice", "remark", "question")
 _LINE = 32 * 1024 * 1024  # bytes; replies may be long
 KEY = "sk-legato-test-0123456789abcdef"
 

@@ -101,7 +101,7 @@ async def on_telegram(
     entry: ModelEntry | None = None,
     provider: Provider | None = None,
     proxy: str | None = None,
-    tools: Sequence[Tool] = (),
+    with_tools: Sequence[Tool] = (),
     **sections: Any,
 ) -> AsyncIterator[Bot]:
     """A gateway on this Telegram, until the block ends. It polls, or is called as `webhook` says. `entry` is the
@@ -124,7 +124,7 @@ async def on_telegram(
         admins=[entry.removeprefix("telegram:") for entry in admins],
     )
     providers: dict[str, Provider] = {"offline": model, "openai": provider or model}
-    gateway = bootstrap.build(config, [adapter], bootstrap.Parts(providers=providers, points=points, tools=tools))
+    gateway = bootstrap.build(config, [adapter], bootstrap.Parts(providers=providers, points=points, tools=with_tools))
     serving = asyncio.create_task(gateway.run())
     bot = Bot(telegram=telegram, gateway=gateway, model=model, anna=anna, serving=serving)
     seen = {call.number for call in telegram.journal.calls}

@@ -174,7 +174,7 @@ class InteractiveConsole:
         """Show a message, or what of it did not stream. Raises Disconnected if the terminal is gone."""
         self._note_answer(outbound)
         place = self._place(outbound.to)
-        if outbound.kind == "reply":
+        if outbound.kind in ("reply", "remark"):
             flow = self._flows.pop(outbound.id, None) or ReplyFlow()
             self._live = ""
             self._shown.append(outbound.id)
@@ -303,7 +303,7 @@ class InteractiveConsole:
     def _note_answer(self, outbound: Outbound) -> None:
         """Keep count of what is not answered yet; a reply also answers all that came before."""
         answers = outbound.answers
-        if answers is None or outbound.kind in ("notice", "question"):
+        if answers is None or outbound.kind in ("notice", "remark", "question"):
             return
         if answers == self._stop_id:
             self._open.clear()

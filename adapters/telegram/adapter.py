@@ -309,7 +309,7 @@ class TelegramAdapter(TelegramBot):
 
 
 def _rendered(outbound: Outbound) -> Rendered:
-    if outbound.kind == "reply":
+    if outbound.kind in ("reply", "remark"):
         return render(outbound.text)
     text = codec.without_columns(outbound.text) if outbound.kind == "command" else outbound.text
     return Rendered(text=text, entities=())

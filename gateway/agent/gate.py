@@ -14,7 +14,7 @@ from typing import Final
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.ports import Observer, Questions, TranscriptWriter
-from gateway.domain.message import Message, ToolCall, note_of, tool_result
+from gateway.domain.message import Message, ToolCall, note_of, text_of, tool_result
 from gateway.errors import ToolDenied
 from gateway.store.base import ToolIntent
 
@@ -49,9 +49,14 @@ class Gate:
 
     async def ask(self) -> None:
         """Put all questions of the step to the person at once."""
-        for call_id, question in self.asked.items():
-            if call_id not in self.results:
-                await self.questions.ask(self._name(call_id), question)
+        names = {call_id: self._name(call_id) for call_id in self.asked if call_id not in self.results}
+        resumed = any(map(self.questions.has_asked, names.values()))
+        said = "" if resumed else text_of(self._holder).strip()
+        for call_id, name in names.items():
+            if not self.questions.has_asked(name):
+                said_as = await self.observer.set_aside() if said else None
+                await self.questions.ask(name, self.asked[call_id], said, said_as)
+                said = ""
 
     async def open(self, call: ToolCall) -> None:
         """Return when the call may take effect and that is on record. Raises ToolDenied."""
@@ -94,10 +99,9 @@ class Gate:
 
     def _name(self, call_id: str) -> str:
         """The call among all calls of its turn: servers give the same ids again in another step."""
-        return f"{_place(self.conversation)}/{call_id}"
+        return f"{note_of(self._holder)['id']}/{call_id}"
 
-
-def _place(conversation: Conversation) -> str:
-    """The id of the message that holds the step's calls, which is stored by now."""
-    holder = next(message for message in conversation.newest_first() if message.get("tool_calls"))
-    return note_of(holder)["id"]
+    @property
+    def _holder(self) -> Message:
+        """The message that holds the step's calls, which is stored by now."""
+        return next(message for message in self.conversation.newest_first() if message.get("tool_calls"))

@@ -58,6 +58,10 @@ class Observer(Protocol):
     async def steer(self, conversation: Conversation) -> None:
         """Add what arrived for the running turn to `conversation`, if anything did."""
 
+    async def set_aside(self) -> str:
+        """What the model has said stands by itself, under the id that this gives; what it says from here on
+        is another message."""
+
     def asking(self) -> AbstractAsyncContextManager[None]:
         """Meanwhile a person is waited for, and no sign of life is due."""
 
@@ -65,8 +69,11 @@ class Observer(Protocol):
 class Questions(Protocol):
     """Asks the person whom the turn answers. `call` names a tool call among all of the turn's."""
 
-    async def ask(self, call: str, question: str) -> None:
-        """Put a question to them, unless that was done, in this process or an earlier one."""
+    def has_asked(self, call: str) -> bool:
+        """Whether this turn has put a question about the call, in this process or an earlier one."""
+
+    async def ask(self, call: str, question: str, said: str, said_as: str | None) -> None:
+        """Put a question to them, behind what the model `said` ("": nothing), which may have an id already."""
 
     async def answer(self, call: str) -> Verdict:
         """Wait until the question is decided."""

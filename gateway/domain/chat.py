@@ -12,7 +12,7 @@ from gateway.domain.file import KeptFile
 
 ChatType = Literal["direct", "group", "thread"]
 InboundKind = Literal["message", "steer", "press", "expiry", "unreadable", "left", "joined"]
-OutboundKind = Literal["reply", "notice", "question", "command", "error"]
+OutboundKind = Literal["reply", "remark", "notice", "question", "command", "error"]
 OutboundState = Literal["streaming", "pending", "sending", "sent", "refused"]
 Sharing = Literal["shared", "per_user"]
 
@@ -210,7 +210,8 @@ class Outbound:
     """One message to be shown to people, and how far its delivery got.
 
     `id` is fixed before the first attempt and never changes; `to` and `key` say where it belongs,
-    and a difference between them aborts the send. `answers` is the event_id it responds to. `buttons`
+    and a difference between them aborts the send. `answers` is the event_id it responds to. A `remark` is
+    what the model said before a `question` that its turn waits for; its `reply` is yet to come. `buttons`
     are rows of them, shown where the platform has buttons. `edits` is the id of an earlier Outbound of
     the chat whose message this one takes the place of, where the platform can edit.
     """

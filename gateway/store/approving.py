@@ -28,7 +28,8 @@ class ApprovalStore(ABC):
     @abstractmethod
     async def ask(self, lease: Lease, approval: Approval, shown: Sequence[Outbound]) -> tuple[Outbound, ...]:
         """Store a question of the item that the lane runs, and the rows that ask it; a token that is
-        known is not stored again. Returns the rows to send now."""
+        known is not stored again. If the item's streaming reply is among them, it has its final text, and
+        the item may open another one. Returns the rows to send now."""
 
     @abstractmethod
     async def decide(

@@ -185,3 +185,32 @@ async def test_a_question_of_a_turn_is_decided_without_its_lane(store: Store) ->
     journal = await store.journal(claim.item)
     assert journal is not None
     assert [each.state for each in journal.approvals] == ["denied"]
+
+
+async def test_words_before_a_question_end_the_reply_that_streams(bench: Bench) -> None:
+    store = await bench.open()
+    claim = await claimed(store)
+    await store.open_reply(claim.lease, claim.item, outbound("r1", text="", session_id="s1"))
+    await store.note_streamed("r1", "platform-1")
+    words = replace(outbound("r1", text="I would like to pay."), kind="remark")
+    (row,) = await store.ask(claim.lease, question(claim), [words, shown()])
+    assert (row.id, row.kind, row.text, row.platform_message_id) == ("r1", "remark", words.text, "platform-1")
+    store = await bench.crash(store)
+    journal = await store.journal(claim.item)
+    assert journal is not None
+    assert journal.reply is None
+    again = await claimed_again(store)
+    opened = await store.open_reply(again.lease, again.item, outbound("r2", text=""))
+    assert opened.id == "r2"
+    await finish(store, again)
+    assert {row.id: row.state for row in await store.outbox(chat(), 9)} == {
+        "r1": "sending",
+        "q1": "pending",
+        "r2": "refused",
+    }
+
+
+async def claimed_again(store: Store) -> Claim:
+    """The item that an earlier process had."""
+    async with asyncio.timeout(20):
+        return await store.claim_next("w")

@@ -317,6 +317,20 @@ async def test_what_ended_before_the_wait_is_not_unknown_after_a_crash(tmp_path:
     assert results(here.model) == ["Paid 5 €.", "Paid 50 €.", "Paid 6 €."]
 
 
+async def test_what_the_model_said_before_is_shown_once_whatever_a_restart_does(tmp_path: Path) -> None:
+    here = Scene(tmp_path, Say(text="I would like to pay.", calls=payments(50, 60).calls), Say(text="done"))
+    async with here.open() as live:
+        event = await live.tell("pay")
+        await here.adapter.question(2)
+        live.gateway.stop(grace=0)
+    async with here.open() as live:
+        await live.ask("/approve all")
+        assert (await live.answer(event)).text == "done"
+    assert here.adapter.shown("c", "remark") == ["I would like to pay."]
+    kinds = [row.kind for row in here.adapter.sent]
+    assert kinds.index("remark") < kinds.index("question") < kinds.index("reply")
+
+
 async def test_where_there_are_no_buttons_the_text_says_how(tmp_path: Path) -> None:
     here = scene(tmp_path, 50)
     plain = FakeAdapter(limits=Limits(trusted=True))

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from gateway.approvals import GONE, NOT_YOURS
+from gateway.approvals import GONE, NOT_YOURS, WITHDRAWN
 from gateway.clock import SystemClock
-from gateway.config.models import Sessions
+from gateway.config.models import Sessions, Tools
 from gateway.store.sqlite.store import SqliteStore
 from tests.emulators.telegram import Chat, LoseAnswer, Message, Refuse, Slow, TelegramServer
-from tests.fakes_model import PATIENCE, FakeModel, Say, in_turn
+from tests.fakes_model import PATIENCE, FakeModel, Gate, Say, in_turn
 from tests.fakes_program import environment
 from tests.fakes_tools import Payment, payments
 from tests.telegram_live import Bot, on_telegram
@@ -42,7 +42,7 @@ class Till:
         self.model = FakeModel(in_turn(payments(*sums), Say(text="done")))
 
     def on(self, folder: Path, telegram: TelegramServer, anna: Any, **more: Any) -> Any:
-        return on_telegram(folder, telegram, anna, model=self.model, tools=[self.tool], **more)
+        return on_telegram(folder, telegram, anna, model=self.model, with_tools=[self.tool], **more)
 
 
 def asked(telegram: TelegramServer, chat: Chat, number: int = 1) -> Message | None:
@@ -192,6 +192,48 @@ async def test_an_edit_that_fails_is_made_again(tmp_path: Path, telegram: Telegr
         await bot.quiet()
         assert message.buttons == []
         assert len(bot.shown()) == 2
+
+
+async def test_what_was_said_before_stays_above_and_the_answer_comes_below(
+    tmp_path: Path, telegram: TelegramServer
+) -> None:
+    anna, till, gate = telegram.people.person("Anna"), Till(), Gate()
+    first = Say(first="I need **50 €** for the tickets, ", text="if you agree.", gate=gate, calls=payments(50).calls)
+    till.model.script = in_turn(first, Say(text="done"))
+    async with till.on(tmp_path, telegram, anna) as bot:
+        bot.says("buy them")
+        await bot.until(lambda: bot.shown())  # it has begun to grow
+        gate.open()
+        message = await question(bot)
+        words = "I need 50 € for the tickets, if you agree."
+        await bot.until(lambda: bot.shown()[0] == words)
+        telegram.people.press(message, anna, "Approve")
+        await bot.until_shown(words, f"{ASKS}\n\nApproved.", "done")
+        await bot.quiet()
+        assert [row.kind for row in reversed(await bot.gateway.store.outbox(None, 9))][:2] == ["remark", "question"]
+    assert telegram.violations == []
+
+
+async def test_a_stop_takes_the_buttons_away(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna, till = telegram.people.person("Anna"), Till(50)
+    async with till.on(tmp_path, telegram, anna) as bot:
+        bot.says("pay")
+        message = await question(bot)
+        yes = token(message, "Approve")
+        bot.says("/stop")
+        await bot.until(lambda: message.text == f"{ASKS}\n\n{WITHDRAWN}" and not message.buttons)
+        assert await told(bot, message, anna, yes) == GONE
+        assert till.tool.paid == []
+
+
+async def test_a_question_that_nobody_answers_is_over(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna, till = telegram.people.person("Anna"), Till(50)
+    async with till.on(tmp_path, telegram, anna, tools=Tools(approval_deadline=0.5)) as bot:
+        bot.says("pay")
+        message = await question(bot)
+        await bot.until(lambda: "Nobody answered in time" in message.text and not message.buttons)
+        await bot.until(lambda: bot.shown()[-1] == "done")
+        assert till.tool.paid == []
 
 
 async def test_a_press_of_something_else_is_answered_too(tmp_path: Path, telegram: TelegramServer) -> None:

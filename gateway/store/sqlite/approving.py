@@ -50,6 +50,8 @@ def ask(
     if not put(connection, approval):
         return ()
     change(connection, "INSERT INTO turns(item) VALUES (?) ON CONFLICT (item) DO NOTHING", (int(approval.item),))
+    for row in shown:
+        change(connection, "UPDATE turns SET reply = NULL WHERE item = ? AND reply = ?", (int(approval.item), row.id))
     return outbox.emit(connection, shown, sender)
 
 
