@@ -1,0 +1,114 @@
+"""A question in the real program: `legato chat --json` with the embedded model and the shell tool."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+from gateway.approvals import WITHDRAWN
+from tests.fakes_program import Program, Row, chatting
+
+NO = "All right, I did not do that."
+
+
+def configure(folder: Path, **tools: Any) -> None:
+    config = {
+        "store": {"url": f"sqlite:///{folder / 'legato.db'}"},
+        "tools": {"shell": {"enabled": True, "allow": ["ls"]}, **tools},
+    }
+    (folder / "config.yaml").write_text(json.dumps(config), encoding="utf-8")
+
+
+async def question(program: Program, number: int = 1) -> Row:
+    """The `number`th question, once it is asked."""
+    while True:
+        found = [row for row in program.lines if row["kind"] == "question"]
+        if len(found) >= number:
+            return found[number - 1]
+        assert await program.read_line(), "the program ended without asking"
+
+
+async def test_it_is_asked_answered_and_done(tmp_path: Path) -> None:
+    configure(tmp_path)
+    async with chatting(tmp_path) as program:
+        program.send({"id": "e1", "text": "run echo said > it; cat it"})
+        row = await question(program)
+        assert row["text"].startswith("Run this command? echo said > it; cat it\n\n/approve or /deny.")
+        program.send({"id": "y1", "text": "/approve"})
+        approved, done = await program.until_answered("y1", "e1")
+        assert (approved["text"], "exit code 0\nsaid" in done["text"]) == ("Approved.", True)
+        program.send({"id": "e2", "text": "run rm it"})
+        await question(program, 2)
+        program.send({"id": "n2", "text": "/deny"})
+        (refused,) = await program.until_answered("e2")
+        assert refused["text"] == NO
+        program.send({"id": "e3", "text": "run ls"})  # needs no yes
+        (listed,) = await program.until_answered("e3")
+        assert "exit code 0\nit" in listed["text"]
+        assert len([row for row in program.lines if row["kind"] == "question"]) == 2
+        status, errors = await program.finish()
+        assert status == 0, errors
+
+
+async def test_without_an_answer_the_end_of_input_comes_after_the_deadline(tmp_path: Path) -> None:
+    configure(tmp_path, approval_deadline=1)
+    async with chatting(tmp_path) as program:
+        program.send({"id": "e1", "text": "run rm it"})
+        status, errors = await program.finish()
+        assert status == 0, errors
+    assert [row["text"] for row in program.lines if row["kind"] == "reply"] == [NO]
+
+
+async def test_a_stop_ends_the_wait(tmp_path: Path) -> None:
+    configure(tmp_path)
+    async with chatting(tmp_path) as program:
+        program.send({"id": "e1", "text": "run touch it"})
+        await question(program)
+        program.send({"id": "s1", "text": "/status"}, {"id": "x1", "text": "/stop"}, {"id": "e2", "text": "run ls"})
+        status_, stopped, listed = await program.until_answered("s1", "x1", "e2")
+        assert "waiting for your yes or no" in status_["text"]
+        assert stopped["text"].startswith("Stopping.")
+        assert listed["text"].endswith("exit code 0, and it printed nothing")
+        assert WITHDRAWN not in [row["text"] for row in program.lines]  # nothing here can be edited
+        program.send({"id": "y1", "text": "/approve"})
+        (late,) = await program.until_answered("y1")
+        assert late["text"] == "Nothing waits for your yes or no here."
+
+
+async def test_killed_while_it_waits_it_goes_on_waiting(tmp_path: Path) -> None:
+    configure(tmp_path)
+    async with chatting(tmp_path) as program:
+        program.send({"id": "e1", "text": "run echo said > it; cat it"})
+        first = await question(program)
+        program.process.kill()
+        await program.process.wait()
+    async with chatting(tmp_path) as program:
+        program.send({"id": "s1", "text": "/status"}, {"id": "y1", "text": "/approve"})
+        waiting, done = await program.until_answered("s1", "e1")
+        assert "Run this command? echo said" in waiting["text"]
+        assert "exit code 0\nsaid" in done["text"]
+        # What may have been shown when it was killed may be shown again, under the id that it had.
+        assert {row["id"] for row in program.lines if row["kind"] == "question"} <= {first["id"]}
+
+
+async def test_killed_while_the_command_runs_it_is_not_run_again(tmp_path: Path) -> None:
+    configure(tmp_path)
+    started = tmp_path / "started"
+    os.mkfifo(started)
+    async with chatting(tmp_path) as program:
+        command = f"echo $$ >> {tmp_path}/runs; echo $$ > {started}; sleep 300"
+        program.send({"id": "e1", "text": f"run {command}"})
+        await question(program)
+        program.send({"id": "y1", "text": "/approve"})
+        pid = int(await asyncio.to_thread(started.read_text))
+        program.process.kill()
+        await program.process.wait()
+    os.killpg(pid, signal.SIGKILL)
+    async with chatting(tmp_path) as program:
+        (done,) = await program.until_answered("e1")
+        assert "its outcome is unknown" in done["text"]
+    assert await asyncio.to_thread((tmp_path / "runs").read_text) == f"{pid}\n"
