@@ -44,7 +44,7 @@ _NEAR: Final = 300  # characters around an identifier that are looked at
 _NEAR_KEY: Final = 16_384  # where there is a key of many lines
 _READ: Final = 12_000  # characters of a message; in a longer one nobody looks for what was said
 _APART: Final = "\n\n\x1e\n\n"
-_BARE_SHARE: Final = 0.75  # of a list's room, for the values themselves
+_BARE_SHARE: Final = 0.75  # of a list's room, for the values themselves; all of the little there is in notes by rule
 _LEAST_CONTEXT: Final = 6  # tokens; less says nothing
 
 Ledger = Mapping[str, Entry]
@@ -178,7 +178,7 @@ def _listed(values: Iterable[str], ledger: Ledger, room: _Room, said: Callable[[
             named = f"{named}\n{value}"
     lasts = [value for value in apart if ledger[value].lasting]
     lines: dict[str, str] = {}
-    left = room.share(_BARE_SHARE)
+    left = room.share(_BARE_SHARE if room.chars is None else 1.0)
     for value in itertools.takewhile(lambda value: left.takes(f"- {value}"), lasts):
         room.takes(f"- {value}")
         lines[value] = f"- {value}"

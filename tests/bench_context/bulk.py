@@ -65,7 +65,7 @@ def listing(rng: Random, lines: int) -> str:
 
 
 SHAPES: Final[tuple[tuple[str, str, Bulk], ...]] = (  # tool, its argument's name, what it returns
-    ("read_file", "path", code),
+    ("open_file", "path", code),
     ("run", "command", log),
     ("query", "statement", rows),
     ("list_folder", "path", listing),
