@@ -1,6 +1,7 @@
 """Telegram, over python-telegram-bot.
 
-`adapter` reads and sends; `codec` (pure) says what an update means; `formatting` (pure) turns
-Markdown into text and entities; `failures` maps the library's errors; `receiving` makes sure that an
-update is stored before Telegram is told that it was received; `limits` says what Telegram allows.
+`adapter` sends and polls, `webhook` is the other way to read, called at an `endpoint`; `receiving` makes sure that
+an update is stored before Telegram is told that it was received. `codec` (pure) says what an update means,
+`formatting` (pure) turns Markdown into text and entities, `limits` says what Telegram allows and `menu` what it
+offers. `line` is the way there, through a proxy if need be, and `failures` maps the library's errors.
 """
