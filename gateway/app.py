@@ -37,7 +37,9 @@ _LAST_WORDS = 5.0  # seconds for messages that are being delivered when the gate
 
 @dataclass(slots=True, kw_only=True)
 class Gateway:
-    """The running program. `run` is the whole of it; `close` are foreign resources, closed last."""
+    """The running program. `run` is the whole of it; `close` are foreign resources, closed last.
+    `leaves_questions`: whoever reads here is gone when the input has ended, so what waits for a yes or no
+    then is left for the next start."""
 
     store: Store
     turns: Turns
@@ -52,6 +54,7 @@ class Gateway:
     ownership: Ownership
     worker: str
     close: Sequence[Callable[[], Awaitable[None]]] = ()
+    leaves_questions: bool = False
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _grace: float = DRAIN_SECONDS
     failure: str | None = None  # why an adapter stopped, as a sentence for the person
@@ -129,6 +132,10 @@ class Gateway:
     async def _settle(self) -> None:
         """Return when everything accepted here is answered and shown, or cannot be shown now."""
         while True:
+            waiting = self.board.waiting()
+            if self.leaves_questions and waiting and waiting == self.lanes.active and not self.outbox.in_flight:
+                self.stop(grace=0)
+                return
             if not self.lanes.active and not self.outbox.in_flight:
                 try:
                     if await self._has_settled():

@@ -101,6 +101,7 @@ async def serve_terminal(config: Config, json_lines: bool, log_to: Callable[[Con
     adapter = _console(config, json_lines, interactive, running)
     gateway = build(config, [adapter], Parts(pace=_PACE, told=print) if interactive else Parts())
     running.append(gateway)
+    gateway.leaves_questions = interactive
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTERM, gateway.stop)
     # In a terminal Ctrl-C is a key of the prompt; a signal comes only from who has left and will not wait.

@@ -58,6 +58,10 @@ class SignalBoard:
         """How many turns run."""
         return len(self._running)
 
+    def waiting(self) -> int:
+        """How many of them wait for a person."""
+        return sum(turn.phase == "waiting for your yes or no" for turn in self._running.values())
+
     def deliver(self, key: SessionKey, kind: SignalKind) -> None:
         """End the key's running turn, if it runs here; a second signal changes nothing."""
         turn = self._running.get(key)

@@ -126,6 +126,7 @@ class InteractiveConsole:
         self._open: dict[str, None] = {}  # event ids not answered yet, oldest first
         self._stop_id: str | None = None  # the latest /stop that Ctrl-C sent
         self._working = False
+        self._asked = False  # a question waits for the person
         self._live = ""  # the line being written
         self._live_code = False  # whether it belongs to a code block
         self._flows: dict[str, ReplyFlow] = {}
@@ -211,6 +212,7 @@ class InteractiveConsole:
     async def typing(self, to: ChatAddress, active: bool) -> None:
         """Say above the prompt that an answer is being made."""
         self._working = active
+        self._asked = self._asked and not active
         if active and not self._spoken and not self._resuming:
             self._resuming = True
             if self._welcomed:
@@ -288,7 +290,7 @@ class InteractiveConsole:
 
         @keys.add("c-c")
         def stop(event: KeyPressEvent) -> None:
-            if self._working or self._open:
+            if self._working or self._open or self._asked:
                 self._stop_id = self._submit("/stop")
             elif event.current_buffer.text:
                 event.current_buffer.reset()
@@ -302,6 +304,7 @@ class InteractiveConsole:
 
     def _note_answer(self, outbound: Outbound) -> None:
         """Keep count of what is not answered yet; a reply also answers all that came before."""
+        self._asked = outbound.kind == "question" or (self._asked and outbound.kind != "reply")
         answers = outbound.answers
         if answers is None or outbound.kind in ("notice", "remark", "question"):
             return

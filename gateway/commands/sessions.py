@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from gateway.approvals import listed
 from gateway.commands.base import Answer, Command, Scene
 from gateway.commands.transcript import last_requests
-from gateway.domain.chat import SessionKey
+from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.domain.message import is_request, said_in
 from gateway.domain.session import Session
 from gateway.errors import SessionNotFound, UserError
@@ -131,11 +132,15 @@ async def heading(store: Store, session: Session) -> str:
 
 
 async def greeting(store: Store, key: SessionKey) -> str:
-    """What somebody who comes back finds: one sentence, empty if there was nothing before."""
+    """What somebody who comes back finds: one sentence, empty if there was nothing before, and what they are
+    asked."""
     session = await store.tip(key)
     if session is None or not session.message_count:
         return ""
-    return f"Going on with “{await heading(store, session)}”; /new starts fresh."
+    text = f"Going on with “{await heading(store, session)}”; /new starts fresh."
+    chat = ChatAddress(platform=key.platform, chat=key.chat, thread=key.thread)
+    asked = [each for each in await store.approvals(chat) if each.key == key and each.is_open]
+    return f"{text}\nI still wait for your /approve or /deny:\n{listed(asked)}" if asked else text
 
 
 async def _line(scene: Scene, number: int, session: Session) -> str:

@@ -358,3 +358,33 @@ async def test_who_comes_back_sees_where_they_are_and_that_their_answer_is_still
         await second.sees("Stopped")
         second.types(CTRL_D)
         assert await second.left() == 0
+
+
+async def test_ctrl_c_ends_a_turn_that_waits_for_an_answer(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("tools: {shell: {enabled: true}}\n", encoding="utf-8")
+    async with chatting(tmp_path) as terminal:
+        await terminal.sees("›")
+        terminal.types("run date" + ENTER)
+        await terminal.sees("? Run this command? date")
+        terminal.types(CTRL_C)
+        await terminal.sees("Stopped before the answer was finished.")
+        terminal.types(CTRL_D)
+        assert await terminal.left() == 0
+
+
+async def test_who_leaves_with_a_question_open_is_asked_again_when_they_are_back(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("tools: {shell: {enabled: true}}\n", encoding="utf-8")
+    async with chatting(tmp_path) as terminal:
+        await terminal.sees("›")
+        terminal.types("run echo sa''id" + ENTER)
+        await terminal.sees("? Run this command? echo sa''id")
+        terminal.types(CTRL_D)  # nobody is left who could answer: there is nothing to wait for
+        assert await terminal.left() == 0
+    async with chatting(tmp_path) as terminal:
+        await terminal.sees("I still wait for your /approve or /deny:")
+        await terminal.sees("1. Run this command? echo sa''id")
+        terminal.types("/approve" + ENTER)
+        await terminal.sees("exit code 0")
+        await terminal.sees("said")
+        terminal.types(CTRL_D)
+        assert await terminal.left() == 0
