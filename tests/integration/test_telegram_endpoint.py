@@ -1,0 +1,129 @@
+"""The door that Telegram knocks at, by itself: who is slow, who is too much, and who is no Telegram."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import aiohttp
+import pytest
+from structlog.testing import capture_logs
+
+from adapters.telegram.endpoint import MOST_CONNECTED, SECRET_HEADER, Endpoint
+from gateway.clock import SystemClock
+from tests.fakes_model import PATIENCE
+from tests.redis_server import free_port
+
+SECRET = "a-secret-of-some-length"
+
+
+@asynccontextmanager
+async def door(patience: float = PATIENCE) -> AsyncIterator[tuple[Endpoint, list[dict[str, Any]]]]:
+    """An endpoint that listens, and what it took."""
+    taken: list[dict[str, Any]] = []
+
+    async def take(update: dict[str, Any]) -> None:
+        taken.append(update)
+
+    endpoint = Endpoint(
+        host="127.0.0.1",
+        port=free_port(),
+        path="/hook",
+        secret=SECRET,
+        clock=SystemClock(),
+        take=take,
+        patience=patience,
+    )
+    async with endpoint.listening():
+        yield endpoint, taken
+
+
+HEAD = f"POST /hook HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{SECRET_HEADER}: {SECRET}\r\n"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "",
+        "POST /hook HT",
+        HEAD,
+        HEAD + "Content-Length: 20\r\n\r\n{",
+        HEAD + "Transfer-Encoding: chunked\r\n\r\n5\r\n{",
+    ],
+)
+async def test_who_is_slow_is_cut_off(said: str) -> None:
+    async with door(patience=0.1) as (endpoint, taken), asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
+        writer.write(said.encode())
+        answer = await reader.read()  # until the other side hangs up
+        assert answer.partition(b"\r\n")[0] in (b"", b"HTTP/1.1 408 Request Timeout")
+        assert taken == []
+        writer.close()
+
+
+async def test_a_body_without_an_end_is_cut_off_when_it_is_too_long() -> None:
+    async with door() as (endpoint, taken), asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
+        writer.write((HEAD + "Transfer-Encoding: chunked\r\n\r\n").encode())
+        chunk = b"10000\r\n" + b"x" * 0x10000 + b"\r\n"
+        with suppress(ConnectionError):
+            while not reader.at_eof() and not reader._buffer:  # type: ignore[attr-defined]
+                writer.write(chunk)
+                await writer.drain()
+                await asyncio.sleep(0)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 413")
+        assert taken == []
+        writer.close()
+
+
+async def test_a_crowd_of_idlers_keeps_nobody_out_for_long() -> None:
+    async with door(patience=0.5) as (endpoint, _), asyncio.timeout(PATIENCE):
+        idlers = [await asyncio.open_connection("127.0.0.1", endpoint.port) for _ in range(MOST_CONNECTED + 20)]
+        turned_away = [reader for reader, _ in idlers if await _hung_up(reader)]
+        body = b'{"update_id": 1}'
+        reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
+        writer.write(f"{HEAD}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        assert len(turned_away) == len(idlers)
+        for _, idler in (*idlers, (reader, writer)):
+            idler.close()
+
+
+async def _hung_up(reader: asyncio.StreamReader) -> bool:
+    """Wait until the other side has gone."""
+    with suppress(ConnectionError):
+        return await reader.read() == b""
+    return True
+
+
+async def test_a_flood_of_forgeries_does_not_flood_the_log() -> None:
+    with capture_logs() as logs:
+        async with door() as (endpoint, taken), aiohttp.ClientSession() as http:
+            for _ in range(100):
+                async with http.post(f"http://127.0.0.1:{endpoint.port}/hook", data=b"{}") as response:
+                    assert response.status == 401
+    counts = [line["count"] for line in logs if line["event"] == "webhook_call_refused"]
+    assert counts == [1, 2, 4, 8, 16, 32, 64]
+    assert taken == []
+    assert SECRET not in str(logs)
+
+
+async def test_what_is_being_answered_when_it_ends_is_answered() -> None:
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    async def take(update: dict[str, Any]) -> None:
+        begun.set()
+        await go_on.wait()
+
+    port = free_port()
+    endpoint = Endpoint(host="127.0.0.1", port=port, path="/", secret=SECRET, clock=SystemClock(), take=take)
+    async with aiohttp.ClientSession() as http:
+        async with endpoint.listening():
+            call = asyncio.create_task(
+                http.post(f"http://127.0.0.1:{port}/", json={"update_id": 1}, headers={SECRET_HEADER: SECRET})
+            )
+            await begun.wait()
+            asyncio.get_running_loop().call_later(0.05, go_on.set)
+        assert (await call).status == 200
