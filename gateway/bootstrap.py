@@ -158,6 +158,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             outbox=outbox,
             commands=commands,
             door=door,
+            approvals=approvals,
             clock=clock,
             points=points,
             rules=busy,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from gateway.adapter import Accepted, Adapter
-from gateway.approvals import NOT_YOURS
+from gateway.approvals import NOT_YOURS, Approvals
 from gateway.clock import Clock
 from gateway.commands.base import CommandRegistry
 from gateway.domain.chat import Inbound, Sharing, session_key
@@ -29,6 +29,7 @@ _NOTICE_EVERY = 30.0  # seconds between two "still busy" notices of one key
 
 FULL = "Too many messages are waiting here already, so I did not take this one; send it again in a moment."
 BUSY = "I am still working on your earlier message; this one comes right after it."
+ASKING = "I still wait for your yes or no: /approve or /deny. This message comes after it."
 PASSED_ON = "Noted: it joins what I am doing right now, or comes right after it."
 
 
@@ -52,6 +53,7 @@ class Reception:
     outbox: Outbox
     commands: CommandRegistry
     door: Door
+    approvals: Approvals
     clock: Clock
     points: Points
     rules: TurnRules
@@ -167,7 +169,10 @@ class Reception:
             if waits:  # else its own turn has come meanwhile: it would end itself
                 await self.store.signal(arrival.key, "interrupt", self.clock.now())
         elif (waits or mode == "steer") and self._notices.due(arrival.key, self.clock.monotonic()):
-            await self.outbox.emit(self.outbox.answer(arrival, "notice", PASSED_ON if mode == "steer" else BUSY))
+            text = PASSED_ON if mode == "steer" else BUSY
+            if await self.approvals.answerable(inbound.source):  # who answers in words of their own is not heard
+                text = ASKING
+            await self.outbox.emit(self.outbox.answer(arrival, "notice", text))
 
 
 def _refused(inbound: Inbound) -> Accepted:

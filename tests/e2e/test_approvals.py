@@ -13,6 +13,7 @@ from gateway.approvals import GONE, NOT_YOURS, WITHDRAWN
 from gateway.config.models import Access, Sessions, Tools, Turns
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.rates import Rate
+from gateway.reception import ASKING
 from tests.fakes import ManualClock
 from tests.fakes_gateway import FakeAdapter, FakeModel, KillAt, Say, config_in, in_turn, running
 from tests.fakes_tools import Payment, payments
@@ -315,6 +316,19 @@ async def test_what_ended_before_the_wait_is_not_unknown_after_a_crash(tmp_path:
         await live.answer(event)
     assert here.tool.paid == [5, 50, 6]
     assert results(here.model) == ["Paid 5 €.", "Paid 50 €.", "Paid 6 €."]
+
+
+async def test_a_yes_in_other_words_is_told_how_to_say_it(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50)
+    async with here.open() as live:
+        event = await live.tell("pay")
+        await here.adapter.question()
+        yes = await live.tell("yes, do it")
+        await here.adapter.until(lambda: ASKING in here.adapter.shown("c", "notice"))
+        assert here.tool.paid == []
+        await live.ask("/approve")
+        await live.answer(event)
+        assert (await live.answer(yes)).text == "echo: yes, do it"
 
 
 async def test_what_the_model_said_before_is_shown_once_whatever_a_restart_does(tmp_path: Path) -> None:
