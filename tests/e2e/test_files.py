@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,17 @@ from typing import Any
 import pytest
 
 from gateway.adapter import Limits
+from gateway.config.models import Compression
 from gateway.config.models import Model as ModelEntry
 from gateway.domain.chat import Attachment, Outbound
 from gateway.errors import AdapterError, Disconnected, FileRefused
 from gateway.files.references import digest_in
+from gateway.providers.chat_completions import ChatCompletions
+from gateway.providers.http import http_client
+from gateway.providers.offline import is_summary_request
 from gateway.telemetry.points import Point
+from tests.emulators.llm import LlmServer
+from tests.emulators.llm_replies import Reply
 from tests.emulators.telegram.people import PIXEL
 from tests.fakes import ManualClock
 from tests.fakes_gateway import FakeAdapter, KillAt, Live, config_in, running
@@ -162,6 +169,30 @@ async def test_compaction_keeps_references_and_puts_old_pictures_aside(tmp_path:
         originals = (await live.store.transcript(lineage[0])).messages
         contents = [message["content"] for message in originals if isinstance(message.get("content"), list)]
         assert len([part for content in contents for part in content or () if digest_in(part)]) == 3  # nothing is lost
+
+
+async def test_notes_are_asked_for_behind_the_very_pictures_that_the_provider_has_in_its_cache(tmp_path: Path) -> None:
+    def answering(body: dict[str, Any]) -> Reply:
+        notes = is_summary_request(body["messages"])
+        return Reply(text="## Active Task\nNone\n## Goal\nHear about foxes." if notes else "heard")
+
+    words = "the quick brown fox jumps over the lazy dog " * 80
+    async with LlmServer(answering, context_length=20_000, caches=True) as server, AsyncExitStack() as stack:
+        model = ModelEntry(provider="openai", name="main", base_url=server.url, context_length=20_000)
+        config = config_in(tmp_path, model=model, compression=Compression(min_threshold_tokens=0, background=False))
+        provider = ChatCompletions(http_client(), str)
+        stack.push_async_callback(provider.aclose)
+        gateway = running(tmp_path, config=config, provider=provider, adapter=FilingAdapter({"r1": PIXEL}))
+        live = await stack.enter_async_context(gateway)
+        await live.answer(await sent(live, "look", PICTURE))
+        for number in range(9):
+            await live.ask(f"{number} {words}")
+        before = server.requests[-1]["messages"]
+        assert URL in str(before)
+        assert "Compressed" in await live.ask("/compress")
+        assert server.requests[-1]["messages"][: len(before)] == before
+        await live.ask("go on")
+        assert server.violations == []
 
 
 # -- files out -----------------------------------------------------------------------------------
