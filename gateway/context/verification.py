@@ -44,7 +44,7 @@ _NEAR: Final = 300  # characters around an identifier that are looked at
 _NEAR_KEY: Final = 16_384  # where there is a key of many lines
 _READ: Final = 12_000  # characters of a message; in a longer one nobody looks for what was said
 _APART: Final = "\n\n\x1e\n\n"
-_BARE_SHARE: Final = 0.75  # of a list's room, for the values themselves; all of the little there is in notes by rule
+_BARE_SHARE: Final = 0.85  # of a list's room, for the values themselves; all of the little there is in notes by rule
 _LEAST_CONTEXT: Final = 6  # tokens; less says nothing
 
 Ledger = Mapping[str, Entry]

@@ -42,6 +42,16 @@ def test_what_another_value_took_the_place_of_is_outdated(said: str, gone: set[s
     assert outdated([*TALK, user(said)], "").values == gone
 
 
+def test_what_is_said_of_one_thing_outdates_nothing_of_another_however_often_that_is_named() -> None:
+    things = ("settings file", "release ticket", "mail queue", "upload limit")
+    talk = [user(f"The Gannet {thing} is GAN-{n}-{n}{n}77.") for n, thing in enumerate(things)]
+    talk += [
+        user("The Gannet hotfix branch is enable_gannet_498."),
+        user("The Ember hotfix branch is enable_ember_371."),
+    ]
+    assert outdated([*talk, user("The Ember hotfix branch is use_ember_535 now.")], "").values == {"enable_ember_371"}
+
+
 def test_what_comes_back_holds_again() -> None:
     talk = [
         *TALK,
