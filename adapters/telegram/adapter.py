@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 import structlog
 from telegram import Bot, LinkPreviewOptions, Message, MessageEntity, ReplyParameters, WebhookInfo
 from telegram.error import ChatMigrated, InvalidToken, TelegramError
-from telegram.warnings import PTBDeprecationWarning
+from telegram.warnings import PTBDeprecationWarning, PTBUserWarning
 
 from adapters.telegram import codec, failures
 from adapters.telegram.files import Downloads, upload
@@ -72,6 +72,9 @@ class TelegramBot:
         # of what is told in a line here.
         warnings.filterwarnings("ignore", category=PTBDeprecationWarning)
         logging.getLogger("telegram.ext").setLevel(logging.CRITICAL)
+        # What it cannot read it logs in full and asks to be asked for otherwise: `receiving` does both its own way.
+        logging.getLogger("telegram.ext.ExtBot").setLevel(logging.CRITICAL + 1)
+        warnings.filterwarnings("ignore", message="Please use 'Bot.getUpdates'", category=PTBUserWarning)
         self.account = token.partition(":")[0]
         self._clock = clock
         self._menu = partial(show, entries=menu, admins=[each for each in admins if each.isdigit()])

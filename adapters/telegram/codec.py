@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from adapters.telegram.characters import units
 from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ def _part_of(message: Message) -> str | None:
         return None  # it is corrected alone
     if message.media_group_id is not None:
         return f"album {message.media_group_id}"
-    length = len((message.text or "").encode("utf-16-le")) // 2
+    length = units(message.text or "")
     if length < _LOOKS_CUT or message.forward_origin is not None:  # what is forwarded was a message before
         return None
     return TORN if length == _LONGEST else CUT
@@ -253,8 +254,8 @@ def _names(entity: MessageEntity, text: str, me: Me) -> bool:
 
 
 def _part(text: str, entity: MessageEntity) -> str:
-    units = text.encode("utf-16-le")  # offsets count UTF-16 units
-    return units[2 * entity.offset : 2 * (entity.offset + entity.length)].decode("utf-16-le", "replace").lower()
+    counted = text.encode("utf-16-le", "surrogatepass")  # offsets count UTF-16 units
+    return counted[2 * entity.offset : 2 * (entity.offset + entity.length)].decode("utf-16-le", "replace").lower()
 
 
 def _context(message: Message, me: Me) -> str:

@@ -3,6 +3,9 @@
 An update is confirmed by the next request, whose offset lies behind it. So the bot that the
 library polls with gives its updates back only when they are stored: whatever the library does with
 them then, nothing is lost.
+
+An update that cannot be read is passed over: not confirmed, it would come again at once, for ever, and nobody
+who wrote after it would be heard.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import structlog
-from telegram import Update
+from telegram import Bot, Update
 from telegram.error import Conflict, InvalidToken, NetworkError, TelegramError
 from telegram.ext import ExtBot, Updater
 
@@ -29,6 +32,9 @@ _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 5.0
 _LAST_WORDS: Final = 3.0  # seconds for confirming what was stored
 WANTED: Final = ("message", "edited_message", "callback_query", "my_chat_member")  # kinds of updates
+
+
+_UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)  # what Telegram sent is of another shape
 
 
 Stored = Callable[[Sequence[Update], Sequence[Accepted]], None]
@@ -87,7 +93,11 @@ class Receiver:
 
     def _read(self, update: Update) -> Inbound | None:
         assert self._me is not None
-        message = inbound(update, self._me)
+        try:
+            message = inbound(update, self._me)
+        except _UNREADABLE:
+            log.exception("update_unreadable", update=update.update_id)
+            return None
         if message is None:
             log.debug("update_ignored", update=update.update_id)
         return message
@@ -107,8 +117,23 @@ class ReceivingBot(ExtBot[None]):
         except InvalidToken as error:
             self._receiver.refuse(error)
             raise
+        except _UNREADABLE:  # one of them, and with it all
+            updates = await self._one_by_one(options.get("offset"))
         await self._receiver.take(updates)
         return updates
+
+    async def _one_by_one(self, offset: int | None) -> tuple[Update, ...]:
+        asked = {"offset": offset, "timeout": 0, "allowed_updates": list(WANTED)}
+        return tuple(read(document, self) for document in await self.do_api_request("getUpdates", asked))
+
+
+def read(document: dict[str, Any], bot: Bot) -> Update:
+    """An update from Telegram's JSON; one that the library cannot read says nothing."""
+    try:
+        return Update.de_json(document, bot)
+    except _UNREADABLE:
+        log.exception("update_unreadable", update=document["update_id"])
+        return Update(document["update_id"])
 
 
 class _Nowhere(asyncio.Queue[object]):

@@ -13,13 +13,13 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import structlog
-from telegram import Update, WebhookInfo
+from telegram import WebhookInfo
 from telegram.error import InvalidToken, RetryAfter, TelegramError
 
 from adapters.telegram import failures
 from adapters.telegram.adapter import TelegramBot
 from adapters.telegram.endpoint import Endpoint
-from adapters.telegram.receiving import WANTED
+from adapters.telegram.receiving import WANTED, read
 from gateway.adapter import Accept, Finding
 from gateway.clock import Clock
 
@@ -72,13 +72,7 @@ class WebhookAdapter(TelegramBot):
 
     async def _take(self, document: dict[str, Any]) -> None:
         """Return when an update is durable. Raises StoreUnavailable."""
-        try:
-            update = Update.de_json(document, self._bot)
-        except (AttributeError, KeyError, TypeError, ValueError):
-            # Refused, it would come again for a day and hold up its chat: the library cannot read it then either.
-            log.exception("update_unreadable", update=document["update_id"])
-            return
-        await self._receiver.store([update])
+        await self._receiver.store([read(document, self._bot)])
 
     async def _keep_called(self) -> None:
         """See to it that Telegram calls here, until cancelled. Raises InvalidToken."""

@@ -53,6 +53,14 @@ def test_a_private_message() -> None:
     assert codec.message_of(inbound.event_id) == 5
 
 
+@pytest.mark.parametrize("chat", [PRIVATE, GROUP])
+def test_half_a_sign_is_read_like_any_other(chat: dict[str, Any]) -> None:
+    text = "\ud83d /help"
+    inbound = read(chat=chat, text=text, entities=[entity("bot_command", text.replace("\ud83d", "x"), "/help")])
+    assert inbound is not None
+    assert (inbound.text, inbound.only_as_part) == (text, False)
+
+
 @pytest.mark.parametrize("event", [None, "", "expiry:s1:x", "x"])
 def test_events_that_are_no_messages_point_at_none(event: str | None) -> None:
     assert codec.message_of(event) is None
