@@ -45,7 +45,7 @@ _FORMER: Final = re.compile(
     re.IGNORECASE,
 )
 _FORMER_AFTER: Final = re.compile(r"\s*(?:नहीं|से बदल|की जगह|ではなく|から|에서)")
-_WORD: Final = re.compile(r"(?:[^\W\d_]|[\u0900-\u0dff])+")
+_WORD: Final = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")  # with vowel signs, without the full stop
 # Words that say nothing of what a statement is of; nor do those that say only that something changed.
 _EMPTY: Final = frozenset(
     _WORD.findall(

@@ -52,6 +52,15 @@ def test_what_is_said_of_one_thing_outdates_nothing_of_another_however_often_tha
     assert outdated([*talk, user("The Ember hotfix branch is use_ember_535 now.")], "").values == {"enable_ember_371"}
 
 
+def test_a_full_stop_is_no_word() -> None:
+    talk = [
+        user("कमल अपलोड त्रुटि: ERR_189।"),
+        *(user(f"वज्र मेल कतार {n} है।") for n in range(3)),
+        user("कमल अपलोड त्रुटि अब E4918 है।"),
+    ]
+    assert outdated(talk, "").values == {"ERR_189"}
+
+
 def test_what_comes_back_holds_again() -> None:
     talk = [
         *TALK,
