@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from gateway.errors import StoreUnavailable
@@ -21,6 +22,12 @@ async def eventually(condition: Callable[[], Any], *, within: float = 20.0) -> A
             if value:
                 return value
             await asyncio.sleep(0.01)
+
+
+async def written(path: Path) -> str:
+    """What is in a file, once somebody has put it there whole."""
+    text: str = await eventually(lambda: path.exists() and path.read_text(encoding="utf-8"))
+    return text
 
 
 async def again(call: Callable[[], Any]) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -11,6 +10,7 @@ from typing import Any
 
 from gateway.approvals import WITHDRAWN
 from tests.fakes_program import Program, Row, chatting
+from tests.waiting import written
 
 NO = "All right, I did not do that."
 
@@ -98,17 +98,16 @@ async def test_killed_while_it_waits_it_goes_on_waiting(tmp_path: Path) -> None:
 async def test_killed_while_the_command_runs_it_is_not_run_again(tmp_path: Path) -> None:
     configure(tmp_path)
     started = tmp_path / "started"
-    os.mkfifo(started)
     async with chatting(tmp_path) as program:
-        command = f"echo $$ >> {tmp_path}/runs; echo $$ > {started}; sleep 300"
+        command = f"echo $$ >> {tmp_path}/runs; echo $$ > new; mv new {started}; sleep 300"
         program.send({"id": "e1", "text": f"run {command}"})
         await question(program)
         program.send({"id": "y1", "text": "/approve"})
-        pid = int(await asyncio.to_thread(started.read_text))
+        pid = int(await written(started))
         program.process.kill()
         await program.process.wait()
     os.killpg(pid, signal.SIGKILL)
     async with chatting(tmp_path) as program:
         (done,) = await program.until_answered("e1")
         assert "its outcome is unknown" in done["text"]
-    assert await asyncio.to_thread((tmp_path / "runs").read_text) == f"{pid}\n"
+    assert await written(tmp_path / "runs") == f"{pid}\n"

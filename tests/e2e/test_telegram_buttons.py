@@ -22,7 +22,7 @@ from tests.fakes_model import PATIENCE, FakeModel, Gate, Say, in_turn
 from tests.fakes_program import environment
 from tests.fakes_tools import Payment, payments
 from tests.telegram_live import Bot, on_telegram
-from tests.waiting import eventually
+from tests.waiting import eventually, written
 
 ASKS = "Pay 50 €?"
 
@@ -327,15 +327,14 @@ async def test_killed_while_it_waits_it_asks_once_and_takes_the_press(tmp_path: 
 
 async def test_killed_while_the_command_runs_it_is_not_run_again(tmp_path: Path, telegram: TelegramServer) -> None:
     program, started = Killable(tmp_path, telegram), tmp_path / "started"
-    os.mkfifo(started)
     async with program.running() as process:
-        message = await program.asks(f"echo $$ >> {tmp_path}/runs; echo $$ > {started}; sleep 300")
+        message = await program.asks(f"echo $$ >> {tmp_path}/runs; echo $$ > new; mv new {started}; sleep 300")
         telegram.people.press(message, program.anna, "Approve")
-        pid = int(await asyncio.to_thread(started.read_text))
+        pid = int(await written(started))
         process.kill()
         await process.wait()
     os.killpg(pid, signal.SIGKILL)
     async with program.running():
         await program.until(lambda: any("outcome is unknown" in text for text in program.shown()))
         await program.until(lambda: "Approved." in message.text)
-    assert await asyncio.to_thread((tmp_path / "runs").read_text) == f"{pid}\n"
+    assert await written(tmp_path / "runs") == f"{pid}\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from gateway.domain.session import Session
 from gateway.errors import ToolError
 from gateway.tools.base import ToolContext
 from gateway.tools.shell import ShellTool
+from tests.waiting import written
 
 
 def tool(folder: Path, *allow: str, seconds: float = 20.0, secret: str = "") -> ShellTool:
@@ -30,7 +30,8 @@ def context(chat: str = "c") -> ToolContext:
 
     key = SessionKey(platform="test", chat=chat)
     session = Session(id="s", key=key, chat_type="direct", parent_id=None, started_at=0.0, model="m", system_prompt="")
-    return ToolContext(session=session, clock=SystemClock(), recall=recall)
+    nothing: Any = None
+    return ToolContext(session=session, clock=SystemClock(), recall=recall, files=nothing)
 
 
 async def run(folder: Path, command: str, **how: Any) -> str:
@@ -176,10 +177,8 @@ async def test_what_it_leaves_behind_is_ended_and_not_waited_for(tmp_path: Path)
 
 
 async def test_the_end_of_its_turn_ends_it(tmp_path: Path) -> None:
-    pid = tmp_path / "pid"
-    os.mkfifo(pid)
-    running = asyncio.create_task(run(tmp_path, f"echo $$ > {pid}; sleep 300"))
-    number = int(await asyncio.to_thread(pid.read_text))
+    running = asyncio.create_task(run(tmp_path, f"echo $$ > new; mv new {tmp_path}/pid; sleep 300"))
+    number = int(await written(tmp_path / "pid"))
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
