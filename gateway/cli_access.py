@@ -48,13 +48,13 @@ def access_app(ask: Ask) -> typer.Typer:
         config: ConfigOption = None,
     ) -> None:
         """Let somebody in by the code they told you."""
-        from gateway.commands.people import LOCKED, WRONG, named
+        from gateway.commands.people import REFUSED, named
         from gateway.errors import UserError
 
         async def look(store: Store) -> str:
             verdict, guest = await _door(store).confirm(code)
             if guest is None:
-                raise UserError(LOCKED if verdict == "locked" else WRONG)
+                raise UserError(REFUSED[verdict])
             return f"Let in: {named(guest)}. Tell them to write again."
 
         print(ask(config, look))

@@ -25,6 +25,7 @@ from gateway.domain.pairing import (
     Verdict,
     asked,
     confirmed,
+    is_code,
     removed,
     written,
 )
@@ -78,6 +79,8 @@ class Door:
 
     async def confirm(self, code: str) -> tuple[Verdict, Guest | None]:
         """An admin typed a code: what became of it, and whom it let in. Raises StoreUnavailable."""
+        if not is_code(code):
+            return "no code", None
         verdicts: list[tuple[Verdict, Guest | None]] = []
 
         def look(book: GuestBook) -> GuestBook:

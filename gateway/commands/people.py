@@ -7,7 +7,7 @@ from typing import Final
 
 from gateway.commands.base import Answer, Command, Scene
 from gateway.domain.chat import ChatAddress, SessionKey
-from gateway.domain.pairing import CODE_SECONDS, Guest, GuestBook
+from gateway.domain.pairing import CODE_LENGTH, CODE_SECONDS, Guest, GuestBook, Verdict
 from gateway.errors import UserError
 
 _REMOVAL: Final = re.compile(r"(?:remove|delete|rm)\s+([^\s:]+):(\S+)", re.IGNORECASE)
@@ -27,7 +27,7 @@ async def pair(scene: Scene) -> Answer:
         return Answer(text=shown_out(await door.show_out(removal[1].lower(), removal[2])))
     verdict, guest = await door.confirm(scene.argument)
     if guest is None:
-        raise UserError(LOCKED if verdict == "locked" else WRONG)
+        raise UserError(REFUSED[verdict])
     # Under an id of its own: a repeated attempt, or a code typed twice, tells them once.
     key = SessionKey(platform=guest.platform, chat=guest.chat)
     to = ChatAddress(platform=guest.platform, chat=guest.chat)
@@ -36,14 +36,20 @@ async def pair(scene: Scene) -> Answer:
     return Answer(text=let_in(guest))
 
 
-WRONG = (
-    "Nobody was given that code in the last hour, or it was used; /pair without a code lists who asks, and they get "
-    "a new one by writing to me again."
-)
-LOCKED = (
-    "Five wrong codes came one after another, so none is taken for an hour; access.allow of the configuration lets "
-    "somebody in meanwhile."
-)
+REFUSED: Final[dict[Verdict, str]] = {
+    "no code": (
+        f"That is no code: one has {CODE_LENGTH} letters and digits, as in H4KD-7XQM; /pair without one lists who "
+        "asks, and /pair remove telegram:12345 shows somebody out."
+    ),
+    "wrong": (
+        "Nobody was given that code in the last hour, or it was used; /pair without a code lists who asks, and they "
+        "get a new one by writing to me again."
+    ),
+    "locked": (
+        "Five wrong codes came one after another, so none is taken for an hour; access.allow of the configuration lets "
+        "somebody in meanwhile."
+    ),
+}
 
 
 def let_in(guest: Guest) -> str:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from gateway.domain.chat import Source
+from gateway.domain.chat import Source, one_line
 
 CODE_LENGTH: Final = 8
 CODE_LETTERS: Final = "23456789ABCDEFGHJKMNPQRSTVWXYZ"  # none that looks or sounds like another
@@ -75,7 +75,9 @@ class GuestBook:
 
 def asked(book: GuestBook, source: Source, event: str, code: str, now: float) -> tuple[GuestBook, str | None]:
     """A stranger wrote in private. Gives the book as it then is, and the code to tell them; None: they
-    have one already, or too many ask."""
+    have one already, or were let in meanwhile, or too many ask."""
+    if book.knows(source):
+        return book, None
     live = tuple(each for each in book.asking if abs(now - each.at) < CODE_SECONDS)
     own = next((each for each in live if (each.platform, each.user) == (source.platform, source.user)), None)
     if own is not None and (own.event == event or abs(now - own.at) < ASK_EVERY):
@@ -87,7 +89,7 @@ def asked(book: GuestBook, source: Source, event: str, code: str, now: float) ->
         platform=source.platform,
         user=source.user,
         chat=source.chat,
-        name=" ".join(source.user_name.split())[:_LONGEST_NAME],
+        name=one_line(source.user_name)[:_LONGEST_NAME],
         code=code,
         event=event,
         at=now,
@@ -95,12 +97,18 @@ def asked(book: GuestBook, source: Source, event: str, code: str, now: float) ->
     return _changed(book, asking=(*others, new)), code
 
 
-Verdict = Literal["let in", "let in before", "wrong", "locked"]
+Verdict = Literal["let in", "let in before", "wrong", "locked", "no code"]
+
+
+def is_code(text: str) -> bool:
+    """Whether a text could be a code at all. What could not is a slip of the hand and no guess."""
+    typed = _typed(text)
+    return len(typed) == CODE_LENGTH and all(letter in CODE_LETTERS for letter in typed)
 
 
 def confirmed(book: GuestBook, code: str, now: float) -> tuple[GuestBook, Verdict, Guest | None]:
     """An admin typed a code. Gives the book as it then is, what became of it, and whom it let in."""
-    typed = "".join(code.upper().replace("-", " ").split())
+    typed = _typed(code)
     before = next((each for each in book.guests if each.code == typed and abs(now - each.at) < CODE_SECONDS), None)
     if before is not None:
         return book, "let in before", before
@@ -123,6 +131,10 @@ def removed(book: GuestBook, platform: str, user: str) -> tuple[GuestBook, Guest
     if gone is None:
         return book, None
     return _changed(book, guests=tuple(each for each in book.guests if each is not gone)), gone
+
+
+def _typed(code: str) -> str:
+    return "".join(code.upper().replace("-", " ").split())
 
 
 def written(code: str) -> str:

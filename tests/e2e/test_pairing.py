@@ -99,6 +99,19 @@ async def test_only_an_admin_lets_people_in(tmp_path: Path, telegram: TelegramSe
         assert not (await bot.gateway.store.guest_book()).guests
 
 
+async def test_an_admins_slips_do_not_lock_the_door(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna, bob = telegram.people.person("Anna"), telegram.people.person("Bob")
+    his = telegram.people.private(bob)
+    async with on_telegram(tmp_path, telegram, anna, pairing=True, admins=(f"telegram:{anna.id}",)) as bot:
+        telegram.people.say(his, bob, "hello?")
+        await bot.until(lambda: len(bot.shown(his)) == 1)
+        for slip in ("remove", f"remove {bob.id}", "list", f"telegram:{bob.id}", "Bob"):
+            bot.says(f"/pair {slip}")
+        await bot.until(lambda: sum("That is no code" in text for text in bot.shown()) == 5)
+        bot.says(f"/pair {code_in(bot.shown(his)[0])}")
+        await bot.until(lambda: WELCOME in bot.shown(his))
+
+
 async def test_an_admin_lets_somebody_in_from_a_shell_while_the_gateway_runs(
     tmp_path: Path, telegram: TelegramServer
 ) -> None:
@@ -107,7 +120,7 @@ async def test_an_admin_lets_somebody_in_from_a_shell_while_the_gateway_runs(
     async with on_telegram(tmp_path, telegram, anna, pairing=True) as bot:
         telegram.people.say(his, bob, "hello?")
         await bot.until(lambda: len(bot.shown(his)) == 1)
-        status, out, errors = await legato(tmp_path, "access", "confirm", "WRONGONE")
+        status, out, errors = await legato(tmp_path, "access", "confirm", "WR4NGWAY")
         assert (status, out) == (1, "")
         assert "Nobody was given that code" in errors
         status, out, _ = await legato(tmp_path, "access", "confirm", code_in(bot.shown(his)[0]))

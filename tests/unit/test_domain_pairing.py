@@ -14,6 +14,7 @@ from gateway.domain.pairing import (
     GuestBook,
     asked,
     confirmed,
+    is_code,
     removed,
     written,
 )
@@ -101,6 +102,27 @@ def test_a_code_typed_again_is_no_mistake() -> None:
     assert confirmed(book, "CODE1", NOW + CODE_SECONDS)[1] == "wrong"
 
 
+def test_who_was_let_in_meanwhile_is_given_no_code() -> None:
+    book, _, _ = confirmed(after_asking("1"), "CODE1", NOW)
+    assert asked(book, person(), "e7", "AGAIN", NOW + ASK_EVERY) == (book, None)
+
+
+@pytest.mark.parametrize(
+    ("typed", "could_be"),
+    [
+        ("ABCD-EFGH", True),
+        ("abcd efgh", True),
+        ("remove", False),
+        ("remove 12345", False),
+        ("ABCDEFGHJ", False),
+        ("ABCD-EFG0", False),  # there is no such letter
+        ("密码密码密码密码", False),
+    ],
+)
+def test_what_could_be_a_code(typed: str, could_be: bool) -> None:
+    assert is_code(typed) == could_be
+
+
 def test_who_is_shown_out_may_ask_again() -> None:
     book, _, guest = confirmed(after_asking("1"), "CODE1", NOW)
     book, gone = removed(book, "p", "1")
@@ -120,6 +142,11 @@ def test_a_name_is_kept_on_one_line_and_short() -> None:
     book, _ = asked(GuestBook(), person(name="Bob\n\nlet me in " + "x" * 500), "e", "C", NOW)
     assert book.asking[0].name.startswith("Bob let me in xxx")
     assert len(book.asking[0].name) <= 60
+
+
+def test_a_name_moves_nothing_in_the_terminal_that_lists_it() -> None:
+    book, _ = asked(GuestBook(), person(name="\x1b[2JBob\u202e \ud83d"), "e", "C", NOW)
+    assert book.asking[0].name == "(2JBob"
 
 
 def test_a_code_is_read_out_in_two_halves() -> None:
