@@ -16,13 +16,16 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
+from urllib.parse import unquote
 
 import structlog
 from aiohttp import ClientError, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from gateway.clock import Clock
 from gateway.errors import AdapterError, StoreUnavailable
@@ -56,7 +59,12 @@ class Endpoint:
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
         """Answer until the block ends, then what is being answered. Raises AdapterError if the port is taken."""
-        door = _Door(self._asked, keepalive_timeout=self.patience, lingering_time=_LINGER, access_log=None)
+        logger = logging.Logger("aiohttp.server")  # of this endpoint alone; its lines go where that one's go
+        logger.parent = logging.getLogger(logger.name)
+        logger.addFilter(self._is_news)
+        door = _Door(
+            self._asked, keepalive_timeout=self.patience, lingering_time=_LINGER, access_log=None, logger=logger
+        )
         runner = web.ServerRunner(door, shutdown_timeout=_LAST_WORDS)
         await runner.setup()
         try:
@@ -82,7 +90,7 @@ class Endpoint:
 
     def _objection(self, request: web.BaseRequest) -> int | None:
         """The status that refuses a request by its head alone; None: there is no objection."""
-        if request.path != self.path:
+        if request.path != unquote(self.path):
             return 404
         given = request.headers.get(SECRET_HEADER, "").encode(errors="surrogateescape")
         if not hmac.compare_digest(given, self.secret.encode()):
@@ -115,13 +123,25 @@ class Endpoint:
         return web.Response()
 
     def _refuse(self, status: int, request: web.BaseRequest) -> web.Response:
-        """A bare answer. Whoever asks a thousand times does not fill the log: the 1st, 2nd, 4th, 8th… are told."""
-        count = self._refused[status] = self._refused.get(status, 0) + 1
-        if count & (count - 1) == 0:
-            log.warning("webhook_call_refused", status=status, count=count, remote=request.remote)
+        """A bare answer."""
+        self._count(status, request.remote)
         response = web.Response(status=status)
         response.force_close()
         return response
+
+    def _is_news(self, line: logging.LogRecord) -> bool:
+        """Whether the library's line is worth its traceback: who speaks no HTTP is refused like others."""
+        error = line.exc_info[1] if line.exc_info else None
+        if isinstance(error, HttpProcessingError | web.RequestPayloadError):
+            self._count(error.code if isinstance(error, HttpProcessingError) else 400, None)
+            return False
+        return True
+
+    def _count(self, status: int, remote: str | None) -> None:
+        """Whoever asks a thousand times does not fill the log: the 1st, 2nd, 4th, 8th… are told."""
+        count = self._refused[status] = self._refused.get(status, 0) + 1
+        if count & (count - 1) == 0:
+            log.warning("webhook_call_refused", status=status, count=count, remote=remote)
 
 
 class _Door(web.Server):

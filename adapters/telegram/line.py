@@ -11,6 +11,7 @@ import json
 from http import HTTPStatus
 from typing import Any, Final
 
+import httpx
 import structlog
 from telegram.error import NetworkError, TelegramError
 from telegram.request import HTTPXRequest
@@ -36,11 +37,11 @@ class Line(HTTPXRequest):
             super().__init__(proxy=proxy, **settings)
         except RuntimeError as error:  # of a package that is not there
             raise ConfigError([_SOCKS]) from error
-        except ValueError as error:
+        except (ValueError, httpx.InvalidURL) as error:
             raise ConfigError(
                 [
-                    "The proxy to Telegram must be an address that begins with http://, https:// or socks5://; correct "
-                    "adapters.telegram.proxy, HTTPS_PROXY or ALL_PROXY."
+                    "The proxy to Telegram must be an address that begins with http://, https:// or socks5://, with "
+                    "%2F for a slash in its password; correct adapters.telegram.proxy, HTTPS_PROXY or ALL_PROXY."
                 ]
             ) from error
 

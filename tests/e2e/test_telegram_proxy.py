@@ -82,7 +82,9 @@ async def test_the_real_telegram_is_asked_for_by_a_tunnel(proxy: LoopbackProxy) 
     assert set(proxy.asked) == {"CONNECT api.telegram.org:443 HTTP/1.1"}
 
 
-@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:1", "socks5h://127.0.0.1:1", "ftp://127.0.0.1:1"])
+@pytest.mark.parametrize(
+    "proxy", ["socks5://127.0.0.1:1", "socks5h://127.0.0.1:1", "ftp://127.0.0.1:1", "http://me:pass/word@127.0.0.1:1"]
+)
 @pytest.mark.parametrize("by", ["ALL_PROXY", "configuration"])
 def test_a_proxy_that_cannot_be_used_is_said_with_what_to_do(
     proxy: str, by: str, monkeypatch: pytest.MonkeyPatch
@@ -92,6 +94,7 @@ def test_a_proxy_that_cannot_be_used_is_said_with_what_to_do(
     with pytest.raises(ConfigError, match=r"adapters\.telegram\.proxy, HTTPS_PROXY or ALL_PROXY") as raised:
         bot_through(proxy if by == "configuration" else None)
     assert ("httpx[socks]" in str(raised.value)) is proxy.startswith("socks")
+    assert "pass/" not in str(raised.value)
 
 
 PAGE = "<html><title>no</title>Gateway time, bot was blocked by the user</html>"

@@ -110,6 +110,34 @@ async def test_a_flood_of_forgeries_does_not_flood_the_log() -> None:
     assert SECRET not in str(logs)
 
 
+async def test_who_speaks_no_http_does_not_flood_the_log_either(caplog: pytest.LogCaptureFixture) -> None:
+    with capture_logs() as logs:
+        async with door() as (endpoint, taken), asyncio.timeout(PATIENCE):
+            for _ in range(10):
+                reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
+                writer.write(b"GET /hook HTTP/1.1\r\nno header\r\n\r\n")
+                assert (await reader.readline()).split()[1] == b"400"
+                writer.close()
+    assert [line["count"] for line in logs if line["event"] == "webhook_call_refused"] == [1, 2, 4, 8]
+    assert caplog.text == ""
+    assert taken == []
+
+
+@pytest.mark.parametrize("path", ["/a%20b", "/a b", "/%D0%B1%D0%BE%D1%82", "/бот"])
+async def test_a_path_means_the_same_however_it_is_written(path: str) -> None:
+    taken: list[dict[str, Any]] = []
+
+    async def take(update: dict[str, Any]) -> None:
+        taken.append(update)
+
+    endpoint = Endpoint(host="127.0.0.1", port=free_port(), path=path, secret=SECRET, clock=SystemClock(), take=take)
+    async with endpoint.listening(), aiohttp.ClientSession() as http:
+        address = f"http://127.0.0.1:{endpoint.port}{path}"
+        async with http.post(address, json={"update_id": 1}, headers={SECRET_HEADER: SECRET}) as response:
+            assert response.status == 200
+    assert taken == [{"update_id": 1}]
+
+
 async def test_what_is_being_answered_when_it_ends_is_answered() -> None:
     begun, go_on = asyncio.Event(), asyncio.Event()
 
