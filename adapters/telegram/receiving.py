@@ -11,11 +11,13 @@ who wrote after it would be heard.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import structlog
-from telegram import Bot, Update
+from telegram import Bot, Update, WebhookInfo
 from telegram.error import Conflict, InvalidToken, NetworkError, TelegramError
 from telegram.ext import ExtBot, Updater
 
@@ -30,6 +32,7 @@ log = structlog.get_logger(__name__)
 POLL_SECONDS: Final = 30  # for how long Telegram may hold a request open
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 5.0
+_FAILED_SECONDS: Final = 300.0  # since Telegram's last failed call, within which a webhook counts as failing
 _LAST_WORDS: Final = 3.0  # seconds for confirming what was stored
 WANTED: Final = ("message", "edited_message", "callback_query", "my_chat_member")  # kinds of updates
 
@@ -55,6 +58,10 @@ class Receiver:
         """From now on updates are stored with `accept`."""
         self._accept, self._me, self._ending = accept, me, False
         self._refused = asyncio.get_running_loop().create_future()
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return self._clock.now()
 
     async def refused(self) -> None:
         """Wait until Telegram does not know the bot any more. Raises InvalidToken then."""
@@ -117,6 +124,9 @@ class ReceivingBot(ExtBot[None]):
         except InvalidToken as error:
             self._receiver.refuse(error)
             raise
+        except Conflict:
+            await self._end_failing_webhook()
+            raise
         except _UNREADABLE:  # one of them, and with it all
             updates = await self._one_by_one(options.get("offset"))
         await self._receiver.take(updates)
@@ -125,6 +135,22 @@ class ReceivingBot(ExtBot[None]):
     async def _one_by_one(self, offset: int | None) -> tuple[Update, ...]:
         asked = {"offset": offset, "timeout": 0, "allowed_updates": list(WANTED)}
         return tuple(read(document, self) for document in await self.do_api_request("getUpdates", asked))
+
+
+    async def _end_failing_webhook(self) -> None:
+        """A webhook keeps messages from whoever polls, also one whose process has ended since: then they would wait
+        for ever. One that works is another program's to answer for."""
+        told = await self.get_webhook_info()
+        since = self._receiver.now() - _FAILED_SECONDS
+        if told.pending_update_count and any(troubles(told, since=since)):
+            await self.delete_webhook(drop_pending_updates=False)
+            log.warning("failing_webhook_ended", host=urlsplit(told.url).hostname, waiting=told.pending_update_count)
+
+
+def troubles(told: WebhookInfo, *, since: float) -> Iterator[str]:
+    """What Telegram says of its last failed call, unless that was before `since`."""
+    if told.last_error_message and told.last_error_date and told.last_error_date.timestamp() >= since:
+        yield f"{told.last_error_message} ({told.last_error_date.astimezone(UTC):%Y-%m-%d %H:%M} UTC)"
 
 
 def read(document: dict[str, Any], bot: Bot) -> Update:

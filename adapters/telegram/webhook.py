@@ -7,8 +7,7 @@ hash that says nothing without the token: where another one was configured since
 from __future__ import annotations
 
 import hmac
-from collections.abc import Iterator, Sequence
-from datetime import UTC
+from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -19,7 +18,7 @@ from telegram.error import InvalidToken, RetryAfter, TelegramError
 from adapters.telegram import failures
 from adapters.telegram.adapter import TelegramBot
 from adapters.telegram.endpoint import Endpoint
-from adapters.telegram.receiving import WANTED, read
+from adapters.telegram.receiving import WANTED, read, troubles
 from gateway.adapter import Accept, Finding
 from gateway.clock import Clock
 
@@ -95,7 +94,7 @@ class WebhookAdapter(TelegramBot):
         """Tell Telegram where to call, unless it knows. What another program told it later is that one's to answer
         for: two that correct each other for ever would help nobody."""
         if not self._differs(told):
-            for trouble in () if is_first else _troubles(told, since=self._clock.now() - _LOOK_SECONDS):
+            for trouble in () if is_first else troubles(told, since=self._clock.now() - _LOOK_SECONDS):
                 log.warning("webhook_fails", error=trouble, waiting=told.pending_update_count)
         elif told.url and not is_first:
             log.warning("webhook_elsewhere", host=urlsplit(told.url).hostname)
@@ -120,14 +119,8 @@ class WebhookAdapter(TelegramBot):
             waiting = webhook.pending_update_count
             detail = f"{waiting:,} {'update waits' if waiting == 1 else 'updates wait'} to be delivered"
             found.append(Finding(what="telegram webhook", ok=None, detail=detail))
-        failed = (f"the last failure was: {trouble}" for trouble in _troubles(webhook, since=0.0))
+        failed = (f"the last failure was: {trouble}" for trouble in troubles(webhook, since=0.0))
         return [*found, *(Finding(what="telegram webhook", ok=None, detail=detail) for detail in failed)]
-
-
-def _troubles(told: WebhookInfo, *, since: float) -> Iterator[str]:
-    """What Telegram says of its last failed call, unless that was before `since`."""
-    if told.last_error_message and told.last_error_date and told.last_error_date.timestamp() >= since:
-        yield f"{told.last_error_message} ({told.last_error_date.astimezone(UTC):%Y-%m-%d %H:%M} UTC)"
 
 
 def _digest(token: str, text: str) -> str:

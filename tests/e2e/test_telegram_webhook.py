@@ -16,7 +16,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from adapters.telegram.adapter import TelegramAdapter, TelegramBot
-from adapters.telegram.endpoint import MOST_BYTES, SECRET_HEADER
+from adapters.telegram.endpoint import MOST_BYTES, SECRET_HEADER, Endpoint
 from adapters.telegram.webhook import WebhookAdapter
 from gateway.adapter import Accepted
 from gateway.clock import SystemClock
@@ -293,3 +293,30 @@ async def test_who_tells_telegram_too_soon_after_another_waits_as_long_as_it_say
             await clock.advance(1)
             await eventually(lambda: telegram.cloud.webhook.target)
         assert len(list(telegram.journal.of("setWebhook"))) == 2
+
+
+async def test_who_polls_ends_a_webhook_that_fails_and_leaves_one_that_works(
+    tmp_path: Path, telegram: TelegramServer, webhook: dict[str, Any]
+) -> None:
+    anna, taken = telegram.people.person("Anna"), list[dict[str, Any]]()
+
+    async def take(update: dict[str, Any]) -> None:
+        taken.append(update)
+
+    another = Endpoint(
+        host="127.0.0.1", port=webhook["port"], path="/hook", secret=SECRET, clock=SystemClock(), take=take
+    )
+    async with on_telegram(tmp_path, telegram, anna) as bot, aiohttp.ClientSession() as http:
+        bot.says("hello")
+        await bot.until_shown("echo: hello")
+        async with another.listening():  # say, a process of the other mode that has not ended yet
+            told = {"url": webhook["public_url"], "secret_token": SECRET}
+            async with http.post(f"{telegram.base_url}{telegram.token}/setWebhook", json=told) as answer:
+                assert answer.status == 200
+            bot.says("is anybody there?")
+            await bot.until(lambda: taken)
+            await bot.until(lambda: len(list(telegram.journal.of("getWebhookInfo"))) > 1)
+            assert target(bot).url == webhook["public_url"]
+        bot.says("and now?")
+        await bot.until_shown("echo: hello", "echo: and now?")
+        assert telegram.cloud.webhook.target is None
