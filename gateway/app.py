@@ -154,7 +154,7 @@ class Gateway:
         return True
 
     async def _shut_down(self) -> None:
-        await self.lanes.stop(self._grace)
+        await self.lanes.stop(self._grace, waits=self.board.waits)
         try:
             async with self.clock.limit(_LAST_WORDS):
                 while self.outbox.in_flight:

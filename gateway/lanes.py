@@ -14,6 +14,7 @@ import structlog
 
 from gateway.background import Background
 from gateway.clock import Clock
+from gateway.domain.chat import SessionKey
 from gateway.errors import SessionConflict, StoreError, StoreUnavailable
 from gateway.store.base import Claim, InboxItem, Lease, Store
 from gateway.store.insist import insist
@@ -71,14 +72,18 @@ class Lanes:
             lease = claim.lease
             self._running[lease] = self._background.start(self._drain(claim), name=f"lane {lease.key}")
 
-    async def stop(self, grace: float) -> None:
-        """Let running lanes finish their present item for `grace` seconds, then give them back."""
+    async def stop(self, grace: float, *, waits: Callable[[SessionKey], bool] = lambda _: False) -> None:
+        """Let running lanes finish their present item for `grace` seconds, then give them back; at once
+        those whose turn `waits` for a person, which no grace is long enough for."""
         self._stopping = True
         for claiming in self._claiming:
             claiming.cancel()  # a cancelled wait claims nothing
         running = list(self._running.values())
         if not running:
             return
+        for lease, task in self._running.items():
+            if waits(lease.key):
+                task.cancel()
         try:
             async with self._clock.limit(grace):
                 await asyncio.wait(running)

@@ -58,9 +58,14 @@ class SignalBoard:
         """How many turns run."""
         return len(self._running)
 
+    def waits(self, key: SessionKey) -> bool:
+        """Whether the key's turn waits for a person."""
+        turn = self._running.get(key)
+        return turn is not None and turn.phase == "waiting for your yes or no"
+
     def waiting(self) -> int:
-        """How many of them wait for a person."""
-        return sum(turn.phase == "waiting for your yes or no" for turn in self._running.values())
+        """How many turns do."""
+        return sum(map(self.waits, self._running))
 
     def deliver(self, key: SessionKey, kind: SignalKind) -> None:
         """End the key's running turn, if it runs here; a second signal changes nothing."""

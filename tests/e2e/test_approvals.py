@@ -17,6 +17,7 @@ from gateway.reception import ASKING
 from tests.fakes import ManualClock
 from tests.fakes_gateway import FakeAdapter, FakeModel, KillAt, Say, config_in, in_turn, running
 from tests.fakes_tools import Payment, payments
+from tests.waiting import eventually
 
 
 class Buttoned(FakeAdapter):
@@ -273,6 +274,21 @@ async def test_a_turn_that_is_made_again_finds_its_question(tmp_path: Path) -> N
         await live.answer(event)
     assert here.tool.paid == [50]
     assert len(here.adapter.shown("c", "question")) == 1
+
+
+async def test_who_stops_the_gateway_does_not_wait_for_a_person(tmp_path: Path) -> None:
+    """The clock stands still: no grace ever ends."""
+    here = scene(tmp_path, 50)
+    clock = ManualClock()
+    async with here.open(clock=clock) as live:
+        event = await live.tell("pay")
+        question = await here.adapter.question()
+        live.gateway.stop()
+        await eventually(lambda: not live.gateway.lanes.active)
+    async with here.open(clock=clock) as live:
+        await here.adapter.press(question, "Approve")
+        await live.answer(event)
+    assert here.tool.paid == [50]
 
 
 async def test_a_yes_that_came_while_nothing_ran_counts(tmp_path: Path) -> None:
