@@ -140,6 +140,9 @@ class Turns:
             self.points("turn.claimed")
             if item.inbound.kind == "expiry":
                 return await self._expire(recorder, item)
+            if item.attempts == 1 and not await self.services.door.lets_in(item.inbound.source):
+                log.info("shown_out_meanwhile", key=str(item.key), item=item.id)  # what has begun is ended, no more
+                return await self._finish(recorder, item, None, "refused", [])
             call = parse_command(item.inbound.text) if item.inbound.kind == "message" else None
             if call is not None:
                 return await self._command(recorder, item, call)

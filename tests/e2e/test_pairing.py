@@ -19,6 +19,7 @@ from gateway.store.sqlite import SqliteStore
 from tests.emulators.telegram import TelegramServer
 from tests.fakes import ManualClock
 from tests.fakes_gateway import FakeAdapter, config_in, running
+from tests.fakes_model import FakeModel, Gate, Say, in_turn
 from tests.fakes_program import legato
 from tests.telegram_live import on_telegram
 
@@ -59,6 +60,30 @@ async def test_a_stranger_is_given_a_code_and_let_in_by_it(tmp_path: Path, teleg
         assert code_in(bot.shown(his)[-1]) != code
         await bot.quiet()
     assert telegram.violations == []
+
+
+async def test_who_is_shown_out_is_answered_what_has_begun_and_nothing_that_waits(
+    tmp_path: Path, telegram: TelegramServer
+) -> None:
+    anna, bob, gate = telegram.people.person("Anna"), telegram.people.person("Bob"), Gate()
+    his = telegram.people.private(bob)
+    model = FakeModel(in_turn(Say(text="one", gate=gate), Say(text="never")))
+    admins = (f"telegram:{anna.id}",)
+    async with on_telegram(tmp_path, telegram, anna, model=model, pairing=True, admins=admins) as bot:
+        telegram.people.say(his, bob, "hello?")
+        await bot.until(lambda: len(bot.shown(his)) == 1)
+        bot.says(f"/pair {code_in(bot.shown(his)[0])}")
+        await bot.until(lambda: WELCOME in bot.shown(his))
+        for text in ("one", "two", "/usage"):
+            telegram.people.say(his, bob, text)
+        await gate.until_waiting()
+        await bot.until(lambda: len(telegram.cloud.updates) == 0)
+        bot.says(f"/pair remove telegram:{bob.id}")
+        await bot.until(lambda: "Shown out" in bot.shown()[-1])
+        gate.open()
+        await bot.quiet()
+        assert bot.shown(his)[2:] == ["one"]
+        assert len(model.requests) == 1
 
 
 async def test_it_holds_after_a_restart(tmp_path: Path, telegram: TelegramServer) -> None:
