@@ -120,22 +120,25 @@ class ReceivingBot(ExtBot[None]):
     async def get_updates(self, *arguments: Any, **options: Any) -> tuple[Update, ...]:
         """As the library's, and stored."""
         try:
-            updates = await super().get_updates(*arguments, **options)
+            updates = await self._fetched(*arguments, **options)
         except InvalidToken as error:
             self._receiver.refuse(error)
             raise
+        await self._receiver.take(updates)
+        return updates
+
+    async def _fetched(self, *arguments: Any, **options: Any) -> tuple[Update, ...]:
+        try:
+            return await super().get_updates(*arguments, **options)
         except Conflict:
             await self._end_failing_webhook()
             raise
         except _UNREADABLE:  # one of them, and with it all
-            updates = await self._one_by_one(options.get("offset"))
-        await self._receiver.take(updates)
-        return updates
+            return await self._one_by_one(options.get("offset"))
 
     async def _one_by_one(self, offset: int | None) -> tuple[Update, ...]:
         asked = {"offset": offset, "timeout": 0, "allowed_updates": list(WANTED)}
         return tuple(read(document, self) for document in await self.do_api_request("getUpdates", asked))
-
 
     async def _end_failing_webhook(self) -> None:
         """A webhook keeps messages from whoever polls, also one whose process has ended since: then they would wait
