@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any, Final
 
 import regex
@@ -21,6 +22,9 @@ _LOOKED_AT: Final = 500  # files, newest first, among which a name is looked for
 _MATCHES: Final = 40
 _AROUND: Final = 200  # characters of a line that are shown with a match
 _LONGEST_PATTERN: Final = 200
+_COUNTS: Final = regex.compile(r"\{ *(\d*) *(?:, *(\d*))? *\}")
+_MOST_COPIES: Final = 20_000  # some 60 MB
+_PIECE: Final = 65_536  # characters searched at once: what a pattern remembers of them takes some 40 MB at most
 _ID: Final = 12  # digits of a digest that name a file
 
 
@@ -59,7 +63,7 @@ class ReadFileTool:
             return _listing(files)
         file = _chosen(files, wanted)
         content = await context.files.content(file)
-        text = None if content is None else text_in(content)
+        text = None if content is None else await asyncio.to_thread(text_in, content)  # it may be long
         if text is None:
             raise ToolError(f"{_named(file)} is not text in UTF-8 or UTF-16, so it cannot be read here.")
         offset, limit = (
@@ -69,7 +73,8 @@ class ReadFileTool:
         pattern = arguments.get("pattern")
         if pattern is None or pattern == "":
             return _page(file, text, offset, limit)
-        return await _search(file, text, pattern, offset, self._seconds)
+        until = context.clock.monotonic() + self._seconds
+        return await _search(file, text, pattern, offset, lambda: until - context.clock.monotonic())
 
 
 def _listing(files: Sequence[KeptFile]) -> str:
@@ -96,38 +101,56 @@ def _page(file: KeptFile, text: str, offset: int, limit: int) -> str:
     return f"[{_named(file)}, characters {offset:,} to {end:,} of {len(text):,}{rest}]\n{text[offset:end]}"
 
 
-async def _search(file: KeptFile, text: str, pattern: object, offset: int, seconds: float) -> str:
+async def _search(file: KeptFile, text: str, pattern: object, offset: int, limit: Callable[[], float]) -> str:
     if not isinstance(pattern, str) or len(pattern) > _LONGEST_PATTERN:
         raise ToolError(f"`pattern` must be a text of at most {_LONGEST_PATTERN} characters.")
+    if _copies(pattern) > _MOST_COPIES:
+        raise ToolError("`pattern` repeats too much by counts such as {500}; use smaller ones, or * and +.")
     try:
-        compiled = regex.compile(pattern, regex.MULTILINE)
-        found = await asyncio.to_thread(_matches, compiled, text, offset, seconds)
+        found, after = await asyncio.to_thread(_matches, pattern, text, offset, limit)
     except regex.error as error:
         raise ToolError(f"`pattern` is not a regular expression: {error}.") from None
-    except TimeoutError:
-        raise ToolError(f"`pattern` took longer than {seconds:g} seconds; make it simpler.") from None
+    except (TimeoutError, MemoryError):
+        raise ToolError("`pattern` takes too long on this file; make it simpler.") from None
     if not found:
         return f"[{_named(file)}: nothing matches]"
-    after = text.find("\n", found[-1][0])
-    rest = f"; the first {_MATCHES}, go on with offset {after}" if len(found) == _MATCHES and after >= 0 else ""
+    rest = f"; the first {_MATCHES}, go on with offset {after}" if len(found) == _MATCHES and after < len(text) else ""
     lines = (f"{start}: {line}" for start, line in found)
     return "\n".join([f"[{_named(file)}: lines that match, each with its offset{rest}]", *lines])
 
 
-def _matches(compiled: regex.Pattern[str], text: str, offset: int, seconds: float) -> list[tuple[int, str]]:
-    """(offset, line) of the first lines that match, each once. Raises TimeoutError."""
+def _copies(pattern: str) -> int:
+    """How often a part of the pattern can be repeated by counts at most, were they all one within another:
+    the library makes a copy for each, and a few characters could ask for more than a machine's memory."""
+    return prod(max(1, *(int(count) for count in counts if count)) for counts in _COUNTS.findall(pattern))
+
+
+def _matches(pattern: str, text: str, offset: int, limit: Callable[[], float]) -> tuple[list[tuple[int, str]], int]:
+    """(offset, line) of the first lines that match, of long ones what stands around the match, and where to go
+    on. `limit` gives the seconds that are left. Raises regex.error, TimeoutError."""
+    compiled = regex.compile(pattern, regex.MULTILINE, cache_pattern=False)
     found: list[tuple[int, str]] = []
-    line_end = -1
-    for match in compiled.finditer(text, offset, timeout=seconds, concurrent=True):
-        if match.start() <= line_end:
+    while offset < len(text) and len(found) < _MATCHES:
+        end = _piece_end(text, offset)
+        match = compiled.search(text, offset, end, timeout=max(limit(), 0.001), concurrent=True)
+        if match is None:
+            offset = end
             continue
-        end = text.find("\n", match.start())
-        line_end = len(text) if end < 0 else end
+        line_end = text.find("\n", match.start())
+        line_end = len(text) if line_end < 0 else line_end
         start = max(text.rfind("\n", 0, match.start()) + 1, match.start() - _AROUND)
-        found.append((start, text[start : min(line_end, match.start() + _AROUND)]))
-        if len(found) == _MATCHES:
-            break
-    return found
+        shown_end = min(line_end, match.start() + _AROUND)
+        found.append((start, text[start:shown_end]))
+        offset = shown_end + 1 if shown_end == line_end else shown_end
+    return found, offset
+
+
+def _piece_end(text: str, start: int) -> int:
+    """The end of what is searched at once: whole lines, unless one is longer."""
+    end = start + _PIECE
+    if end >= len(text):
+        return len(text)
+    return text.rfind("\n", start, end) + 1 or end
 
 
 def _number(arguments: Mapping[str, Any], name: str, default: int, least: int, most: int) -> int:

@@ -13,6 +13,7 @@ from gateway.errors import ToolError
 from gateway.tools.base import ToolContext
 from gateway.tools.read_file import ReadFileTool
 from gateway.tools.send_file import SendFileTool, safe_name
+from tests.fakes import ManualClock
 
 
 class Files:
@@ -37,7 +38,7 @@ class Files:
 
 def context(files: Files) -> ToolContext:
     nothing: Any = None
-    return ToolContext(session=nothing, clock=nothing, recall=nothing, files=files)
+    return ToolContext(session=nothing, clock=ManualClock(), recall=nothing, files=files)
 
 
 async def read(files: Files, **arguments: Any) -> str:
@@ -85,9 +86,9 @@ async def test_lines_that_match_come_once_with_their_offset() -> None:
 async def test_many_matches_are_paged() -> None:
     files = Files(a=b"x\n" * 100)
     first = await read(files, file="a", pattern="x")
-    assert "go on with offset 79" in first
+    assert "go on with offset 80" in first
     assert len(first.splitlines()) == 41
-    assert (await read(files, file="a", pattern="x", offset=79)).splitlines()[1] == "80: x"
+    assert (await read(files, file="a", pattern="x", offset=80)).splitlines()[1] == "80: x"
 
 
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(.*a){12}b"])
@@ -95,6 +96,30 @@ async def test_a_pattern_that_takes_for_ever_is_ended(pattern: str) -> None:
     files = Files(a=b"a" * 5_000 + b"!")
     with pytest.raises(ToolError, match="make it simpler"):
         await ReadFileTool(seconds=0.05).run({"file": "a", "pattern": pattern}, context(files))
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(?:(?:(?:a{500}){500}){500}){500}", "(?:(?:a?){1000}){1000}", "(?#[)(?:(?:a?){,1000}){1000,}(?#])"]
+)
+async def test_a_pattern_that_takes_all_memory_is_never_made(pattern: str) -> None:
+    with pytest.raises(ToolError, match="smaller ones"):
+        await read(Files(a=b"one"), file="a", pattern=pattern)
+
+
+async def test_a_long_line_is_shown_around_each_match_and_gone_on_with() -> None:
+    line = (b"-" * 999 + b"x") * 3_000
+    first = await read(Files(a=line), file="a", pattern="x")
+    assert [found.partition(":")[0] for found in first.splitlines()[1:3]] == ["799", "1799"]
+    assert "go on with offset 40199" in first
+    last = await read(Files(a=line), file="a", pattern="x", offset=2_999_000)
+    assert last.splitlines()[1:] == ["2999799: " + "-" * 200 + "x"]
+
+
+@pytest.mark.parametrize("pattern", ["^last$", "(?<=\n)last", "last\\Z"])
+async def test_edges_of_pieces_are_line_ends_and_no_others(pattern: str) -> None:
+    text = b"first\n" * 20_000 + b"last"
+    assert (await read(Files(a=text), file="a", pattern=pattern)).endswith("\n120000: last")
+    assert (await read(Files(a=text), file="a", pattern="^irst$", offset=1)).endswith("nothing matches]")
 
 
 @pytest.mark.parametrize("pattern", ["(", "x" * 201, 7])
