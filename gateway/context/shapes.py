@@ -32,7 +32,9 @@ _PARTS: Final = frozenset({
 IMAGE_TYPES: Final = frozenset({"image", "image_url", "input_image"})
 UNKNOWN_PART: Final = "[A part of the kind {kind} was here; it cannot be shown.]"
 _KIND_CHARS: Final = 40
-_KEPT: Final = ("at", "speaker", "summary", "fallback", "merged", "identifiers", "weights", "recalled")
+_KEPT: Final = (
+    "at", "speaker", "summary", "fallback", "merged", "identifiers", "weights", "recalled", "said", "files",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,6 +171,20 @@ async def test_compaction_keeps_references_and_puts_old_pictures_aside(tmp_path:
         assert len([part for content in contents for part in content or () if digest_in(part)]) == 3  # nothing is lost
 
 
+async def test_a_picture_that_was_put_aside_is_asked_about_again_with_the_picture(tmp_path: Path) -> None:
+    adapter = FilingAdapter({"r0": PIXEL, "r1": PIXEL + b"1"})
+    async with running(tmp_path, config=config_in(tmp_path, model=SEEING), adapter=adapter) as live:
+        await live.answer(await sent(live, "picture 0", replace(PICTURE, ref="r0")))
+        for number in range(4):
+            await live.ask(f"{number} " + "words " * 50)
+        await live.answer(await sent(live, "picture 1", replace(PICTURE, ref="r1")))
+        assert "Compressed" in await live.ask("/compress")
+        for _ in range(2):
+            await live.ask("/undo")
+        assert await live.ask("/retry") == 'echo: picture 0\n[sent with this message: a picture "a.png"]'
+        assert len(shown(live.model)) == 1
+
+
 async def test_notes_are_asked_for_behind_the_very_pictures_that_the_provider_has_in_its_cache(tmp_path: Path) -> None:
     def answering(body: dict[str, Any]) -> Reply:
         notes = is_summary_request(body["messages"])
