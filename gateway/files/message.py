@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.domain.chat import Attachment, Inbound, SessionKey, file_note, named, spoken
+from gateway.domain.chat import Attachment, Inbound, SessionKey, file_note, named, one_line, spoken
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, user
 from gateway.files.kinds import picture_type, sound_format, text_in
@@ -162,7 +162,8 @@ def _text(file: Received, room: _Room) -> tuple[list[str], str | None]:
 
 
 def _described(file: Received, problem: str | None) -> str:
-    facts = [file.attachment.mime] if file.attachment.kind == "document" and file.attachment.mime else []
+    mime = one_line(file.attachment.mime)  # somebody else's to choose, as its name is
+    facts = [mime] if file.attachment.kind == "document" and mime else []
     if file.attachment.kind == "document" and file.attachment.size is not None:
         facts.append(f"{file.attachment.size:,} bytes")
     detail = f" ({', '.join(facts)})" if facts else ""

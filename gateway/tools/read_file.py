@@ -81,7 +81,8 @@ def _listing(files: Sequence[KeptFile]) -> str:
     if not files:
         return "No file was sent in this conversation."
     lines = [
-        f"{_named(file)} (id {file.digest[:_ID]}, {file.mime or 'unknown type'}, {file.size:,} bytes)" for file in files
+        f"{_named(file)} (id {file.digest[:_ID]}, {one_line(file.mime) or 'unknown type'}, {file.size:,} bytes)"
+        for file in files
     ]
     more = [f"… and {len(files) - _LISTED} older ones"] if len(files) > _LISTED else []
     return "\n".join([*lines[:_LISTED], *more])

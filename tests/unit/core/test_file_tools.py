@@ -141,8 +141,13 @@ async def test_what_is_no_pattern_is_refused(pattern: object) -> None:
         ("/", "file.txt"),
         (".hidden", "hidden"),
         ("отчёт 2026.md", "отчёт 2026.md"),
-        ("x" * 200 + ".csv", "x" * 68 + ".csv"),
-        ("y" * 200, "y" * 80),
+        ("x" * 200 + ".csv", "x" * 48 + ".csv"),
+        ("y" * 200, "y" * 60),
+        ("\U0001f600" * 99, "\U0001f600" * 60),
+        ("half\ud800.md", "half_.md"),
+        ("CON", "_CON"),
+        ("aux.tar.gz", "_aux.tar.gz"),
+        ("console.md", "console.md"),
     ],
 )
 def test_a_name_is_safe_on_every_system(given: str, safe: str) -> None:
@@ -154,6 +159,15 @@ async def test_a_file_is_sent_as_what_its_name_says() -> None:
     told = await SendFileTool().run({"name": "a.csv", "content": "ü,1\n"}, context(files))
     assert files.sent == [("a.csv", "text/csv", "ü,1\n".encode())]
     assert told.startswith("The file a.csv (5 bytes) is on its way")
+
+
+@pytest.mark.parametrize(
+    ("name", "mime"), [("a.png", "text/plain"), ("a.svg", "image/svg+xml"), ("a.mp3", "text/plain")]
+)
+async def test_a_text_is_never_sent_as_a_picture_or_a_sound(name: str, mime: str) -> None:
+    files = Files()
+    await SendFileTool().run({"name": name, "content": "x"}, context(files))
+    assert files.sent == [(name, mime, b"x")]
 
 
 @pytest.mark.parametrize("arguments", [{}, {"name": "a"}, {"name": 1, "content": "x"}, {"name": "a", "content": ""}])
