@@ -161,11 +161,13 @@ class PicturesRefused(ProviderRejected):
 
 
 class ContextOverflow(ProviderError):
-    """The prompt is longer than the model's window; `limit` is that window in tokens if stated."""
+    """The prompt is longer than the model's window; `limit` is that window in tokens if stated. `bulky`: it may be
+    its bytes that are too many, as nothing was said of tokens."""
 
-    def __init__(self, text: str, *, limit: int | None = None) -> None:
+    def __init__(self, text: str, *, limit: int | None = None, bulky: bool = False) -> None:
         super().__init__(text)
         self.limit = limit
+        self.bulky = bulky
 
 
 class OutputCapTooLarge(ProviderError):

@@ -204,13 +204,12 @@ class Agent:
         if todo.limit is not None:
             conversation.spec = self.models.remember_limit(spec, todo.limit)
             await adopt(conversation.engine, conversation.spec)
-        if (
-            todo.action == "give_up"
-            or not self.automatic
-            or not await self._compact(conversation, "overflow", force=True)
-        ):
-            raise UserError(NO_WAY_OUT) from error
-        return max_tokens
+        compacts = todo.action != "give_up" and self.automatic
+        if compacts and await self._compact(conversation, "overflow", force=True):
+            return max_tokens
+        if self.metering.view.put_aside(conversation.spec, conversation.all()):
+            return max_tokens
+        raise UserError(NO_WAY_OUT) from error
 
     def _prompt(self, conversation: Conversation, *, last: bool) -> Sequence[Message]:
         messages = conversation.all()

@@ -4,8 +4,9 @@ model is not shown them.
 Whether a model takes pictures is configured, or found out: a request that is refused while it shows
 pictures or sounds is made once more without those that this model has not taken before. If that one is
 answered, they were what it was refused for, and this process does not show them to that model again;
-where the refusal says that the model takes no pictures at all, it is shown none. So a picture never
-makes a conversation unanswerable.
+where the refusal says that the model takes no pictures at all, it is shown none. A body that is too
+large for a server is such a refusal, too; a prompt that is too long is one once nothing else makes room
+(`put_aside`). So a picture never makes a conversation unanswerable.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import structlog
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message
-from gateway.errors import PicturesRefused, ProviderRejected, QuotaExceeded
+from gateway.errors import ContextOverflow, PicturesRefused, ProviderError, ProviderRejected, QuotaExceeded
 from gateway.files.kinds import picture_type
 from gateway.files.references import digest_in, filled
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, Provider
@@ -79,8 +80,8 @@ class FileView:
                     yield event
             self._remember(self._taken, model, shown)
             return
-        except ProviderRejected as error:
-            if begun or not shown or isinstance(error, QuotaExceeded) or error.status in (401, 403):
+        except (ProviderRejected, ContextOverflow) as error:
+            if begun or not shown or not _may_be_of_files(error):
                 raise
             refusal = error
         hidden = shown if isinstance(refusal, PicturesRefused) or not new else new
@@ -93,7 +94,22 @@ class FileView:
                     self._learn(spec, hidden, refusal)
                 yield event
 
-    def _learn(self, spec: ModelSpec, hidden: Collection[str], refusal: ProviderRejected) -> None:
+    def put_aside(self, spec: ModelSpec, messages: Sequence[Message]) -> bool:
+        """Show this model none of the files in these messages any more, for want of another way to make room.
+        False: it was shown none."""
+        model = _key(spec)
+        parts = (part for message in messages for part in _parts(message))
+        shown = {
+            digest
+            for part in parts
+            if (digest := digest_in(part)) is not None and not self._hidden(spec, part, digest, ())
+        }
+        self._remember(self._refused, model, shown)
+        if shown:
+            log.warning("files_put_aside", model=spec.name, files=len(shown))
+        return bool(shown)
+
+    def _learn(self, spec: ModelSpec, hidden: Collection[str], refusal: ProviderError) -> None:
         """Without these files the same request is answered."""
         model = _key(spec)
         if isinstance(refusal, PicturesRefused) and spec.pictures is not True:
@@ -163,6 +179,14 @@ class FileView:
         while self._size > _REMEMBERED and len(self._encoded) > 1:
             self._size -= len(self._encoded.popitem(last=False)[1][1])
         return found
+
+
+def _may_be_of_files(error: ProviderRejected | ContextOverflow) -> bool:
+    """Whether a request may have been refused for the files in it. Where it is too long by tokens, condensing
+    the conversation comes first."""
+    if isinstance(error, ContextOverflow):
+        return error.bulky
+    return not isinstance(error, QuotaExceeded) and error.status not in (401, 403)
 
 
 def _key(spec: ModelSpec) -> _ModelKey:

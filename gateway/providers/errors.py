@@ -82,7 +82,7 @@ def classify(
     if length is None and status == 413:
         length = PromptTooLong(limit=None)
     if isinstance(length, PromptTooLong):
-        return _context_overflow(length)
+        return _context_overflow(length, bulky=status == 413 and length.limit is None)
     if isinstance(length, OutputTooLong):
         return _output_cap(length)
     if _NO_PICTURES.search(lowered):
@@ -106,12 +106,13 @@ def _rejected(status: int, detail: str) -> ProviderRejected:
     return ProviderRejected(text, status=status or None)
 
 
-def _context_overflow(length: PromptTooLong) -> ContextOverflow:
+def _context_overflow(length: PromptTooLong, *, bulky: bool) -> ContextOverflow:
     window = f" of {length.limit:,} tokens" if length.limit else ""
     return ContextOverflow(
         f"The conversation is longer than the model's window{window}. "
         "Use /compress to shorten it or /new to start fresh.",
         limit=length.limit,
+        bulky=bulky,
     )
 
 

@@ -16,8 +16,9 @@ from gateway.adapter import Limits
 from gateway.config.models import Compression
 from gateway.config.models import Model as ModelEntry
 from gateway.domain.chat import Attachment, Outbound
-from gateway.errors import AdapterError, Disconnected, FileRefused
+from gateway.errors import AdapterError, ContextOverflow, Disconnected, FileRefused
 from gateway.files.references import digest_in
+from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.chat_completions import ChatCompletions
 from gateway.providers.http import http_client
 from gateway.providers.offline import is_summary_request
@@ -27,7 +28,7 @@ from tests.emulators.llm_replies import Reply
 from tests.emulators.telegram.people import PIXEL
 from tests.fakes import ManualClock
 from tests.fakes_gateway import FakeAdapter, KillAt, Live, config_in, running
-from tests.fakes_model import FakeModel, Gate, Say, in_turn
+from tests.fakes_model import FakeModel, Gate, Say, echo, in_turn
 
 SEEING = ModelEntry(provider="offline", name="fake", pictures=True, context_length=100_000)
 PICTURE = Attachment(kind="image", ref="r1", name="a.png", mime="image/png")
@@ -63,6 +64,10 @@ def shown(model: FakeModel, index: int = -1) -> list[str]:
 
 
 URL = "data:image/png;base64," + base64.b64encode(PIXEL).decode()
+
+
+def _has_picture(content: Any) -> bool:
+    return isinstance(content, list) and any(part["type"] == "image_url" for part in content)
 
 
 async def sent(live: Live, text: str, *files: Attachment, **how: Any) -> str:
@@ -183,6 +188,20 @@ async def test_a_picture_that_was_put_aside_is_asked_about_again_with_the_pictur
             await live.ask("/undo")
         assert await live.ask("/retry") == 'echo: picture 0\n[sent with this message: a picture "a.png"]'
         assert len(shown(live.model)) == 1
+
+
+async def test_a_picture_that_makes_the_prompt_too_long_is_put_aside_where_nothing_else_makes_room(
+    tmp_path: Path,
+) -> None:
+    def script(spec: ModelSpec, request: ModelRequest) -> Say:
+        contents = [message.get("content") for message in request.messages]
+        return Say(error=ContextOverflow("Too long.")) if any(map(_has_picture, contents)) else echo(spec, request)
+
+    model, adapter = FakeModel(script), FilingAdapter({"r1": PIXEL})
+    async with running(tmp_path, config=config_in(tmp_path, model=SEEING), adapter=adapter, model=model) as live:
+        assert (await live.answer(await sent(live, "look", PICTURE))).text.startswith("echo: look\n")
+        assert await live.ask("and now?") == "echo: and now?"
+        assert len(model.requests) == 3
 
 
 async def test_notes_are_asked_for_behind_the_very_pictures_that_the_provider_has_in_its_cache(tmp_path: Path) -> None:

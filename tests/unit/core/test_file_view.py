@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gateway.domain.chat import SessionKey
-from gateway.errors import PicturesRefused, ProviderRejected, ProviderUnavailable, QuotaExceeded
+from gateway.errors import ContextOverflow, PicturesRefused, ProviderRejected, ProviderUnavailable, QuotaExceeded
 from gateway.files.references import picture_part, sound_part
 from gateway.files.view import PICTURE_HIDDEN, PUT_ASIDE, SOUND_HIDDEN, FileView
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec
@@ -156,9 +156,34 @@ async def test_a_picture_that_was_taken_before_is_not_suspected() -> None:
     assert await ask(shown, server, request(old, new)) == [url(PIXEL), words(PICTURE_HIDDEN)]
 
 
+async def test_a_body_that_is_too_large_for_a_server_goes_without_its_new_pictures() -> None:
+    contents = Contents(PIXEL, PIXEL + b"new")
+    old, new = map(picture_part, contents.digests)
+    shown = view(contents)
+    await ask(shown, Server(), request(old))
+    server = Server(ContextOverflow("413", bulky=True))
+    assert await ask(shown, server, request(old, new)) == [url(PIXEL), words(PICTURE_HIDDEN)]
+    assert await ask(shown, server, request(old, new)) == [url(PIXEL), words(PICTURE_HIDDEN)]
+    assert len(server.sent) == 3
+
+
+async def test_what_is_put_aside_for_a_model_is_shown_to_others() -> None:
+    contents = Contents(PIXEL)
+    shown, asked = view(contents), request(picture_part(contents.digests[0]))
+    assert shown.put_aside(SPEC, asked.messages)
+    assert not shown.put_aside(SPEC, asked.messages)
+    assert await ask(shown, Server(), asked) == [words(PICTURE_HIDDEN)]
+    assert await ask(shown, Server(), asked, ModelSpec(provider="openai", name="other")) == [url(PIXEL)]
+
+
 @pytest.mark.parametrize(
     "error",
-    [QuotaExceeded("no money"), ProviderRejected("bad key", status=401), ProviderUnavailable("away")],
+    [
+        QuotaExceeded("no money"),
+        ContextOverflow("too many tokens"),
+        ProviderRejected("bad key", status=401),
+        ProviderUnavailable("away"),
+    ],
     ids=lambda error: str(error),
 )
 async def test_what_has_nothing_to_do_with_pictures_is_not_tried_again(error: Exception) -> None:

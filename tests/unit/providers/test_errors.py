@@ -192,6 +192,22 @@ OVERFLOWS: list[tuple[int, str, int | None]] = [
                  "context_length_exceeded"), 8192),
 ]  # fmt: skip
 
+
+@pytest.mark.parametrize(
+    ("status", "body", "bulky"),
+    [
+        (413, "<html><head><title>413 Request Entity Too Large</title></head></html>", True),
+        (413, anthropic("Request exceeds the maximum size", "request_too_large"), True),
+        (413, openai("Request body too large for gpt-4o model. Max size: 8000 tokens."), False),
+        (400, json.dumps({"message": "Input is too long for requested model."}), False),
+    ],
+)
+def test_a_body_may_be_too_large_in_bytes_where_nothing_is_said_of_tokens(status: int, body: str, bulky: bool) -> None:
+    error = classify(status, body, {})
+    assert isinstance(error, ContextOverflow)
+    assert error.bulky == bulky
+
+
 # (status, body, tokens there is room for)
 OUTPUT_CAPS: list[tuple[int, str, int | None]] = [
     (
