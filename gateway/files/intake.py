@@ -19,13 +19,12 @@ from gateway.clock import Clock
 from gateway.domain.chat import Attachment, Inbound, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message
-from gateway.errors import AdapterError, FileRefused, RateLimited
-from gateway.files.kinds import is_opaque, is_sound
-from gateway.files.message import NO_EYES, NOT_SHOWN, Reader, Received, no_ears, with_files
+from gateway.errors import AdapterError, FileRefused, RateLimited, StoreUnavailable
+from gateway.files.kinds import is_opaque, is_sound, read
+from gateway.files.message import MOST_TEXT, NO_EYES, NOT_SHOWN, Reader, Received, no_ears, with_files
 from gateway.files.view import FileView
 from gateway.providers.base import ModelSpec
 from gateway.store.base import Store
-from gateway.store.insist import insist
 from gateway.tokens import IMAGE_TOKENS, TokenCounter
 
 log = structlog.get_logger(__name__)
@@ -33,9 +32,10 @@ log = structlog.get_logger(__name__)
 _SECONDS: Final = 120.0  # for one file, all attempts together
 _ATTEMPTS: Final = 3
 _FIRST_PAUSE: Final = 1.0
-_AT_ONCE: Final = 16  # files fetched by this process, each of them in memory
+_AT_ONCE: Final = 16  # files in this process's memory, until they are kept and read
 
 FAILED = "which could not be fetched: {reason}"
+UNKEPT = "which could not be kept here: {reason}"
 TOO_SLOW = f"{{platform}} did not hand it over within {_SECONDS / 60:g} minutes"
 NOT_HERE = "this gateway cannot fetch files from {platform}"
 
@@ -75,21 +75,28 @@ class FileIntake:
         problem = _not_wanted(file, reader)
         if problem is not None:
             return Received(attachment=file, problem=problem)
+        async with self._room:
+            return await self._had(key, platform, file)
+
+    async def _had(self, key: SessionKey, platform: str, file: Attachment) -> Received:
         ref = f"{platform}:{file.ref}"
         kept = await self._store.kept_file(key, ref)
-        if kept is not None:
-            content = await self._store.file_content(key, kept.digest)
-            if content is not None:
-                return Received(attachment=file, kept=kept, content=content)
+        content = None if kept is None else await self._store.file_content(key, kept.digest)
         try:
-            async with self._room, self._clock.limit(_SECONDS):
-                content = await self._fetched(platform, file)
+            if kept is None or content is None:
+                async with self._clock.limit(_SECONDS):
+                    content = await self._fetched(platform, file)
+                kept = await self._keep(key, ref, file, content)
         except TimeoutError:
             return _failed(file, TOO_SLOW.format(platform=platform.capitalize()))
         except AdapterError as error:
             return _failed(file, str(error))
-        kept = await self._keep(key, ref, file, content)
-        return Received(attachment=file, kept=kept, content=content)
+        except StoreUnavailable as error:
+            return _failed(file, str(error), UNKEPT)
+        # Beside the loop, as all of a long text is looked at.
+        return Received(
+            attachment=file, kept=kept, reading=await asyncio.to_thread(read, content, kept.mime, MOST_TEXT)
+        )
 
     async def _fetched(self, platform: str, file: Attachment) -> bytes:
         """Raises AdapterError once it makes no sense to try again."""
@@ -112,15 +119,26 @@ class FileIntake:
         raise AssertionError("the last attempt returns or raises")
 
     async def _keep(self, key: SessionKey, ref: str, file: Attachment, content: bytes) -> KeptFile:
+        """Raises StoreUnavailable after a while: a disk without room for a file may have some for the answer."""
         kept = KeptFile(
             ref=ref,
-            digest=sha256(content).hexdigest(),
+            digest=await asyncio.to_thread(lambda: sha256(content).hexdigest()),
             name=file.name,
             mime=file.mime,
             size=len(content),
             at=self._clock.now(),
         )
-        return await insist(lambda: self._store.keep_file(key, kept, content), clock=self._clock, what="keep_file")
+        pause = _FIRST_PAUSE
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                return await self._store.keep_file(key, kept, content)
+            except StoreUnavailable as error:
+                log.error("file_not_kept", error=str(error), attempts_left=left)
+                if not left:
+                    raise
+            await self._clock.sleep(pause)
+            pause *= 2
+        raise AssertionError("the last attempt returns or raises")
 
 
 def _not_wanted(file: Attachment, reader: Reader) -> str | None:
@@ -132,6 +150,6 @@ def _not_wanted(file: Attachment, reader: Reader) -> str | None:
     return NOT_SHOWN if is_opaque(file) else None
 
 
-def _failed(file: Attachment, reason: str) -> Received:
+def _failed(file: Attachment, reason: str, problem: str = FAILED) -> Received:
     log.warning("file_not_received", kind=file.kind, reason=reason)
-    return Received(attachment=file, problem=FAILED.format(reason=reason.rstrip(".")))
+    return Received(attachment=file, problem=problem.format(reason=reason.rstrip(".")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from gateway.domain.chat import Attachment
@@ -29,6 +30,33 @@ _OPAQUE: Final = re.compile(
 )
 _UNSEEN: Final = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # never in a text, but for escapes of a terminal
 _SAMPLE: Final = 4_096  # bytes by which UTF-16 without a mark is told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a content is, and what a message may show of it: the content need not stay in memory for that.
+    `sound`: its format. `text`: the beginning of one, "" if it is blank; `length`: characters of all of it."""
+
+    picture: bool = False
+    sound: str | None = None
+    text: str | None = None
+    length: int = 0
+
+
+NOTHING: Final = Reading()
+
+
+def read(content: bytes, mime: str, most: int) -> Reading:
+    """A content, of whose text at most `most` characters are wanted."""
+    if picture_type(content) is not None:
+        return Reading(picture=True)
+    sound = sound_format(content, mime)
+    if sound is not None:
+        return Reading(sound=sound)
+    text = text_in(content)
+    if text is None:
+        return NOTHING
+    return Reading(text="" if text.isspace() else text[:most], length=len(text))
 
 
 def picture_type(content: bytes) -> str | None:

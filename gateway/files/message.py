@@ -18,7 +18,7 @@ from typing import Any, Final
 from gateway.domain.chat import Attachment, Inbound, SessionKey, file_note, named, one_line, spoken
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, user
-from gateway.files.kinds import picture_type, sound_format, text_in
+from gateway.files.kinds import NOTHING, Reading
 from gateway.files.references import picture_part, sound_part
 
 MOST_TEXT: Final = 30_000  # characters of files' texts in one message
@@ -38,7 +38,7 @@ class Received:
 
     attachment: Attachment
     kept: KeptFile | None = None
-    content: bytes = b""
+    reading: Reading = NOTHING
     problem: str | None = None
 
 
@@ -70,7 +70,7 @@ def with_files(key: SessionKey, inbound: Inbound, files: Sequence[Received], rea
     for file in files:
         problem = file.problem
         if file.kept is not None and reader is not None:
-            part, problem = _part(file.kept, file.content, reader, room)
+            part, problem = _part(file.kept, file.reading, reader, room)
             if part is not None:
                 parts.append(part)
             elif problem is None:
@@ -117,13 +117,13 @@ class _Room:
         return cut
 
 
-def _part(kept: KeptFile, content: bytes, reader: Reader, room: _Room) -> tuple[dict[str, Any] | None, str | None]:
+def _part(kept: KeptFile, reading: Reading, reader: Reader, room: _Room) -> tuple[dict[str, Any] | None, str | None]:
     """A picture or a sound as a part, or why there is none; neither for anything else."""
-    if picture_type(content) is not None:
+    if reading.picture:
         if not reader.sees:
             return None, NO_EYES
         return (picture_part(kept.digest), None) if room.take_picture() else (None, NO_ROOM)
-    form = sound_format(content, kept.mime)
+    form = reading.sound
     if form is None:
         return None, None
     if form not in reader.sounds:
@@ -149,16 +149,16 @@ def no_ears(sounds: Sequence[str], form: str = "") -> str:
 def _text(file: Received, room: _Room) -> tuple[list[str], str | None]:
     """A file's text between its marks, or why there is none."""
     assert file.kept is not None
-    text = text_in(file.content)
+    text, length = file.reading.text, file.reading.length
     if text is None:
         return [], NOT_SHOWN
-    if not text.strip():
+    if not text:
         return [], EMPTY
     shown = room.take(text)
-    rest = "" if len(shown) == len(text) else REST.format(shown=len(shown))
+    rest = "" if len(shown) == length else REST.format(shown=len(shown))
     name = named(file.attachment, capital=True)
     mark = file.kept.digest[:16]
-    return [TEXT.format(name=name, length=len(text), rest=rest, mark=mark, text=shown)], None
+    return [TEXT.format(name=name, length=length, rest=rest, mark=mark, text=shown)], None
 
 
 def _described(file: Received, problem: str | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import tracemalloc
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -13,15 +14,18 @@ from typing import Any
 import pytest
 
 from gateway.adapter import Limits
+from gateway.clock import SystemClock
 from gateway.config.models import Compression
 from gateway.config.models import Model as ModelEntry
-from gateway.domain.chat import Attachment, Outbound
-from gateway.errors import AdapterError, ContextOverflow, Disconnected, FileRefused
+from gateway.domain.chat import Attachment, Outbound, SessionKey
+from gateway.domain.file import KeptFile
+from gateway.errors import AdapterError, ContextOverflow, Disconnected, FileRefused, StoreUnavailable
 from gateway.files.references import digest_in
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.chat_completions import ChatCompletions
 from gateway.providers.http import http_client
 from gateway.providers.offline import is_summary_request
+from gateway.store.sqlite.store import SqliteStore
 from gateway.telemetry.points import Point
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply
@@ -124,6 +128,42 @@ async def test_a_file_that_never_comes_is_given_up(tmp_path: Path) -> None:
         await clock.advance(120)
         await live.answer(event)
         assert "could not be fetched: Fake did not hand it over within 2 minutes" in live.model.spoken()[-1][1]
+
+
+class SmallDisk(SqliteStore):
+    """Has room for words and none for files."""
+
+    async def keep_file(self, key: SessionKey, file: KeptFile, content: bytes) -> KeptFile:
+        raise StoreUnavailable("The disk is full.")
+
+
+async def test_a_disk_without_room_for_a_file_has_some_for_the_answer(tmp_path: Path) -> None:
+    clock, store = ManualClock(), SmallDisk(tmp_path / "legato.db", clock=SystemClock(), concurrency=256)
+    config, adapter = config_in(tmp_path, model=SEEING), FilingAdapter({"r1": PIXEL})
+    async with running(tmp_path, config=config, adapter=adapter, store=store, clock=clock) as live:
+        event = await sent(live, "look", PICTURE)
+        while not live.model.requests:
+            await clock.advance(1)
+        await live.answer(event)
+        assert "which could not be kept here: The disk is full" in live.model.spoken()[-1][1]
+    assert adapter.fetched == ["r1"]
+
+
+async def test_an_album_of_long_texts_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
+    class Long(FilingAdapter):
+        async def fetch(self, file: Attachment) -> bytes:
+            return f"line of {file.ref}\n".encode() * 250_000  # three megabytes
+
+    files = [Attachment(kind="document", ref=f"r{number}", name=f"{number}.txt") for number in range(9)]
+    async with running(tmp_path, config=config_in(tmp_path, model=SEEING), adapter=Long({})) as live:
+        await live.ask("hello")
+        tracemalloc.start()
+        try:
+            await live.answer(await sent(live, "look", *files))
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < 20_000_000
 
 
 async def test_one_conversations_files_are_not_those_of_another(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from gateway.domain.chat import Attachment, Inbound, SessionKey, Source, file_in
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, note_of, said_in, text_of
+from gateway.files.kinds import read
 from gateway.files.message import MOST_TEXT, Reader, Received, with_files, without_files
 from gateway.files.references import digest_in
 from tests.emulators.telegram.people import PIXEL
@@ -20,7 +21,7 @@ def received(content: bytes, *, kind: str = "document", name: str = "a.txt", mim
     digest = sha256(content).hexdigest()
     file = Attachment(kind=kind, ref=digest[:8], name=name, mime=mime, size=len(content))  # type: ignore[arg-type]
     kept = KeptFile(ref=file.ref, digest=digest, name=name, mime=mime, size=len(content), at=1.0)
-    return Received(attachment=file, kept=kept, content=content)
+    return Received(attachment=file, kept=kept, reading=read(content, mime, MOST_TEXT))
 
 
 def reader(**facts: Any) -> Reader:
