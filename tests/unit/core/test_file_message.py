@@ -70,6 +70,13 @@ def test_pictures_take_a_quarter_of_a_small_window_at_most() -> None:
     assert text_of(message).count("there is no room for so many") == 3
 
 
+def test_sounds_take_of_the_same_quarter() -> None:
+    files = [received(PIXEL, kind="image"), *(received(OGG + bytes([n]), kind="voice") for n in range(4))]
+    message = shown(*files, window=16_000, sounds=("ogg",))
+    assert len(referred(message)) == 1 + 2
+    assert text_of(message).count("cannot hear: there is no room for so many") == 3
+
+
 def test_a_sound_is_a_part_in_a_format_that_the_model_hears() -> None:
     voice = received(OGG, kind="voice", name="", mime="audio/ogg")
     message = shown(voice, sounds=("wav", "ogg"))
