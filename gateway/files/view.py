@@ -145,9 +145,11 @@ class FileView:
                     content.append(part)
                     continue
                 words = self._hidden(spec, part, digest, hidden)
-                found = None if words else await self._content(key, digest)
-                if found is not None and 3 * len(found[1]) // 4 <= room:
+                # Behind the first that has no room none has any: what is not shown is not loaded at every step.
+                found = None if words or room <= 0 else await self._content(key, digest)
+                if found is not None:
                     room -= 3 * len(found[1]) // 4
+                if found is not None and room >= 0:
                     shown.add(digest)
                     content.append(filled(part, *found))
                 else:
@@ -174,6 +176,8 @@ class FileView:
         if content is None:
             return None
         found = (picture_type(content) or "application/octet-stream", base64.b64encode(content).decode())
+        if name in self._encoded:  # somebody else has just loaded it, too
+            return found
         self._encoded[name] = found
         self._size += len(found[1])
         while self._size > _REMEMBERED and len(self._encoded) > 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import AsyncGenerator
 from hashlib import sha256
@@ -105,6 +106,33 @@ async def test_the_newest_come_first_where_there_is_no_room_for_all() -> None:
     found = await ask(view(contents), Server(), request(*map(picture_part, contents.digests)))
     assert found[0] == words(PUT_ASIDE)
     assert [part["type"] for part in found] == ["text", "image_url", "image_url"]
+
+
+async def test_what_has_no_room_is_not_loaded_at_every_step() -> None:
+    contents = Contents(*(PIXEL + bytes([n]) * (9 * MEGABYTE) for n in range(6)))
+    shown, asked = view(contents), request(*map(picture_part, contents.digests))
+    await ask(shown, Server(), asked)
+    assert contents.asked == 3
+    await ask(shown, Server(), asked)
+    assert contents.asked == 3
+
+
+async def test_a_content_that_two_load_at_once_is_remembered_as_one() -> None:
+    class Slow(Contents):
+        async def file_content(self, key: SessionKey, digest: str) -> bytes | None:
+            found = await super().file_content(key, digest)
+            await asyncio.sleep(0)
+            return found
+
+    large, small = PIXEL + bytes(20 * MEGABYTE - len(PIXEL) - 9), PIXEL + b"small"
+    contents = Slow(large, small)
+    shown = view(contents)
+    part, other = map(picture_part, contents.digests)
+    await asyncio.gather(*(ask(shown, Server(), request(part)) for _ in range(3)))
+    await ask(shown, Server(), request(other))
+    before = contents.asked
+    await ask(shown, Server(), request(part))
+    assert contents.asked == before
 
 
 async def test_a_mark_for_the_cache_stays_where_it_was() -> None:
