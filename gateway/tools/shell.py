@@ -28,6 +28,7 @@ _KEPT: Final = 12_000  # bytes of output at its beginning, and as many at its en
 _LAST_WORDS: Final = 1.0  # seconds in which what was written before a command's end is still read
 _PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ")  # of the gateway's environment, and nothing else
 _LONGEST_NAME: Final = 120  # of a folder
+_ROUNDS: Final = 20  # of looking for what a command left: it may start more while it is ended
 # Everything that a shell might read as more than a word is left out, so what looks like one command is one.
 _PLAIN: Final = re.compile(r"[\w./,:=@%+ -]+")
 
@@ -94,7 +95,7 @@ class ShellTool:
             stderr=asyncio.subprocess.STDOUT,
             cwd=folder,
             env=_environment(folder),
-            start_new_session=True,  # a group of its own, which can be ended as a whole
+            start_new_session=True,  # which can be ended as a whole
         )
         try:
             outcome = await self._ended(transport, output)
@@ -189,6 +190,29 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 def _end(transport: asyncio.SubprocessTransport) -> None:
-    """End the command and all that it started in its group."""
+    """End the command and all that it started in its session. Its group is not enough: `timeout` and shells with
+    job control put what they start into groups of their own."""
+    session = transport.get_pid()
     with suppress(ProcessLookupError, PermissionError):
-        os.killpg(transport.get_pid(), signal.SIGKILL)
+        os.killpg(session, signal.SIGKILL)
+    for _ in range(_ROUNDS):
+        left = _members(session)
+        for pid in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not left:
+            return
+
+
+def _members(session: int) -> list[int]:
+    """The processes of a session that have not ended. None where the system does not list them in /proc."""
+    return [int(stat.parent.name) for stat in Path("/proc").glob("[0-9]*/stat") if _is_of(session, stat)]
+
+
+def _is_of(session: int, stat: Path) -> bool:
+    try:
+        *_, facts = stat.read_bytes().rpartition(b")")  # a program's name may hold spaces and brackets
+    except OSError:
+        return False  # it has ended meanwhile
+    state, _, _, of, *_ = facts.split()  # proc(5): state, parent, group, session
+    return int(of) == session and state not in (b"Z", b"X")

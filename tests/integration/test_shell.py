@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,17 @@ async def test_what_it_leaves_behind_is_ended_and_not_waited_for(tmp_path: Path)
     async with asyncio.timeout(10):
         said = await run(tmp_path, "sleep 300 & echo $!")
     assert not alive(int(said.splitlines()[1]))
+
+
+async def test_what_runs_in_a_group_of_its_own_is_ended_too(tmp_path: Path) -> None:
+    watched = f"echo $$ > new; mv new {tmp_path}/pid; sleep 300"
+    running = asyncio.create_task(run(tmp_path, f"true && timeout 300 sh -c '{watched}'; true"))
+    number = int(await written(tmp_path / "pid"))
+    assert os.getpgid(number) != os.getsid(number)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert not alive(number)
 
 
 async def test_the_end_of_its_turn_ends_it(tmp_path: Path) -> None:
