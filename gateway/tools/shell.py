@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+import regex
+
 from gateway.clock import Clock
 from gateway.domain.chat import SessionKey
 from gateway.errors import ToolError
@@ -31,6 +33,12 @@ _LONGEST_NAME: Final = 120  # of a folder
 _ROUNDS: Final = 20  # of looking for what a command left: it may start more while it is ended
 # Everything that a shell might read as more than a word is left out, so what looks like one command is one.
 _PLAIN: Final = re.compile(r"[\w./,:=@%+ -]+")
+# Letters and marks that show nothing (Unicode's Default_Ignorable_Code_Point, and three blanks that it leaves out),
+# and the mark that begins a sign which is spelled out.
+_UNSEEN: Final = regex.compile(r"[\p{DI}\u2800\U00016FE4\U0001D159‹]")
+# Each such word is isolated (https://www.unicode.org/reports/tr9/), so that words stand in the order they have.
+_FROM_THE_RIGHT: Final = regex.compile(r"[\p{bc=R}\p{bc=AL}\p{bc=AN}][\p{bc=R}\p{bc=AL}\p{bc=AN}\p{M}]*")
+_NAMED: Final = {"\n": "new line", "\t": "tab"}
 
 
 class ShellTool:
@@ -160,8 +168,14 @@ class _Output(asyncio.SubprocessProtocol):
 
 
 def shown(command: str) -> str:
-    """A command in one line, in which nothing is invisible or turns the reading direction round."""
-    return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in command)
+    """A command in one line, in which nothing is invisible or turns the reading direction round. A sign that is
+    spelled out looks like nothing that could have been typed: a new line is no `\\n` in somebody's quotes."""
+    spelled = "".join(sign if sign.isprintable() and not _UNSEEN.match(sign) else _spelled(sign) for sign in command)
+    return _FROM_THE_RIGHT.sub("\u2068\\g<0>\u2069", spelled)
+
+
+def _spelled(sign: str) -> str:
+    return f"‹{_NAMED.get(sign) or f'U+{ord(sign):04X}'}›"
 
 
 def _command(arguments: Mapping[str, Any]) -> str:

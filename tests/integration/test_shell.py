@@ -46,10 +46,14 @@ def test_every_command_is_shown_whole_before_it_runs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("command", "seen"),
     [
-        ("echo a\nrm -rf b", r"echo a\nrm -rf b"),
-        ("echo \u202egnp.exe", r"echo \u202egnp.exe"),
-        ("echo a\u200bb\u00a0c\r", r"echo a\u200bb\xa0c"),
-        ("echo \x1b[8mhidden", r"echo \x1b[8mhidden"),
+        ("echo a\nrm -rf b", "echo a‹new line›rm -rf b"),
+        (r"echo a\nrm -rf b", r"echo a\nrm -rf b"),
+        ("echo a‹new line›rm", "echo a‹U+2039›new line›rm"),
+        ("echo \u202egnp.exe", "echo ‹U+202E›gnp.exe"),
+        ("echo a\u200bb\u00a0c\rd\te", "echo a‹U+200B›b‹U+00A0›c‹U+000D›d‹tab›e"),
+        ("echo \x1b[8mhidden", "echo ‹U+001B›[8mhidden"),
+        ("rm a\u3164b\ufe0f\u2800\u115f\U000e0101", "rm a‹U+3164›b‹U+FE0F›‹U+2800›‹U+115F›‹U+E0101›"),
+        ("mv א/ב ג", "mv \u2068א\u2069/\u2068ב\u2069 \u2068ג\u2069"),
         ("echo grüße 列", "echo grüße 列"),
     ],
 )
