@@ -159,12 +159,17 @@ class _Output(asyncio.SubprocessProtocol):
             self._last = (self._last + data[room:])[-_KEPT:]
 
     def text(self) -> str:
-        """What the model reads."""
-        first, last = (part.decode("utf-8", "replace") for part in (self._first, self._last))
-        left_out = self._size - len(self._first) - len(self._last)
-        if not left_out:
-            return (self._first + self._last).decode("utf-8", "replace").rstrip()
-        return f"{first}\n[… {left_out:,} of {self._size:,} bytes left out …]\n{last.rstrip()}"
+        """What the model reads. It is cut between lines: half of a credential would not be known for one."""
+        if self._size == len(self._first) + len(self._last):
+            return _decoded(self._first + self._last).rstrip()
+        first = self._first[: self._first.rfind(b"\n") + 1] or self._first
+        last = self._last[self._last.find(b"\n") + 1 :] or self._last
+        left_out = self._size - len(first) - len(last)
+        return f"{_decoded(first).rstrip()}\n[… {left_out:,} of {self._size:,} bytes left out …]\n{_decoded(last).rstrip()}"
+
+
+def _decoded(printed: bytes) -> str:
+    return printed.decode("utf-8", "replace")
 
 
 def shown(command: str) -> str:

@@ -151,8 +151,18 @@ async def test_of_long_output_the_beginning_and_the_end_are_told(tmp_path: Path)
     size = len("begins\n") + sum(len(str(number)) + 1 for number in range(1, 200_001)) + len("ends\n")
     assert said.startswith("exit code 0\nbegins\n1\n2\n")
     assert said.endswith("199999\n200000\nends")
-    assert f"[… {size - 24_000:,} of {size:,} bytes left out …]" in said
-    assert len(said) < 25_000
+    kept, _, rest = said.partition("\n[… ")
+    left_out, _, ended = rest.partition(f" of {size:,} bytes left out …]\n")
+    assert int(left_out.replace(",", "")) == size - len(f"{kept}\n{ended}\n") + len("exit code 0\n")
+    assert int(kept.splitlines()[-1]) + 1 == len(kept.splitlines()) - 1  # whole lines, none in between left out
+    assert 23_900 < len(said) < 25_000
+
+
+async def test_half_a_secret_is_not_left_where_it_is_cut(tmp_path: Path) -> None:
+    line = "key=" + "s3cret" * 100
+    said = await run(tmp_path, f"i=0; while [ $i -lt 90 ]; do echo {line}; i=$((i+1)); done", secret=line)
+    assert "bytes left out" in said
+    assert "s3cret" not in said
 
 
 async def test_bytes_that_are_no_text_do_no_harm(tmp_path: Path) -> None:
