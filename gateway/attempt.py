@@ -10,7 +10,7 @@ import structlog
 
 from gateway.agent.compaction import CompactionReport
 from gateway.agent.conversation import Conversation
-from gateway.agent.loop import Agent
+from gateway.agent.loop import Agent, has_open_calls
 from gateway.approvals import TurnQuestions
 from gateway.clock import Clock
 from gateway.domain.chat import Inbound, OutboundKind
@@ -62,7 +62,8 @@ class Attempt:
                 if said is not None:
                     conversation.add(await self._message(conversation, said), self.clock.now())
                     heard = True
-                if self.hygiene.due(conversation):
+                # A compaction would take calls that wait for their results for lost; the loop makes room behind them.
+                if self.hygiene.due(conversation) and not has_open_calls(conversation):
                     await self._clean(conversation)
                 return await self.agent.run(conversation, waiting)
         finally:

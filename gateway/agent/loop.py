@@ -308,6 +308,11 @@ def close_open_calls(conversation: Conversation, at: float) -> None:
         conversation.add(tool_result(call["id"], INTERRUPTED), at)
 
 
+def has_open_calls(conversation: Conversation) -> bool:
+    """Whether an earlier process left tool calls without results."""
+    return bool(_open_calls(conversation.newest_first()))
+
+
 def _open_calls(newest_first: Iterable[Message]) -> list[ToolCall]:
     """The tool calls at the end of a transcript, read from there, that have no result yet."""
     answered: set[str] = set()

@@ -165,7 +165,8 @@ class _Output(asyncio.SubprocessProtocol):
         first = self._first[: self._first.rfind(b"\n") + 1] or self._first
         last = self._last[self._last.find(b"\n") + 1 :] or self._last
         left_out = self._size - len(first) - len(last)
-        return f"{_decoded(first).rstrip()}\n[… {left_out:,} of {self._size:,} bytes left out …]\n{_decoded(last).rstrip()}"
+        mark = f"[… {left_out:,} of {self._size:,} bytes left out …]"
+        return f"{_decoded(first).rstrip()}\n{mark}\n{_decoded(last).rstrip()}"
 
 
 def _decoded(printed: bytes) -> str:
@@ -176,7 +177,7 @@ def shown(command: str) -> str:
     """A command in one line, in which nothing is invisible or turns the reading direction round. A sign that is
     spelled out looks like nothing that could have been typed: a new line is no `\\n` in somebody's quotes."""
     spelled = "".join(sign if sign.isprintable() and not _UNSEEN.match(sign) else _spelled(sign) for sign in command)
-    return _FROM_THE_RIGHT.sub("\u2068\\g<0>\u2069", spelled)
+    return str(_FROM_THE_RIGHT.sub("\u2068\\g<0>\u2069", spelled))
 
 
 def _spelled(sign: str) -> str:
