@@ -28,6 +28,7 @@ UNKNOWN_OUTCOME = (
 )
 INTERRUPTED = "The person stopped this turn while the tool was running; it may or may not have taken effect."
 
+_MOST_ASKED = 10  # questions of one step: each is a message, and platforms show few a minute
 _ENGINE_SECONDS = 120.0  # for a tool of the context engine, which declares no limit of its own
 
 EngineTool = Callable[[str, Mapping[str, Any]], Awaitable[str]]
@@ -70,9 +71,9 @@ class ToolRuntime:
 
     def questions(self, calls: Sequence[ToolCall], *, admin: bool) -> dict[str, str]:
         """What to ask a person, who may be an admin, before these calls, by call id. One that would fail is
-        not asked for: the attempt to run it says why."""
-        questions = {call["id"]: self._question(call, admin) for call in calls}
-        return {call_id: question for call_id, question in questions.items() if question}
+        not asked for: the attempt to run it says why. Nor are those beyond the tenth, which do not run."""
+        questions = [(call["id"], self._question(call, admin)) for call in calls]
+        return dict([(call_id, question) for call_id, question in questions if question][:_MOST_ASKED])
 
     def _question(self, call: ToolCall, admin: bool) -> str | None:
         tool = self.registry.get(call["function"]["name"])
@@ -159,7 +160,10 @@ def _check(tool: NeedsApproval, arguments: Mapping[str, Any], *, admin: bool, al
     if tool.admins_only and not admin:
         raise ToolDenied("Only an admin of this bot may have this done; say so and do not try another way.")
     if tool.question(arguments) and not allowed:
-        raise ToolDenied("This needs a person's yes, and nobody was asked.")
+        raise ToolDenied(
+            f"This needs a person's yes, and nobody was asked: at most {_MOST_ASKED} calls of one answer are asked "
+            "for. If it is still needed, call it again."
+        )
 
 
 def _arguments(text: str) -> Mapping[str, Any]:
