@@ -99,7 +99,8 @@ class Approvals:
         try:
             yield news
         finally:
-            del self._waiting[key]
+            if self._waiting.get(key) is news:  # else a turn listens that took the lane from this one
+                del self._waiting[key]
 
     async def wait(self, news: asyncio.Event, seconds: float) -> None:
         """Return when the event is set, or after `seconds`."""
