@@ -148,7 +148,7 @@ class Reception:
             notice = self.outbox.answer(arrival, "notice", FULL)[0]
             self.outbox.deliver(await self.store.refuse(arrival, notice))
             return Accepted(event_id=receipt.event_id, status="refused")
-        if receipt.status == "new" and receipt.waiting and arrival.inbound.kind != "press":
+        if receipt.status == "new" and receipt.waiting and not arrival.bypass:
             with suppress(StoreUnavailable):  # the message is stored; only a notice about it is not
                 await self._while_busy(arrival)
         return Accepted(event_id=receipt.event_id, status=receipt.status)
@@ -157,6 +157,9 @@ class Reception:
         """A message came while a turn runs: act by the busy mode, and say so at most now and then."""
         inbound = arrival.inbound
         if inbound.kind == "message" and parse_command(inbound.text):
+            # A question is up to whoever sent the command: without a word, both would wait for each other.
+            if await self._is_asking(arrival) and self._notices.due(arrival.key, self.clock.monotonic()):
+                await self.outbox.emit(self.outbox.answer(arrival, "notice", ASKING))
             return
         # In this order: what begins to run in between is then in both, not in neither.
         waiting = await self.store.waiting(arrival.key, self.rules.lane_cap)
@@ -170,9 +173,13 @@ class Reception:
                 await self.store.signal(arrival.key, "interrupt", self.clock.now())
         elif (waits or mode == "steer") and self._notices.due(arrival.key, self.clock.monotonic()):
             text = PASSED_ON if mode == "steer" else BUSY
-            if await self.approvals.answerable(inbound.source):  # who answers in words of their own is not heard
+            if await self._is_asking(arrival):  # who answers in words of their own is not heard
                 text = ASKING
             await self.outbox.emit(self.outbox.answer(arrival, "notice", text))
+
+    async def _is_asking(self, arrival: Arrival) -> bool:
+        """Whether the lane waits for an answer that whoever wrote may give."""
+        return any(each.key == arrival.key for each in await self.approvals.answerable(arrival.inbound.source))
 
 
 def _refused(inbound: Inbound) -> Accepted:
