@@ -111,8 +111,7 @@ def of(message: Mapping[str, Any]) -> list[str]:
 
 def find(text: str, *, names: bool = True) -> list[str]:
     """The identifiers of a text, each once, in order. `names`: quoted and snake_case names as well."""
-    if len(text) > 2 * _EDGE:
-        text = f"{text[:_EDGE]}\n{text[-_EDGE:]}"
+    text = ends(text)
     places: list[tuple[int, str]] = []
     seen: set[str] = set()
     for run in _RUN.finditer(text):
@@ -129,7 +128,13 @@ def find(text: str, *, names: bool = True) -> list[str]:
     if not text.isascii() and "/" in text:
         places += [(one.start(), one[0]) for one in _FOREIGN_PATH.finditer(text)]
     places.sort(key=lambda place: place[0])
-    return list(dict.fromkeys(value for _, value in places if len(value) <= LONGEST))
+    # What goes over a line's end is two cells of a table, and would be two lines of a list.
+    return list(dict.fromkeys(value for _, value in places if len(value) <= LONGEST and len(value.splitlines()) == 1))
+
+
+def ends(text: str) -> str:
+    """What of a text is read: all, or the two ends of a long one."""
+    return text if len(text) <= 2 * _EDGE else f"{text[:_EDGE]}\n{text[-_EDGE:]}"
 
 
 _DIGIT: Final = re.compile(r"[0-9]")

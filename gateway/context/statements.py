@@ -10,6 +10,7 @@ in doubt nothing is outdated: an identifier too many does less harm than one tha
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from gateway.domain.message import Message, text_of
 CONTEXT: Final = " · "  # in a list of identifiers, between one and what was said of it
 GAP: Final = "…"  # where the identifier stood in that
 _SCANNED: Final = 300  # newest messages of the middle that are looked at
+_COMPARED: Final = 800  # newest statements of these: each is compared with each before it
 _LONGEST: Final = 300  # characters of a sentence; what is longer was not said
 _AROUND: Final = 40  # characters kept on either side of an identifier
 _ALIKE: Final = 0.65  # of the weight of an older statement's words has to be in a newer one
@@ -90,7 +92,8 @@ def outdated(middle: Sequence[Message], previous: str, head: Sequence[Message] =
     if not _tells_of_change("\n".join(map(text_of, spoken))):
         return Outdated()
     opening = [each for message in head if _speaks(message) for each in _of(message)]
-    told = [*opening, *_noted(previous), *(each for message in spoken for each in _of(message))]
+    noted = itertools.islice(_noted(previous), _COMPARED)
+    told = [*opening[:_COMPARED], *noted, *_newest(spoken)]
     shown = frozenset(value for statement in opening for value in statement.values)
     weights = _weights(told)
     gone: set[str] = set()
@@ -120,7 +123,7 @@ def context_in(previous: str, value: str) -> str:
             return context
         if not mark and said != value and identifiers.mentions(line, value):
             return around(value, said)
-        place = previous.find(value, place + 1)
+        place = previous.find(value, end) if end >= 0 else -1
     return ""
 
 
@@ -139,10 +142,20 @@ def _speaks(message: Message) -> bool:
     return message.get("role") in ("user", "assistant") and bool(identifiers.of(message))
 
 
+def _newest(spoken: Sequence[Message]) -> list[Statement]:
+    """The last statements of messages, in order."""
+    last: list[Statement] = []
+    for message in reversed(spoken):
+        last += [*_of(message)][::-1]
+        if len(last) >= _COMPARED:
+            break
+    return last[:_COMPARED][::-1]
+
+
 def _of(message: Message) -> Iterator[Statement]:
-    """The statements of a message, in order."""
+    """The statements of a message, in order; of a long one those near its ends, as of its identifiers."""
     values = identifiers.of(message)
-    for sentence in _END.split(text_of(message)):
+    for sentence in _END.split(identifiers.ends(text_of(message))):
         if len(sentence) <= _LONGEST:
             yield from _statement(sentence, values, change=True)
 

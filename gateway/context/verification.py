@@ -39,7 +39,7 @@ _SORRY: Final = re.compile(
     re.IGNORECASE,
 )
 _SORRY_CHARS: Final = 1_500  # a longer text, or one with headings, is no refusal
-_SECTION: Final = re.compile(rf"\n*^{re.escape(IDENTIFIERS)}\n((?:- [^\n]*(?:\n|\Z))*)", re.MULTILINE)
+_SECTION: Final = re.compile(rf"(?:(?<!\n)\n++)?+^{re.escape(IDENTIFIERS)}\n((?:- [^\n]*(?:\n|\Z))*)", re.MULTILINE)
 _NEAR: Final = 300  # characters around an identifier that are looked at
 _NEAR_KEY: Final = 16_384  # where there is a key of many lines
 _READ: Final = 12_000  # characters of a message; in a longer one nobody looks for what was said

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+_MOST_SPOTS: Final = 64  # of what is looked for, the longest: each is tried at every character of a text
 MAX_TERM: Final = 64  # characters; a longer word (base64, a hash) is found by its beginning
 
 # Thai, Lao, Myanmar, Hangul jamo, Khmer; kana, bopomofo; Han; Hangul; Han of the other planes.
@@ -110,7 +111,7 @@ def passage(text: str, words: str, size: int) -> str:
 
 def _spots(text: str, wanted: Query) -> Iterator[tuple[int, str]]:
     """Where what is looked for stands in a text, as it is spelled there."""
-    looked_for = sorted({*wanted.terms, *wanted.prefixes, *wanted.runs}, key=len, reverse=True)
+    looked_for = sorted({*wanted.terms, *wanted.prefixes, *wanted.runs}, key=len, reverse=True)[:_MOST_SPOTS]
     if looked_for:
         words = "|".join(
             re.escape(each) if _DENSE_START.match(each) else rf"(?<![^\W_]){re.escape(each)}" for each in looked_for

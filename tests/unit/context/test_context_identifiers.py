@@ -207,3 +207,8 @@ def test_any_transcript_has_a_ledger(messages: list[Message]) -> None:
 def test_a_hostile_megabyte_is_read_at_its_edges_only(unit: str) -> None:
     find(unit * (1_000_000 // len(unit)))
     found({"role": "tool", "content": unit * 500_000})
+
+
+@pytest.mark.parametrize("text", ["Port\n8080 is it", "build 9\nmin", "see “a\u2028b” here", "wait 10\u2028ms"])
+def test_none_goes_over_the_end_of_a_line(text: str) -> None:
+    assert identifiers.find(text) == []

@@ -123,3 +123,21 @@ def test_what_notes_say_of_an_identifier_is_found_in_any_of_their_lines() -> Non
     notes = "## Goal\n- Move A-100 to the new host.\n\n## Identifiers\n- B-200 · The ticket is ….\n- C-300"
     said = {value: context_in(notes, value) for value in ("A-100", "B-200", "C-300", "D-400")}
     assert said == {"A-100": "Move … to the new host.", "B-200": "The ticket is ….", "C-300": "", "D-400": ""}
+
+
+def test_what_was_pasted_at_length_is_read_at_its_ends() -> None:
+    change = "The Kestrel export folder is /srv/kestrel/z-9.csv now."
+    bulk = "and so on " * 5_000
+    assert outdated([*TALK, user(f"{bulk}\n{change}")], "").values == {"/srv/kestrel/a-1.csv"}
+    assert outdated([*TALK, user(f"See /srv/kestrel/z-9.csv. {bulk}\n{change}\n{bulk}")], "") == Outdated()
+
+
+def test_only_so_many_statements_are_compared_with_each_other() -> None:
+    rows = [user("\n".join(f"Row {row} of {page} is now id-{page}-{row}." for row in range(30))) for page in range(40)]
+    change = user("The Kestrel export folder is /srv/kestrel/z-9.csv now.")
+    assert "/srv/kestrel/a-1.csv" in outdated([*TALK, change, *rows[:5]], "").values
+    assert "/srv/kestrel/a-1.csv" not in outdated([*TALK, change, *rows], "").values
+
+
+def test_a_line_of_notes_is_looked_at_once_however_often_it_nearly_holds_an_identifier() -> None:
+    assert context_in("- " + "7712" * 50_000 + "\n- 77 · The level is ….", "77") == "The level is …."

@@ -115,6 +115,8 @@ def test_what_was_said_of_an_identifier_stands_beside_it() -> None:
 def test_a_list_that_was_copied_gives_way_to_the_new_one() -> None:
     copied = f"## Goal\nx\n\n{IDENTIFIERS}\n- old/one.py\n- old/two.py · Look at …\n\n## Blocked\nno"
     assert without_section(copied) == ("## Goal\nx\n\n## Blocked\nno", ["old/one.py", "old/two.py"])
+    twice = f"{IDENTIFIERS}\n- one/1.py\n{IDENTIFIERS}\n- two/2.py\n\n\n{IDENTIFIERS}\n- three/3.py"
+    assert without_section(f"\n\nx\n{twice}") == ("x", ["one/1.py", "two/2.py", "three/3.py"])
     whole = _completed(copied, [{"role": "user", "content": "new/three.py"}], ["old/two.py"])
     assert whole.count(IDENTIFIERS) == 1
     assert whole.endswith("- new/three.py\n- old/two.py")

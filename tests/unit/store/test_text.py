@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.store.text import MAX_TERM, holds_runs, normalised, query, terms
+from gateway.store.text import MAX_TERM, holds_runs, normalised, passage, query, terms
 
 TEXT = st.text(alphabet="ab Z_-上下文窗口タ가ไ。,\n1é", max_size=30)
 
@@ -66,3 +66,10 @@ def test_a_text_holds_its_own_query(text: str) -> None:
 @given(st.text(max_size=200))
 def test_terms_hold_nothing_that_a_query_language_could_misread(text: str) -> None:
     assert all(not set(term) & set(" \"'*():^+-\x00\n") for term in terms(text))
+
+
+def test_a_passage_is_sought_by_the_longest_of_very_many_words() -> None:
+    text = f"{'x ' * 2_000}needle {'x ' * 2_000}"
+    longer = [f"missing{number}" for number in range(64)]
+    assert "needle" in passage(text, " ".join(["needle", *longer[1:]]), 100)
+    assert "needle" not in passage(text, " ".join(["needle", *longer]), 100)
