@@ -54,7 +54,7 @@ class Downloads:
         try:
             async with self._opened().stream("GET", found.file_path) as response:
                 _check(response)
-                return await _read(response.aiter_bytes())
+                return await _read(response.aiter_raw())
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise AdapterError(f"Telegram's file server could not be read ({type(error).__name__})") from None
 
@@ -62,7 +62,8 @@ class Downloads:
         if self._client is None:
             limits = httpx.Limits(max_connections=_CONNECTIONS)
             timeout = httpx.Timeout(self._patience, pool=None)
-            self._client = httpx.AsyncClient(timeout=timeout, limits=limits, proxy=self._proxy)
+            plain = {"Accept-Encoding": "identity"}
+            self._client = httpx.AsyncClient(timeout=timeout, limits=limits, proxy=self._proxy, headers=plain)
         return self._client
 
     async def aclose(self) -> None:
@@ -87,6 +88,8 @@ def _check(response: httpx.Response) -> None:
         raise FileRefused(GONE)
     if not response.is_success:
         raise AdapterError(f"Telegram's file server answered {response.status_code}")
+    if response.headers.get("content-encoding", "identity") != "identity":
+        raise AdapterError("Telegram's file server sent it packed")  # unpacked, a little of it may fill the memory
 
 
 async def _read(chunks: AsyncIterator[bytes]) -> bytes:
