@@ -93,25 +93,11 @@ class ShellTool:
         command = _command(arguments)
         folder = self._folder / _name(context.session.key)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        transport, output = await asyncio.get_running_loop().subprocess_exec(
-            _Output,
-            "/bin/sh",
-            "-c",
-            command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            cwd=folder,
-            env=_environment(folder),
-            start_new_session=True,  # which can be ended as a whole
-        )
+        transport, output = await _started(command, folder)
         try:
             outcome = await self._ended(transport, output)
         finally:
-            if not output.exited.is_set():  # its turn was ended
-                _end(transport)
-                await output.exited.wait()
-            transport.close()
+            await _closed(transport, output)
         text = self._redact(output.text())
         return f"{outcome}\n{text}" if text else f"{outcome}, and it printed nothing"
 
@@ -207,6 +193,40 @@ def _name(key: SessionKey) -> str:
 def _environment(folder: Path) -> dict[str, str]:
     kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return {"PATH": os.defpath, **kept, "HOME": str(folder), "PWD": str(folder), "TERM": "dumb", "LEGATO": "shell"}
+
+
+async def _started(command: str, folder: Path) -> tuple[asyncio.SubprocessTransport, _Output]:
+    """Start the shell. Who is cancelled meanwhile ends it like any other: by itself asyncio would end the shell only,
+    which may have started others by then."""
+    loop = asyncio.get_running_loop()
+    starting = loop.create_task(
+        loop.subprocess_exec(
+            _Output,
+            "/bin/sh",
+            "-c",
+            command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            cwd=folder,
+            env=_environment(folder),
+            start_new_session=True,  # which can be ended as a whole
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with suppress(OSError):
+            await _closed(*await starting)
+        raise
+
+
+async def _closed(transport: asyncio.SubprocessTransport, output: _Output) -> None:
+    """Let go of a command, which is ended if its turn was before it."""
+    if not output.exited.is_set():
+        _end(transport)
+        await output.exited.wait()
+    transport.close()
 
 
 def _end(transport: asyncio.SubprocessTransport) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,22 @@ async def test_what_runs_in_a_group_of_its_own_is_ended_too(tmp_path: Path) -> N
     with pytest.raises(asyncio.CancelledError):
         await running
     assert not alive(number)
+
+
+async def test_a_turn_that_ends_while_the_command_starts_ends_all_of_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pid")
+    pipe = os.open(tmp_path / "pid", os.O_RDONLY | os.O_NONBLOCK)
+    running = asyncio.create_task(run(tmp_path, f"sleep 300 & echo $! > {tmp_path}/pid; wait"))
+    for _ in range(2):
+        await asyncio.sleep(0)
+    started, _, _ = select.select([pipe], [], [], 20.0)  # the loop stands still, so nobody knows of the shell yet
+    child = int(os.read(pipe, 100)) if started else 0
+    os.close(pipe)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert child
+    assert not alive(child)
 
 
 async def test_the_end_of_its_turn_ends_it(tmp_path: Path) -> None:
