@@ -31,7 +31,18 @@ _END: Final = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][)\]\"'”’»]))\s+|(?<=[。
 # Words that tell of a change, in lower case, which takes a third of the time: whole ones, and some that
 # may be part of another or are written without spaces.
 _CHANGED: Final = (
-    *("now", "no longer", "not any more", "not anymore", "instead", "rather than", "changed", "switched", "replaced"),
+    *(
+        "now",
+        "no longer",
+        "any more",
+        "anymore",
+        "back to",
+        "instead",
+        "rather than",
+        "changed",
+        "switched",
+        "replaced",
+    ),
     *("moved", "renamed", "updated", "correction", "jetzt", "nicht mehr", "stattdessen", "geändert", "ersetzt"),
     *("désormais", "maintenant", "au lieu", "remplacé", "ahora", "ya no", "en lugar", "cambió", "cambiado"),
 )
@@ -41,12 +52,38 @@ _CHANGED_INSIDE: Final = (
 )
 _WHOLE: Final = re.compile(rf"\b(?:{'|'.join(_CHANGED)})\b")
 # What stands right before, or right after, a value that another one takes the place of.
+_MARKS: Final = r"[\s`\"'“«「]*"
 _FORMER: Final = re.compile(
-    r"(?:\b(?:no longer|not|from|instead of|rather than|replaced|nicht mehr|statt|von|au lieu de|en lugar de|ya no es"
-    r"|больше не|не|вместо|с|заменили)|不再是?|不是|从|将|把|取代)\s*$",
+    r"(?:\b(?:no longer|not|instead of|rather than|replaced|nicht mehr|statt|au lieu de|en lugar de|ya no es"
+    rf"|больше не|не|вместо|заменили)|不再是?|不是|取代){_MARKS}$",
     re.IGNORECASE,
 )
-_FORMER_AFTER: Final = re.compile(r"\s*(?:नहीं|से बदल|की जगह|ではなく|から|에서)")
+_FORMER_AFTER: Final = re.compile(r"[\s`\"'”»」]*(?:नहीं|से बदल|की जगह|ではなく)")
+# The same where the sentence is of one thing that becomes another, and not of one copied to another.
+_FROM: Final = re.compile(rf"(?:\b(?:from|von|с)|从|将|把){_MARKS}$", re.IGNORECASE)
+_FROM_AFTER: Final = re.compile(r"[\s`\"'”»」]*(?:から|에서)")
+_BECOMES: Final = re.compile(
+    r"\b(?:changed|switched|replaced|moved|renamed|updated|geändert|ersetzt|remplacé|cambió|cambiado)\b"
+    r"|замен|измен|исправ|改为|改成|换成|更正|変更|변경|बदल",
+    re.IGNORECASE,
+)
+# What stands before a value that is only ruled out: nothing has taken its place, nor it another's.
+_RULED_OUT: Final = re.compile(
+    r"\b(?:not|never|no longer|cannot|nicht|kein\w*|nie|ne|jamais|nunca|ya no|не|нельзя)\b|n['’]t\b"
+    r"|不再|不要|不能|别|禁止",
+    re.IGNORECASE,
+)
+_RULED_OUT_AFTER: Final = re.compile(
+    r"[\s`\"'”»]*(?:(?:is|was|are|were|does|should|must|can|will)\s?)?(?:not|n['’]t|no longer|nicht|не|больше не)\b"
+    r"|.*(?:नहीं|ない|않|\bany ?more\b|\bnicht mehr\b)",
+    re.IGNORECASE,
+)
+_PAST: Final = re.compile(
+    r"\b(?:was|were|used to|earlier|before|previously|old|war|früher|alte[nrs]?|était|avant|era|antes"
+    r"|был[аои]?|раньше|стар\w+)\b|之前|以前|原来|曾|पहले|था",
+    re.IGNORECASE,
+)
+_ASKS: Final = re.compile(r"[?？][\s)\"'”’»」）]*$")
 _WORD: Final = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")  # with vowel signs, without the full stop
 # Words that say nothing of what a statement is of; nor do those that say only that something changed.
 _EMPTY: Final = frozenset(
@@ -55,8 +92,8 @@ _EMPTY: Final = frozenset(
         "use uses using used note remember please now der die das ein eine ist sind für von zu im in auf und wir ich "
         "es bitte le la les un une est sont pour de du des et nous je el los las es son para y это для на в и мы я он "
         "она запомни है हैं का की के को से में लिए हम मैं यह ध्यान रखें correction changed switched replaced updated instead "
-        "no not longer any more rather than nicht mehr statt stattdessen geändert ersetzt désormais maintenant au lieu "
-        "ahora ya no поправка теперь больше не вместо заменили सुधार अब नहीं बदलकर कर दिया"
+        "no not longer any more again back rather than nicht mehr statt stattdessen geändert ersetzt désormais maintenant "
+        "au lieu ahora ya no поправка снова опять теперь больше не вместо заменили सुधार अब नहीं बदलकर कर दिया"
     )
 )
 _DENSE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")  # written without spaces between words
@@ -78,12 +115,13 @@ class Outdated:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
     """A sentence: the identifiers in it, those of them that it says are no longer it, the words around
-    them, and whether it says that something changed."""
+    them, and whether it says that something changed, or (`plain`) is a person's who says what is."""
 
     values: frozenset[str]
     former: frozenset[str]
     words: frozenset[str]
     change: bool
+    plain: bool
 
 
 def outdated(middle: Sequence[Message], previous: str, head: Sequence[Message] = ()) -> Outdated:
@@ -96,17 +134,23 @@ def outdated(middle: Sequence[Message], previous: str, head: Sequence[Message] =
     told = [*opening[:_COMPARED], *noted, *_newest(spoken)]
     shown = frozenset(value for statement in opening for value in statement.values)
     weights = _weights(told)
-    gone: set[str] = set()
+    gone: dict[str, Statement] = {}  # and what took its place
     corrections: set[str] = set()
     for place, newer in enumerate(told):
+        if newer.plain:
+            for value in newer.values & gone.keys():
+                if _same(newer, gone[value], weights):  # said as if it held: so it holds again
+                    corrections -= gone.pop(value).values
         if not newer.change:
             continue
         fresh = newer.values - newer.former
         replaced = set(newer.former)
         for older in told[:place]:
-            if not older.values & fresh and _same(older, newer, weights):
-                replaced |= older.values
-        gone = (gone | replaced) - fresh
+            left = older.values - fresh
+            # Of several values no more are replaced than are new: the others are what it is about.
+            if left and len(left) <= len(fresh - older.values) and _same(older, newer, weights):
+                replaced |= left
+        gone = {value: by for value, by in (gone | dict.fromkeys(replaced, newer)).items() if value not in fresh}
         # Also what takes the place of an earlier correction: that one was of what the head shows.
         corrections = (corrections | (fresh if replaced & (shown | corrections) else set())) - replaced
     return Outdated(values=frozenset(gone), corrections=frozenset(corrections))
@@ -157,7 +201,7 @@ def _of(message: Message) -> Iterator[Statement]:
     values = identifiers.of(message)
     for sentence in _END.split(identifiers.ends(text_of(message))):
         if len(sentence) <= _LONGEST:
-            yield from _statement(sentence, values, change=True)
+            yield from _statement(sentence, values, said=True, asserted=message.get("role") == "user")
 
 
 def _noted(previous: str) -> Iterator[Statement]:
@@ -166,21 +210,25 @@ def _noted(previous: str) -> Iterator[Statement]:
         value, mark, context = line.removeprefix("- ").partition(CONTEXT)
         sentence = context.replace(GAP, f" {value} ") if mark else line
         if len(sentence) <= _LONGEST:
-            yield from _statement(sentence, [value] if mark else identifiers.find(sentence), change=False)
+            yield from _statement(sentence, [value] if mark else identifiers.find(sentence))
 
 
-def _statement(sentence: str, values: Sequence[str], *, change: bool) -> Iterator[Statement]:
-    """The sentence as a statement, if it holds any of `values`. `change`: whether it may say that something
-    changed."""
+def _statement(
+    sentence: str, values: Sequence[str], *, said: bool = False, asserted: bool = False
+) -> Iterator[Statement]:
+    """The sentence as a statement, if it holds any of `values`. `said`: whether it may say that something
+    changed; `asserted`: whether, if it does not, it may say that something holds."""
     held = [value for value in values if value in sentence and identifiers.mentions(sentence, value)]
     if not held:
         return
-    change = change and _tells_of_change(sentence)
+    tells = said and not _ASKS.search(sentence) and not (len(held) == 1 and _is_ruled_out(held[0], sentence))
+    change = tells and _tells_of_change(sentence)
+    plain = tells and asserted and not change and not _PAST.search(sentence)
     former = {value for value in held if change and len(held) > 1 and _is_former(value, sentence)}
     for value in held:
         sentence = sentence.replace(value, " ")
     words = frozenset(_words(sentence))
-    yield Statement(values=frozenset(held), former=frozenset(former), words=words, change=change)
+    yield Statement(values=frozenset(held), former=frozenset(former), words=words, change=change, plain=plain)
 
 
 def _tells_of_change(text: str) -> bool:
@@ -193,7 +241,14 @@ def _tells_of_change(text: str) -> bool:
 
 def _is_former(value: str, sentence: str) -> bool:
     before, _, after = sentence.partition(value)
-    return bool(_FORMER.search(before) or _FORMER_AFTER.match(after))
+    if _FORMER.search(before) or _FORMER_AFTER.match(after):
+        return True
+    return bool((_FROM.search(before) or _FROM_AFTER.match(after)) and _BECOMES.search(sentence))
+
+
+def _is_ruled_out(value: str, sentence: str) -> bool:
+    before, _, after = sentence.partition(value)
+    return bool(_RULED_OUT.search(before) or _RULED_OUT_AFTER.match(after))
 
 
 def _words(text: str) -> Iterator[str]:

@@ -141,3 +141,52 @@ def test_only_so_many_statements_are_compared_with_each_other() -> None:
 
 def test_a_line_of_notes_is_looked_at_once_however_often_it_nearly_holds_an_identifier() -> None:
     assert context_in("- " + "7712" * 50_000 + "\n- 77 · The level is ….", "77") == "The level is …."
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Should the Kestrel export folder be /srv/kestrel/z-9.csv now?",  # asks
+        "The Kestrel export folder is not to be /srv/kestrel/z-9.csv now.",  # rules out
+        "We no longer use /srv/kestrel/z-9.csv for the Kestrel export folder.",
+        "Now copy from /srv/kestrel/a-1.csv to /srv/kestrel/z-9.csv.",  # both stay what they are
+        "现在从 `#36177` 复制到 `#40001`。",
+        "银杏的夜间构建不要再用 #40001，现在还没好。",
+    ],
+)
+def test_a_question_a_ban_and_a_copy_change_nothing(said: str) -> None:
+    assert outdated([*TALK, user(said)], "") == Outdated()
+
+
+def test_what_a_quoted_name_was_changed_from_is_outdated() -> None:
+    for said in ("We renamed it from `alpha_x` to `beta_x`.", "It is no longer `alpha_x` but `beta_x`."):
+        assert outdated([user("Look at `alpha_x`."), user(said)], "").values == {"alpha_x"}
+
+
+def test_what_is_said_again_holds_again() -> None:
+    first, then = (
+        user("The Kestrel export folder is /srv/k/a-1.csv."),
+        user("The Kestrel export folder is /srv/k/z-9 now."),
+    )
+    assert outdated([first, then], "").values == {"/srv/k/a-1.csv"}
+    assert outdated([first, then, first], "").values == set()
+    asked = user("Was the Kestrel export folder /srv/k/a-1.csv?")
+    assert outdated([first, then, asked], "").values == {"/srv/k/a-1.csv"}
+    again = user("The Kestrel export folder is /srv/k/a-1.csv again, not /srv/k/z-9 any more.")
+    assert outdated([first, then, again], "").values == {"/srv/k/z-9"}
+    for other in (
+        user("The Kestrel export folder was /srv/k/a-1.csv."),
+        assistant("The Kestrel folder is /srv/k/a-1.csv."),
+    ):
+        assert outdated([first, then, other], "").values == {"/srv/k/a-1.csv"}
+    # Nor does what took its place misguide any more where the head shows the first.
+    assert outdated([then], "", [first]).corrections == {"/srv/k/z-9"}
+    assert outdated([then, first], "", [first]).corrections == set()
+
+
+def test_a_value_is_outdated_beside_another_one_that_stays() -> None:
+    first = user("The Kestrel mail server at mx.example.net has port 8443.")
+    then = user("The Kestrel mail server at mx.example.net has port 9443 now.")
+    assert outdated([first, then], "").values == {"port 8443"}
+    more = user("The Kestrel mail server at mx.example.net and mx.example.org has port 8443 now.")
+    assert outdated([first, more], "").values == set()
