@@ -93,7 +93,8 @@ _EMPTY: Final = frozenset(
         "es bitte le la les un une est sont pour de du des et nous je el los las es son para y это для на в и мы я он "
         "она запомни है हैं का की के को से में लिए हम मैं यह ध्यान रखें correction changed switched replaced updated instead "
         "no not longer any more again back rather than nicht mehr statt stattdessen geändert ersetzt "
-        "désormais maintenant au lieu ahora ya no поправка снова опять теперь больше не вместо заменили सुधार अब नहीं बदलकर कर दिया"
+        "désormais maintenant au lieu ahora ya no поправка снова опять теперь больше не вместо заменили "
+        "सुधार अब नहीं बदलकर कर दिया"
     )
 )
 _DENSE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")  # written without spaces between words
