@@ -138,6 +138,7 @@ class _Room:
         """Make room for a block, or say that there is none."""
         if len(block) + self.each > self.chars or tokens + self.each // 2 > self.tokens:
             self.refused += 1
+            self.each = _GAP_CHARS  # whatever is taken from here on may stand behind a gap
             return False
         self.chars -= len(block) + self.each
         self.tokens -= tokens + self.each // 2
