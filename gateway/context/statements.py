@@ -141,7 +141,9 @@ def outdated(middle: Sequence[Message], previous: str, head: Sequence[Message] =
         if newer.plain:
             for value in newer.values & gone.keys():
                 if _same(newer, gone[value], weights):  # said as if it held: so it holds again
-                    corrections -= gone.pop(value).values
+                    by = gone.pop(value)
+                    if corrections & by.values:
+                        corrections = (corrections - by.values) | ({value} - shown)
         if not newer.change:
             continue
         fresh = newer.values - newer.former

@@ -182,6 +182,8 @@ def test_what_is_said_again_holds_again() -> None:
     # Nor does what took its place misguide any more where the head shows the first.
     assert outdated([then], "", [first]).corrections == {"/srv/k/z-9"}
     assert outdated([then, first], "", [first]).corrections == set()
+    head = user("The Kestrel export folder is /srv/k/0-0.csv.")
+    assert outdated([first, then, first], "", [head]).corrections == {"/srv/k/a-1.csv"}
 
 
 def test_a_value_is_outdated_beside_another_one_that_stays() -> None:
