@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 
@@ -32,6 +32,8 @@ from gateway.domain.pairing import (
 from gateway.store.base import Store
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 _FRESH_FOR_STRANGERS: Final = 1.0  # seconds
 _FRESH_FOR_GUESTS: Final = 10.0
@@ -65,43 +67,30 @@ class Door:
         if not self.pairing or source.chat_type != "direct" or inbound.kind != "message":
             return None
         code = "".join(self.rng.choice(CODE_LETTERS) for _ in range(CODE_LENGTH))
-        told: list[str | None] = []
 
-        def ask(book: GuestBook) -> GuestBook:
-            after, told_code = asked(book, source, inbound.event_id, code, self.clock.now())
-            told[:] = [told_code]
-            return after
+        def ask(book: GuestBook) -> tuple[GuestBook, tuple[str | None, bool]]:
+            after, told = asked(book, source, inbound.event_id, code, self.clock.now())
+            return after, (told, after is not book)
 
-        before, after = await self._change(ask, fresh=_FRESH_FOR_STRANGERS)
-        if after is not before:
+        told, is_new = await self._change(ask, fresh=_FRESH_FOR_STRANGERS)
+        if is_new:
             log.info("pairing_asked", platform=source.platform, user=source.user)
-        return ASK.format(code=written(told[0])) if told[0] else None
+        return ASK.format(code=written(told)) if told else None
 
     async def confirm(self, code: str) -> tuple[Verdict, Guest | None]:
         """An admin typed a code: what became of it, and whom it let in. Raises StoreUnavailable."""
         if not is_code(code):
             return "no code", None
-        verdicts: list[tuple[Verdict, Guest | None]] = []
 
-        def look(book: GuestBook) -> GuestBook:
+        def look(book: GuestBook) -> tuple[GuestBook, tuple[Verdict, Guest | None]]:
             after, verdict, guest = confirmed(book, code, self.clock.now())
-            verdicts[:] = [(verdict, guest)]
-            return after
+            return after, (verdict, guest)
 
-        await self._change(look)
-        return verdicts[0]
+        return await self._change(look)
 
     async def show_out(self, platform: str, user: str) -> Guest | None:
         """Let somebody in no more; None: nobody of that name was. Raises StoreUnavailable."""
-        gone: list[Guest | None] = []
-
-        def look(book: GuestBook) -> GuestBook:
-            after, guest = removed(book, platform, user)
-            gone[:] = [guest]
-            return after
-
-        await self._change(look)
-        return gone[0]
+        return await self._change(lambda book: removed(book, platform, user))
 
     async def book(self) -> GuestBook:
         """Who asks and who was let in, as it is now. Raises StoreUnavailable."""
@@ -114,16 +103,14 @@ class Door:
             self._book = (await self.store.guest_book(), now)
         return self._book[0]
 
-    async def _change(
-        self, decide: Callable[[GuestBook], GuestBook], *, fresh: float = 0.0
-    ) -> tuple[GuestBook, GuestBook]:
-        """Replace the book by what is decided about it, whoever else changes it: before and after."""
+    async def _change(self, decide: Callable[[GuestBook], tuple[GuestBook, T]], *, fresh: float = 0.0) -> T:
+        """Replace the book by what is decided about it, whoever else changes it; what else was decided."""
         while True:
             before = await self._read(fresh)
-            after = decide(before)
+            after, decided = decide(before)
             if after is before:
-                return before, after
+                return decided
             if await self.store.set_guest_book(after):
                 self._book = (after, self.clock.monotonic())
-                return before, after
+                return decided
             fresh = 0.0
