@@ -109,6 +109,21 @@ async def chatting(folder: Path, *arguments: str, **variables: str) -> AsyncIter
         await process.communicate()
 
 
+@asynccontextmanager
+async def legato_run(folder: Path, **variables: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """`legato run` in a folder, killed in the end."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "gateway", "run", cwd=folder, env=environment(**variables),
+        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
 async def legato(folder: Path, *arguments: str, given: bytes = b"", **variables: str) -> tuple[int, str, str]:
     """Run one `legato` command to its end: status, stdout, stderr."""
     process = await asyncio.create_subprocess_exec(

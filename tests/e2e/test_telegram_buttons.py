@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from gateway.config.models import Sessions, Tools
 from gateway.store.sqlite.store import SqliteStore
 from tests.emulators.telegram import Chat, LoseAnswer, Message, Refuse, Slow, TelegramServer
 from tests.fakes_model import PATIENCE, FakeModel, Gate, Say, in_turn
-from tests.fakes_program import environment
+from tests.fakes_program import legato_run
 from tests.fakes_tools import Payment, payments
 from tests.telegram_live import Bot, on_telegram
 from tests.waiting import eventually, written
@@ -269,19 +268,9 @@ class Killable:
         text = CONFIG.format(folder=folder, anna=self.anna.id, base_url=telegram.base_url)
         (folder / "config.yaml").write_text(text, encoding="utf-8")
 
-    @asynccontextmanager
-    async def running(self) -> AsyncIterator[asyncio.subprocess.Process]:
+    def running(self) -> AbstractAsyncContextManager[asyncio.subprocess.Process]:
         """Started; at the end it is killed."""
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "gateway", "run", cwd=self.folder, env=environment(TOKEN=self.telegram.token),
-            stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
-        )  # fmt: skip
-        try:
-            yield process
-        finally:
-            if process.returncode is None:
-                process.kill()
-            await process.communicate()
+        return legato_run(self.folder, TOKEN=self.telegram.token)
 
     async def asks(self, command: str) -> Message:
         """Say it, and return the question once it is shown and on record."""

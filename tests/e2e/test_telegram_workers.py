@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply
 from tests.emulators.telegram import Chat, TelegramServer
 from tests.fakes_model import PATIENCE
-from tests.fakes_program import KEY, environment, write_config
+from tests.fakes_program import KEY, legato_run, write_config
 from tests.redis_server import free_port, running
 
 TOKEN = "LEGATO_TEST_TOKEN"
-
-
-@asynccontextmanager
-async def worker(folder: Path, token: str) -> AsyncIterator[asyncio.subprocess.Process]:
-    """`legato run`, killed in the end."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "gateway", "run", cwd=folder, env=environment(**{TOKEN: token}),
-        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
 
 
 async def test_what_one_process_took_another_answers_once_when_it_is_killed(tmp_path: Path) -> None:
@@ -67,7 +49,8 @@ async def test_what_one_process_took_another_answers_once_when_it_is_killed(tmp_
                 access={"allow": [f"telegram:{person.id}" for person in people]},
             )
             model.reply = lambda _: Reply(text="Done.", hold=gate)
-            async with worker(tmp_path, telegram.token) as one, worker(tmp_path, telegram.token) as two:
+            given = {TOKEN: telegram.token}
+            async with legato_run(tmp_path, **given) as one, legato_run(tmp_path, **given) as two:
                 async with asyncio.timeout(PATIENCE):
                     say("first")
                     await telegram.until(lambda: telegram.cloud.webhook.target and not len(telegram.cloud.updates))
