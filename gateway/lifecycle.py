@@ -126,6 +126,7 @@ class Lifecycle:
             calibration=self._models.calibration,
             overhead=self._overhead(session),
             prefix=seat.prefix,
+            references=seat.references,
             ledger=seat.ledger,
         )
 

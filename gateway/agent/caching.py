@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any, Final
 
 from gateway.domain.message import HOST, Message
 from gateway.providers.base import ModelSpec
 
+BEFORE: Final = 1  # messages of a request in front of the conversation's: the system prompt
 _MARKED_MESSAGES = 3  # the last ones, beside the system prompt: four marks are allowed in all
 
 
@@ -18,7 +20,7 @@ def caches_by_marks(provider: str, model: str, base_url: str | None) -> bool:
     return provider == "anthropic" or "openrouter.ai" in (base_url or "")
 
 
-def prompt(system_prompt: str, messages: Sequence[Message], spec: ModelSpec) -> list[Message]:
+def prompt(system_prompt: str, messages: Iterable[Message], spec: ModelSpec) -> list[Message]:
     """What a model is sent of a conversation: always the same for the same messages."""
     whole: list[Message] = [{"role": "system", "content": system_prompt}, *messages]
     if caches_by_marks(spec.provider, spec.name, spec.base_url):
@@ -31,9 +33,10 @@ def with_marks(messages: Sequence[Message], ttl: str) -> list[Message]:
     that can carry one; the input is not touched."""
     mark: dict[str, str] = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": ttl}
     marked = list(messages)
-    last = [i for i, message in enumerate(marked) if message["role"] != "system" and _can_carry(message)]
-    system = [i for i, message in enumerate(marked) if message["role"] == "system" and _can_carry(message)]
-    for index in (*system[:1], *last[-_MARKED_MESSAGES:]):
+    # From either end only as far as needed: the cost of a mark must not grow with the conversation.
+    able = (i for i, message in enumerate(messages) if message["role"] == "system" and _can_carry(message))
+    last = (i for i in range(len(messages) - 1, -1, -1) if messages[i]["role"] != "system" and _can_carry(messages[i]))
+    for index in (*islice(able, 1), *islice(last, _MARKED_MESSAGES)):
         marked[index] = _marked(marked[index], mark)
     return marked
 

@@ -14,6 +14,7 @@ from gateway.context.guard import GuardedEngine
 from gateway.domain.message import Message, note_of, noted
 from gateway.domain.session import Session, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
+from gateway.files.references import References, references_in
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.store.base import Patch, StepRecord
 from gateway.tokens import TokenCounter
@@ -32,6 +33,7 @@ class Conversation:
     calibration: Calibration
     overhead: int  # tokens of system prompt and tool schemas, counted once
     prefix: Prefix = field(default_factory=Prefix)
+    references: References = field(default_factory=References)
     fresh: list[Message] = field(default_factory=list)
     ledger: list[LedgerEntry] = field(default_factory=list)
     absorbed: list[str] = field(default_factory=list)
@@ -67,6 +69,11 @@ class Conversation:
     def newest_first(self) -> Iterator[Message]:
         """The transcript from its end, for who needs only that: a copy of a long one is not free."""
         return chain(reversed(self.fresh), reversed(self.messages))
+
+    def files_at(self) -> list[int]:
+        """The positions of the messages that refer to kept files, in a walk over what is new only."""
+        stored = self.references.among(self.session.ref, self.messages)
+        return [*stored, *(len(self.messages) + position for position in references_in(self.fresh))]
 
     def add(self, message: Message, at: float) -> None:
         """Append a message: it is counted and searched for identifiers here, once, for ever."""

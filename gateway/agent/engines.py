@@ -19,6 +19,7 @@ from gateway.context.guard import GuardedEngine
 from gateway.domain.session import Session
 from gateway.domain.usage import LedgerEntry
 from gateway.errors import ProviderUnavailable
+from gateway.files.references import References
 from gateway.providers.base import ModelSpec
 
 StartReason = Literal["new", "resume", "compression", "reset", "switch", "preparation"]
@@ -28,14 +29,15 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True, kw_only=True)
 class Seat:
-    """A session's engine, the model it works for, what that was last sent, and the calls the engine
-    caused that no record holds yet."""
+    """A session's engine, the model it works for, what that was last sent, where the transcript refers
+    to files, and the calls the engine caused that no record holds yet."""
 
     session: Session
     engine: GuardedEngine
     spec: ModelSpec
     auxiliary: AuxiliaryModel
     prefix: Prefix
+    references: References = field(default_factory=References)
     ledger: list[LedgerEntry] = field(default_factory=list)
 
 

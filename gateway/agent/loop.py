@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
-from gateway.agent.caching import prompt
+from gateway.agent.caching import BEFORE, prompt
 from gateway.agent.compaction import Compactor, Trigger
 from gateway.agent.conversation import Conversation
 from gateway.agent.engines import adopt
@@ -162,6 +163,7 @@ class Agent:
         spec = conversation.spec
         request = ModelRequest(
             messages=self._prompt(conversation, last=last),
+            files_at=[BEFORE + position for position in conversation.files_at()],
             tools=await self._schemas(conversation),
             max_tokens=max_tokens,
             tool_choice="none" if last else "auto",
@@ -212,11 +214,10 @@ class Agent:
         raise UserError(NO_WAY_OUT) from error
 
     def _prompt(self, conversation: Conversation, *, last: bool) -> Sequence[Message]:
-        messages = conversation.all()
-        if last and self.max_steps > 1:
-            # After the cached prefix and not stored: the model only needs to know it now.
-            messages.append({"role": "user", "content": OUT_OF_STEPS})
-        return prompt(conversation.session.system_prompt, messages, conversation.spec)
+        # After the cached prefix and not stored: the model only needs to know it now.
+        now: list[Message] = [{"role": "user", "content": OUT_OF_STEPS}] if last and self.max_steps > 1 else []
+        whole = chain(conversation.messages, conversation.fresh, now)
+        return prompt(conversation.session.system_prompt, whole, conversation.spec)
 
     async def _schemas(self, conversation: Conversation) -> list[dict[str, Any]]:
         return [*self.tools.registry.schemas, *(await self._engine_schemas(conversation)).values()]

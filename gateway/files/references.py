@@ -7,8 +7,11 @@ transcript stays small, and a message is the same bytes whenever it is stored, l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
+
+from gateway.domain.message import Message
+from gateway.domain.session import SessionRef
 
 _SCHEME: Final = "legato-file:"
 
@@ -33,6 +36,33 @@ def digest_in(part: Any) -> str | None:
         if isinstance(value, str) and value.startswith(_SCHEME):
             return value.removeprefix(_SCHEME)
     return None
+
+
+def references_in(messages: Sequence[Message], start: int = 0) -> list[int]:
+    """The positions, from `start` on, of the messages that refer to kept files."""
+    # Of ten thousand messages hardly any is made of parts: those that are not are passed over in one go.
+    made_of_parts = [
+        position for position in range(start, len(messages)) if type(messages[position].get("content")) is list
+    ]
+    return [position for position in made_of_parts if any(map(digest_in, messages[position]["content"] or ()))]
+
+
+class References:
+    """Where a session's transcript refers to kept files, remembered between turns: a transcript only grows
+    under one epoch, so that each of its messages is looked at once, however long it is."""
+
+    def __init__(self) -> None:
+        self._session: SessionRef | None = None
+        self._looked_at = 0
+        self._found: list[int] = []
+
+    def among(self, session: SessionRef, stored: Sequence[Message]) -> Sequence[int]:
+        """The positions of those messages of the session's stored transcript that refer to files."""
+        if session != self._session or len(stored) < self._looked_at:
+            self._session, self._looked_at, self._found = session, 0, []
+        self._found += references_in(stored, self._looked_at)
+        self._looked_at = len(stored)
+        return self._found
 
 
 def filled(part: Mapping[str, Any], mime: str, encoded: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message
 from gateway.errors import ContextOverflow, PicturesRefused, ProviderError, ProviderRejected, QuotaExceeded
 from gateway.files.kinds import picture_type
-from gateway.files.references import digest_in, filled
+from gateway.files.references import digest_in, filled, references_in
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, Provider
 from gateway.store.base import Store
 
@@ -63,17 +63,14 @@ class FileView:
     ) -> AsyncGenerator[ModelEvent, None]:
         """`provider.stream`, with the files of `key` that the request refers to. Raises StoreUnavailable,
         too."""
-        # Of ten thousand messages hardly any is made of parts: those that are not are passed over in one go.
-        made_of_parts = [message for message in request.messages if type(message.get("content")) is list]
-        if not any(digest_in(part) for message in made_of_parts for part in _parts(message)):
-            return provider.stream(spec, request)
-        return self._shown(provider, spec, request, key)
+        found = references_in(request.messages) if request.files_at is None else request.files_at
+        return self._shown(provider, spec, request, key, found) if found else provider.stream(spec, request)
 
     async def _shown(
-        self, provider: Provider, spec: ModelSpec, request: ModelRequest, key: SessionKey
+        self, provider: Provider, spec: ModelSpec, request: ModelRequest, key: SessionKey, found: Sequence[int]
     ) -> AsyncGenerator[ModelEvent, None]:
         model, begun = _key(spec), False
-        messages, shown = await self._filled(spec, request.messages, key)
+        messages, shown = await self._filled(spec, request.messages, key, found)
         new = {digest for digest in shown if (model, digest) not in self._taken}
         try:
             async with aclosing(provider.stream(spec, replace(request, messages=messages))) as events:
@@ -87,7 +84,7 @@ class FileView:
                 raise
             refusal = error
         hidden = shown if isinstance(refusal, PicturesRefused) or not new else new
-        messages, _ = await self._filled(spec, request.messages, key, hidden=hidden)
+        messages, _ = await self._filled(spec, request.messages, key, found, hidden=hidden)
         answered = False
         async with aclosing(provider.stream(spec, replace(request, messages=messages))) as events:
             async for event in events:
@@ -129,31 +126,33 @@ class FileView:
     # -- filling in -------------------------------------------------------------------------
 
     async def _filled(
-        self, spec: ModelSpec, messages: Sequence[Message], key: SessionKey, hidden: Collection[str] = ()
+        self,
+        spec: ModelSpec,
+        messages: Sequence[Message],
+        key: SessionKey,
+        found: Sequence[int],
+        hidden: Collection[str] = (),
     ) -> tuple[list[Message], set[str]]:
-        """The messages as this model is shown them, and the files that it is shown. The newest come
-        first: what has no room any more is old."""
+        """The messages as this model is shown them, and the files that it is shown; `found`: where they
+        refer to any. The newest come first: what has no room any more is old."""
         made = list(messages)
         shown: set[str] = set()
         room = _MOST_BYTES
-        for index in range(len(made) - 1, -1, -1):
-            parts = _parts(made[index])
-            if not any(map(digest_in, parts)):
-                continue
+        for index in reversed(found):
             content: list[Any] = []
-            for part in reversed(parts):
+            for part in reversed(_parts(made[index])):
                 digest = digest_in(part)
                 if digest is None:
                     content.append(part)
                     continue
                 words = self._hidden(spec, part, digest, hidden)
                 # Behind the first that has no room none has any: what is not shown is not loaded at every step.
-                found = None if words or room <= 0 else await self._content(key, digest)
-                if found is not None:
-                    room -= 3 * len(found[1]) // 4
-                if found is not None and room >= 0:
+                loaded = None if words or room <= 0 else await self._content(key, digest)
+                if loaded is not None:
+                    room -= 3 * len(loaded[1]) // 4
+                if loaded is not None and room >= 0:
                     shown.add(digest)
-                    content.append(filled(part, *found))
+                    content.append(filled(part, *loaded))
                 else:
                     content.append(_in_words(part, words or PUT_ASIDE))
             copy: dict[str, Any] = {**made[index], "content": content[::-1]}

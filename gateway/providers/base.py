@@ -43,13 +43,15 @@ class ModelRequest:
 
     `tools` are OpenAI function schemas: {"type": "function", "function": {name, description,
     parameters}}. `max_tokens` caps the output; None leaves it to the provider. `tool_choice` "none":
-    the tools are shown but must not be called.
+    the tools are shown but must not be called. `files_at`: the positions of the messages that refer to
+    kept files, in order, where that is known; None has them looked for.
     """
 
     messages: Sequence[Message]
     tools: Sequence[Mapping[str, Any]] = ()
     max_tokens: int | None = None
     tool_choice: ToolChoice = "auto"
+    files_at: Sequence[int] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

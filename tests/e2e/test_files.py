@@ -230,6 +230,30 @@ async def test_a_picture_that_was_put_aside_is_asked_about_again_with_the_pictur
         assert len(shown(live.model)) == 1
 
 
+async def test_every_request_shows_every_picture_of_its_transcript_however_it_came_about(tmp_path: Path) -> None:
+    config, model = config_in(tmp_path, model=SEEING), FakeModel()
+    files = {f"r{number}": PIXEL + bytes([number]) for number in range(3)}
+    async with running(tmp_path, config=config, adapter=FilingAdapter(files), model=model) as live:
+        await live.ask("hello")
+        await live.answer(await sent(live, "picture 0", replace(PICTURE, ref="r0")))
+        assert len(shown(model)) == 1
+        await live.answer(await sent(live, "picture 1", replace(PICTURE, ref="r1")))
+        await live.ask("and now?")
+        assert len(shown(model)) == 2
+        for said, pictures in [("/retry", 2), ("/branch", 0), ("go on", 2), ("/undo 3", 0), ("so?", 1)]:
+            await live.ask(said)
+            assert not pictures or len(shown(model)) == pictures
+    async with running(tmp_path, config=config, adapter=FilingAdapter(files), model=model) as live:
+        await live.answer(await sent(live, "picture 2", replace(PICTURE, ref="r2")))
+        assert len(shown(model)) == 2
+        await live.ask("/pin never show off")
+        await live.ask("and now?")
+        assert len(shown(model)) == 2
+    for request in model.requests:
+        contents = [message.get("content") for message in request.messages]
+        assert request.files_at == [at for at, content in enumerate(contents) if _has_picture(content)]
+
+
 async def test_a_picture_that_makes_the_prompt_too_long_is_put_aside_where_nothing_else_makes_room(
     tmp_path: Path,
 ) -> None:
