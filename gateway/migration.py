@@ -20,7 +20,8 @@ from rich.progress import Progress as RichProgress
 from gateway.clock import Clock, SystemClock
 from gateway.errors import StoreError
 from gateway.redaction import Redactor
-from gateway.store.moving import KINDS, Figure, Kind, Record, Source, Tally, Target, canonical
+from gateway.store.moved import KINDS, Kind, Record
+from gateway.store.moving import Figure, Source, Tally, Target, canonical
 from gateway.store.places import source_at, target_at
 from gateway.telemetry.logs import configure_logs
 

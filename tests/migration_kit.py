@@ -56,6 +56,7 @@ async def fill(store: Store) -> None:
     await _files(store)
     await _spending(store)
     await _guest_book(store)
+    await _closed_chats(store)
 
 
 async def _conversation(store: Store) -> None:
@@ -226,6 +227,13 @@ async def _guest_book(store: Store) -> None:
         assert await store.set_guest_book(book)
 
 
+async def _closed_chats(store: Store) -> None:
+    """Two that are closed, one of them named in an odd way, and one that is open again."""
+    for chat in ("x1", "ÄÖ/ 买", "x2"):
+        await store.close_chat(outbound("x", chat).to, f"{chat} was deleted")
+    await store.open_chat(outbound("x", "x2").to)
+
+
 async def _rows(store: Store) -> None:
     await store.emit([outbound("r1", "0"), outbound("r2", "0"), outbound("r3", "0")])
     await store.mark_refused("r1", "not that", outbound("r1b", "0", "instead"))  # r1b takes its place, and is sending
@@ -270,6 +278,7 @@ async def shown(store: Store) -> dict[str, Any]:
         },
         "asked": {chat: await store.approvals(outbound("x", chat).to) for chat in CHATS},
         "guests": await store.guest_book(),
+        "closed": {chat: await store.closed(outbound("x", chat).to) for chat in (*CHATS, "x1", "x2", "ÄÖ/ 买")},
         "rows": await store.outbox(None, 999),
         "rows of chats": {chat: await store.outbox(outbound("x", chat).to, 99) for chat in CHATS},
         "usage": [await store.usage(0, by) for by in ("model", "purpose", "platform", "session")],

@@ -14,7 +14,7 @@ from gateway.clock import SystemClock
 from gateway.domain.message import user
 from gateway.errors import StoreUnavailable
 from gateway.store.documents import inbound_json
-from gateway.store.moving import MovedItem
+from gateway.store.moved import MovedItem
 from gateway.store.redis.moving import RedisTarget
 from tests import migration_kit
 from tests.contract.store_kit import START, arrival, contents, exchange, finish, in_session, key, put, step

@@ -20,11 +20,12 @@ from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.errors import StoreError
 from gateway.store.documents import file_from, pins_from, storable
-from gateway.store.moving import (
+from gateway.store.moved import (
     FORGOTTEN,
     PAGE,
     MovedAccount,
     MovedCall,
+    MovedClosedChat,
     MovedCompaction,
     MovedFile,
     MovedGuestBook,
@@ -106,6 +107,8 @@ async def dump(endpoint: Endpoint, wire: Wire, now: float) -> AsyncGenerator[Seq
     book = await read_guest_book(wire)
     if book.version:
         yield [MovedGuestBook(book=book)]
+    async for chats in _closed(wire):
+        yield chats
 
 
 # -- transcripts --------------------------------------------------------------------------------
@@ -316,6 +319,14 @@ async def _pins(endpoint: Endpoint, wire: Wire) -> AsyncIterator[list[Record]]:
             MovedPins(key=SessionKey.parse(key.partition(":")[2]), pins=pins_from(document))
             for (key, _), document in zip(some, documents, strict=True)
         ]
+
+
+async def _closed(wire: Wire) -> AsyncIterator[list[Record]]:
+    found = await wire.ask_all((partition, ("HGETALL", "closed")) for partition in EVERYWHERE)
+    reasons = {chat: reason for flat in found for chat, reason in pairs(flat).items()}
+    chats = iter(sorted(reasons))
+    while some := list(islice(chats, PAGE)):
+        yield [MovedClosedChat(chat=SessionKey.parse(chat), reason=reasons[chat]) for chat in some]
 
 
 async def _files(endpoint: Endpoint, wire: Wire) -> AsyncIterator[list[Record]]:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from gateway.clock import Clock
 from gateway.errors import StoreError, StoreLocked, StoreUnavailable
-from gateway.store.moving import Record
+from gateway.store.moved import Record
 from gateway.store.platforms import Platforms
 from gateway.store.redis.admission import META, check_ours, connect_meta, establish, refusal, survey
 from gateway.store.redis.chores import Chores

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gateway.domain.message import note_of
-from gateway.store.documents import file_json, guest_book_json, pins_json
-from gateway.store.moving import (
+from gateway.store.documents import file_json, guest_book_json, pins_json, storable
+from gateway.store.moved import (
     Kind,
     MovedAccount,
     MovedCall,
+    MovedClosedChat,
     MovedCompaction,
     MovedFile,
     MovedGuestBook,
@@ -64,6 +65,7 @@ _SCRIPTS: Final[dict[Kind, str]] = {
     "pins": "restore_pins",
     "files": "restore_files",
     "pairing": "restore_guest_book",
+    "closed chats": "restore_closed_chats",
 }
 
 
@@ -134,6 +136,8 @@ class Restoring:
                 return partition_of_key(record.key), [*parts, *listed([*pieces(record.content)])]
             case MovedGuestBook():
                 return partition_of_name(GUEST_BOOK), [str(record.book.version), guest_book_json(record.book)]
+            case MovedClosedChat():
+                return partition_of_key(record.chat), [str(record.chat), storable(record.reason)]
 
     def _number(self, kind: str) -> str:
         self._given[kind] += 1

@@ -16,8 +16,13 @@ def reason(connection: apsw.Connection, lane: str) -> str | None:
 
 def close(connection: apsw.Connection, lane: str, why: str) -> None:
     """Close a chat; its rows that wait are refused."""
-    change(connection, "INSERT OR REPLACE INTO closed_chats(lane, reason) VALUES (?, ?)", (lane, storable(why)))
+    put(connection, lane, why)
     refuse_waiting(connection, lane, why)
+
+
+def put(connection: apsw.Connection, lane: str, why: str) -> None:
+    """Note that a chat is closed."""
+    change(connection, "INSERT OR REPLACE INTO closed_chats(lane, reason) VALUES (?, ?)", (lane, storable(why)))
 
 
 def reopen(connection: apsw.Connection, lane: str) -> None:

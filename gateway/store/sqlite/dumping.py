@@ -14,11 +14,12 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.usage import LedgerEntry
 from gateway.errors import StoreError
 from gateway.store.documents import pins_from
-from gateway.store.moving import (
+from gateway.store.moved import (
     FORGOTTEN,
     PAGE,
     MovedAccount,
     MovedCall,
+    MovedClosedChat,
     MovedCompaction,
     MovedFile,
     MovedGuestBook,
@@ -56,7 +57,7 @@ from gateway.store.sqlite.filing import COLUMNS, file_from
 def dump(connection: apsw.Connection, now: float) -> Iterator[Sequence[Record]]:
     """All records in pages. Nothing may write to the file meanwhile."""
     accounts: Callable[[apsw.Connection], Iterator[Record]] = partial(_accounts, now=now)
-    for records in (*_STREAMS, accounts, _pins, _guest_book):
+    for records in (*_STREAMS, accounts, _pins, _guest_book, _closed):
         stream = records(connection)
         while page := list(islice(stream, PAGE)):
             yield page
@@ -197,6 +198,11 @@ def _guest_book(connection: apsw.Connection) -> Iterator[Record]:
     book = pairing.guest_book(connection)
     if book.version:
         yield MovedGuestBook(book=book)
+
+
+def _closed(connection: apsw.Connection) -> Iterator[Record]:
+    for lane, reason in connection.execute("SELECT lane, reason FROM closed_chats ORDER BY lane"):
+        yield MovedClosedChat(chat=_key(lane), reason=reason)
 
 
 @lru_cache(maxsize=1_024)

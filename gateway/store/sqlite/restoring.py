@@ -8,9 +8,10 @@ from functools import singledispatch
 import apsw
 
 from gateway.domain.message import note_of
-from gateway.store.moving import (
+from gateway.store.moved import (
     MovedAccount,
     MovedCall,
+    MovedClosedChat,
     MovedCompaction,
     MovedFile,
     MovedGuestBook,
@@ -23,7 +24,7 @@ from gateway.store.moving import (
     MovedSession,
     Record,
 )
-from gateway.store.sqlite import approving, filing, outbox, pairing, pinning, search, sessions
+from gateway.store.sqlite import approving, closing, filing, outbox, pairing, pinning, search, sessions
 from gateway.store.sqlite.codec import intents_json, message_columns, message_number
 from gateway.store.sqlite.connection import change, one
 
@@ -168,3 +169,8 @@ def _(record: MovedFile, connection: apsw.Connection) -> None:
 @_write.register
 def _(record: MovedGuestBook, connection: apsw.Connection) -> None:
     pairing.restore(connection, record.book)
+
+
+@_write.register
+def _(record: MovedClosedChat, connection: apsw.Connection) -> None:
+    closing.put(connection, str(record.chat), record.reason)

@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 
 from gateway.domain.message import user
 from gateway.errors import StoreError
-from gateway.store.moving import KINDS, MovedItem, MovedMessage, MovedReference, MovedSession, Tally, canonical
+from gateway.store.moved import (
+    KINDS,
+    MovedItem,
+    MovedMessage,
+    MovedReference,
+    MovedSession,
+)
+from gateway.store.moving import Tally, canonical
 from gateway.store.sqlite.codec import message_id, message_number
 from tests.contract.store_kit import START, key, new_session
 
