@@ -126,10 +126,14 @@ def seen(facts: Facts, excused: Counter[str]) -> Iterator[str]:
 
 def _struck_attempts(facts: Facts, row_id: str) -> int:
     """How many attempts at a row were begun and stayed without an outcome: their processes were killed, or
-    did not hear the platform's answer."""
-    rows = (each.outbox.get(row_id) for each in facts.evidence.snapshots)
-    left_open = [row for row in rows if row is not None and row[3] == "sending"]
-    return len(left_open) + sum(send.row == row_id and not send.heard for send in facts.evidence.sends)
+    did not hear the platform's answer. Who was killed before it heard one was struck once."""
+    struck = 0
+    for process, each in enumerate(facts.evidence.snapshots):
+        sends = [send for send in facts.evidence.sends if (send.row, send.process) == (row_id, process)]
+        struck += sum(not send.heard for send in sends)
+        left = each.outbox.get(row_id)
+        struck += left is not None and left[3] == "sending" and not (sends and not sends[-1].heard)
+    return struck
 
 
 def line_repeats(facts: Facts) -> Iterator[str]:

@@ -16,7 +16,6 @@ from tests.chaos.socket_platform import Send
 
 _BEFALL: Final = ("kill", "stop", "starved")
 _OUTAGES: Final = ("restart", "freeze", "pause")
-_UNHEARD: Final = ("platform down", "laboratory starved")  # what a process showed then, it could not learn of
 _ENDS_OF_AN_ATTEMPT: Final = ("marked", "retried")
 # Real seconds in which a process that has just woken passes the point of what it had taken before.
 _WAKING: Final = 1.0
@@ -57,14 +56,14 @@ class Excuses:
     def repeated_send(self, first: Send, second: Send) -> str | None:
         """Why a row that was shown was shown again: the first was not heard of, or its process could not
         tell the store; or the second had begun its attempt before it was still, and went on with it."""
-        if not first.heard:
+        if first.fault and not first.heard:
             return f"send {first.fault}"
         told = min(self._next("marked", first.process, first.row, first.at), second.at)
         return (
             self.of_process(first.process, self._began(first) - _LAG, told)
             or self.interrupted(second)
             or self.of_server(first.at - _LAG, told)
-            or _kind(hit for hit in self._hits if hit.kind in _UNHEARD and _meets(hit, first.at - _LAG, first.at + 1.0))
+            or (None if first.heard else "send unheard")  # it was down, or the machine too busy to tell in time
         )
 
     def interrupted(self, send: Send) -> str | None:

@@ -1,8 +1,9 @@
 """The adapter of the tests' own platform (`socket_platform`), written as one for a real platform is.
 
 The platform confirms: it hands an update out again until it is told that it was taken, and answers a
-send with the message's id. Each request is one connection, one line of JSON each way. There are two
-ways to read it: polling, which one process does at a time, and deliveries to any process.
+send with the message's id. Each request is one connection, one line of JSON each way, and one that says
+that the answer was heard, for the platform's log. There are two ways to read it: polling, which one
+process does at a time, and deliveries to any process.
 """
 
 from __future__ import annotations
@@ -123,6 +124,7 @@ class SocketAdapter:
             if not line.endswith(b"\n"):
                 raise Ambiguous("The platform hung up before it answered.")
             answer: dict[str, Any] = json.loads(line)
+            _say(writer, {"heard": True})
             return answer
         except TimeoutError as error:
             raise Ambiguous("The platform did not answer in time.") from error

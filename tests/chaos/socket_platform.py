@@ -41,10 +41,11 @@ class Update:
     at: float = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Send:
     """A call of send: when it came (monotonic), from which process, and what became of it. It was
-    `shown` or it was not; `heard` says whether the process was told so."""
+    `shown` or it was not; `heard` says whether the process was told so: it confirms each answer, because
+    one that was given late, or while the connection broke, looks no different from here."""
 
     number: int
     at: float
@@ -55,7 +56,7 @@ class Send:
     text: str
     answers: str | None
     shown: bool
-    heard: bool
+    heard: bool = False
     fault: SendFault | None
 
 
@@ -149,13 +150,12 @@ class SocketPlatform:
                 request = json.loads(line)
                 if request["op"] == "listen":
                     await self._listen(reader, writer)
-                    return
-                answer = await (self._polled(request, reader) if request["op"] == "poll" else self._send(request))
-                if answer is None:
-                    writer.transport.abort()
-                    return
-                writer.write(json.dumps(answer).encode() + b"\n")
-                await writer.drain()
+                elif request["op"] == "poll":
+                    await _tell(writer, await self._polled(request, reader))
+                else:
+                    send = self._noted(request)
+                    await _tell(writer, await _outcome(send))
+                    send.heard = (await reader.readline()).endswith(b"\n")
         except asyncio.CancelledError:
             return  # the platform goes away; asyncio's own callback would complain of a cancelled one
         finally:
@@ -198,10 +198,9 @@ class SocketPlatform:
     def _waiting(self) -> list[Update]:
         return [update for update in self._updates if update.number > self._taken][:_BATCH]
 
-    async def _send(self, request: Mapping[str, Any]) -> dict[str, Any] | None:
+    def _noted(self, request: Mapping[str, Any]) -> Send:
         self._calls += 1
         fault = self._faults.get(self._calls)
-        shown = fault in (None, "ambiguous", "slow", "late")
         send = Send(
             number=self._calls,
             at=time.monotonic(),
@@ -211,22 +210,11 @@ class SocketPlatform:
             kind=request["kind"],
             text=request["text"],
             answers=request["answers"],
-            shown=shown,
-            heard=fault not in ("ambiguous", "late"),
+            shown=fault in (None, "ambiguous", "slow", "late"),
             fault=fault,
         )
         self.sends.append(send)
-        if fault in ("slow", "late"):
-            await asyncio.sleep(SLOW if fault == "slow" else LATE)
-        if fault == "ambiguous":
-            return None
-        if fault == "unavailable":
-            return {"status": 503}
-        if fault == "limited":
-            return {"status": 429, "retry_after": SILENCE}
-        if fault == "refused":
-            return {"status": 400, "why": "it cannot be shown here."}
-        return {"status": 200, "id": f"m{self._calls}"}
+        return send
 
     # -- deliveries -------------------------------------------------------------------------
 
@@ -260,3 +248,26 @@ class SocketPlatform:
                 await asyncio.wait_for(confirmed.wait(), _DELIVER_AGAIN if listeners else 0.05)
             if confirmed.is_set():
                 queue.popleft()
+
+
+async def _outcome(send: Send) -> dict[str, Any] | None:
+    """The answer to a send; None: the platform hangs up instead."""
+    if send.fault in ("slow", "late"):
+        await asyncio.sleep(SLOW if send.fault == "slow" else LATE)
+    if send.fault == "ambiguous":
+        return None
+    if send.fault == "unavailable":
+        return {"status": 503}
+    if send.fault == "limited":
+        return {"status": 429, "retry_after": SILENCE}
+    if send.fault == "refused":
+        return {"status": 400, "why": "it cannot be shown here."}
+    return {"status": 200, "id": f"m{send.number}"}
+
+
+async def _tell(writer: asyncio.StreamWriter, answer: Mapping[str, Any] | None) -> None:
+    if answer is None:
+        writer.transport.abort()
+        return
+    writer.write(json.dumps(answer).encode() + b"\n")
+    await writer.drain()

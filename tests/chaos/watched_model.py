@@ -53,6 +53,8 @@ class WatchedModel(LlmServer):
 
     def __init__(self) -> None:
         super().__init__(model)
+        # Who counts for the first time reads the vocabulary, and nobody else is answered until it has been read.
+        self.prompt_tokens({"messages": [{"role": "user", "content": "warm"}]})
         self.watch = Watch({}, random.Random(0))
 
     async def _answer(
