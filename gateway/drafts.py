@@ -2,7 +2,8 @@
 
 The row that will be the reply is stored before anything is shown, and keeps the platform's id of its
 message: whoever ends the turn, be it after a crash, gives that very message its final text. What is
-shown meanwhile is a comfort. A draft that fails is given up and takes nothing with it.
+shown meanwhile is a comfort. A draft that fails is given up and takes nothing with it: whether its chat
+is gone, the reply will find out.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import structlog
 from gateway.adapter import Adapter, CanEdit, account_of
 from gateway.clock import Clock
 from gateway.domain.chat import Outbound
-from gateway.errors import AdapterError, ChatGone, RateLimited, StoreError
+from gateway.errors import AdapterError, RateLimited, StoreError
 from gateway.store.base import InboxItem, Lease, Store
 from gateway.store.insist import insist
 
@@ -94,9 +95,6 @@ class Draft:
         try:
             await self._call(text)
             self._shown = text
-        except ChatGone as error:
-            await self.store.close_chat(self.row.to, str(error))
-            raise
         except RateLimited as error:
             bucket = self.editor.draft_rates(self.row.to)[-1 if error.everywhere else 0].bucket
             await self.store.hold_off(account_of(self.editor), bucket, error.retry_after)

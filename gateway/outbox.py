@@ -260,8 +260,7 @@ class Outbox:
             await self._rest(adapter, row, error)
             return await self._retry(row, error.retry_after, ambiguous=False)
         except ChatGone as error:
-            await self._close(row.to, str(error))
-            return await self._refuse(row, str(error), None)
+            return await self._refuse(row, str(error), None, gone=True)
         except DeliveryRefused as error:
             return await self._refuse(row, str(error), self._instead_of(row, str(error)))
         except Ambiguous:
@@ -328,20 +327,15 @@ class Outbox:
             lambda: self._store.hold_off(account, bucket, error.retry_after), clock=self._clock, what="hold_off"
         )
 
-    async def _close(self, to: ChatAddress, reason: str) -> None:
-        """Nothing reaches this chat any more: no process tries until a message comes from it."""
-        log.info("chat_closed", platform=to.platform, chat=to.chat, reason=reason)
-        await insist(lambda: self._store.close_chat(to, reason), clock=self._clock, what="close_chat")
-
     # A person has seen (or will not see) the message; forgetting that would show it twice.
 
     async def _mark_sent(self, row: Outbound, platform_id: str | None) -> Sent:
         return await insist(lambda: self._store.mark_sent(row.id, platform_id), clock=self._clock, what="mark_sent")
 
-    async def _refuse(self, row: Outbound, reason: str, instead: Outbound | None) -> Sent:
-        log.warning("delivery_refused", outbound=row.id, reason=reason)
+    async def _refuse(self, row: Outbound, reason: str, instead: Outbound | None, *, gone: bool = False) -> Sent:
+        log.warning("delivery_refused", outbound=row.id, reason=reason, chat_gone=gone)
         return await insist(
-            lambda: self._store.mark_refused(row.id, reason, instead), clock=self._clock, what="mark_refused"
+            lambda: self._store.mark_refused(row.id, reason, instead, gone=gone), clock=self._clock, what="mark_refused"
         )
 
     async def _retry(self, row: Outbound, seconds: float, *, ambiguous: bool) -> Sent:

@@ -315,8 +315,12 @@ class Store(AllowanceStore, ApprovalStore, ClosingStore, PinStore, FileStore, Pa
         set moves. The chat's later rows wait for it."""
 
     @abstractmethod
-    async def mark_refused(self, outbound_id: str, reason: str, instead: Outbound | None = None) -> Sent:
-        """The platform will never show it; `instead` (a visible error) takes its place."""
+    async def mark_refused(
+        self, outbound_id: str, reason: str, instead: Outbound | None = None, *, gone: bool = False
+    ) -> Sent:
+        """The platform will never show it; `instead` (a visible error) takes its place. `gone`: nothing will be
+        shown in its chat, which is closed; but a message from it that was accepted since the row was handed out
+        is newer than that word, and keeps it open."""
 
     @abstractmethod
     async def next_due(self) -> float | None:

@@ -9,7 +9,7 @@ from gateway.domain.chat import ChatAddress
 
 class ClosingStore(ABC):
     """Three of the port's steps. A chat is closed in all its threads, for every process, until a message
-    from it is accepted: `accept` opens it in the same step."""
+    from it is accepted: `accept` opens it in the same step. `mark_refused` closes one, too."""
 
     @abstractmethod
     async def close_chat(self, to: ChatAddress, reason: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gateway.domain.chat import ChatAddress, Inbound
+from gateway.domain.chat import ChatAddress, Inbound, Outbound
 from gateway.store.base import Store
 from tests.contract.store_kit import Bench, arrival, outbound
 
@@ -88,6 +88,52 @@ async def test_the_gateways_own_request_opens_no_chat(store: Store) -> None:
     own = Inbound(event_id="expiry", source=asked.inbound.source, text="s1", kind="expiry")
     await store.accept([replace(asked, inbound=own)], cap=9)
     assert await store.closed(HERE) == WHY
+
+
+async def test_a_row_that_finds_its_chat_gone_closes_it(store: Store) -> None:
+    await store.emit([outbound("o1"), outbound("o2"), outbound("x", "2")])
+    await store.accept([arrival("other", "2")], cap=9)
+    assert (await store.mark_refused("o1", WHY, gone=True)).next is None
+    assert await store.closed(HERE) == WHY
+    assert (await states(store))["o2"] == ("refused", WHY)
+    assert (await states(store))["x"][0] == "sending"
+
+
+async def test_a_refusal_that_a_message_has_overtaken_closes_nothing(store: Store) -> None:
+    await store.emit([outbound("o1"), outbound("o2"), outbound("o3"), outbound("o4")])
+    await store.accept([arrival("e1")], cap=9)
+    assert _id((await store.mark_refused("o1", WHY, gone=True)).next) == "o2"
+    await store.refuse(arrival("e2"), outbound("no room"))
+    assert _id((await store.mark_refused("o2", WHY, gone=True)).next) == "o3"
+    await store.open_chat(HERE)
+    assert _id((await store.mark_refused("o3", WHY, gone=True)).next) == "o4"
+    await store.accept([arrival("e1")], cap=9)  # a message that is known says nothing new
+    assert await store.closed(HERE) is None
+    await store.mark_refused("o4", WHY, gone=True)
+    assert await store.closed(HERE) == WHY
+
+
+async def test_a_row_that_is_tried_again_asks_anew_whether_its_chat_is_there(bench: Bench) -> None:
+    store = await bench.open()
+    await store.emit([outbound("o1")])
+    await store.accept([arrival("e1")], cap=9)
+    await store.mark_retry("o1", 1, ambiguous=False)
+    await bench.clock.advance(2)
+    assert [row.id for row in await store.claim_outbound(9)] == ["o1"]
+    await store.mark_refused("o1", WHY, gone=True)
+    assert await store.closed(HERE) == WHY
+
+
+async def test_what_was_heard_before_a_row_was_handed_out_does_not_keep_its_chat_open(store: Store) -> None:
+    await store.emit([outbound("o1"), outbound("o2")])
+    await store.accept([arrival("e1")], cap=9)
+    await store.mark_sent("o1", None)
+    await store.mark_refused("o2", WHY, gone=True)
+    assert await store.closed(HERE) == WHY
+
+
+def _id(row: Outbound | None) -> str | None:
+    return row and row.id
 
 
 async def test_opening_and_closing_twice_does_no_harm(store: Store) -> None:

@@ -43,9 +43,6 @@ class World:
     async def closed(self, to):
         return self.gone
 
-    async def close_chat(self, to, reason):
-        self.gone = reason
-
     async def send(self, outbound):
         if self.troubles:
             raise self.troubles.pop(0)
@@ -143,7 +140,7 @@ async def test_an_end_before_anything_was_shown_shows_nothing(world):
     assert made.shown == []
 
 
-@pytest.mark.parametrize("error", [Ambiguous("lost"), RateLimited("slowly", retry_after=9.0)])
+@pytest.mark.parametrize("error", [Ambiguous("lost"), ChatGone("blocked"), RateLimited("slowly", retry_after=9.0)])
 async def test_what_fails_is_given_up_and_silence_is_told_to_all(world, error):
     made, draft, clock = world
     made.troubles = [error]
@@ -153,15 +150,6 @@ async def test_what_fails_is_given_up_and_silence_is_told_to_all(world, error):
     await clock.advance(9)
     assert made.shown == []
     assert made.held == ([("test:bot", "chat c", 9.0)] if isinstance(error, RateLimited) else [])
-    await draft.end()
-
-
-async def test_a_chat_that_is_gone_is_told_to_all(world):
-    made, draft, clock = world
-    made.troubles = [ChatGone("blocked")]
-    draft.show("one")
-    await clock.advance(1)
-    assert made.gone == "blocked"
     await draft.end()
 
 

@@ -96,9 +96,11 @@ class DeliveringStore(ReadableStore):
     async def mark_retry(self, outbound_id: str, seconds: float, *, ambiguous: bool) -> None:
         await self._mark(outbound_id, "retry", number(self._time.now() + seconds), "1" if ambiguous else "0")
 
-    async def mark_refused(self, outbound_id: str, reason: str, instead: Outbound | None = None) -> Sent:
+    async def mark_refused(
+        self, outbound_id: str, reason: str, instead: Outbound | None = None, *, gone: bool = False
+    ) -> Sent:
         row = ["0"] if instead is None else ["1", *arguments.row(instead)]
-        return await self._mark(outbound_id, "refused", storable(reason), *row)
+        return await self._mark(outbound_id, "refused", storable(reason), "1" if gone else "0", *row)
 
     async def close_chat(self, to: ChatAddress, reason: str) -> None:
         where, name = partition_of(to.platform, to.chat), chat_name(to)

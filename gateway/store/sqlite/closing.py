@@ -26,8 +26,14 @@ def put(connection: apsw.Connection, lane: str, why: str) -> None:
 
 
 def reopen(connection: apsw.Connection, lane: str) -> None:
-    """Open a chat."""
+    """Open a chat; what is being sent there was begun before."""
     change(connection, "DELETE FROM closed_chats WHERE lane = ?", (lane,))
+    change(
+        connection,
+        "UPDATE outbox SET heard = 1 WHERE lane = ?"
+        " AND state IN ('streaming', 'pending', 'sending') AND state = 'sending'",  # the first is the index's condition
+        (lane,),
+    )
 
 
 def refuse_waiting(connection: apsw.Connection, lane: str, why: str, generation: int | None = None) -> None:

@@ -72,10 +72,12 @@ class DeliveringStore(ReadableStore):
             lambda connection: outbox.mark_retry(connection, outbound_id, seconds, now=now, ambiguous=ambiguous)
         )
 
-    async def mark_refused(self, outbound_id: str, reason: str, instead: Outbound | None = None) -> Sent:
+    async def mark_refused(
+        self, outbound_id: str, reason: str, instead: Outbound | None = None, *, gone: bool = False
+    ) -> Sent:
         sender = self._sender()
         return await self._mark(
-            lambda connection: outbox.mark_refused(connection, outbound_id, reason, instead, sender)
+            lambda connection: outbox.mark_refused(connection, outbound_id, reason, instead, sender, gone=gone)
         )
 
     async def close_chat(self, to: ChatAddress, reason: str) -> None:

@@ -24,6 +24,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     "0007_approvals.sql",
     "0008_guest_book.sql",
     "0009_closed_chats.sql",
+    "0010_heard.sql",
 )
 
 

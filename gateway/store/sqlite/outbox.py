@@ -109,7 +109,7 @@ def advance(connection: apsw.Connection, lane: str, sender: Sender, *, reclaim: 
         return Advance(lane=lane)
     change(
         connection,
-        "UPDATE outbox SET state = 'sending', claim = ?, attempts = attempts + 1, ambiguous = ambiguous + ?"
+        "UPDATE outbox SET state = 'sending', claim = ?, attempts = attempts + 1, ambiguous = ambiguous + ?, heard = 0"
         " WHERE seq = ?",
         (sender.generation, orphaned, seq),
     )
@@ -162,18 +162,21 @@ def mark_retry(
 
 
 def mark_refused(
-    connection: apsw.Connection, outbound_id: str, reason: str, instead: Outbound | None, sender: Sender
+    connection: apsw.Connection, outbound_id: str, reason: str, instead: Outbound | None, sender: Sender, *, gone: bool
 ) -> Advance | None:
-    """The row ends unseen; `instead` goes out in its place, before the chat's later rows."""
+    """The row ends unseen; `instead` goes out in its place, before the chat's later rows. `gone`: so do these,
+    unless somebody there was heard since."""
     row = one(
         connection,
         "UPDATE outbox SET state = 'refused', error = ?"
-        " WHERE id = ? AND state IN ('pending', 'sending') RETURNING lane, place",
+        " WHERE id = ? AND state IN ('pending', 'sending') RETURNING lane, place, heard",
         (storable(reason), outbound_id),
     )
     if row is None:
         return None
-    lane, place = row
+    lane, place, heard = row
+    if gone and not heard:
+        closing.put(connection, lane, reason)
     if instead is not None:
         insert(connection, replace(instead, state="pending"), place)
     return advance(connection, lane, sender)

@@ -98,10 +98,8 @@ local function let_go(lane, aged)
   if head then schedule(lane, head, aged) end
 end
 
--- `from` is the chat that the item came from, which is there again then; '' for the gateway's own.
-local function new_item(lane, platform, event, inbound, at, from)
+local function new_item(lane, platform, event, inbound, at)
   local id = next_number()
-  call('HDEL', P .. 'closed', from)
   call('HSET', P .. 'events:' .. platform, event, id)
   call('HSET', item_at(id), 'f', 1, 'key', lane, 'inbound', inbound, 'at', at, 'attempts', 0)
   return id

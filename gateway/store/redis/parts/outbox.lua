@@ -2,7 +2,7 @@
 -- `rows` and `rows:<address>` are the history. `sending:<process>` holds the rows it is sending;
 -- `out_due:<platform>` the chats whose head is to be looked at, and when. A row whose `claim` is
 -- empty while it is being sent was left by a process that died. A reply that streams has no place.
--- `closed` says of chats in which nothing can be shown any more why.
+-- `closed` says of chats in which nothing can be shown any more why (parts/chats.lua opens them).
 
 local function row_at(id) return P .. 'row:' .. id end
 local function chat_at(chat) return P .. 'out:' .. chat end
@@ -70,6 +70,7 @@ local function advance(chat, now, adopting)
       if left then call('HINCRBY', row_at(id), 'ambiguous', 1) end
       if facts[5] then place_edit(id, facts[5]) end
       call('HSET', row_at(id), 'state', 'sending', 'claim', OWNER)
+      call('HDEL', row_at(id), 'heard')
       call('SADD', P .. 'sending:' .. OWNER, id)
       call('ZREM', out_due_at(chat), chat)
       joined()

@@ -1,5 +1,6 @@
--- needs: lanes
--- cap, n, then of each arrival: lane, platform, event id, document, when, chat, whether it bypasses the lane.
+-- needs: lanes chats
+-- cap, n, then of each arrival: lane, platform, event id, document, when, chat ('' for the gateway's
+-- own), whether it bypasses the lane.
 -- Gives {'ok', {status, items ahead, id}…}.
 return once(function()
   local cap, reply = take_number(), { 'ok' }
@@ -11,7 +12,8 @@ return once(function()
     elseif bypass == '0' and ahead >= cap then
       reply[i + 1] = { 'full', ahead, '' }
     else
-      local id = new_item(lane, platform, event, inbound, at, from)
+      local id = new_item(lane, platform, event, inbound, at)
+      if from ~= '' then reopen(from) end
       count('waiting:' .. platform_of(lane), 1)
       if bypass == '1' then
         call('HSET', item_at(id), 'bypass', 1, 'attempts', 1)

@@ -1,6 +1,6 @@
 -- needs: outbox
 -- row, 'sent', 'retry' or 'refused', now, then the platform's id; when it is due and 1 if the attempt is
--- ambiguous; or the reason and 1 with a row in its place, or 0. Gives {'ok', whether the row is here, advances}.
+-- ambiguous; or the reason, 1 if the chat is gone, and 1 with a row in its place, or 0. Gives {'ok', whether the row is here, advances}.
 --
 -- Another process may be sending a row whose first sender was taken for dead. What the first one
 -- knows is kept (`confirmed`); the chat goes on when the second one has ended.
@@ -17,8 +17,10 @@ local function retry(id, chat)
   return { { chat, 'due', due } }
 end
 
-local function refused(id, chat, place, now)
-  refuse_row(id, chat, take())
+local function refused(id, chat, place, heard, now)
+  local why, gone = take(), take() == '1'
+  refuse_row(id, chat, why)
+  if gone and not heard then call('HSET', P .. 'closed', chat, why) end
   if take() == '1' then
     local row = take_row()
     if call('EXISTS', row_at(row.id)) == 0 then
@@ -30,7 +32,7 @@ end
 
 return once(function()
   local id, what, now = take(), take(), take_number()
-  local facts = call('HMGET', row_at(id), 'state', 'chat', 'claim', 'place', 'confirmed')
+  local facts = call('HMGET', row_at(id), 'state', 'chat', 'claim', 'place', 'confirmed', 'heard')
   local state, chat, claim = facts[1], facts[2], facts[3] or ''
   if not state then return { 'ok', 0, {} } end
   local mine = claim == OWNER or claim == ''
@@ -50,5 +52,5 @@ return once(function()
     return { 'ok', 1, { { chat, 'due', '0' } } }
   end
   if what == 'retry' then return { 'ok', 1, retry(id, chat) } end
-  return { 'ok', 1, refused(id, chat, facts[4], now) }
+  return { 'ok', 1, refused(id, chat, facts[4], facts[6], now) }
 end)

@@ -1,5 +1,6 @@
+-- needs: chats
 -- chat. Gives {'ok'}.
 return once(function()
-  call('HDEL', P .. 'closed', take())
+  reopen(take())
   return { 'ok' }
 end)

@@ -21,7 +21,7 @@ local function restore_item()
   local id, lane, platform, event, document, at = take(), take(), take(), take(), take(), take()
   local attempts, is_bypass, absorbed_by, outcome, ended_at = take(), take() == '1', take(), take(), take()
   number_is(id)
-  new_item(lane, platform, event, document, at, '')
+  new_item(lane, platform, event, document, at)
   call('HSET', item_at(id), 'attempts', attempts)
   if is_bypass then call('HSET', item_at(id), 'bypass', 1) end
   if absorbed_by ~= '' then call('HSET', item_at(id), 'absorbed_by', absorbed_by) end
