@@ -10,7 +10,8 @@ from gateway.domain.chat import Source
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Allow lists of `platform:user` or `platform:user@chat`; `*` stands for any user or chat.
+    """Allow lists of `platform:user` or `platform:user@chat`; `*` stands for any user or chat. A chat that was
+    renamed goes by either name.
 
     A trusted platform (the console of whoever started the program) needs no entry. On every other
     one nobody is allowed until named.
@@ -30,5 +31,6 @@ class Access:
 
     def _named(self, source: Source, entries: Collection[str]) -> bool:
         anywhere = () if "@" in source.user else ("",)  # such an id must not pass for a user in a chat
-        suffixes = (f"@{source.chat}", "@*", *anywhere)
+        chats = (source.chat,) if source.renamed is None else (source.chat, source.renamed)
+        suffixes = (*(f"@{chat}" for chat in chats), "@*", *anywhere)
         return any(f"{source.platform}:{user}{end}" in entries for user in (source.user, "*") for end in suffixes)

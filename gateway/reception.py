@@ -8,6 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+import structlog
+
 from gateway.adapter import Accepted, Adapter
 from gateway.approvals import NOT_YOURS, Approvals
 from gateway.clock import Clock
@@ -23,6 +25,8 @@ from gateway.telemetry.points import Points
 from gateway.watch import Seldom
 
 BusyMode = Literal["queue", "steer", "interrupt"]
+
+log = structlog.get_logger(__name__)
 
 _PRESS_SECONDS = 5.0  # for which a platform that shows a press as under way is kept waiting
 _NOTICE_EVERY = 30.0  # seconds between two "still busy" notices of one key
@@ -67,9 +71,11 @@ class Reception:
         over again; what of it was taken is known by then. What does not wait is handed to `at_once`, which
         gives what to tell who pressed a button."""
         self.points("accept.before")
-        said = [inbound for inbound in batch if not await self._is_about_the_chat(inbound)]
         arrivals: list[Arrival] = []
-        for inbound in said:
+        for read in batch:
+            if await self._is_about_the_chat(read):
+                continue
+            inbound = await self._at_home(read)
             if await self._is_known(inbound) and await self._is_meant(inbound, arrivals):
                 arrivals.append(self.arrival(replace(inbound, only_as_part=False)))
         receipts = await self.store.accept(arrivals, cap=self.rules.lane_cap) if arrivals else []
@@ -86,14 +92,28 @@ class Reception:
                 status[receipt.event_id] = replace(status[receipt.event_id], told=told)
         return list(status.values())
 
-    async def _is_about_the_chat(self, inbound: Inbound) -> bool:
-        """Whether it says that the bot left a chat or came back, which is noted at once. A stranger's leaving is
-        not: nothing is kept of strangers, and nothing goes to them."""
-        if inbound.kind == "left" and await self.door.lets_in(inbound.source):
-            await self.store.close_chat(inbound.source.address, inbound.text)
-        elif inbound.kind == "joined":
-            await self.store.open_chat(inbound.source.address)
-        return inbound.kind in ("left", "joined")
+    async def _is_about_the_chat(self, told: Inbound) -> bool:
+        """Whether it says that the bot left a chat or came back, or that the chat has another name now, which is
+        noted at once. A stranger's leaving is not: nothing is kept of strangers, and nothing goes to them."""
+        platform, chat = told.source.platform, told.source.chat
+        if told.kind == "renamed":
+            log.info("chat_renamed", platform=platform, before=told.text, after=chat)
+            await self.store.rename_chat(platform, told.text, chat)
+        elif told.kind == "left" and await self.store.later_name(platform, chat) is None:
+            inbound = await self._at_home(told)
+            if await self.door.lets_in(inbound.source):
+                await self.store.close_chat(inbound.source.address, told.text)
+        elif told.kind == "joined":
+            await self.store.open_chat((await self._at_home(told)).source.address)
+        return told.kind in ("left", "joined", "renamed")
+
+    async def _at_home(self, told: Inbound) -> Inbound:
+        """A message under the first name of its chat, where its conversation is, and what waits to be shown."""
+        source = told.source
+        if source.chat_type == "direct":
+            return told  # a person's chat is theirs for good
+        first = await self.store.first_name(source.platform, source.chat, told.event_id)
+        return told if first == source.chat else replace(told, source=replace(source, chat=first, renamed=source.chat))
 
     async def _told(self, said: Awaitable[str]) -> str:
         """What a press came to; nothing if that takes long, because nobody may be kept waiting for it."""

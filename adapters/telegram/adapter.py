@@ -24,6 +24,7 @@ from adapters.telegram.formatting import Rendered, render
 from adapters.telegram.limits import LIMITS, draft_rates, rates
 from adapters.telegram.line import Line
 from adapters.telegram.menu import show
+from adapters.telegram.numbers import Numbers
 from adapters.telegram.presses import LONGEST_TOKEN, Presses, keyboard
 from adapters.telegram.receiving import POLL_SECONDS, Receiver, ReceivingBot, poll
 from adapters.telegram.silence import Silence
@@ -97,7 +98,7 @@ class TelegramBot:
         self._downloads = Downloads(patience, proxy)
         self._opening = asyncio.Lock()
         self._open = False
-        self._moved: dict[str, str] = {}  # groups that became supergroups, under the number they had
+        self._numbers = Numbers()
         self._typing: dict[ChatAddress, asyncio.Task[None]] = {}
 
     # -- getting to know one another ---------------------------------------------------------
@@ -147,12 +148,9 @@ class TelegramBot:
 
     async def send(self, outbound: Outbound) -> str:
         """Show a message; a reply's Markdown becomes entities. Raises AdapterError."""
-        answered = _answered(outbound)
-        try:
-            message = await self._formatted(outbound, lambda each: self._send(outbound, each, answered))
-        except TelegramError as error:
-            raise self._silence.heard(outbound.to.chat, failures.mapped(error)) from error
-        return str(message.message_id)
+        return await self._shown(
+            outbound, lambda chat: self._formatted(outbound, lambda each: self._send(chat, outbound, each))
+        )
 
     async def _formatted(self, outbound: Outbound, show: Callable[[Rendered], Awaitable[T]]) -> T:
         """Show a message with its formatting, or plainly where Telegram will not have that."""
@@ -167,49 +165,31 @@ class TelegramBot:
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
         """Show a file, its caption in plain words. Raises AdapterError."""
-        file, to = outbound.file, outbound.to
+        file, thread = outbound.file, _thread(outbound.to)
         assert file is not None, "only a row with a file is sent as one"
-        thread = int(to.thread) if to.thread else None
-        try:
-            message = await self._wherever(
-                to,
-                _answered(outbound),
-                lambda chat, answered: upload(self._bot, chat, thread, file, content, outbound.text, answered),
-            )
-        except TelegramError as error:
-            raise self._silence.heard(to.chat, failures.mapped(error)) from error
-        return str(message.message_id)
-
-    async def _send(self, outbound: Outbound, rendered: Rendered, answered: ReplyParameters | None) -> Message:
-        return await self._wherever(
-            outbound.to, answered, lambda chat, about: self._send_to(chat, outbound, rendered, about)
+        return await self._shown(
+            outbound,
+            lambda chat: upload(self._bot, chat, thread, file, content, outbound.text, _answered(outbound, chat)),
         )
 
-    async def _wherever(
-        self,
-        to: ChatAddress,
-        answered: ReplyParameters | None,
-        send: Callable[[int, ReplyParameters | None], Awaitable[Message]],
-    ) -> Message:
-        """Send to a chat by the number that it has by now."""
-        self._silence.check(to.chat)
+    async def _shown(self, outbound: Outbound, show: Callable[[int], Awaitable[Message]]) -> str:
+        """What a message is known by that `show` shows in its chat, by the chat's number. Raises AdapterError."""
+        chat = outbound.to.chat
+        self._silence.check(chat)
         try:
-            return await send(int(self._moved.get(to.chat, to.chat)), answered)
-        except ChatMigrated as error:
-            self._moved[to.chat] = str(error.new_chat_id)
-            return await send(error.new_chat_id, None)
+            message = await self._numbers.reach(chat, show)
+        except TelegramError as error:
+            raise self._silence.heard(chat, failures.mapped(error)) from error
+        return self._numbers.note(chat, message.chat.id, message.message_id)
 
-    async def _send_to(
-        self, chat: int, outbound: Outbound, rendered: Rendered, answered: ReplyParameters | None
-    ) -> Message:
-        thread = outbound.to.thread
+    async def _send(self, chat: int, outbound: Outbound, rendered: Rendered) -> Message:
         return await self._bot.send_message(
             chat_id=chat,
             text=rendered.text,
             entities=_entities(rendered),
-            message_thread_id=int(thread) if thread else None,
+            message_thread_id=_thread(outbound.to),
             link_preview_options=LinkPreviewOptions(is_disabled=True),
-            reply_parameters=answered,
+            reply_parameters=_answered(outbound, chat),
             reply_markup=keyboard(outbound.buttons),
         )
 
@@ -227,22 +207,24 @@ class TelegramBot:
 
     async def edit(self, outbound: Outbound, platform_message_id: str) -> str:
         """Replace a message's text; one that is gone is sent anew. Raises AdapterError."""
+        chat, message = self._numbers.place(outbound.to.chat, platform_message_id)
         try:
-            await self._formatted(outbound, lambda each: self._edit(outbound, platform_message_id, each))
+            await self._formatted(outbound, lambda each: self._edit(chat, message, outbound, each))
         except TelegramError as error:
+            if isinstance(error, ChatMigrated):
+                self._numbers.learn(outbound.to.chat, error)
             if failures.is_gone(error):
                 return await self.send(outbound)
             if not failures.is_unchanged(error):
                 raise self._silence.heard(outbound.to.chat, failures.mapped_edit(error)) from error
         return platform_message_id
 
-    async def _edit(self, outbound: Outbound, message: str, rendered: Rendered) -> None:
-        to = outbound.to
-        self._silence.check(to.chat)
+    async def _edit(self, chat: int, message: int, outbound: Outbound, rendered: Rendered) -> None:
+        self._silence.check(outbound.to.chat)
         await self._bot.edit_message_text(
             rendered.text,
-            chat_id=int(self._moved.get(to.chat, to.chat)),
-            message_id=int(message),
+            chat_id=chat,
+            message_id=message,
             entities=_entities(rendered),
             link_preview_options=LinkPreviewOptions(is_disabled=True),
             reply_markup=keyboard(outbound.buttons),
@@ -267,10 +249,8 @@ class TelegramBot:
 
     async def _show_typing(self, to: ChatAddress) -> None:
         try:
-            await self._bot.send_chat_action(
-                chat_id=int(self._moved.get(to.chat, to.chat)),
-                action="typing",
-                message_thread_id=int(to.thread) if to.thread else None,
+            await self._numbers.reach(
+                to.chat, lambda chat: self._bot.send_chat_action(chat, "typing", message_thread_id=_thread(to))
             )
         except TelegramError as error:
             raise self._silence.heard(to.chat, failures.mapped(error)) from error
@@ -325,9 +305,13 @@ def _entities(rendered: Rendered) -> list[MessageEntity]:
     ]
 
 
-def _answered(outbound: Outbound) -> ReplyParameters | None:
+def _thread(to: ChatAddress) -> int | None:
+    return int(to.thread) if to.thread else None
+
+
+def _answered(outbound: Outbound, chat: int) -> ReplyParameters | None:
     """In a group an answer points at its question; between two it needs no pointing."""
-    number = codec.message_of(outbound.answers)
-    if outbound.kind == "notice" or number is None or not outbound.to.chat.startswith("-"):
+    number = codec.message_of(outbound.answers, chat)
+    if outbound.kind == "notice" or number is None or chat > 0:
         return None
     return ReplyParameters(message_id=number, allow_sending_without_reply=True)

@@ -42,6 +42,8 @@ def inbound(update: Update, me: Me) -> Inbound | None:
     if update.callback_query is not None:
         return _press(update.callback_query, me)
     message = update.message or update.edited_message
+    if message is not None and (message.migrate_to_chat_id or message.migrate_from_chat_id):
+        return _renamed(update.update_id, message, me)
     if message is None or message.from_user is None or message.from_user.is_bot or message.sender_chat is not None:
         return None  # channels and anonymous admins are nobody who could be allowed
     chat_type = _chat_type(message)
@@ -60,7 +62,7 @@ def inbound(update: Update, me: Me) -> Inbound | None:
     elif update.edited_message:
         return None  # a command was carried out as it was
     return Inbound(
-        event_id=event_id(me.id, update.update_id, message.message_id),
+        event_id=event_id(me.id, update.update_id, message),
         source=Source(
             platform=PLATFORM,
             chat=str(message.chat.id),
@@ -86,11 +88,24 @@ def _presence(update: int, change: ChatMemberUpdated, me: Me) -> Inbound | None:
     chat_type = _CHAT_TYPES[change.chat.type]
     why = "the person has blocked the bot" if chat_type == "direct" else "the bot is no member of the group any more"
     return Inbound(
-        event_id=event_id(me.id, update, 0),
+        event_id=f"{me.id}:{update}",
         source=Source(platform=PLATFORM, chat=str(change.chat.id), chat_type=chat_type, user=str(change.from_user.id)),
         kind="left" if now else "joined",
         text=why if now else "",
         sent_at=change.date.timestamp(),
+    )
+
+
+def _renamed(update: int, message: Message, me: Me) -> Inbound:
+    """A group became a supergroup, which has another number. Both say so, the one that was and the one that is."""
+    before, after = message.migrate_from_chat_id or message.chat.id, message.migrate_to_chat_id or message.chat.id
+    user = "" if message.from_user is None else str(message.from_user.id)
+    return Inbound(
+        event_id=f"{me.id}:{update}",
+        source=Source(platform=PLATFORM, chat=str(after), chat_type="group", user=user),
+        kind="renamed",
+        text=str(before),
+        sent_at=message.date.timestamp(),
     )
 
 
@@ -127,15 +142,19 @@ def without_columns(text: str) -> str:
     return "\n".join(_COLUMN.sub(" — ", line.strip()) for line in text.split("\n"))
 
 
-def event_id(bot: int, update: int, message: int) -> str:
-    """The event's name: Telegram numbers updates for each bot, and its answer may point at the message."""
-    return f"{bot}:{update}:{message}"
+def event_id(bot: int, update: int, message: Message) -> str:
+    """The event's name: Telegram numbers updates for each bot. An answer may point at the message, by its
+    number in its chat."""
+    return f"{bot}:{update}:{message.chat.id}:{message.message_id}"
 
 
-def message_of(event: str | None) -> int | None:
-    """The message that an event brought."""
-    _, _, number = (event or "").rpartition(":")
-    return int(number) if number.isdigit() else None
+def message_of(event: str | None, chat: int) -> int | None:
+    """The message that an event brought, if it is in this chat. A group that became a supergroup is another one:
+    it counts from one again."""
+    _, _, place = (event or "").partition(":")
+    _, _, named = place.partition(":")
+    where, _, number = named.partition(":")
+    return int(number) if where == str(chat) and number.isdecimal() else None
 
 
 def without_mention(text: str, username: str) -> str:

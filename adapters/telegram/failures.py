@@ -81,7 +81,10 @@ def is_about_format(error: TelegramError) -> bool:
 
 
 def is_gone(error: TelegramError) -> bool:
-    """Whether there is no message any more that could be edited."""
+    """Whether there is no message any more that could be edited: what a group said before it became a supergroup
+    stays as it is."""
+    if isinstance(error, ChatMigrated):
+        return True
     words = ("message to edit not found", "message can't be edited", "message_id_invalid")
     return isinstance(error, BadRequest) and any(each in error.message.lower() for each in words)
 

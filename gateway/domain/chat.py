@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 from gateway.domain.file import KeptFile
 
 ChatType = Literal["direct", "group", "thread"]
-InboundKind = Literal["message", "steer", "press", "expiry", "unreadable", "left", "joined"]
+InboundKind = Literal["message", "steer", "press", "expiry", "unreadable", "left", "joined", "renamed"]
 OutboundKind = Literal["reply", "remark", "notice", "question", "command", "error"]
 OutboundState = Literal["streaming", "pending", "sending", "sent", "refused"]
 Sharing = Literal["shared", "per_user"]
@@ -31,7 +31,8 @@ class ChatAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where an Inbound came from, and from whom."""
+    """Where an Inbound came from, and from whom. `renamed`: what the platform calls the chat by now, if `chat`
+    is only what it was called first."""
 
     platform: str
     chat: str
@@ -39,6 +40,7 @@ class Source:
     user: str
     thread: str | None = None
     user_name: str = ""
+    renamed: str | None = None
 
     @property
     def address(self) -> ChatAddress:
@@ -140,8 +142,8 @@ class Inbound:
     is accepted once. `kind` is `message` for what a person sent, `steer` for text meant for the
     running turn (a message of its own if none runs), `press` for a button whose token is `text`,
     `expiry` for the gateway's own request to end the session whose id is `text`, and `unreadable` for
-    one that its store can no longer read. `left` and `joined` are never stored: the bot can show nothing
-    in the chat any more, `text` says why, and it can again.
+    one that its store can no longer read. Never stored are `left` and `joined`, the bot can show nothing in
+    the chat any more, `text` says why, and it can again; and `renamed`, the chat was called `text` before.
 
     `part_of` says that more of the same message may follow, which its client had to send in several:
     `CUT` or `TORN` for a text, else the name of the group of files that it belongs to. `only_as_part`: by

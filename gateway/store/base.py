@@ -55,6 +55,7 @@ from gateway.store.records import (
     TurnEnd,
     TurnJournal,
 )
+from gateway.store.renaming import RenamingStore
 
 __all__ = [
     "Acceptance",
@@ -83,7 +84,7 @@ __all__ = [
 ]
 
 
-class Store(AllowanceStore, ApprovalStore, ClosingStore, PinStore, FileStore, PairingStore, ABC):
+class Store(AllowanceStore, ApprovalStore, ClosingStore, PinStore, FileStore, PairingStore, RenamingStore, ABC):
     """The port. `open` before use, `aclose` after; every method may raise StoreUnavailable."""
 
     # -- lifetime ---------------------------------------------------------------------------

@@ -52,6 +52,8 @@ def inbound_json(inbound: Inbound) -> str:
         "kind": inbound.kind,
         "sent_at": inbound.sent_at,
     }
+    if source.renamed is not None:
+        data["source"]["renamed"] = source.renamed
     if inbound.reply_to is not None:
         data["reply_to"] = inbound.reply_to
     if inbound.part_of is not None:

@@ -99,7 +99,8 @@ async def test_a_group_becomes_a_supergroup():
             await bot.send_message(chat.id, "x")
         assert caught.value.new_chat_id == new.id
         await bot.send_message(new.id, "x")
-        left, entered = await bot.get_updates()
+        joined, left, entered = await bot.get_updates()
+        assert joined.my_chat_member.new_chat_member.status == "member"
         assert (left.message.migrate_to_chat_id, entered.message.migrate_from_chat_id) == (new.id, chat.id)
 
 

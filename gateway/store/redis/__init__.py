@@ -15,6 +15,7 @@ so that a cluster keeps them together. Under it lie
     guest_book                      who was let in by a code, and who asks
     row:<id> out:<chat> out_due:<platform> rows rows:<address>  the outbox: see parts/outbox.lua
     closed                          chats in which nothing can be shown any more, and why
+    first_names later_names         chats that their platform calls by another name than before
     due due_claims hooks hook_owners compactions:<session>      what is to be done about sessions
     ledger ledger:<key> figures dead term:<owner>:<term>        what people ask about
     members answers:<process> sending:<process> …               who is there and what each has claimed

@@ -113,6 +113,38 @@ class DeliveringStore(ReadableStore):
         found: str | None = await self._wire.ask(partition_of(to.platform, to.chat), "HGET", "closed", chat_name(to))
         return found
 
+    async def rename_chat(self, platform: str, before: str, after: str) -> None:
+        first = await self._first_name(platform, before) or before
+        if first == after:
+            return
+        # Whoever is cut short here says it again; each of these may be said twice.
+        await self._rename(platform, after, first=first)
+        for name in dict.fromkeys((before, first)):
+            await self._rename(platform, name, later=after)
+
+    async def first_name(self, platform: str, chat: str, event_id: str) -> str:
+        first = await self._first_name(platform, chat)
+        if first is None:
+            return chat
+        known = await self._wire.ask(partition_of(platform, chat), "HEXISTS", f"events:{platform}", storable(event_id))
+        return chat if known else first
+
+    async def later_name(self, platform: str, chat: str) -> str | None:
+        return await self._name(platform, chat, "later_names")
+
+    async def _first_name(self, platform: str, chat: str) -> str | None:
+        return await self._name(platform, chat, "first_names")
+
+    async def _name(self, platform: str, chat: str, which: str) -> str | None:
+        name = chat_name(ChatAddress(platform=platform, chat=chat))
+        found: str | None = await self._wire.ask(partition_of(platform, chat), "HGET", which, name)
+        return found
+
+    async def _rename(self, platform: str, chat: str, *, first: str = "", later: str = "") -> None:
+        name = chat_name(ChatAddress(platform=platform, chat=chat))
+        parts = [name, storable(first), storable(later)]
+        await self._wire.run(partition_of(platform, chat), "rename_chat", *parts)
+
     async def next_due(self) -> float | None:
         return self._time.until(self._agenda.next_due())
 

@@ -12,7 +12,7 @@ from gateway.clock import Clock
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.store.base import Sent
 from gateway.store.platforms import Platforms
-from gateway.store.sqlite import closing, outbox
+from gateway.store.sqlite import closing, outbox, renaming
 from gateway.store.sqlite.agenda import Agenda, rows_to_send
 from gateway.store.sqlite.codec import lane_of
 from gateway.store.sqlite.outbox import Advance, Sender
@@ -91,6 +91,16 @@ class DeliveringStore(ReadableStore):
     async def closed(self, to: ChatAddress) -> str | None:
         lane = lane_of(to)
         return await self._database.read(lambda connection: closing.reason(connection, lane))
+
+    async def rename_chat(self, platform: str, before: str, after: str) -> None:
+        await self._database.writer.run(lambda connection: renaming.rename(connection, platform, before, after))
+
+    async def first_name(self, platform: str, chat: str, event_id: str) -> str:
+        # An event is known in the whole file, under whatever name it was accepted.
+        return await self._database.read(lambda connection: renaming.first_name(connection, platform, chat))
+
+    async def later_name(self, platform: str, chat: str) -> str | None:
+        return await self._database.read(lambda connection: renaming.later_name(connection, platform, chat))
 
     async def next_due(self) -> float | None:
         return self._time.until(self._agenda.next_due())

@@ -25,6 +25,7 @@ MIGRATIONS: Final[tuple[str, ...]] = (
     "0008_guest_book.sql",
     "0009_closed_chats.sql",
     "0010_heard.sql",
+    "0011_renamed_chats.sql",
 )
 
 

@@ -57,11 +57,15 @@ class Membership:
         self._status_changed(chat, by, user, before, status)
 
     def migrate(self, chat: Chat, by: User) -> Chat:
-        """Turn a group into a supergroup, which has another id; the new chat."""
+        """Turn a group into a supergroup, which has another id; the new chat. The bot is told that it came into
+        that one, and not that it left the other (https://github.com/tdlib/telegram-bot-api/issues/266)."""
         assert chat.type == "group"
         new = self._cloud.world.add_chat("supergroup", chat.title)
-        new.members = dict(chat.members)
+        bot = self._cloud.world.bot
+        new.members = {user: status for user, status in chat.members.items() if user != bot.id}
         chat.migrated_to = new.id
+        if bot.id in chat.members:
+            self.set_status(new, bot, chat.members[bot.id], by=by)
         self._service(chat, by, {"migrate_to_chat_id": new.id})
         self._service(new, by, {"migrate_from_chat_id": chat.id})
         assert new.id < SUPERGROUP

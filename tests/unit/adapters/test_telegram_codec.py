@@ -40,7 +40,7 @@ def entity(kind: str, text: str, part: str) -> dict[str, Any]:
 def test_a_private_message() -> None:
     inbound = read(text="  Hello  ")
     assert inbound is not None
-    assert (inbound.event_id, inbound.text, inbound.sent_at) == ("42:900:5", "Hello", 1_700_000_000)
+    assert (inbound.event_id, inbound.text, inbound.sent_at) == ("42:900:7:5", "Hello", 1_700_000_000)
     source = inbound.source
     assert (source.platform, source.chat, source.chat_type, source.user, source.thread) == (
         "telegram",
@@ -50,7 +50,7 @@ def test_a_private_message() -> None:
         None,
     )
     assert source.user_name == "Anna Smith"
-    assert codec.message_of(inbound.event_id) == 5
+    assert codec.message_of(inbound.event_id, 7) == 5
 
 
 @pytest.mark.parametrize("chat", [PRIVATE, GROUP])
@@ -61,9 +61,32 @@ def test_half_a_sign_is_read_like_any_other(chat: dict[str, Any]) -> None:
     assert (inbound.text, inbound.only_as_part) == (text, False)
 
 
-@pytest.mark.parametrize("event", [None, "", "expiry:s1:x", "x"])
+@pytest.mark.parametrize("event", [None, "", "expiry:s1:x", "x", "42:900", "42:900:5", "42:900:-1:", "42:900:-1:x"])
 def test_events_that_are_no_messages_point_at_none(event: str | None) -> None:
-    assert codec.message_of(event) is None
+    assert codec.message_of(event, -1) is None
+
+
+def test_a_message_is_pointed_at_in_its_own_chat_only() -> None:
+    inbound = read(chat=GROUP, text="/help", entities=[entity("bot_command", "/help", "/help")])
+    assert inbound is not None
+    assert codec.message_of(inbound.event_id, -100) == 5
+    assert codec.message_of(inbound.event_id, -1001) is None
+
+
+@pytest.mark.parametrize("sender", [ANNA, {**BOT, "id": 1087968824}, None])  # the second is an anonymous admin
+@pytest.mark.parametrize(
+    ("chat", "told"),
+    [
+        ({"id": -5, "type": "group", "title": "Team"}, {"migrate_to_chat_id": -1005}),
+        ({"id": -1005, "type": "supergroup", "title": "Team"}, {"migrate_from_chat_id": -5}),
+    ],
+)
+def test_both_groups_say_that_one_became_the_other(
+    chat: dict[str, Any], told: dict[str, int], sender: dict[str, Any] | None
+) -> None:
+    inbound = read(chat=chat, **{**told, **({"from": sender} if sender else {"from": None})})
+    assert inbound is not None
+    assert (inbound.kind, inbound.text, inbound.source.chat) == ("renamed", "-5", "-1005")
 
 
 @pytest.mark.parametrize(
@@ -245,7 +268,7 @@ def test_a_press_is_named_by_its_query() -> None:
     assert (inbound.kind, inbound.text, inbound.event_id) == ("press", "approve a_1", "42:press:q77")
     assert inbound.event_id == codec.press_id(42, "77")
     assert (inbound.source.chat, inbound.source.chat_type, inbound.source.user) == ("7", "direct", "7")
-    assert codec.message_of(inbound.event_id) is None
+    assert codec.message_of(inbound.event_id, 7) is None
 
 
 def test_a_press_in_a_topic_belongs_there() -> None:

@@ -26,6 +26,13 @@ def test_a_trusted_platform_needs_no_entry() -> None:
     assert not access.allows(source("telegram"))
 
 
+def test_a_renamed_chat_goes_by_either_name() -> None:
+    for name in ("c", "d"):
+        assert Access(allow={f"telegram:7@{name}"}).allows(source(renamed="d"))
+        assert Access(admins={f"telegram:*@{name}"}).is_admin(source(renamed="d"))
+    assert not Access(allow={"telegram:7@d"}).allows(source())
+
+
 @pytest.mark.parametrize(
     ("entry", "allowed"),
     [

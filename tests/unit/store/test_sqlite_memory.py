@@ -148,7 +148,7 @@ def test_an_agenda_never_forgets_nor_hurries(waits: list[tuple[str, int]], now: 
 @settings(max_examples=80)
 @given(st.text(), st.text(), st.none() | st.text())
 def test_an_inbound_survives_its_json(event_id: str, text: str, thread: str | None) -> None:
-    source = Source(platform="p", chat=text, chat_type="thread", user=event_id, thread=thread)
+    source = Source(platform="p", chat=text, chat_type="thread", user=event_id, thread=thread, renamed=thread)
     inbound = Inbound(event_id=event_id, source=source, text=text, reply_to=thread, part_of=thread)
     encoded = inbound_json(inbound)
     encoded.encode("utf-8")
