@@ -57,6 +57,8 @@ async def fill(store: Store) -> None:
     await _spending(store)
     await _guest_book(store)
     await _closed_chats(store)
+    await store.rename_chat("test", "ÄÖ/ 买", "x3")
+    await store.rename_chat("test", "x3", "x4")
 
 
 async def _conversation(store: Store) -> None:
@@ -229,7 +231,7 @@ async def _guest_book(store: Store) -> None:
 
 async def _closed_chats(store: Store) -> None:
     """Two that are closed, one of them named in an odd way, and one that is open again."""
-    for chat in ("x1", "ÄÖ/ 买", "x2"):
+    for chat in ("x1", "é/ 买", "x2"):
         await store.close_chat(outbound("x", chat).to, f"{chat} was deleted")
     await store.open_chat(outbound("x", "x2").to)
 
@@ -278,7 +280,11 @@ async def shown(store: Store) -> dict[str, Any]:
         },
         "asked": {chat: await store.approvals(outbound("x", chat).to) for chat in CHATS},
         "guests": await store.guest_book(),
-        "closed": {chat: await store.closed(outbound("x", chat).to) for chat in (*CHATS, "x1", "x2", "ÄÖ/ 买")},
+        "closed": {chat: await store.closed(outbound("x", chat).to) for chat in (*CHATS, "x1", "x2", "é/ 买")},
+        "names": [
+            (await store.first_name("test", chat, "e"), await store.later_name("test", chat))
+            for chat in ("ÄÖ/ 买", "x3", "x4", "x5")
+        ],
         "rows": await store.outbox(None, 999),
         "rows of chats": {chat: await store.outbox(outbound("x", chat).to, 99) for chat in CHATS},
         "usage": [await store.usage(0, by) for by in ("model", "purpose", "platform", "session")],

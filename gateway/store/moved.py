@@ -36,6 +36,7 @@ Kind = Literal[
     "files",
     "pairing",
     "closed chats",
+    "renamed chats",
 ]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 PAGE: Final = 1_000  # records at most that are in memory at a time
@@ -301,6 +302,24 @@ class MovedClosedChat:
         return (self.chat, self.reason)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedRenamedChat:
+    """One name of a chat that has several, what it was called first and what it is called by now, each None if
+    that is this name; in the order of the chats' text."""
+
+    kind: ClassVar[Kind] = "renamed chats"
+    chat: SessionKey  # its platform and chat, and nothing else
+    first: str | None
+    later: str | None
+
+    @property
+    def id(self) -> str:
+        return str(self.chat)
+
+    def facts(self) -> Any:
+        return (self.chat, self.first, self.later)
+
+
 FORGOTTEN: Final = 86_400.0  # an account that is forgotten within this many seconds is not moved
 
 Record = (
@@ -317,4 +336,5 @@ Record = (
     | MovedFile
     | MovedGuestBook
     | MovedClosedChat
+    | MovedRenamedChat
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from gateway.domain.chat import ChatAddress
 from gateway.store.base import Store
 from tests.contract.store_kit import Bench, arrival
@@ -35,7 +37,7 @@ async def test_a_renamed_chat_is_known_by_its_first_name_after_a_crash_too(bench
 
 async def test_several_names_lead_back_to_the_first_whatever_is_told_twice(store: Store) -> None:
     for _ in range(2):
-        for before, after in zip(NAMES, NAMES[1:], strict=False):
+        for before, after in pairwise(NAMES):
             await store.rename_chat("test", before, after)
     assert {await first(store, name) for name in NAMES} == {"-501"}
     assert [await store.later_name("test", name) for name in NAMES] == ["-1003", "-1002", "-1003", None]

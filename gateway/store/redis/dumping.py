@@ -19,20 +19,14 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.errors import StoreError
-from gateway.store.documents import file_from, pins_from, storable
+from gateway.store.documents import storable
 from gateway.store.moved import (
-    FORGOTTEN,
     PAGE,
-    MovedAccount,
     MovedCall,
-    MovedClosedChat,
     MovedCompaction,
-    MovedFile,
-    MovedGuestBook,
     MovedHook,
     MovedItem,
     MovedMessage,
-    MovedPins,
     MovedReference,
     MovedRow,
     MovedSession,
@@ -50,10 +44,9 @@ from gateway.store.redis.codec import (
     row_from,
     session_from,
 )
+from gateway.store.redis.dumping_named import named_facts
 from gateway.store.redis.endpoint import Endpoint
-from gateway.store.redis.filing import content_of
 from gateway.store.redis.keyspace import keys
-from gateway.store.redis.pairing import read_guest_book
 from gateway.store.redis.partitions import PARTITIONS, partition_of_key
 from gateway.store.redis.reading import EVERYWHERE
 from gateway.store.redis.wire import Wire
@@ -98,17 +91,8 @@ async def dump(endpoint: Endpoint, wire: Wire, now: float) -> AsyncGenerator[Seq
         yield [_row(fields, first) for fields, first in await _looks(wire, "dump_rows", _places(rows))]
     async for calls in _paged(_merged(wire, "ledger")):
         yield await _calls(wire, calls)
-    async for accounts in _accounts(endpoint, wire, now):
-        yield accounts
-    async for pins in _pins(endpoint, wire):
-        yield pins
-    async for files in _files(endpoint, wire):
-        yield files
-    book = await read_guest_book(wire)
-    if book.version:
-        yield [MovedGuestBook(book=book)]
-    async for chats in _closed(wire):
-        yield chats
+    async for named in named_facts(endpoint, wire, now):
+        yield named
 
 
 # -- transcripts --------------------------------------------------------------------------------
@@ -297,54 +281,6 @@ def _call(key: str | None, at: float, document: dict[str, Any]) -> MovedCall:
         cost_usd=None if cost is None else float(cost),
     )
     return MovedCall(key=SessionKey.parse(key), session_id=document["session"], entry=entry)
-
-
-async def _accounts(endpoint: Endpoint, wire: Wire, now: float) -> AsyncIterator[list[Record]]:
-    places = iter(await _named(endpoint, "spent:"))
-    while some := list(islice(places, _ROUND)):
-        spent = await wire.ask_all((partition, ("GET", key)) for key, partition in some)
-        forgotten = await wire.ask_all((partition, ("PEXPIRETIME", key)) for key, partition in some)
-        yield [
-            MovedAccount(account=key.partition(":")[2], spent=int(total), forget_at=until if until >= 0 else None)
-            for (key, _), total, until in zip(some, spent, forgotten, strict=True)
-            if total is not None and not 0 <= until < (now + FORGOTTEN) * 1_000
-        ]
-
-
-async def _pins(endpoint: Endpoint, wire: Wire) -> AsyncIterator[list[Record]]:
-    places = iter(await _named(endpoint, "pins:"))
-    while some := list(islice(places, _ROUND)):
-        documents = await wire.ask_all((partition, ("GET", key)) for key, partition in some)
-        yield [
-            MovedPins(key=SessionKey.parse(key.partition(":")[2]), pins=pins_from(document))
-            for (key, _), document in zip(some, documents, strict=True)
-        ]
-
-
-async def _closed(wire: Wire) -> AsyncIterator[list[Record]]:
-    found = await wire.ask_all((partition, ("HGETALL", "closed")) for partition in EVERYWHERE)
-    reasons = {chat: reason for flat in found for chat, reason in pairs(flat).items()}
-    chats = iter(sorted(reasons))
-    while some := list(islice(chats, PAGE)):
-        yield [MovedClosedChat(chat=SessionKey.parse(chat), reason=reasons[chat]) for chat in some]
-
-
-async def _files(endpoint: Endpoint, wire: Wire) -> AsyncIterator[list[Record]]:
-    """A file at a time: a content may be long."""
-    for name, partition in await _named(endpoint, "files:"):
-        lane = name.partition(":")[2]
-        documents = await wire.ask(partition, "HVALS", name)
-        for file in sorted(map(file_from, documents), key=lambda each: (each.at, each.ref)):
-            content = await content_of(wire, partition, lane, file.digest)
-            if content is None:
-                raise StoreError(f"The store is damaged: file {file.ref} of {lane} has no content.")
-            yield [MovedFile(key=SessionKey.parse(lane), file=file, content=content)]
-
-
-async def _named(endpoint: Endpoint, start: str) -> list[tuple[str, int]]:
-    """The keys that begin like this and their partitions, in the order of their names."""
-    found = {(name.partition(":")[2], int(name[2:4])) async for name in keys(endpoint, "{p??}:" + start + "*")}
-    return sorted(found)
 
 
 # -- many partitions ----------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from gateway.store.moved import (
     MovedMessage,
     MovedPins,
     MovedReference,
+    MovedRenamedChat,
     MovedRow,
     MovedSession,
     Record,
@@ -66,6 +67,7 @@ _SCRIPTS: Final[dict[Kind, str]] = {
     "files": "restore_files",
     "pairing": "restore_guest_book",
     "closed chats": "restore_closed_chats",
+    "renamed chats": "restore_renamed_chats",
 }
 
 
@@ -136,6 +138,9 @@ class Restoring:
                 return partition_of_key(record.key), [*parts, *listed([*pieces(record.content)])]
             case MovedGuestBook():
                 return partition_of_name(GUEST_BOOK), [str(record.book.version), guest_book_json(record.book)]
+            case MovedRenamedChat():
+                names = [storable(name or "") for name in (record.first, record.later)]
+                return partition_of_key(record.chat), [str(record.chat), *names]
             case MovedClosedChat():
                 return partition_of_key(record.chat), [str(record.chat), storable(record.reason)]
 

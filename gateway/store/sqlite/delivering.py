@@ -97,10 +97,12 @@ class DeliveringStore(ReadableStore):
 
     async def first_name(self, platform: str, chat: str, event_id: str) -> str:
         # An event is known in the whole file, under whatever name it was accepted.
-        return await self._database.read(lambda connection: renaming.first_name(connection, platform, chat))
+        first, _ = await self._database.read(lambda connection: renaming.names(connection, platform, chat))
+        return first or chat
 
     async def later_name(self, platform: str, chat: str) -> str | None:
-        return await self._database.read(lambda connection: renaming.later_name(connection, platform, chat))
+        _, later = await self._database.read(lambda connection: renaming.names(connection, platform, chat))
+        return later
 
     async def next_due(self) -> float | None:
         return self._time.until(self._agenda.next_due())

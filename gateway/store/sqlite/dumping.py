@@ -28,6 +28,7 @@ from gateway.store.moved import (
     MovedMessage,
     MovedPins,
     MovedReference,
+    MovedRenamedChat,
     MovedRow,
     MovedSession,
     MovedTurn,
@@ -57,7 +58,7 @@ from gateway.store.sqlite.filing import COLUMNS, file_from
 def dump(connection: apsw.Connection, now: float) -> Iterator[Sequence[Record]]:
     """All records in pages. Nothing may write to the file meanwhile."""
     accounts: Callable[[apsw.Connection], Iterator[Record]] = partial(_accounts, now=now)
-    for records in (*_STREAMS, accounts, _pins, _guest_book, _closed):
+    for records in (*_STREAMS, accounts, _pins, _guest_book, _closed, _renamed):
         stream = records(connection)
         while page := list(islice(stream, PAGE)):
             yield page
@@ -203,6 +204,11 @@ def _guest_book(connection: apsw.Connection) -> Iterator[Record]:
 def _closed(connection: apsw.Connection) -> Iterator[Record]:
     for lane, reason in connection.execute("SELECT lane, reason FROM closed_chats ORDER BY lane"):
         yield MovedClosedChat(chat=_key(lane), reason=reason)
+
+
+def _renamed(connection: apsw.Connection) -> Iterator[Record]:
+    for lane, first, later in connection.execute("SELECT lane, first, later FROM renamed_chats ORDER BY lane"):
+        yield MovedRenamedChat(chat=_key(lane), first=first, later=later)
 
 
 @lru_cache(maxsize=1_024)

@@ -13,26 +13,31 @@ from gateway.store.sqlite.connection import change, one
 
 def rename(connection: apsw.Connection, platform: str, before: str, after: str) -> None:
     """`before` is called `after` now; what it was called first keeps everything, and is open."""
-    first = first_name(connection, platform, before)
-    if first == storable(after):
+    first, _ = names(connection, platform, before)
+    first = first or before
+    if first == after:
         return
-    for name, later in ((after, None), (before, after), (first, after)):
-        change(
-            connection,
-            "INSERT INTO chat_names(platform, name, first, later) VALUES (?,?,?,?)"
-            " ON CONFLICT DO UPDATE SET first = excluded.first, later = coalesce(excluded.later, later)",
-            tuple(None if each is None else storable(each) for each in (platform, name, first, later)),
-        )
-    closing.reopen(connection, lane_of(ChatAddress(platform=platform, chat=first)))
+    put(connection, _lane(platform, after), first, None)
+    put(connection, _lane(platform, before), None, after)
+    put(connection, _lane(platform, first), None, after)
+    closing.reopen(connection, _lane(platform, first))
 
 
-def first_name(connection: apsw.Connection, platform: str, chat: str) -> str:
-    """What the chat was called first."""
-    row = one(connection, "SELECT first FROM chat_names WHERE platform = ? AND name = ?", (platform, storable(chat)))
-    return chat if row is None else str(row[0])
+def put(connection: apsw.Connection, lane: str, first: str | None, later: str | None) -> None:
+    """Note one or both; the other stays as it was."""
+    change(
+        connection,
+        "INSERT INTO renamed_chats(lane, first, later) VALUES (?,?,?)"
+        " ON CONFLICT DO UPDATE SET first = coalesce(excluded.first, first), later = coalesce(excluded.later, later)",
+        (lane, *(None if name is None else storable(name) for name in (first, later))),
+    )
 
 
-def later_name(connection: apsw.Connection, platform: str, chat: str) -> str | None:
-    """What the chat is called instead by now."""
-    row = one(connection, "SELECT later FROM chat_names WHERE platform = ? AND name = ?", (platform, storable(chat)))
-    return None if row is None else row[0]
+def names(connection: apsw.Connection, platform: str, chat: str) -> tuple[str | None, str | None]:
+    """What the chat was called first and what it is called by now, where that is not `chat`."""
+    row = one(connection, "SELECT first, later FROM renamed_chats WHERE lane = ?", (_lane(platform, chat),))
+    return (None, None) if row is None else (row[0], row[1])
+
+
+def _lane(platform: str, chat: str) -> str:
+    return lane_of(ChatAddress(platform=platform, chat=chat))

@@ -20,11 +20,12 @@ from gateway.store.moved import (
     MovedMessage,
     MovedPins,
     MovedReference,
+    MovedRenamedChat,
     MovedRow,
     MovedSession,
     Record,
 )
-from gateway.store.sqlite import approving, closing, filing, outbox, pairing, pinning, search, sessions
+from gateway.store.sqlite import approving, closing, filing, outbox, pairing, pinning, renaming, search, sessions
 from gateway.store.sqlite.codec import intents_json, message_columns, message_number
 from gateway.store.sqlite.connection import change, one
 
@@ -174,3 +175,8 @@ def _(record: MovedGuestBook, connection: apsw.Connection) -> None:
 @_write.register
 def _(record: MovedClosedChat, connection: apsw.Connection) -> None:
     closing.put(connection, str(record.chat), record.reason)
+
+
+@_write.register
+def _(record: MovedRenamedChat, connection: apsw.Connection) -> None:
+    renaming.put(connection, str(record.chat), record.first, record.later)

@@ -108,7 +108,10 @@ class People(Membership):
         reply_to: Message | None = None,
         topic: int | None = None,
     ) -> Message:
-        """Send anything: `content` in the words of the Bot API (`{"location": …}`)."""
+        """Send anything: `content` in the words of the Bot API (`{"location": …}`). Raises ValueError where nobody
+        can write any more."""
+        if chat.migrated_to is not None:
+            raise ValueError("This group is a supergroup now; write there.")
         if chat.user is not None:
             self._restart(chat)
         if topic is None and reply_to is not None:

@@ -1,3 +1,4 @@
+-- needs: chats
 -- chat, what it was called first or '', what it is called instead by now or ''; then it is there.
 -- Gives {'ok'}.
 return once(function()
@@ -5,7 +6,7 @@ return once(function()
   if first ~= '' then call('HSET', P .. 'first_names', chat, first) end
   if later ~= '' then
     call('HSET', P .. 'later_names', chat, later)
-    call('HDEL', P .. 'closed', chat)
+    reopen(chat)
   end
   return { 'ok' }
 end)

@@ -1,8 +1,6 @@
 -- Chats that their platform calls by another name than before.
-CREATE TABLE chat_names (
-    platform TEXT NOT NULL,
-    name     TEXT NOT NULL,
-    first    TEXT NOT NULL,  -- under which everything is kept; the same for a chat's first name
-    later    TEXT,           -- what it is called instead by now
-    PRIMARY KEY (platform, name)
+CREATE TABLE renamed_chats (
+    lane  TEXT PRIMARY KEY,  -- as in `outbox`
+    first TEXT,              -- what the chat was called first, under which everything is kept; NULL: this
+    later TEXT               -- what it is called instead by now; NULL: this
 ) WITHOUT ROWID;
