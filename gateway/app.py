@@ -25,6 +25,7 @@ from gateway.recovery import recover
 from gateway.signals import SignalBoard
 from gateway.store.base import Store
 from gateway.turns import Turns
+from gateway.welcome import Welcome
 
 log = structlog.get_logger(__name__)
 
@@ -47,6 +48,7 @@ class Gateway:
     outbox: Outbox
     lifecycle: Lifecycle
     expiry: Expiry
+    welcome: Welcome
     board: SignalBoard
     background: Background
     adapters: Mapping[str, Adapter]
@@ -91,6 +93,8 @@ class Gateway:
         self.background.start(self.lanes.serve(), name="lanes")
         await self.expiry.sweep()
         self.expiry.schedule(scheduler, every=_SWEEP_SECONDS)
+        await self.welcome.look()
+        self.welcome.schedule(scheduler)
         scheduler.start()
         reading = [
             self.background.start(self._read(adapter), name=f"adapter {name}")

@@ -63,6 +63,7 @@ from gateway.tools.send_file import SendFileTool
 from gateway.tools.shell import ShellTool
 from gateway.tools.todo import TodoTool
 from gateway.turns import Turns
+from gateway.welcome import Welcome
 
 if TYPE_CHECKING:
     from gateway.providers.chat_completions import ChatCompletions
@@ -152,12 +153,14 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         store=store, outbox=outbox, access=access, clock=clock, ids=ids, seconds=config.tools.approval_deadline
     )
     door = Door(access=access, store=store, clock=clock, rng=random.SystemRandom(), pairing=config.access.pairing)
+    welcome = Welcome(door=door, outbox=outbox)
     turns = Turns(
         reception=Reception(
             store=store,
             outbox=outbox,
             commands=commands,
             door=door,
+            welcome=welcome,
             approvals=approvals,
             clock=clock,
             points=points,
@@ -185,6 +188,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             outbox=outbox,
             approvals=approvals,
             door=door,
+            welcome=welcome,
             models=models,
             metering=metering,
             board=board,
@@ -220,6 +224,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         outbox=outbox,
         lifecycle=lifecycle,
         expiry=Expiry(store=store, clock=clock),
+        welcome=welcome,
         board=board,
         background=background,
         adapters=by_name,

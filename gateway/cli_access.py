@@ -55,7 +55,7 @@ def access_app(ask: Ask) -> typer.Typer:
             verdict, guest = await _door(store).confirm(code)
             if guest is None:
                 raise UserError(REFUSED[verdict])
-            return f"Let in: {named(guest)}. Tell them to write again."
+            return f"Let in: {named(guest)}. The gateway tells them within ten seconds, or as soon as it runs."
 
         print(ask(config, look))
 

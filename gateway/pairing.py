@@ -7,7 +7,7 @@ look a second, and whoever is shown out is out everywhere within ten seconds.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from random import Random
 from typing import Final, TypeVar
@@ -25,6 +25,7 @@ from gateway.domain.pairing import (
     Verdict,
     asked,
     confirmed,
+    greeted,
     is_code,
     removed,
     written,
@@ -60,6 +61,11 @@ class Door:
         known = self._book is not None and self._book[0].knows(source)
         return (await self._read(_FRESH_FOR_GUESTS if known else _FRESH_FOR_STRANGERS)).knows(source)
 
+    def greets(self, source: Source) -> bool:
+        """Whether this person was let in by a code and is not known to have been told so."""
+        guests = self._book[0].guests if self._book is not None else ()
+        return any(not each.greeted and (each.platform, each.user) == (source.platform, source.user) for each in guests)
+
     async def knock(self, inbound: Inbound) -> str | None:
         """A stranger wrote: what to tell them. None, and they learn nothing, in a group, where pairing is
         off, while they have a code and when too many ask. Raises StoreUnavailable."""
@@ -91,6 +97,10 @@ class Door:
     async def show_out(self, platform: str, user: str) -> Guest | None:
         """Let somebody in no more; None: nobody of that name was. Raises StoreUnavailable."""
         return await self._change(lambda book: removed(book, platform, user))
+
+    async def greeted(self, guests: Collection[Guest]) -> None:
+        """These were told that they were let in. Raises StoreUnavailable."""
+        await self._change(lambda book: (greeted(book, guests), None))
 
     async def book(self) -> GuestBook:
         """Who asks and who was let in, as it is now. Raises StoreUnavailable."""

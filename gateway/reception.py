@@ -23,6 +23,7 @@ from gateway.pairing import Door
 from gateway.store.base import Arrival, InboxItem, Receipt, Store
 from gateway.telemetry.points import Points
 from gateway.watch import Seldom
+from gateway.welcome import Welcome
 
 BusyMode = Literal["queue", "steer", "interrupt"]
 
@@ -57,6 +58,7 @@ class Reception:
     outbox: Outbox
     commands: CommandRegistry
     door: Door
+    welcome: Welcome
     approvals: Approvals
     clock: Clock
     points: Points
@@ -140,6 +142,8 @@ class Reception:
 
     async def _is_known(self, inbound: Inbound) -> bool:
         if await self.door.lets_in(inbound.source):
+            if self.door.greets(inbound.source):  # before the answer to what they say
+                await self.welcome.greet()
             return True
         sentence = await self.door.knock(inbound)
         if sentence is not None:

@@ -24,6 +24,7 @@ from gateway.pairing import Door
 from gateway.signals import SignalBoard
 from gateway.store.base import InboxItem, Lease, Store
 from gateway.tokens import TokenCounter
+from gateway.welcome import Welcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +49,7 @@ class Services:
     outbox: Outbox
     approvals: Approvals
     door: Door
+    welcome: Welcome
     models: Models
     metering: Metering
     board: SignalBoard

@@ -6,13 +6,10 @@ import re
 from typing import Final
 
 from gateway.commands.base import Answer, Command, Scene
-from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.domain.pairing import CODE_LENGTH, CODE_SECONDS, Guest, GuestBook, Verdict
 from gateway.errors import UserError
 
 _REMOVAL: Final = re.compile(r"(?:remove|delete|rm)\s+([^\s:]+):(\S+)", re.IGNORECASE)
-
-WELCOME = "You have been let in: write to me whenever you like. /help lists what else I can do."
 
 
 async def pair(scene: Scene) -> Answer:
@@ -28,11 +25,7 @@ async def pair(scene: Scene) -> Answer:
     verdict, guest = await door.confirm(scene.argument)
     if guest is None:
         raise UserError(REFUSED[verdict])
-    # Under an id of its own: a repeated attempt, or a code typed twice, tells them once.
-    key = SessionKey(platform=guest.platform, chat=guest.chat)
-    to = ChatAddress(platform=guest.platform, chat=guest.chat)
-    rows = scene.services.outbox.compose(key, to, "notice", WELCOME, first_id=f"o_{guest.code}{int(guest.at)}")
-    await scene.services.outbox.emit(rows)
+    await scene.services.welcome.greet()
     return Answer(text=let_in(guest))
 
 

@@ -10,6 +10,7 @@ live longer than its hour and locks nobody out for good.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -41,7 +42,8 @@ class Asking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guest:
-    """Somebody who was let in, when, and by which code: typed again, it is no mistake."""
+    """Somebody who was let in, when, and by which code: typed again, it is no mistake. `greeted`: they were
+    told so."""
 
     platform: str
     user: str
@@ -49,6 +51,7 @@ class Guest:
     name: str
     code: str
     at: float
+    greeted: bool = True  # of those who were let in before this was noted, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +122,15 @@ def confirmed(book: GuestBook, code: str, now: float) -> tuple[GuestBook, Verdic
     if found is None:
         failures = 1 if abs(now - book.failed_at) >= LOCKED_SECONDS else book.failures + 1
         return _changed(book, failures=failures, failed_at=now), "wrong", None
-    guest = Guest(platform=found.platform, user=found.user, chat=found.chat, name=found.name, code=found.code, at=now)
+    guest = Guest(
+        platform=found.platform,
+        user=found.user,
+        chat=found.chat,
+        name=found.name,
+        code=found.code,
+        at=now,
+        greeted=False,
+    )
     others = tuple(each for each in book.guests if (each.platform, each.user) != (guest.platform, guest.user))
     left = tuple(each for each in live if each is not found)
     return _changed(book, asking=left, guests=(*others, guest), failures=0), "let in", guest
@@ -131,6 +142,12 @@ def removed(book: GuestBook, platform: str, user: str) -> tuple[GuestBook, Guest
     if gone is None:
         return book, None
     return _changed(book, guests=tuple(each for each in book.guests if each is not gone)), gone
+
+
+def greeted(book: GuestBook, guests: Collection[Guest]) -> GuestBook:
+    """The book once these were told that they were let in."""
+    after = tuple(replace(each, greeted=True) if each in guests else each for each in book.guests)
+    return book if after == book.guests else _changed(book, guests=after)
 
 
 def _typed(code: str) -> str:

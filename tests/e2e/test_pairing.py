@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -11,14 +12,15 @@ import pytest
 
 from gateway.access import Access as Lists
 from gateway.adapter import Limits
-from gateway.commands.people import WELCOME
+from gateway.clock import SystemClock
 from gateway.config.models import Access
 from gateway.domain.chat import Inbound, Source
 from gateway.pairing import Door
 from gateway.store.sqlite import SqliteStore
+from gateway.welcome import WELCOME
 from tests.emulators.telegram import TelegramServer
 from tests.fakes import ManualClock
-from tests.fakes_gateway import FakeAdapter, config_in, running
+from tests.fakes_gateway import FakeAdapter, Live, config_in, running
 from tests.fakes_model import FakeModel, Gate, Say, in_turn
 from tests.fakes_program import legato
 from tests.telegram_live import on_telegram
@@ -149,13 +151,60 @@ async def test_an_admin_lets_somebody_in_from_a_shell_while_the_gateway_runs(
         assert (status, out) == (1, "")
         assert "Nobody was given that code" in errors
         status, out, _ = await legato(tmp_path, "access", "confirm", code_in(bot.shown(his)[0]))
-        assert (status, out) == (0, f"Let in: telegram:{bob.id} “Bob”. Tell them to write again.\n")
-        telegram.people.say(his, bob, "hello!")
-        await bot.until(lambda: "echo: hello!" in bot.shown(his))
+        told = f"Let in: telegram:{bob.id} “Bob”. The gateway tells them within ten seconds, or as soon as it runs.\n"
+        assert (status, out) == (0, told)
+        telegram.people.say(his, bob, "hello!")  # he does not wait for it, and is told all the same, first
+        await bot.until(lambda: bot.shown(his)[1:] == [WELCOME, "echo: hello!"])
         _, out, _ = await legato(tmp_path, "access", "list")
         assert f"Let in: telegram:{bob.id}" in out
         status, _, _ = await legato(tmp_path, "access", "remove", f"telegram:{bob.id}")
         assert status == 0
+
+
+async def test_who_was_let_in_elsewhere_is_told_so_once(tmp_path: Path) -> None:
+    config = config_in(tmp_path, access=Access(pairing=True))
+    elsewhere = SqliteStore(tmp_path / "legato.db", clock=ManualClock(), read_only=True)
+    door = Door(access=Lists(), store=elsewhere, clock=SystemClock(), rng=Random(1), pairing=True)
+
+    async def lets_in(live: Live, name: str) -> None:
+        await live.adapter.receive(live.adapter.inbound("hello?", user=name, chat=name))
+        await live.adapter.until(lambda: live.adapter.shown(name))
+        assert (await door.confirm(code_in(live.adapter.shown(name)[0])))[0] == "let in"
+
+    async with running(tmp_path, adapter=FakeAdapter("public", Limits()), config=config) as live:
+        await elsewhere.open()
+        await lets_in(live, "bob")
+        await live.gateway.welcome.look()
+        await live.adapter.until(lambda: live.adapter.shown("bob")[1:] == [WELCOME])
+        await live.gateway.welcome.look()
+        await lets_in(live, "ben")
+    async with running(tmp_path, adapter=FakeAdapter("public", Limits()), config=config) as live:
+        await live.adapter.until(lambda: live.adapter.shown("ben"))
+    async with running(tmp_path, adapter=FakeAdapter("public", Limits()), config=config) as live:
+        assert await live.ask("again", user="ben", chat="ben") == "echo: again"
+        await live.quiet()
+        rows = await live.store.outbox(None, 99)
+        assert sorted(row.to.chat for row in rows if row.text == WELCOME) == ["ben", "bob"]
+        assert {row.state for row in rows} == {"sent"}
+    await elsewhere.aclose()
+
+
+async def test_a_crash_between_a_greeting_and_its_note_greets_nobody_twice(tmp_path: Path) -> None:
+    config = config_in(tmp_path, access=Access(pairing=True, admins=("public:u",), allow=("public:u",)))
+    platform = FakeAdapter("public", Limits())
+    async with running(tmp_path, adapter=platform, config=config) as live:
+        await platform.receive(platform.inbound("hello?", user="bob", chat="bob"))
+        await platform.until(lambda: platform.shown("bob"))
+        door, store = live.gateway.welcome.door, live.store
+        await live.ask(f"/pair {code_in(platform.shown('bob')[0])}")
+        book = await store.guest_book()
+        assert [guest.greeted for guest in book.guests] == [True]
+        forgotten = tuple(replace(guest, greeted=False) for guest in book.guests)
+        assert await store.set_guest_book(replace(book, guests=forgotten, version=book.version + 1))
+        await live.gateway.welcome.look()
+        await live.quiet()
+        assert platform.shown("bob")[1:] == [WELCOME]
+        assert [guest.greeted for guest in (await door.book()).guests] == [True]
 
 
 async def test_a_message_that_comes_again_after_a_crash_is_told_once(tmp_path: Path) -> None:
