@@ -60,7 +60,7 @@ class Told:
     """A run as it would be told: Anna asked once, and these calls showed the answer."""
 
     def __init__(self, telegram: TelegramServer, folder: Path) -> None:
-        street = Street.of(telegram)
+        street = Street.of(telegram, moves=False)
         street.hear(ASKED)
         self._telegram = telegram
         self._heard: Heard = street.heard[0]

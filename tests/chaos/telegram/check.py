@@ -10,7 +10,7 @@ from typing import Final
 
 from adapters.telegram.formatting import render, split
 from gateway.reception import BUSY
-from tests.chaos.telegram.doubts import Doubts, message_of, read_in, shown_as
+from tests.chaos.telegram.doubts import Doubts, place_of, read_in, shown_as
 from tests.chaos.telegram.evidence import Evidence, Heard, Row
 from tests.chaos.telegram.model import TOKEN, reply_to
 from tests.chaos.telegram.silence import silence_is_kept
@@ -34,7 +34,7 @@ def problems(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
     yield from _the_order_is_that_of_emission(evidence, doubts)
     yield from _answers_come_in_order(evidence)
     yield from silence_is_kept(evidence, counts)
-    counts["messages of the bot"] += sum(len(_shown(evidence, chat)) for chat in _chats(evidence))
+    counts["messages of the bot"] += sum(len(_shown(evidence, chat)) for chat in evidence.street.chats)
     counts["edits"] += sum(call.done for call in evidence.street.telegram.journal.of("editMessageText"))
     counts["sends in doubt"] += len(doubts.lost)
     counts["messages said while the bot was down"] += sum(each.down for each in evidence.schedule.said)
@@ -53,13 +53,13 @@ def _everything_is_answered(evidence: Evidence) -> Iterator[str]:
     answers: dict[tuple[str, int], list[Row]] = defaultdict(list)
     for row in evidence.rows:
         if row.kind in ("reply", "command"):
-            answers[row.chat, message_of(row.answers)].append(row)
+            answers[place_of(row.answers)].append(row)
         elif row.kind != "notice" or row.text != BUSY:
             yield f"{row.kind}: {row.text}"
         if row.state != "sent":
             yield f"a {row.kind} is {row.state}: {row.text[:80]}"
     for heard in evidence.street.heard:
-        rows = answers.pop((heard.where[0], heard.message.id), [])
+        rows = answers.pop(heard.place, [])
         yield from _is_answered(heard, rows)
     for rows in answers.values():
         yield f"nobody asked for {rows[0].text[:80]}"
@@ -83,7 +83,7 @@ def _everything_is_seen_once(evidence: Evidence, doubts: Doubts, counts: Counter
     wanted = Counter((row.chat, row.thread, shown_as(row)) for row in evidence.rows)
     seen: dict[tuple[str, str | None, str], list[bool]] = defaultdict(list)
     for message, in_doubt in _messages(evidence, doubts):
-        seen[_place(message)].append(in_doubt)
+        seen[_place(evidence, message)].append(in_doubt)
     for (chat, thread, text), times in wanted.items():
         found = seen[chat, thread, text]
         missing, more = times - len(found), len(found) - times
@@ -102,7 +102,7 @@ def _nothing_else_is_seen(evidence: Evidence, doubts: Doubts, counts: Counter[st
     for heard in evidence.street.heard:
         tokens[heard.where].add(heard.said.token)
     for message, in_doubt in _messages(evidence, doubts):
-        chat, thread, text = _place(message)
+        chat, thread, text = _place(evidence, message)
         if set(TOKEN.findall(text)) - tokens[chat, thread]:
             yield f"{chat} {thread}: words of another conversation: {text[:80]}"
         if (chat, thread, text) in wanted:
@@ -118,7 +118,7 @@ def _the_order_is_that_of_emission(evidence: Evidence, doubts: Doubts) -> Iterat
     calls: dict[str, list[Call]] = defaultdict(list)
     for call in evidence.street.telegram.journal.calls:
         if call.method in ("sendMessage", "editMessageText") and (call.done or "is not modified" in call.description):
-            calls[call.chat_id].append(call)
+            calls[evidence.street.chats[call.chat_id]].append(call)
     reached: Counter[str] = Counter()
     alike = Counter((row.chat, shown_as(row)) for row in evidence.rows)
     for _, together in groupby(evidence.rows, key=lambda row: row.place):
@@ -137,36 +137,36 @@ def _the_order_is_that_of_emission(evidence: Evidence, doubts: Doubts) -> Iterat
 
 def _answers_come_in_order(evidence: Evidence) -> Iterator[str]:
     lanes: dict[tuple[str, str | None, str], list[int]] = defaultdict(list)
-    asked = {(heard.where[0], heard.message.id): heard for heard in evidence.street.heard}
+    asked = {heard.place: heard for heard in evidence.street.heard}
     for row in evidence.rows:
-        heard = asked.get((row.chat, message_of(row.answers)))
+        heard = asked.get(place_of(row.answers))
         if row.kind in ("reply", "command") and heard and heard.said.kind not in _BESIDE_THE_LANE:
-            lanes[(*heard.where, heard.said.speaker)].append(heard.message.id)
+            lanes[(*heard.where, heard.said.speaker)].append(evidence.street.heard.index(heard))
     for lane, numbers in lanes.items():
         if numbers != sorted(numbers):
             yield f"{lane}: messages were answered out of order"
 
 
-def _chats(evidence: Evidence) -> set[int]:
-    return {chat.id for chat, _ in evidence.street.places.values()}
-
-
-def _shown(evidence: Evidence, chat: int) -> list[Message]:
+def _shown(evidence: Evidence, chat: str) -> list[Message]:
     telegram = evidence.street.telegram
-    return telegram.shown(telegram.chats[chat])
+    return telegram.shown(telegram.chats[int(chat)])
 
 
 def _messages(evidence: Evidence, doubts: Doubts) -> Iterator[tuple[Message, bool]]:
-    """All that is to be seen of the bot, and whether the send that made it was in doubt."""
-    made = {
-        (call.chat_id, call.result["message_id"]): call
-        for call in evidence.street.telegram.journal.of("sendMessage")
-        if call.done
+    """All that is to be seen of the bot, and whether the send that made it was in doubt, or it stands in a group that
+    had become a supergroup when it was to be finished."""
+    journal = evidence.street.telegram.journal
+    made = {(call.chat_id, call.result["message_id"]): call for call in journal.of("sendMessage") if call.done}
+    left = {
+        (call.chat_id, int(call.parameters["message_id"]))
+        for call in journal.of("editMessageText")
+        if "upgraded to a supergroup" in call.description
     }
-    for chat in sorted(_chats(evidence)):
+    for chat in sorted(evidence.street.chats):
         for message in _shown(evidence, chat):
-            yield message, made[str(chat), message.id].number in doubts.lost
+            yield message, made[chat, message.id].number in doubts.lost or (chat, message.id) in left
 
 
-def _place(message: Message) -> tuple[str, str | None, str]:
-    return str(message.chat.id), str(message.topic) if message.topic else None, message.text.strip()
+def _place(evidence: Evidence, message: Message) -> tuple[str, str | None, str]:
+    home = evidence.street.chats[str(message.chat.id)]
+    return home, str(message.topic) if message.topic else None, message.text.strip()

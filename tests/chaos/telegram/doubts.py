@@ -42,13 +42,13 @@ class Doubts:
         sends = list(evidence.street.telegram.journal.of("sendMessage"))
         for call in sends:
             if not call.answered:
-                doubts._strike(call)
+                doubts._strike(call, evidence)
         for death in evidence.deaths:
             doubts._die(death, [call for call in sends if call.number <= death.last_call], evidence)
         return doubts
 
-    def _strike(self, call: Call) -> None:
-        self.struck[call.chat_id, read_in(call)] += 1
+    def _strike(self, call: Call, evidence: Evidence) -> None:
+        self.struck[evidence.street.chats[call.chat_id], read_in(call)] += 1
         if call.done:
             self.lost.add(call.number)
 
@@ -56,33 +56,28 @@ class Doubts:
         """A row without a message whose send was begun: its newest send that is on no row's record was its own."""
         recorded = {(row.chat, row.message) for row in death.rows}
         open_calls = [
-            call
-            for call in sends
-            if call.done and call.answered and (call.chat_id, str(call.result["message_id"])) not in recorded
+            call for call in sends if call.done and call.answered and evidence.street.noted(call) not in recorded
         ]
         for row in death.rows:
             if row.message is not None or row.state not in ("sending", "streaming"):
                 continue
             own = [call for call in open_calls if _is_of(row, call, evidence) and call.number not in self.lost]
             if own:
-                self._strike(own[-1])
+                self._strike(own[-1], evidence)
             elif row.state == "sending":
                 self.struck[row.chat, shown_as(row)] += 1
 
 
 def _is_of(row: Row, call: Call, evidence: Evidence) -> bool:
-    if call.chat_id != row.chat:
+    if evidence.street.chats[call.chat_id] != row.chat:
         return False
     if row.state == "sending":
         return read_in(call) == shown_as(row)
-    tokens = {
-        heard.said.token
-        for heard in evidence.street.heard
-        if heard.where[0] == row.chat and heard.message.id == message_of(row.answers)
-    }
+    tokens = {heard.said.token for heard in evidence.street.heard if heard.place == place_of(row.answers)}
     return bool(tokens & set(TOKEN.findall(read_in(call))))
 
 
-def message_of(event: str | None) -> int:
-    """The number of the message that an event brought."""
-    return int((event or "0").rpartition(":")[2])
+def place_of(event: str | None) -> tuple[str, int]:
+    """The chat and the number of the message that an event brought."""
+    _, _, chat, number = (event or ":::0").split(":")
+    return chat, int(number)

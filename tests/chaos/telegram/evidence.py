@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from tests.chaos.telegram.script import Place, Said, Schedule
+from tests.chaos.telegram.script import MOVE, Place, Said, Schedule
 from tests.chaos.telegram.stalls import Stall
 from tests.emulators.telegram import Chat, Message, TelegramServer, User
+from tests.emulators.telegram.journal import Call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,32 +41,40 @@ class Death:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
-    """Something that was said, and the message that it became."""
+    """Something that was said, and the message that it became. `chat`: what its chat was called first."""
 
     said: Said
     message: Message
+    chat: str
 
     @property
     def where(self) -> tuple[str, str | None]:
         """Its chat, and its topic in a forum."""
-        return str(self.message.chat.id), str(self.message.topic) if self.message.topic else None
+        return self.chat, str(self.message.topic) if self.message.topic else None
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """What events call it: its chat's number by then, and its own in it."""
+        return str(self.message.chat.id), self.message.id
 
 
 @dataclass(slots=True, kw_only=True)
 class Street:
-    """The people of a run and where they meet. `heard` grows as they talk; `begun`: when Telegram's clock said so."""
+    """The people of a run and where they meet. `heard` grows as they talk; `begun`: when Telegram's clock said so;
+    `chats`: all that there were, by number, and what each was called first."""
 
     telegram: TelegramServer
     people: dict[str, User]
     places: dict[Place, tuple[Chat, int | None]]
     begun: float
+    chats: dict[str, str]
     heard: list[Heard] = field(default_factory=list)
 
     @classmethod
-    def of(cls, telegram: TelegramServer) -> Self:
+    def of(cls, telegram: TelegramServer, *, moves: bool) -> Self:
         """Anna and Bob, a group of both and a forum with two topics; the bot is in all of them."""
         anna, bob = telegram.people.person("Anna"), telegram.people.person("Bob")
-        group = telegram.people.group("Team", anna, bob, bot="administrator")
+        group = telegram.people.group("Team", anna, bob, bot="administrator", kind="group" if moves else "supergroup")
         forum = telegram.people.group("Forum", anna, forum=True, bot="administrator")
         places: dict[Place, tuple[Chat, int | None]] = {
             "anna": (telegram.people.private(anna), None),
@@ -75,18 +84,36 @@ class Street:
             "two": (forum, telegram.people.topic(forum, anna, "Two")),
         }
         return cls(
-            telegram=telegram, people={"anna": anna, "bob": bob}, places=places, begun=telegram.cloud.clock.monotonic()
+            telegram=telegram,
+            people={"anna": anna, "bob": bob},
+            places=places,
+            begun=telegram.cloud.clock.monotonic(),
+            chats={str(chat.id): str(chat.id) for chat, _ in places.values()},
         )
 
     def hear(self, said: Said) -> None:
         """Let it be said; where many are, the bot is named."""
+        if said.kind == MOVE:
+            self._move(said)
+            return
         chat, topic = self.places[said.place]
         name = f"@{self.telegram.bot.username}"
         text = said.text
         if chat.grouplike:
             text = f"{text}{name}" if text.startswith("/") else f"{name} {text}"
         message = self.telegram.people.say(chat, self.people[said.speaker], text, topic=topic)
-        self.heard.append(Heard(said=said, message=message))
+        self.heard.append(Heard(said=said, message=message, chat=self.chats[str(chat.id)]))
+
+    def _move(self, said: Said) -> None:
+        group, topic = self.places[said.place]
+        moved = self.telegram.people.migrate(group, self.people[said.speaker])
+        self.places[said.place] = moved, topic
+        self.chats[str(moved.id)] = self.chats[str(group.id)]
+
+    def noted(self, call: Call) -> tuple[str, str]:
+        """The chat of a message that a call made, by its first name, and what the outbox calls the message."""
+        home, number = self.chats[call.chat_id], str(call.result["message_id"])
+        return home, number if home == call.chat_id else f"{call.chat_id}:{number}"
 
     @property
     def all_taken(self) -> bool:

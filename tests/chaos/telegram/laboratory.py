@@ -100,7 +100,7 @@ async def perform(schedule: Schedule, launcher: Launcher, model: SlowModel, stal
         clock = HurriedClock(origin, Shift(folder / "clock"))
         async with TelegramServer(clock=clock, seed=schedule.seed) as telegram:
             telegram.faults.schedule = Planned(schedule.faults)
-            evidence = Evidence(schedule=schedule, street=Street.of(telegram), folder=folder)
+            evidence = Evidence(schedule=schedule, street=Street.of(telegram, moves=schedule.moves), folder=folder)
             await _Run(evidence, launcher, model.url, origin).carry_out()
         evidence.stalls = [*stalls, *_stalls_of_bots(folder)]
         found = [*problems(evidence, counts), *model.violations]
@@ -278,11 +278,13 @@ def report(results: Sequence[Result]) -> list[str]:
         faults += result.faults
         counts += result.counts
     failed = sum(bool(result.problems) for result in results)
+    said = sum(len(result.schedule.messages) for result in results)
+    moved = sum(result.schedule.moves for result in results)
     seconds = sorted(result.seconds for result in results)
     return [
         "faults: " + (listed(faults) or "none"),
         "seen: " + (listed(counts) or "nothing"),
         f"a run took {seconds[len(seconds) // 2]:.1f} s (median), {seconds[-1]:.1f} s at most",
-        f"{len(results)} runs of a bot on Telegram, {sum(len(result.schedule.said) for result in results):,} messages "
-        f"from people, {faults['SIGKILL']} kills, {failed} runs with problems",
+        f"{len(results)} runs of a bot on Telegram, {said:,} messages from people, {faults['SIGKILL']} kills, "
+        f"{moved} groups that became supergroups, {failed} runs with problems",
     ]

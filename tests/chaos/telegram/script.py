@@ -13,6 +13,7 @@ Place = Literal["anna", "bob", "group", "one", "two"]
 """Where something is said: two private chats, a group, two topics of a forum."""
 
 FROM_OUTSIDE: Final = ""
+MOVE: Final = "move"  # a kind of thing to say: the group becomes a supergroup
 _COMMANDS: Final = ("/status", "/new", "/help")
 _KINDS: Final = ("say", "say", "say", "tell", "tell", "tell", "fill")
 _POINTS: Final = (
@@ -98,6 +99,16 @@ class Schedule:
     faults: tuple[Trouble, ...]
     called: bool = False
 
+    @property
+    def messages(self) -> tuple[Said, ...]:
+        """What is said to the bot."""
+        return tuple(each for each in self.said if each.kind != MOVE)
+
+    @property
+    def moves(self) -> bool:
+        """Whether the group becomes a supergroup on the way."""
+        return len(self.messages) < len(self.said)
+
     def described(self) -> list[str]:
         """The schedule, to be read."""
         said = [
@@ -120,8 +131,11 @@ def make_schedule(seed: int) -> Schedule:
     kills = tuple(_kill(rng) for _ in range(rng.choice((0, 1, 1, 2, 3))))
     said = [_message(rng, number, rng.randint(0, len(kills))) for number in range(rng.randint(5, 12))]
     said += [_command(rng, rng.randint(0, len(kills))) for _ in range(rng.randint(1, 3))]
+    faults = _faults(rng)
+    if seed % 4 == 1:
+        said.append(_move(rng, rng.randint(0, len(kills))))
     said.sort(key=lambda each: (each.process, not each.down, each.at))
-    return Schedule(seed=seed, said=tuple(said), kills=kills, faults=_faults(rng), called=seed % 3 == 2)
+    return Schedule(seed=seed, said=tuple(said), kills=kills, faults=faults, called=seed % 3 == 2)
 
 
 def _kill(rng: random.Random) -> Kill:
@@ -137,6 +151,11 @@ def _message(rng: random.Random, number: int, process: int) -> Said:
 
 def _command(rng: random.Random, process: int) -> Said:
     return _said(rng, process, rng.choice(_COMMANDS))
+
+
+def _move(rng: random.Random, process: int) -> Said:
+    at, down = round(rng.uniform(0.0, 0.8), 2), rng.random() < 0.3
+    return Said(process=process, at=at, down=down, place="group", speaker="anna", kind=MOVE)
 
 
 def _said(rng: random.Random, process: int, kind: str, token: str = "") -> Said:
