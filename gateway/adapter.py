@@ -145,10 +145,9 @@ class CanEdit(Protocol):
 
     account: str
 
-    async def edit(self, outbound: Outbound, platform_message_id: str) -> str:
-        """Replace the text of a message that was sent; returns the id that it has now, another one if
-        it was gone and had to be sent anew. Editing twice does no harm, so only then an error of it can
-        be Ambiguous. Raises AdapterError."""
+    async def edit(self, outbound: Outbound, platform_message_id: str) -> None:
+        """Replace the text of a message that was sent. Editing twice does no harm, so no error of it is
+        Ambiguous. Raises AdapterError; MessageGone if there is nothing to edit."""
 
     def draft_rates(self, to: ChatAddress) -> Sequence[Rate]:
         """Limits for what is shown of an unfinished reply to `to`, narrowest first: they leave most of the

@@ -110,7 +110,7 @@ class Draft:
         if shown_as is None:
             shown_as = await self.editor.send(replace(self.row, text=text))
         else:
-            shown_as = await self.editor.edit(replace(self.row, text=text), shown_as)
+            await self.editor.edit(replace(self.row, text=text), shown_as)
         if shown_as != self.row.platform_message_id:
             self.row = replace(self.row, platform_message_id=shown_as)
             noted = shown_as

@@ -19,6 +19,7 @@ GatewayError
 │   ├── Disconnected            the request never left: retrying is free
 │   ├── Ambiguous               the request left, its answer was lost
 │   ├── RateLimited             not before `retry_after` seconds have passed
+│   ├── MessageGone             there is no message any more to be edited
 │   ├── DeliveryRefused         the platform will never take this message
 │   │   └── ChatGone            nor any other in this chat: blocked, thrown out, deleted
 │   └── FileRefused             the platform will never hand this file over
@@ -106,6 +107,10 @@ class RateLimited(AdapterError):
         super().__init__(text)
         self.retry_after = retry_after
         self.everywhere = everywhere
+
+
+class MessageGone(AdapterError):
+    """The message that was to be edited is not there any more, or will stay as it is."""
 
 
 class DeliveryRefused(AdapterError):

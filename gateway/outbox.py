@@ -22,7 +22,7 @@ from gateway.clock import Clock, Ids
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.drafts import Draft
-from gateway.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, RateLimited, StoreError
+from gateway.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, MessageGone, RateLimited, StoreError
 from gateway.splitting import split_text
 from gateway.store.base import Arrival, InboxItem, Lease, Sent, Store
 from gateway.store.insist import insist
@@ -261,6 +261,10 @@ class Outbox:
             return await self._retry(row, error.retry_after, ambiguous=False)
         except ChatGone as error:
             return await self._refuse(row, str(error), None, gone=True)
+        except MessageGone:
+            if row.edits is not None:
+                return await self._mark_sent(row, None)  # nobody sees any more what it would change
+            return await self._retry(row, 0.0, ambiguous=False, anew=True)
         except DeliveryRefused as error:
             return await self._refuse(row, str(error), self._instead_of(row, str(error)))
         except Ambiguous:
@@ -281,7 +285,8 @@ class Outbox:
         if any(len(button.token.encode()) > most for line in row.buttons for button in line):
             row = replace(row, buttons=())
         if row.platform_message_id is not None and (editor := self._editors.get(adapter.name)) is not None:
-            return await editor.edit(row, row.platform_message_id)
+            await editor.edit(row, row.platform_message_id)
+            return row.platform_message_id
         if row.file is not None:
             return await self._shown_file(adapter, row, row.file)
         return await adapter.send(row)
@@ -338,9 +343,11 @@ class Outbox:
             lambda: self._store.mark_refused(row.id, reason, instead, gone=gone), clock=self._clock, what="mark_refused"
         )
 
-    async def _retry(self, row: Outbound, seconds: float, *, ambiguous: bool) -> Sent:
+    async def _retry(self, row: Outbound, seconds: float, *, ambiguous: bool, anew: bool = False) -> Sent:
         await insist(
-            lambda: self._store.mark_retry(row.id, seconds, ambiguous=ambiguous), clock=self._clock, what="mark_retry"
+            lambda: self._store.mark_retry(row.id, seconds, ambiguous=ambiguous, anew=anew),
+            clock=self._clock,
+            what="mark_retry",
         )
         return Sent(next=None)
 

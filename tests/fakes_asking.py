@@ -24,10 +24,9 @@ class Buttoned(FakeAdapter):
         super().__init__(limits=limits or Limits())
         self.edited: dict[str, Outbound] = {}
 
-    async def edit(self, outbound: Outbound, platform_message_id: str) -> str:
+    async def edit(self, outbound: Outbound, platform_message_id: str) -> None:
         self.edited[platform_message_id] = outbound
         self.changed()
-        return platform_message_id
 
     def draft_rates(self, to: ChatAddress) -> Sequence[Rate]:
         return ()

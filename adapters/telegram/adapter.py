@@ -205,19 +205,16 @@ class TelegramBot:
         """Telegram's, of which unfinished replies take their share."""
         return draft_rates(to, paced=self._paced)
 
-    async def edit(self, outbound: Outbound, platform_message_id: str) -> str:
-        """Replace a message's text; one that is gone is sent anew. Raises AdapterError."""
+    async def edit(self, outbound: Outbound, platform_message_id: str) -> None:
+        """Replace a message's text. Raises AdapterError."""
         chat, message = self._numbers.place(outbound.to.chat, platform_message_id)
         try:
             await self._formatted(outbound, lambda each: self._edit(chat, message, outbound, each))
         except TelegramError as error:
             if isinstance(error, ChatMigrated):
                 self._numbers.learn(outbound.to.chat, error)
-            if failures.is_gone(error):
-                return await self.send(outbound)
             if not failures.is_unchanged(error):
                 raise self._silence.heard(outbound.to.chat, failures.mapped_edit(error)) from error
-        return platform_message_id
 
     async def _edit(self, chat: int, message: int, outbound: Outbound, rendered: Rendered) -> None:
         self._silence.check(outbound.to.chat)

@@ -16,7 +16,7 @@ from telegram.error import (
     TelegramError,
 )
 
-from gateway.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, Disconnected, RateLimited
+from gateway.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, Disconnected, MessageGone, RateLimited
 
 _NEVER_LEFT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 _LOST_ON_THE_WAY: Final = "gateway time"  # 504: a proxy gave up, whatever the server behind it did
@@ -49,6 +49,8 @@ def seconds_asked(error: RetryAfter) -> float:
 
 def mapped_edit(error: TelegramError) -> AdapterError:
     """The same of an edit, which may be repeated whatever became of it."""
+    if is_gone(error):
+        return MessageGone(error.message)
     found = mapped(error)
     return AdapterError(str(found)) if isinstance(found, Ambiguous) else found
 

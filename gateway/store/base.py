@@ -311,9 +311,10 @@ class Store(AllowanceStore, ApprovalStore, ClosingStore, PinStore, FileStore, Pa
         """The platform showed it."""
 
     @abstractmethod
-    async def mark_retry(self, outbound_id: str, seconds: float, *, ambiguous: bool) -> None:
+    async def mark_retry(self, outbound_id: str, seconds: float, *, ambiguous: bool, anew: bool = False) -> None:
         """This attempt failed; try again in `seconds`, by the store's own time, which no clock that is
-        set moves. The chat's later rows wait for it."""
+        set moves. The chat's later rows wait for it. `anew`: the message that it had is gone, and whatever
+        was in doubt about it; it is sent like a row that never was."""
 
     @abstractmethod
     async def mark_refused(

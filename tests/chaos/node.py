@@ -144,8 +144,8 @@ class NodeStore(RedisStore):
             self._trace.add("owns" if held else "lost", name)
         return held
 
-    async def mark_retry(self, outbound_id: str, seconds: float, *, ambiguous: bool) -> None:
-        await super().mark_retry(outbound_id, seconds / PACE, ambiguous=ambiguous)
+    async def mark_retry(self, outbound_id: str, seconds: float, *, ambiguous: bool, anew: bool = False) -> None:
+        await super().mark_retry(outbound_id, seconds / PACE, ambiguous=ambiguous, anew=anew)
         self._trace.add("retried", outbound_id)
 
     async def next_due(self) -> float | None:

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.store.base import Store
-from tests.contract.store_kit import START, Bench, outbound
+from tests.contract.store_kit import START, Bench, claimed, finish, outbound
 
 pytest_plugins = ["tests.contract.stores"]
 
@@ -72,6 +72,22 @@ async def test_a_row_that_is_not_due_blocks_its_chat_only(bench: Bench) -> None:
     assert [row.id for row in rows] == ["x"]
     await bench.clock.advance(60)
     (row,) = await store.claim_outbound(9)
+    assert await drain(store, row) == ["o1", "o2"]
+
+
+async def test_a_row_whose_message_is_gone_is_sent_like_one_that_never_was(bench: Bench) -> None:
+    store = await bench.open()
+    claim = await claimed(store)
+    await store.open_reply(claim.lease, claim.item, outbound("o1", state="streaming"))
+    await store.note_streamed("o1", "m1")
+    (row,) = (await finish(store, claim, outbound("o1"), outbound("o2"))).outbound
+    await store.mark_retry("o1", 0, ambiguous=True)
+    (row,) = await store.claim_outbound(9)
+    assert (row.platform_message_id, row.ambiguous) == ("m1", 1)
+    await store.mark_retry("o1", 0, ambiguous=False, anew=True)
+    store = await bench.crash(store)
+    (row,) = await store.claim_outbound(9)
+    assert (row.id, row.platform_message_id, row.ambiguous) == ("o1", None, 0)
     assert await drain(store, row) == ["o1", "o2"]
 
 

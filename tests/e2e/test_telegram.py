@@ -178,6 +178,20 @@ async def test_a_message_that_was_deleted_is_sent_anew(tmp_path: Path, telegram:
         await bot.until_shown(LONG + "and its end.")
 
 
+async def test_what_is_sent_anew_is_repeated_once_like_any_other(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna, gate = telegram.people.person("Anna"), Gate()
+    model = FakeModel(in_turn(Say(text="and its end.", first=LONG, gate=gate)))
+    async with on_telegram(tmp_path, telegram, anna, model=model, patience=0.3) as bot:
+        bot.says("tell me")
+        await bot.until(lambda: bot.shown())
+        telegram.people.delete(telegram.shown(bot.chat)[0])
+        telegram.faults.add(LoseAnswer(), method="sendMessage", times=9)
+        gate.open()
+        await bot.until_shown(LONG + "and its end.", LONG + "and its end.")
+        await bot.quiet()
+        assert bot.shown() == [LONG + "and its end."] * 2
+
+
 async def test_an_answer_that_is_lost_is_repeated_once(tmp_path: Path, telegram: TelegramServer) -> None:
     anna = telegram.people.person("Anna")
     telegram.faults.add(LoseAnswer(), method="sendMessage")

@@ -70,7 +70,7 @@ class Told:
             thread=None,
             kind="reply",
             text=reply_to("say", ASKED.token),
-            answers=f"1:1:{self._heard.message.id}",
+            answers=f"1:1:{self._heard.message.chat.id}:{self._heard.message.id}",
             state="sent",
             message="1",
             place=2,

@@ -53,7 +53,6 @@ class World:
 
     async def edit(self, outbound, platform_message_id):
         self.shown.append((platform_message_id, outbound.text))
-        return platform_message_id
 
     async def take(self, account, ticket, rates):
         return 0.0

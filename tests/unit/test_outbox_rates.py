@@ -64,7 +64,7 @@ class Rows:
     async def mark_sent(self, outbound_id, platform_message_id):
         return Sent(next=None)
 
-    async def mark_retry(self, outbound_id, seconds, *, ambiguous):
+    async def mark_retry(self, outbound_id, seconds, *, ambiguous, anew=False):
         assert not ambiguous
         self.due[outbound_id] = self.clock.monotonic() + seconds
         self.put_off[outbound_id] += 1

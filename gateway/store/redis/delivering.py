@@ -93,8 +93,9 @@ class DeliveringStore(ReadableStore):
     async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Sent:
         return await self._mark(outbound_id, "sent", storable(platform_message_id or ""))
 
-    async def mark_retry(self, outbound_id: str, seconds: float, *, ambiguous: bool) -> None:
-        await self._mark(outbound_id, "retry", number(self._time.now() + seconds), "1" if ambiguous else "0")
+    async def mark_retry(self, outbound_id: str, seconds: float, *, ambiguous: bool, anew: bool = False) -> None:
+        due = number(self._time.now() + seconds)
+        await self._mark(outbound_id, "retry", due, "1" if ambiguous else "0", "1" if anew else "0")
 
     async def mark_refused(
         self, outbound_id: str, reason: str, instead: Outbound | None = None, *, gone: bool = False

@@ -1,6 +1,7 @@
 -- needs: outbox
--- row, 'sent', 'retry' or 'refused', now, then the platform's id; when it is due and 1 if the attempt is
--- ambiguous; or the reason, 1 if the chat is gone, and 1 with a row in its place, or 0. Gives {'ok', whether the row is here, advances}.
+-- row, 'sent', 'retry' or 'refused', now, then the platform's id; when it is due, 1 if the attempt is
+-- ambiguous and 1 if its message is gone; or the reason, 1 if the chat is gone, and 1 with a row in its place, or 0.
+-- Gives {'ok', whether the row is here, advances}.
 --
 -- Another process may be sending a row whose first sender was taken for dead. What the first one
 -- knows is kept (`confirmed`); the chat goes on when the second one has ended.
@@ -10,8 +11,12 @@ local function sent(id, chat, now)
 end
 
 local function retry(id, chat)
-  local due, ambiguous = take(), take()
+  local due, ambiguous, anew = take(), take(), take()
   call('HSET', row_at(id), 'state', 'pending', 'due_at', due, 'claim', '')
+  if anew == '1' then
+    call('HDEL', row_at(id), 'platform_message_id')
+    call('HSET', row_at(id), 'ambiguous', 0)
+  end
   if ambiguous == '1' then call('HINCRBY', row_at(id), 'ambiguous', 1) end
   look_at_chat(chat, due)
   return { { chat, 'due', due } }
