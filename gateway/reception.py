@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -12,7 +12,7 @@ import structlog
 
 from gateway.adapter import Accepted, Adapter
 from gateway.approvals import NOT_YOURS, Approvals
-from gateway.clock import Clock
+from gateway.clock import Clock, Deadline
 from gateway.commands.base import CommandRegistry
 from gateway.domain.chat import Inbound, Sharing, session_key
 from gateway.domain.command import parse_command
@@ -29,7 +29,9 @@ BusyMode = Literal["queue", "steer", "interrupt"]
 
 log = structlog.get_logger(__name__)
 
-_PRESS_SECONDS = 5.0  # for which a platform that shows a press as under way is kept waiting
+# For which a platform is kept waiting, with a whole batch, for what follows its being stored: what presses came to
+# (who pressed sees the button at work until then), and notices that the bot is busy.
+_AFTERWARDS = 5.0
 _NOTICE_EVERY = 30.0  # seconds between two "still busy" notices of one key
 
 FULL = "Too many messages are waiting here already, so I did not take this one; send it again in a moment."
@@ -84,14 +86,16 @@ class Reception:
         self.points("accept.after")
         status = {inbound.event_id: _refused(inbound) for inbound in batch}
         answers: dict[str, Awaitable[str]] = {}
+        until = self.clock.monotonic() + _AFTERWARDS
         for receipt in receipts:
             if receipt.item is not None:  # before anything that may fail: it is not handed out again
                 answers[receipt.event_id] = at_once(receipt.item)
         for arrival, receipt in zip(arrivals, receipts, strict=True):
-            status[receipt.event_id] = await self._received(adapter, arrival, receipt)
-            if arrival.inbound.kind == "press" and receipt.event_id in answers:
-                told = await self._told(answers[receipt.event_id])
-                status[receipt.event_id] = replace(status[receipt.event_id], told=told)
+            status[receipt.event_id] = await self._received(adapter, arrival, receipt, until)
+        for arrival in arrivals:
+            name = arrival.inbound.event_id
+            if arrival.inbound.kind == "press" and name in answers:
+                status[name] = replace(status[name], told=await self._told(answers[name], until))
         return list(status.values())
 
     async def _is_about_the_chat(self, told: Inbound) -> bool:
@@ -117,13 +121,17 @@ class Reception:
         first = await self.store.first_name(source.platform, source.chat, told.event_id)
         return told if first == source.chat else replace(told, source=replace(source, chat=first, renamed=source.chat))
 
-    async def _told(self, said: Awaitable[str]) -> str:
+    async def _told(self, said: Awaitable[str], until: float) -> str:
         """What a press came to; nothing if that takes long, because nobody may be kept waiting for it."""
         try:
-            async with self.clock.limit(_PRESS_SECONDS):
+            async with self._limit(until):
                 return await asyncio.shield(said)
         except TimeoutError:
             return ""
+
+    def _limit(self, until: float) -> AbstractAsyncContextManager[Deadline]:
+        """End what is done in it by then (monotonic seconds) with TimeoutError."""
+        return self.clock.limit(max(0.0, until - self.clock.monotonic()))
 
     async def _is_meant(self, inbound: Inbound, before: Sequence[Arrival]) -> bool:
         """Whether it is for the bot: by itself, or because it goes on with what waits in its lane or comes `before`
@@ -165,7 +173,7 @@ class Reception:
             bypass=inbound.kind == "press" or (command is not None and command.bypass),
         )
 
-    async def _received(self, adapter: Adapter, arrival: Arrival, receipt: Receipt) -> Accepted:
+    async def _received(self, adapter: Adapter, arrival: Arrival, receipt: Receipt, until: float) -> Accepted:
         if receipt.status == "full":
             if adapter.limits.pauses_when_full:
                 return Accepted(event_id=receipt.event_id, status="full")
@@ -173,8 +181,10 @@ class Reception:
             self.outbox.deliver(await self.store.refuse(arrival, notice))
             return Accepted(event_id=receipt.event_id, status="refused")
         if receipt.status == "new" and receipt.waiting and not arrival.bypass:
-            with suppress(StoreUnavailable):  # the message is stored; only a notice about it is not
-                await self._while_busy(arrival)
+            # The message is stored; only a notice about it is not.
+            with suppress(StoreUnavailable, TimeoutError):
+                async with self._limit(until):
+                    await self._while_busy(arrival)
         return Accepted(event_id=receipt.event_id, status=receipt.status)
 
     async def _while_busy(self, arrival: Arrival) -> None:

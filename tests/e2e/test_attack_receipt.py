@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from gateway.adapter import Limits
+from gateway.approvals import GONE
 from gateway.clock import SystemClock
 from gateway.config import Config
 from gateway.config.models import Sessions
 from gateway.config.models import Turns as TurnsEntry
-from gateway.domain.chat import Outbound
+from gateway.domain.approval import Approval
+from gateway.domain.chat import ChatAddress, InboundKind, Outbound, SessionKey
 from gateway.errors import StoreUnavailable
 from gateway.reception import FULL
 from gateway.store.base import Arrival, InboxItem, Receipt
@@ -162,3 +164,63 @@ async def test_a_steer_too_long_for_the_window_is_refused_alone_and_spares_the_r
         gate.open()
         assert (await live.answer(event)).text == "done"
         assert "too long" in (await live.answer(huge)).text
+
+
+class Away(Flaky):
+    """A store that takes what an adapter read, and lets the next `away` questions after it wait for a minute."""
+
+    def __init__(self, folder: Path, clock: ManualClock) -> None:
+        super().__init__(folder, clock)
+        self._time = clock
+        self.away = 0
+        self.asked = asyncio.Event()
+
+    async def _wait(self) -> None:
+        if self.away:
+            self.away -= 1
+            self.asked.set()
+            await self._time.sleep(60)
+            raise StoreUnavailable("The server is away.")
+
+    async def waiting(self, key: SessionKey, limit: int) -> list[InboxItem]:
+        await self._wait()
+        return await super().waiting(key, limit)
+
+    async def approvals(self, address: ChatAddress) -> list[Approval]:
+        await self._wait()
+        return await super().approvals(address)
+
+
+@pytest.mark.parametrize("kind", ["message", "press"])
+async def test_what_follows_receipt_holds_up_a_batch_for_five_seconds_in_all_however_long_it_is(
+    tmp_path: Path, clock: ManualClock, kind: InboundKind
+) -> None:
+    store, gate = Away(tmp_path, clock), Gate()
+    model = FakeModel(in_turn(Say(text="done", gate=gate)))
+    async with running(tmp_path, store=store, model=model, clock=clock) as live:
+        await live.tell("work")
+        await gate.until_waiting()
+        store.away = 1_000
+        batch = [live.adapter.inbound(f"more {number}", chat=chat, kind=kind) for number in range(9) for chat in "cd"]
+        receiving = asyncio.create_task(live.adapter.receive(*batch))  # type: ignore[arg-type]
+        await store.asked.wait()
+        await clock.advance(4.9)
+        assert not receiving.done()
+        await clock.advance(0.1)
+        assert receiving.done()
+        assert [(each.event_id, each.status, each.told) for each in receiving.result()] == [
+            (each.event_id, "new", "") for each in batch
+        ]
+        store.away = 0
+        gate.open()
+
+
+async def test_a_press_that_is_decided_is_told_of_though_another_hangs(tmp_path: Path, clock: ManualClock) -> None:
+    store = Away(tmp_path, clock)
+    async with running(tmp_path, store=store, clock=clock) as live:
+        store.away = 1
+        batch = [live.adapter.inbound("approve x", kind="press"), live.adapter.inbound("approve y", kind="press")]
+        receiving = asyncio.create_task(live.adapter.receive(*batch))  # type: ignore[arg-type]
+        await store.asked.wait()
+        await clock.advance(5)
+        assert [each.told for each in receiving.result()] == ["", GONE]
