@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -33,6 +34,7 @@ DRAIN_SECONDS = 30.0  # running turns may finish that long after a stop was aske
 _SWEEP_SECONDS = 60.0
 _LOOK_AGAIN = 0.02  # seconds between two looks at whether everything has settled
 _ASK_AGAIN = 1.0  # the same, after the store could not be asked
+_BROKEN_REMEMBERED = 1_000  # events of an adapter that could not be stored because of a bug
 _LAST_WORDS = 5.0  # seconds for messages that are being delivered when the gateway stops
 
 
@@ -117,11 +119,8 @@ class Gateway:
         await recover(self.store, self.lifecycle, self.turns, self.background, self.worker)
 
     async def _read(self, adapter: Adapter) -> None:
-        async def accept(batch: Sequence[Inbound]) -> Sequence[Accepted]:
-            return await self.turns.receive(adapter, batch)
-
         try:
-            await self.ownership.read(adapter, accept)
+            await self.ownership.read(adapter, Entrance(self.turns, adapter).accept)
         except GatewayError as error:
             self._failed, self.failure = True, str(error)
             log.info("adapter_stopped", adapter=adapter.name, error=str(error))
@@ -172,6 +171,30 @@ class Gateway:
         for what, work in closing:  # whatever cannot be closed, the rest is
             await best_effort(work, what=f"closing {what}")
         await self.store.aclose()
+
+
+class Entrance:
+    """Where one adapter hands over what it read. Whatever keeps a batch from being stored, also a bug, is to the
+    adapter a store that is away: it confirms nothing, and tries again after a pause that grows. A platform's
+    library that met another error would end its reading, or go on without any pause."""
+
+    def __init__(self, turns: Turns, adapter: Adapter) -> None:
+        self._turns = turns
+        self._adapter = adapter
+        self._logged: deque[str] = deque(maxlen=_BROKEN_REMEMBERED)  # events whose bug the log has
+
+    async def accept(self, batch: Sequence[Inbound]) -> Sequence[Accepted]:
+        """See `gateway.adapter.Accept`. A batch that is tried again is not logged again."""
+        try:
+            return await self._turns.receive(self._adapter, batch)
+        except StoreUnavailable:
+            raise
+        except Exception as error:
+            if new := [inbound.event_id for inbound in batch if inbound.event_id not in self._logged]:
+                self._logged.extend(new)
+                log.exception("receipt_broke", adapter=self._adapter.name, events=new)
+            why = str(error) if isinstance(error, GatewayError) else "an error in Legato itself, which its log tells of"
+            raise StoreUnavailable(why) from error
 
 
 def collect_seldom() -> None:

@@ -1,0 +1,110 @@
+"""A bug on the way into the store: nothing is confirmed that was not stored, and nobody spins."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from gateway import bootstrap
+from gateway.clock import SystemClock
+from gateway.errors import SessionNotFound, StoreUnavailable
+from gateway.store.base import Arrival, Receipt
+from gateway.store.sqlite.store import SqliteStore
+from gateway.telemetry.points import Point
+from tests.emulators.telegram import TelegramServer
+from tests.fakes_gateway import FakeAdapter, FakeModel, config_in, running
+from tests.redis_server import free_port
+from tests.telegram_live import on_telegram
+
+
+class Broken:
+    """`Points` at which the first receipts meet a bug, for as long as `times` is not 0."""
+
+    def __init__(self, times: int, error: Exception | None = None) -> None:
+        self.times = times
+        self.error = error or TypeError("'NoneType' object is not subscriptable")
+
+    def __call__(self, point: Point, /) -> None:
+        if point == "accept.before" and self.times:
+            self.times -= 1
+            raise self.error
+
+
+def logged(logs: list[Any], event: str) -> list[Any]:
+    return [line for line in logs if line["event"] == event]
+
+
+@pytest.fixture
+async def telegram() -> AsyncIterator[TelegramServer]:
+    async with TelegramServer(limits=None) as server:
+        yield server
+
+
+@pytest.mark.parametrize("called", [False, True])
+async def test_a_bug_at_receipt_leaves_a_message_with_telegram_until_it_can_be_stored(
+    tmp_path: Path, telegram: TelegramServer, called: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    port = free_port()
+    webhook = {"public_url": f"http://127.0.0.1:{port}/hook", "host": "127.0.0.1", "port": port} if called else None
+    bug = Broken(3)
+    with capture_logs() as logs:
+        async with on_telegram(tmp_path, telegram, telegram.people.person("Anna"), webhook=webhook, points=bug) as bot:
+            bot.says("hello")
+            await bot.until_shown("echo: hello")
+            assert bug.times == 0
+            assert len(bot.model.requests) == 1
+    (broke,) = logged(logs, "receipt_broke")
+    assert (broke["log_level"], broke["exc_info"]) == ("error", True)
+    assert len(logged(logs, "updates_wait")) == 3, "each try is followed by a pause"
+    assert caplog.text == "", "the library met an error of ours"
+
+
+async def test_a_batch_that_meets_a_bug_is_logged_once_and_offered_again(tmp_path: Path) -> None:
+    bug = Broken(3)
+    with capture_logs() as logs:
+        async with running(tmp_path, points=bug) as live:
+            batch = [live.adapter.inbound("one", chat="1"), live.adapter.inbound("two", chat="2")]
+            for _ in range(2):
+                with pytest.raises(StoreUnavailable, match="an error in Legato itself"):
+                    await live.adapter.receive(*batch)
+            with pytest.raises(StoreUnavailable):
+                await live.adapter.receive(*batch, live.adapter.inbound("three"))
+            assert not live.model.requests
+            assert [each.status for each in await live.adapter.receive(*batch)] == ["new", "new"]
+            assert [(await live.answer(each.event_id)).text for each in batch] == ["echo: one", "echo: two"]
+    assert [len(line["events"]) for line in logged(logs, "receipt_broke")] == [2, 1]
+
+
+async def test_what_the_store_says_of_itself_is_passed_on(tmp_path: Path) -> None:
+    async with running(tmp_path, points=Broken(1, SessionNotFound("No session is called 7."))) as live:
+        with pytest.raises(StoreUnavailable, match=r"No session is called 7\."):
+            await live.tell("one")
+
+
+class HalfBroken(SqliteStore):
+    """A store with a bug that only what comes from the platform `other` meets."""
+
+    async def accept(self, arrivals: Sequence[Arrival], *, cap: int) -> list[Receipt]:
+        if any(arrival.key.platform == "other" for arrival in arrivals):
+            raise TypeError("'NoneType' object is not subscriptable")
+        return await super().accept(arrivals, cap=cap)
+
+
+async def test_other_platforms_go_on_while_one_meets_a_bug(tmp_path: Path) -> None:
+    store = HalfBroken(tmp_path / "legato.db", clock=SystemClock(), concurrency=4)
+    one, other = FakeAdapter("one"), FakeAdapter("other")
+    parts = bootstrap.Parts(providers={"offline": FakeModel()}, store=store)
+    gateway = bootstrap.build(config_in(tmp_path), [one, other], parts)
+    serving = asyncio.create_task(gateway.run())
+    with pytest.raises(StoreUnavailable):
+        await other.receive(other.inbound("hello"))
+    (accepted,) = await one.receive(one.inbound("hello"))
+    await one.until(lambda: one.answer_to(accepted.event_id) is not None)
+    assert not serving.done()
+    gateway.stop()
+    assert await serving
