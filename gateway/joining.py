@@ -11,7 +11,8 @@ joins the same parts again.
                            and so on for as long as that looks cut, too
     a file of a group      the speaker's next items, for as long as they are of the same group
 
-What others say in between is theirs and stays where it is. A command ends the message.
+What others say in between is theirs and stays where it is. A command ends the message, but /steer and /queue
+are ways to say one: their words may be cut, and may stand with any file of a group, which they are about.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def following(head: InboxItem, behind: Sequence[InboxItem]) -> list[InboxItem]:
     """The items of `behind`, which is oldest first, that go on with the message begun by `head`."""
     parts = [head]
     for item in behind if _may_begin(head) else ():
-        if parts[-1].inbound.part_of is None or not _is_said(item):
+        if parts[-1].inbound.part_of is None or not (_is_said(item) or _is_of_album(item, head)):
             break
         if _same_speaker(item, head):
             if not _goes_on(parts[-1], item):
@@ -57,22 +58,24 @@ def patience(head: InboxItem, behind: Sequence[InboxItem], now: float) -> float:
 
 
 def joined(head: Inbound, parts: Sequence[Inbound]) -> Inbound:
-    """One message of all parts, with every word and every file of each.
+    """One message of all parts, with every word and every file of each; what was said with a command comes first.
 
     Between texts stands nothing where a client cut because nothing more fitted, and a line end where it
     cut at white space, which it left out. Captions stand on lines of their own. What an adapter notes
     in front of each part (what it answers, that it was forwarded) is said once.
     """
-    note = _note(head)
-    text, last = head.text, head
-    for part in parts:
+    everything = (head, *parts)
+    first, *others = sorted(everything, key=lambda part: part.kind == "message")  # in this order else
+    note = _note(first)
+    text, last = first.text, first
+    for part in others:
         added = part.text
-        if note and added.startswith(note) and (_of_group(head) or head.reply_to == part.reply_to is not None):
+        if note and added.startswith(note) and (of_group(first) or first.reply_to == part.reply_to is not None):
             added = added[len(note) :]
         glued = last.part_of == TORN or not added or not text or text.endswith("\n")
         text, last = text + ("" if glued else "\n") + added, part
-    files = (file for each in (head, *parts) for file in each.attachments)
-    return replace(head, text=text, attachments=tuple(files), part_of=None)
+    files = (file for each in everything for file in each.attachments)
+    return replace(head, kind=first.kind, text=text, attachments=tuple(files), part_of=None)
 
 
 def is_continuation(event_id: str, items: Sequence[InboxItem]) -> bool:
@@ -86,20 +89,25 @@ def is_continuation(event_id: str, items: Sequence[InboxItem]) -> bool:
 
 def _goes_on(last: InboxItem, item: InboxItem) -> bool:
     before, after = last.inbound, item.inbound
-    if _of_group(before):
+    if of_group(before):
         return after.part_of == before.part_of
     at_once = (
         abs(item.accepted_at - last.accepted_at) <= DEBOUNCE and abs(after.sent_at - before.sent_at) <= _SENT_WITHIN
     )
-    return at_once and not after.attachments and not _of_group(after)
+    return at_once and not after.attachments and not of_group(after)
 
 
-def _of_group(inbound: Inbound) -> bool:
+def of_group(inbound: Inbound) -> bool:
+    """Whether it is a file of several that were sent together."""
     return inbound.part_of not in (None, CUT, TORN)
 
 
 def _may_begin(item: InboxItem) -> bool:
-    return _is_said(item) or item.inbound.kind == "steer"
+    return _is_said(item) or item.inbound.kind in ("steer", "queue")
+
+
+def _is_of_album(item: InboxItem, head: InboxItem) -> bool:
+    return of_group(head.inbound) and item.inbound.part_of == head.inbound.part_of and _may_begin(item)
 
 
 def _is_said(item: InboxItem) -> bool:

@@ -19,6 +19,7 @@ from gateway.domain.command import parse_command
 from gateway.errors import StoreUnavailable
 from gateway.joining import is_continuation
 from gateway.outbox import Outbox
+from gateway.overheard import Overheard
 from gateway.pairing import Door
 from gateway.store.base import Arrival, InboxItem, Receipt, Store
 from gateway.telemetry.points import Points
@@ -54,7 +55,7 @@ class TurnRules:
 
 @dataclass(slots=True, kw_only=True)
 class Reception:
-    """Only `_notices` changes: when a key was last told that the bot is busy."""
+    """`_notices` changes, when a key was last told that the bot is busy, and what was `_overheard`."""
 
     store: Store
     outbox: Outbox
@@ -66,6 +67,7 @@ class Reception:
     points: Points
     rules: TurnRules
     _notices: Seldom = field(default_factory=lambda: Seldom(every=_NOTICE_EVERY))
+    _overheard: Overheard = field(default_factory=Overheard)
 
     async def receive(
         self, adapter: Adapter, batch: Sequence[Inbound], *, at_once: Callable[[InboxItem], Awaitable[str]]
@@ -80,8 +82,13 @@ class Reception:
             if await self._is_about_the_chat(read):
                 continue
             inbound = await self._at_home(read)
-            if await self._is_known(inbound) and await self._is_meant(inbound, arrivals):
-                arrivals.append(self.arrival(replace(inbound, only_as_part=False)))
+            if not await self._is_known(inbound):
+                continue
+            arrival = self.arrival(replace(inbound, only_as_part=False))
+            if await self._is_meant(inbound, arrivals):
+                arrivals += [*self._overheard.before(arrival), arrival]
+            else:
+                self._overheard.keep(arrival)
         receipts = await self.store.accept(arrivals, cap=self.rules.lane_cap) if arrivals else []
         self.points("accept.after")
         status = {inbound.event_id: _refused(inbound) for inbound in batch}
@@ -91,12 +98,13 @@ class Reception:
             if receipt.item is not None:  # before anything that may fail: it is not handed out again
                 answers[receipt.event_id] = at_once(receipt.item)
         for arrival, receipt in zip(arrivals, receipts, strict=True):
+            self._overheard.forget(arrival)
             status[receipt.event_id] = await self._received(adapter, arrival, receipt, until)
         for arrival in arrivals:
             name = arrival.inbound.event_id
             if arrival.inbound.kind == "press" and name in answers:
                 status[name] = replace(status[name], told=await self._told(answers[name], until))
-        return list(status.values())
+        return [status[inbound.event_id] for inbound in batch]
 
     async def _is_about_the_chat(self, told: Inbound) -> bool:
         """Whether it says that the bot left a chat or came back, or that the chat has another name now, which is
@@ -163,9 +171,9 @@ class Reception:
         """Whose conversation a message belongs to, and whether it waits there."""
         call = parse_command(inbound.text) if inbound.kind == "message" else None
         command = self.commands.get(call.name) if call else None
-        if call and command and command.name == "steer" and call.argument:
-            # Text for the running turn waits in the lane: if none takes it, it is a turn of its own.
-            inbound = replace(inbound, kind="steer", text=call.argument)
+        if call and call.argument and command and command.name in ("steer", "queue"):
+            # Text for the running turn waits in the lane, too: if none takes it, it is a turn of its own.
+            inbound = replace(inbound, kind="steer" if command.name == "steer" else "queue", text=call.argument)
         return Arrival(
             inbound=inbound,
             key=session_key(inbound.source, groups=self.rules.groups, threads=self.rules.threads),
@@ -190,7 +198,7 @@ class Reception:
     async def _while_busy(self, arrival: Arrival) -> None:
         """A message came while a turn runs: act by the busy mode, and say so at most now and then."""
         inbound = arrival.inbound
-        if inbound.kind == "message" and parse_command(inbound.text):
+        if inbound.kind == "queue" or (inbound.kind == "message" and parse_command(inbound.text)):
             # A question is up to whoever sent the command: without a word, both would wait for each other.
             if await self._is_asking(arrival) and self._notices.due(arrival.key, self.clock.monotonic()):
                 await self.outbox.emit(self.outbox.answer(arrival, "notice", ASKING))

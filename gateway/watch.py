@@ -15,7 +15,7 @@ from gateway.background import best_effort
 from gateway.clock import Clock, Deadline
 from gateway.context.engine import Outcome
 from gateway.context.feedback import aging
-from gateway.domain.chat import SessionKey, readable
+from gateway.domain.chat import Inbound, SessionKey, readable
 from gateway.domain.command import parse_command
 from gateway.domain.session import Compaction
 from gateway.drafts import Draft
@@ -177,12 +177,14 @@ class Watch:
             return
         self._taken.update(conversation.absorbed)  # what its own message was joined from waits there still
         waiting = [item for item in waiting if item.id not in self._taken]
-        while waiting and self._meant_for_this_turn(waiting[0]):
+        while waiting:
             item, behind = waiting[0], waiting[1:]
             if patience(item, behind, self.clock.now()):
                 return  # the rest of it may come before the next step
             parts = following(item, behind)
             said = joined(item.inbound, [part.inbound for part in parts])
+            if not self._is_for_this_turn(said):
+                return
             if conversation.too_long(readable(said)):
                 return  # it must not take the running turn with it: it is refused in its own
             message = await self.files.message(item.key, said, conversation.spec, self.alive)
@@ -192,11 +194,11 @@ class Watch:
             self._taken.update(taken)
             waiting = [other for other in behind if other.id not in self._taken]
 
-    def _meant_for_this_turn(self, item: InboxItem) -> bool:
-        if item.inbound.kind == "steer":
+    def _is_for_this_turn(self, said: Inbound) -> bool:
+        if said.kind == "steer":
             return True
-        plain = item.inbound.kind == "message" and parse_command(item.inbound.text) is None
-        return plain and self.takes_messages and bool(readable(item.inbound).strip())
+        plain = said.kind == "message" and parse_command(said.text) is None
+        return plain and self.takes_messages and bool(readable(said).strip())
 
     async def tell(self, text: str) -> None:
         """Show a notice while the turn runs."""

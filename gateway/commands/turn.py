@@ -23,7 +23,8 @@ async def steer(scene: Scene) -> Answer:
 
 
 async def queue(scene: Scene) -> Answer:
-    """Ask something after what is running, whatever the busy mode is."""
+    """Only reached without text, or by what an earlier release stored: with text, /queue is a message that
+    waits for a turn of its own."""
     if not scene.argument:
         raise UserError("Say what to ask next, for example: /queue and then summarise it")
     return Answer(text="", then=scene.argument)

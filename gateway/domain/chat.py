@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 from gateway.domain.file import KeptFile
 
 ChatType = Literal["direct", "group", "thread"]
-InboundKind = Literal["message", "steer", "press", "expiry", "unreadable", "left", "joined", "renamed"]
+InboundKind = Literal["message", "steer", "queue", "press", "expiry", "unreadable", "left", "joined", "renamed"]
 OutboundKind = Literal["reply", "remark", "notice", "question", "command", "error"]
 OutboundState = Literal["streaming", "pending", "sending", "sent", "refused"]
 Sharing = Literal["shared", "per_user"]
@@ -140,7 +140,8 @@ class Inbound:
 
     `event_id` is stable: the same event received twice has the same one, and (platform, event_id)
     is accepted once. `kind` is `message` for what a person sent, `steer` for text meant for the
-    running turn (a message of its own if none runs), `press` for a button whose token is `text`,
+    running turn (a message of its own if none runs), `queue` for text that waits for a turn of its own
+    whatever the busy mode, `press` for a button whose token is `text`,
     `expiry` for the gateway's own request to end the session whose id is `text`, and `unreadable` for
     one that its store can no longer read. Never stored are `left` and `joined`, the bot can show nothing in
     the chat any more, `text` says why, and it can again; and `renamed`, the chat was called `text` before.

@@ -148,13 +148,22 @@ class People(Membership):
         return {**body, "caption_entities": entities} if entities else body
 
     def album(
-        self, chat: Chat, user: User, contents: Sequence[bytes], *, kind: str = "photo", caption: str = "", **where: Any
+        self,
+        chat: Chat,
+        user: User,
+        contents: Sequence[bytes],
+        *,
+        kind: str = "photo",
+        caption: str = "",
+        captioned: int = 0,
+        **where: Any,
     ) -> list[Message]:
-        """Send several files at once: one message each, tied by `media_group_id`; the first has the caption."""
+        """Send several files at once: one message each, tied by `media_group_id`. The one at place `captioned` has the
+        caption: of pictures clients give it to the first, of documents to the last."""
         group = str(next(self._albums))
         messages = []
         for place, content in enumerate(contents):
-            media = self._media(kind, content, "" if place else caption)
+            media = self._media(kind, content, caption if place == captioned % len(contents) else "")
             messages.append(self.send(chat, user, {**media, "media_group_id": group}, **where))
         return messages
 

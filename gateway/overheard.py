@@ -1,0 +1,53 @@
+"""Files of a group that were not meant for the bot by themselves: the one whose words name it may come last.
+
+A client shows the words under an album's last file, and sends them with it. Until they come nobody knows whether
+the files before were meant, and what was not meant is nobody's to store: so it is kept in mind for a moment, by the
+process that read it, and forgotten.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from gateway.domain.chat import SessionKey
+from gateway.domain.command import parse_command
+from gateway.joining import of_group
+from gateway.store.base import Arrival
+
+KEPT: Final = 30.0  # seconds: an album is sent at once, but each of its files when it is there
+_MOST: Final = 1_000  # albums that are kept in mind
+
+_Album = tuple[SessionKey, str, str]  # whose conversation, who sent it, its name
+
+
+class Overheard:
+    """What was read lately and taken for nobody's, by album."""
+
+    def __init__(self) -> None:
+        self._albums: OrderedDict[_Album, list[Arrival]] = OrderedDict()
+
+    def keep(self, arrival: Arrival) -> None:
+        """It was not meant, as far as is known. A command is not: it is for whoever it names."""
+        if not of_group(arrival.inbound) or arrival.inbound.kind != "message" or parse_command(arrival.inbound.text):
+            return
+        while self._albums and (
+            len(self._albums) >= _MOST or arrival.at - next(iter(self._albums.values()))[0].at > KEPT
+        ):
+            self._albums.popitem(last=False)
+        album = self._albums.setdefault(_album(arrival), [])
+        if all(arrival.inbound.event_id != other.inbound.event_id for other in album):
+            album.append(arrival)
+
+    def before(self, arrival: Arrival) -> list[Arrival]:
+        """What was overheard of the album that this one, which is meant, belongs to; oldest first."""
+        album = self._albums.get(_album(arrival), []) if of_group(arrival.inbound) else []
+        return [other for other in album if arrival.at - other.at <= KEPT]
+
+    def forget(self, arrival: Arrival) -> None:
+        """It is stored, and with it all of its album."""
+        self._albums.pop(_album(arrival), None)
+
+
+def _album(arrival: Arrival) -> _Album:
+    return arrival.key, arrival.inbound.source.user, arrival.inbound.part_of or ""
