@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.clock import SystemClock
+from gateway.domain.chat import ChatAddress
 from gateway.domain.message import user
 from gateway.errors import StoreUnavailable
 from gateway.store.documents import inbound_json
@@ -214,6 +215,36 @@ async def test_half_a_migration_is_no_store_and_is_done_again(places: Places, th
     report = await move(source, target)
     assert report.copied == report.verified
     assert await migration_kit.shown(await places.open(target)) == known
+
+
+@pytest.mark.parametrize("there", ["redis", "sqlite"])
+async def test_nothing_of_the_first_half_is_left_when_the_source_went_on(places: Places, there: str) -> None:
+    one, other = places.sqlite("a.db"), places.redis[0]
+    source, target = (one, other) if there == "redis" else (other, places.sqlite("b.db"))
+    store = await places.open(source)
+    await store.close_chat(ChatAddress(platform="test", chat="1"), "blocked")
+    await store.aclose()
+    killed(source, target, 1)
+    places.forget_migrations()
+    store = await places.open(source)
+    await store.open_chat(ChatAddress(platform="test", chat="1"))
+    await store.rename_chat("test", "2", "3")
+    await store.aclose()
+    killed(source, target, 1)
+    places.forget_migrations()
+    report = await move(source, target)
+    assert report.copied == report.verified
+    assert await (await places.open(target)).closed(ChatAddress(platform="test", chat="1")) is None
+
+
+async def test_a_file_that_knows_only_something_of_chats_is_not_empty(places: Places) -> None:
+    source, target = places.sqlite("a.db"), places.sqlite("b.db")
+    await (await places.open(source)).aclose()
+    store = await places.open(target)
+    await store.rename_chat("test", "2", "3")
+    await store.aclose()
+    with pytest.raises(StoreUnavailable, match="is not empty"):
+        await move(source, target)
 
 
 async def test_a_file_that_is_read_is_not_written(places: Places) -> None:

@@ -22,7 +22,19 @@ from gateway.store.sqlite.restoring import restore
 T = TypeVar("T")
 
 # Whatever a gateway stores is in one of these, or goes with what is.
-_FACTS: Final = ("inbox", "sessions", "messages", "outbox", "ledger", "spending", "pins", "files", "guest_book")
+_FACTS: Final = (
+    "inbox",
+    "sessions",
+    "messages",
+    "outbox",
+    "ledger",
+    "spending",
+    "pins",
+    "files",
+    "guest_book",
+    "closed_chats",
+    "renamed_chats",
+)
 _TABLES: Final = (
     *_FACTS,
     "turns",
