@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -35,6 +35,7 @@ _SWEEP_SECONDS = 60.0
 _LOOK_AGAIN = 0.02  # seconds between two looks at whether everything has settled
 _ASK_AGAIN = 1.0  # the same, after the store could not be asked
 _BROKEN_REMEMBERED = 1_000  # events of an adapter that could not be stored because of a bug
+TRIES = 10  # of such an event; by polling, half a minute
 _LAST_WORDS = 5.0  # seconds for messages that are being delivered when the gateway stops
 
 
@@ -176,25 +177,56 @@ class Gateway:
 class Entrance:
     """Where one adapter hands over what it read. Whatever keeps a batch from being stored, also a bug, is to the
     adapter a store that is away: it confirms nothing, and tries again after a pause that grows. A platform's
-    library that met another error would end its reading, or go on without any pause."""
+    library that met another error would end its reading, or go on without any pause.
+
+    What meets a bug again and again, when others do not, is given up, and who wrote it is told: what comes after
+    it would never be read."""
 
     def __init__(self, turns: Turns, adapter: Adapter) -> None:
         self._turns = turns
         self._adapter = adapter
-        self._logged: deque[str] = deque(maxlen=_BROKEN_REMEMBERED)  # events whose bug the log has
+        self._tries: OrderedDict[str, int] = OrderedDict()  # of events that met a bug
+        self._sound = False  # something was stored since the start: not everything meets a bug
 
     async def accept(self, batch: Sequence[Inbound]) -> Sequence[Accepted]:
-        """See `gateway.adapter.Accept`. A batch that is tried again is not logged again."""
+        """See `gateway.adapter.Accept`."""
         try:
-            return await self._turns.receive(self._adapter, batch)
+            accepted = await self._turns.receive(self._adapter, batch)
         except StoreUnavailable:
             raise
         except Exception as error:
-            if new := [inbound.event_id for inbound in batch if inbound.event_id not in self._logged]:
-                self._logged.extend(new)
-                log.exception("receipt_broke", adapter=self._adapter.name, events=new)
+            return await (self._one_by_one(batch) if len(batch) > 1 else self._broke(batch[0], error))
+        self._sound = self._sound or any(each.status == "new" for each in accepted)
+        return accepted
+
+    async def _one_by_one(self, batch: Sequence[Inbound]) -> Sequence[Accepted]:
+        """In their order; where nothing says yet that it is not everything that meets the bug, the others are tried."""
+        accepted: list[Accepted] = []
+        held: StoreUnavailable | None = None
+        for inbound in batch:
+            try:
+                accepted += await self.accept([inbound])
+            except StoreUnavailable as error:
+                if self._sound or self._tries.get(inbound.event_id, 0) < TRIES:
+                    raise
+                held = error
+        if held is not None:
+            raise held
+        return accepted
+
+    async def _broke(self, inbound: Inbound, error: Exception) -> Sequence[Accepted]:
+        event = inbound.event_id
+        if event not in self._tries:
+            log.exception("receipt_broke", adapter=self._adapter.name, inbound=event)
+        self._tries[event] = self._tries.get(event, 0) + 1
+        if len(self._tries) > _BROKEN_REMEMBERED:
+            self._tries.popitem(last=False)
+        if self._tries[event] <= TRIES or not self._sound:
             why = str(error) if isinstance(error, GatewayError) else "an error in Legato itself, which its log tells of"
             raise StoreUnavailable(why) from error
+        log.error("message_given_up", adapter=self._adapter.name, inbound=event, tries=self._tries[event])
+        await best_effort(self._turns.reception.give_up(inbound), what="telling of a message that was given up")
+        return [Accepted(event_id=event, status="refused")]
 
 
 def collect_seldom() -> None:

@@ -36,6 +36,7 @@ _AFTERWARDS = 5.0
 _NOTICE_EVERY = 30.0  # seconds between two "still busy" notices of one key
 
 FULL = "Too many messages are waiting here already, so I did not take this one; send it again in a moment."
+GIVEN_UP = "An error on my side keeps me from reading your last message; please say it in another way."
 BUSY = "I am still working on your earlier message; this one comes right after it."
 ASKING = "I still wait for your yes or no: /approve or /deny. This message comes after it."
 PASSED_ON = "Noted: it joins what I am doing right now, or comes right after it."
@@ -105,6 +106,12 @@ class Reception:
             if arrival.inbound.kind == "press" and name in answers:
                 status[name] = replace(status[name], told=await self._told(answers[name], until))
         return [status[inbound.event_id] for inbound in batch]
+
+    async def give_up(self, inbound: Inbound) -> None:
+        """Tell who wrote that their message cannot be taken in. Raises whatever they, too, may meet."""
+        inbound = await self._at_home(inbound)
+        if inbound.kind in ("message", "steer") and await self.door.lets_in(inbound.source):
+            await self.outbox.emit(self.outbox.answer(self.arrival(inbound), "notice", GIVEN_UP))
 
     async def _is_about_the_chat(self, told: Inbound) -> bool:
         """Whether it says that the bot left a chat or came back, or that the chat has another name now, which is

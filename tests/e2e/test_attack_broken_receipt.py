@@ -11,8 +11,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from gateway import bootstrap
+from gateway.app import TRIES
 from gateway.clock import SystemClock
 from gateway.errors import SessionNotFound, StoreUnavailable
+from gateway.reception import GIVEN_UP
 from gateway.store.base import Arrival, Receipt
 from gateway.store.sqlite.store import SqliteStore
 from gateway.telemetry.points import Point
@@ -64,20 +66,59 @@ async def test_a_bug_at_receipt_leaves_a_message_with_telegram_until_it_can_be_s
     assert caplog.text == "", "the library met an error of ours"
 
 
-async def test_a_batch_that_meets_a_bug_is_logged_once_and_offered_again(tmp_path: Path) -> None:
-    bug = Broken(3)
+class Poisoned(SqliteStore):
+    """A store with a bug that only one word meets."""
+
+    async def accept(self, arrivals: Sequence[Arrival], *, cap: int) -> list[Receipt]:
+        if any("poison" in arrival.inbound.text for arrival in arrivals):
+            raise TypeError("'NoneType' object is not subscriptable")
+        return await super().accept(arrivals, cap=cap)
+
+
+def poisoned(folder: Path) -> SqliteStore:
+    return Poisoned(folder / "legato.db", clock=SystemClock(), concurrency=4)
+
+
+async def test_what_meets_a_bug_holds_up_those_after_it_while_there_is_hope_and_is_then_given_up(
+    tmp_path: Path,
+) -> None:
     with capture_logs() as logs:
-        async with running(tmp_path, points=bug) as live:
-            batch = [live.adapter.inbound("one", chat="1"), live.adapter.inbound("two", chat="2")]
-            for _ in range(2):
+        async with running(tmp_path, store=poisoned(tmp_path)) as live:
+            batch = [live.adapter.inbound(text, chat="1") for text in ("one", "poison", "three")]
+            for _ in range(TRIES):
                 with pytest.raises(StoreUnavailable, match="an error in Legato itself"):
                     await live.adapter.receive(*batch)
+            accepted = await live.adapter.receive(*batch)
+            assert [each.status for each in accepted] == ["duplicate", "refused", "new"]
+            assert (await live.answer(batch[2].event_id)).text == "echo: three"
+            await live.adapter.until(lambda: any(row.text == GIVEN_UP for row in live.adapter.sent))
+            assert [row.text for row in live.adapter.sent] == ["echo: one", GIVEN_UP, "echo: three"]
+    (broke,) = logged(logs, "receipt_broke")
+    assert (broke["inbound"], broke["exc_info"]) == (batch[1].event_id, True)
+    assert len(logged(logs, "message_given_up")) == 1
+
+
+async def test_what_comes_first_after_a_start_is_given_up_when_something_else_could_be_stored(tmp_path: Path) -> None:
+    async with running(tmp_path, store=poisoned(tmp_path)) as live:
+        batch = [live.adapter.inbound(text, chat="1") for text in ("poison", "two")]
+        for _ in range(TRIES):
             with pytest.raises(StoreUnavailable):
-                await live.adapter.receive(*batch, live.adapter.inbound("three"))
-            assert not live.model.requests
-            assert [each.status for each in await live.adapter.receive(*batch)] == ["new", "new"]
-            assert [(await live.answer(each.event_id)).text for each in batch] == ["echo: one", "echo: two"]
-    assert [len(line["events"]) for line in logged(logs, "receipt_broke")] == [2, 1]
+                await live.adapter.receive(*batch)
+        assert [each.status for each in await live.adapter.receive(*batch)] == ["refused", "duplicate"]
+        assert (await live.answer(batch[1].event_id)).text == "echo: two"
+
+
+async def test_nothing_is_given_up_while_everything_meets_the_bug(tmp_path: Path) -> None:
+    bug = Broken(1_000)
+    async with running(tmp_path, points=bug) as live:
+        batch = [live.adapter.inbound("one", chat="1"), live.adapter.inbound("two", chat="2")]
+        for _ in range(3 * TRIES):
+            with pytest.raises(StoreUnavailable):
+                await live.adapter.receive(*batch)
+        assert not live.adapter.sent
+        bug.times = 0
+        assert [each.status for each in await live.adapter.receive(*batch)] == ["new", "new"]
+        assert [(await live.answer(each.event_id)).text for each in batch] == ["echo: one", "echo: two"]
 
 
 async def test_what_the_store_says_of_itself_is_passed_on(tmp_path: Path) -> None:
