@@ -141,7 +141,8 @@ class CanBeProbed(Protocol):
 
 @runtime_checkable
 class CanEdit(Protocol):
-    """Shows a reply while it is being written, by editing its message. `account` as in HasRates."""
+    """Changes messages that were sent, by which a reply can be shown while it is being written. `account` as in
+    HasRates."""
 
     account: str
 
@@ -149,9 +150,25 @@ class CanEdit(Protocol):
         """Replace the text of a message that was sent. Editing twice does no harm, so no error of it is
         Ambiguous. Raises AdapterError; MessageGone if there is nothing to edit."""
 
-    def draft_rates(self, to: ChatAddress) -> Sequence[Rate]:
+    def draft_rates(self, to: ChatAddress) -> Sequence[Rate] | None:
         """Limits for what is shown of an unfinished reply to `to`, narrowest first: they leave most of the
-        platform's own to messages that count."""
+        platform's own to messages that count. None: nothing is shown so."""
+
+
+@runtime_checkable
+class CanPreview(Protocol):
+    """Shows a reply while it is being written, beside editing, as something that is no message: it is gone with the
+    next message to its chat, or `preview_seconds` after it was shown last."""
+
+    preview_seconds: float
+
+    async def preview(self, outbound: Outbound) -> None:
+        """Show `outbound.text` in the place of what was shown of this reply before. Raises AdapterError; where the
+        platform will not have it, `preview_rates` is None from then on."""
+
+    def preview_rates(self, to: ChatAddress) -> Sequence[Rate] | None:
+        """Limits for previews to `to`, narrowest first, which take nothing from messages that count. None: there are
+        none, so that edits show the reply, if anything does."""
 
 
 @runtime_checkable

@@ -16,13 +16,14 @@ from hashlib import blake2s
 
 import structlog
 
-from gateway.adapter import Adapter, CanEdit, CanSendFiles, HasButtons, HasRates, Limits, account_of
+from gateway.adapter import Adapter, CanEdit, CanPreview, CanSendFiles, HasButtons, HasRates, Limits, account_of
 from gateway.background import Background
 from gateway.clock import Clock, Ids
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.drafts import Draft
 from gateway.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, MessageGone, RateLimited, StoreError
+from gateway.silence import Silence
 from gateway.splitting import split_text
 from gateway.store.base import Arrival, InboxItem, Lease, Sent, Store
 from gateway.store.insist import insist
@@ -57,6 +58,8 @@ class Outbox:
         self._rated = {name: adapter for name, adapter in adapters.items() if isinstance(adapter, HasRates)}
         self._tokens = {name: each.longest_token for name, each in adapters.items() if isinstance(each, HasButtons)}
         self._editors = {name: adapter for name, adapter in adapters.items() if isinstance(adapter, CanEdit)}
+        self._previewers = {name: adapter for name, adapter in adapters.items() if isinstance(adapter, CanPreview)}
+        self._silence = Silence(store=store, clock=clock, rated=self._rated)
         self._limits = limits
         self._clock = clock
         self._ids = ids
@@ -155,7 +158,16 @@ class Outbox:
         if editor is None:
             return None
         (row,) = self.answer(item, "reply", "", first_id=reply_id)
-        draft = Draft(editor=editor, store=self._store, clock=self._clock, lease=lease, item=item, row=row)
+        draft = Draft(
+            editor=editor,
+            previewer=self._previewers.get(to.platform),
+            store=self._store,
+            silence=self._silence,
+            clock=self._clock,
+            lease=lease,
+            item=item,
+            row=row,
+        )
         self._background.start(draft.run(), name=f"draft {reply_id}")
         return draft
 
@@ -257,7 +269,7 @@ class Outbox:
         try:
             platform_id = await self._shown(adapter, row)
         except RateLimited as error:
-            await self._rest(adapter, row, error)
+            await self._silence.keep(row.to, error)
             return await self._retry(row, error.retry_after, ambiguous=False)
         except ChatGone as error:
             return await self._refuse(row, str(error), None, gone=True)
@@ -311,26 +323,11 @@ class Outbox:
 
     async def rests(self, to: ChatAddress) -> bool:
         """Whether a chat is gone, or its platform asked for silence: then nothing that can be spared is shown."""
-        rated = self._rated.get(to.platform)
-        if rated is None:
+        if to.platform not in self._rated:
             return False
         with suppress(StoreError):
-            if await self._store.closed(to) is not None:
-                return True
-            for rate in rated.rates(to):
-                if await self._store.resting(account_of(rated), rate.bucket):
-                    return True
+            return await self._store.closed(to) is not None or await self._silence.left(to) > 0.0
         return False
-
-    async def _rest(self, adapter: Adapter, row: Outbound, error: RateLimited) -> None:
-        """Let every process keep the silence that the platform asked for."""
-        rated = self._rated.get(adapter.name)
-        if rated is None or not (rates := rated.rates(row.to)):
-            return
-        account, bucket = account_of(rated), rates[-1 if error.everywhere else 0].bucket
-        await insist(
-            lambda: self._store.hold_off(account, bucket, error.retry_after), clock=self._clock, what="hold_off"
-        )
 
     # A person has seen (or will not see) the message; forgetting that would show it twice.
 

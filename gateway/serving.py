@@ -46,6 +46,7 @@ def _telegram(telegram: Telegram, clock: Clock, admins: Sequence[str]) -> Adapte
         "clock": clock,
         "base_url": telegram.base_url,
         "proxy": telegram.proxy,
+        "streaming": telegram.streaming,
         "menu": _menu(),
         "admins": admins,
     }

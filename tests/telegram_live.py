@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from adapters.telegram.adapter import TelegramAdapter
+from adapters.telegram.drafts import Streaming
 from adapters.telegram.webhook import WebhookAdapter
 from gateway import bootstrap
 from gateway.adapter import MenuEntry
@@ -56,6 +57,11 @@ class Bot:
         texts = [message.text for message in self.telegram.shown(chat or self.chat)]
         return [text for text in texts if text != BUSY]
 
+    def drafted(self, topic: int | None = None) -> str | None:
+        """What Anna sees of the reply that the bot is just writing."""
+        draft = self.telegram.cloud.drafts(self.chat).get(topic)
+        return None if draft is None else draft.text
+
     async def until(self, condition: Callable[[], Any]) -> None:
         """Return once it holds. Fails after `PATIENCE`."""
         async with asyncio.timeout(PATIENCE):
@@ -101,6 +107,7 @@ async def on_telegram(
     entry: ModelEntry | None = None,
     provider: Provider | None = None,
     proxy: str | None = None,
+    streaming: Streaming = "edits",
     with_tools: Sequence[Tool] = (),
     **sections: Any,
 ) -> AsyncIterator[Bot]:
@@ -120,6 +127,7 @@ async def on_telegram(
         paced=paced,
         patience=patience,
         proxy=proxy,
+        streaming=streaming,
         menu=MENU,
         admins=[entry.removeprefix("telegram:") for entry in admins],
     )

@@ -18,10 +18,10 @@ from telegram import Bot, LinkPreviewOptions, Message, MessageEntity, ReplyParam
 from telegram.error import ChatMigrated, InvalidToken, TelegramError
 from telegram.warnings import PTBDeprecationWarning, PTBUserWarning
 
-from adapters.telegram import codec, failures
+from adapters.telegram import codec, drafts, failures
 from adapters.telegram.files import Downloads, upload
 from adapters.telegram.formatting import Rendered, render
-from adapters.telegram.limits import LIMITS, draft_rates, rates
+from adapters.telegram.limits import LIMITS, draft_rates, preview_rates, rates
 from adapters.telegram.line import Line
 from adapters.telegram.menu import show
 from adapters.telegram.numbers import Numbers
@@ -51,11 +51,13 @@ _PRIVATE: Final = (
 
 class TelegramBot:
     """One bot, but for how it reads. `paced`: keep to Telegram's own rates; a server of one's own may have none.
-    `patience`: seconds for an answer of Telegram's. `proxy`: as of `Line`. Raises ConfigError if that is of no use."""
+    `patience`: seconds for an answer of Telegram's. `proxy`: as of `Line`. `streaming`: how a reply is shown while it
+    is being written. Raises ConfigError if the proxy is of no use."""
 
     name = codec.PLATFORM
     limits = LIMITS
     longest_token = LONGEST_TOKEN
+    preview_seconds = drafts.SECONDS
 
     def __init__(
         self,
@@ -68,6 +70,7 @@ class TelegramBot:
         paced: bool = True,
         patience: float = _ANSWER_SECONDS,
         proxy: str | None = None,
+        streaming: drafts.Streaming = "edits",
     ) -> None:
         # The library warns of its own future whenever Telegram asks it to wait, and its reader logs a traceback
         # of what is told in a line here.
@@ -80,6 +83,8 @@ class TelegramBot:
         self._clock = clock
         self._menu = partial(show, entries=menu, admins=[each for each in admins if each.isdigit()])
         self._paced = paced
+        self._grows = streaming != "none"
+        self._drafts = drafts.Drafts(streaming)
         self._presses = Presses()
         self._receiver = Receiver(
             clock, stored=lambda updates, accepted: self._presses.answer(self._bot, updates, accepted)
@@ -201,9 +206,9 @@ class TelegramBot:
 
     # -- editing ----------------------------------------------------------------------------
 
-    def draft_rates(self, to: ChatAddress) -> Sequence[Rate]:
-        """Telegram's, of which unfinished replies take their share."""
-        return draft_rates(to, paced=self._paced)
+    def draft_rates(self, to: ChatAddress) -> Sequence[Rate] | None:
+        """Telegram's, of which unfinished replies take their share, if they are shown."""
+        return draft_rates(to, paced=self._paced) if self._grows else None
 
     async def edit(self, outbound: Outbound, platform_message_id: str) -> None:
         """Replace a message's text. Raises AdapterError."""
@@ -225,6 +230,31 @@ class TelegramBot:
             entities=_entities(rendered),
             link_preview_options=LinkPreviewOptions(is_disabled=True),
             reply_markup=keyboard(outbound.buttons),
+        )
+
+    # -- drafts -----------------------------------------------------------------------------
+
+    def preview_rates(self, to: ChatAddress) -> Sequence[Rate] | None:
+        """The share of unfinished replies, where drafts show them."""
+        return preview_rates(to) if self._drafts.may_be_shown(to) else None
+
+    async def preview(self, outbound: Outbound) -> None:
+        """Show a draft. Raises AdapterError."""
+        try:
+            await self._formatted(outbound, lambda each: self._draft(outbound, each))
+        except TelegramError as error:
+            self._drafts.note(outbound.to, error)
+            raise self._silence.heard(outbound.to.chat, failures.mapped_edit(error)) from error
+
+    async def _draft(self, outbound: Outbound, rendered: Rendered) -> None:
+        to = outbound.to
+        self._silence.check(to.chat)
+        await self._bot.send_message_draft(
+            chat_id=int(to.chat),
+            draft_id=drafts.number_of(outbound.id),
+            text=rendered.text,
+            message_thread_id=_thread(to),
+            entities=_entities(rendered),
         )
 
     # -- typing -----------------------------------------------------------------------------

@@ -23,23 +23,33 @@ _GROUP_DRAFT_SECONDS: Final = 8.0
 _ALL_DRAFTS: Final = 10  # a second: the rest is for messages that count
 
 
+def in_group(to: ChatAddress) -> bool:
+    """Whether many read it: groups and channels have negative ids."""
+    return to.chat.startswith("-")
+
+
 def rates(to: ChatAddress) -> Sequence[Rate]:
     """The limits that a message to this chat counts against, narrowest first."""
     chat = f"chat {to.chat}"
     limits = [Rate(bucket=chat, most=1, seconds=_CHAT_SECONDS)]
-    if to.chat.startswith("-"):  # groups and channels have negative ids
+    if in_group(to):
         limits.append(Rate(bucket=f"{chat} minute", most=_GROUP_MOST, seconds=60.0))
     return [*limits, Rate(bucket="all", most=_ALL_MOST, seconds=1.0)]
 
 
 def draft_rates(to: ChatAddress, *, paced: bool) -> Sequence[Rate]:
     """Limits for what is shown of a reply before it is finished; with `paced`, Telegram's are among them."""
-    seconds = _GROUP_DRAFT_SECONDS if to.chat.startswith("-") else _DRAFT_SECONDS
-    own = [
-        Rate(bucket=f"drafts {to.chat}", most=1, seconds=seconds),
-        Rate(bucket="drafts", most=_ALL_DRAFTS, seconds=1.0),
-    ]
+    own = preview_rates(to)
     if not paced:
         return own
     chat, *others = rates(to)
     return [chat, *own, *others]
+
+
+def preview_rates(to: ChatAddress) -> Sequence[Rate]:
+    """The share of unfinished replies. Of a draft, Telegram counts no message: to it, writing is a kind of typing."""
+    seconds = _GROUP_DRAFT_SECONDS if in_group(to) else _DRAFT_SECONDS
+    return [
+        Rate(bucket=f"drafts {to.chat}", most=1, seconds=seconds),
+        Rate(bucket="drafts", most=_ALL_DRAFTS, seconds=1.0),
+    ]

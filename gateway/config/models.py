@@ -244,6 +244,7 @@ class Telegram(Section):
     token: Secret | None = None
     mode: Literal["polling", "webhook"] = "polling"
     webhook: Webhook = Webhook()
+    streaming: Literal["edits", "drafts", "none"] = "edits"
     proxy: Text | None = None  # None: as HTTPS_PROXY and ALL_PROXY say
     base_url: HttpUrl | None = None
 

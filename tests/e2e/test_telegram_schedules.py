@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from adapters.telegram.formatting import split
 from gateway.clock import SystemClock
 from tests.chaos.campaign import campaign
 from tests.chaos.telegram.check import problems
@@ -56,6 +57,18 @@ async def test_who_is_killed_between_storing_an_update_and_saying_so_gets_it_aga
     assert result.counts["messages shown twice after a send in doubt"] == 0
 
 
+async def test_who_is_killed_in_the_middle_of_a_draft_shows_the_answer_once() -> None:
+    asked = replace(ASKED, kind="fill")
+    kills = tuple(Kill(draft=draft, after=30.0) for draft in (1, 2))
+    plan = Schedule(seed=0, said=(asked,), kills=kills, faults=(), drafts=True)
+    (result,) = [result async for result in campaign([plan], laboratories, jobs=1)]
+
+    assert result.problems == ()
+    assert result.faults["SIGKILL"] == 2
+    assert result.counts["drafts"] >= 3
+    assert result.counts["messages of the bot"] == len(split(reply_to("fill", asked.token)))
+
+
 class Told:
     """A run as it would be told: Anna asked once, and these calls showed the answer."""
 
@@ -75,8 +88,14 @@ class Told:
             message="1",
             place=2,
         )
-        schedule = Schedule(seed=0, said=(ASKED,), kills=(), faults=())
+        schedule = Schedule(seed=0, said=(ASKED,), kills=(), faults=(), drafts=True)
         self.evidence = Evidence(schedule=schedule, street=street, folder=folder, exit_status=0, rows=(self.row,))
+
+    def draft(self, text: str, chat: int | str = 0) -> Call:
+        """The bot shows this draft."""
+        call = self._telegram.cloud.journal.open("sendMessageDraft", str(chat or self.row.chat), {"text": text})
+        call.done, call.answered, call.status = True, True, 200
+        return call
 
     def show(self, text: str, *, answered: bool = True) -> Call:
         """The bot sends this; its answer may be lost."""
@@ -144,3 +163,35 @@ def test_a_call_while_a_chat_wants_silence_is_noticed(told: Told) -> None:
     first, second = list(journal.of("sendMessage", told.row.chat))[-2:]
     first.at = second.at - 100
     assert "The chat was to be left alone" in told.problems()[0]
+
+
+def test_a_draft_of_the_answer_is_no_problem(told: Told) -> None:
+    told.draft("tok00abcde is")
+    told.show(shown_as(told.row))
+    assert told.problems() == []
+
+
+def test_a_draft_that_is_shown_after_its_message_is_noticed(told: Told) -> None:
+    message = told.show(shown_as(told.row))
+    told.draft("tok00abcde is").at = message.at + 100
+    assert "was shown a draft after its message" in told.problems()[0]
+
+
+@pytest.mark.parametrize(
+    ("chat", "text", "problem"),
+    [
+        (0, "tok01abcde is", "words of another conversation in a draft"),
+        (-7, "tok00abcde is", "is a group and was shown a draft"),
+    ],
+)
+def test_a_draft_in_the_wrong_place_is_noticed(told: Told, chat: int, text: str, problem: str) -> None:
+    told.draft(text, chat)
+    told.show(shown_as(told.row))
+    assert problem in told.problems()[0]
+
+
+def test_a_draft_that_nobody_chose_is_noticed(told: Told) -> None:
+    told.evidence.schedule = replace(told.evidence.schedule, drafts=False)
+    told.draft("tok00abcde is")
+    told.show(shown_as(told.row))
+    assert "that nobody chose" in told.problems()[0]

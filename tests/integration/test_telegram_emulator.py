@@ -228,17 +228,7 @@ async def test_commands_that_are_refused(commands, reason):
             await bot.set_my_commands(commands)
 
 
-# Drafts, reactions, typing
-
-
-async def test_a_draft_is_gone_with_the_next_message():
-    async with emulated() as (server, bot):
-        _, chat = started(server)
-        await bot.send_message_draft(chat.id, 5, "Thin")
-        await bot.send_message_draft(chat.id, 5, "Thinking")
-        assert chat.drafts == {5: "Thinking"}
-        await bot.send_message(chat.id, "Thought.")
-        assert chat.drafts == {}
+# Reactions, typing
 
 
 async def test_typing_and_reactions_are_seen():

@@ -25,7 +25,7 @@ async def typing():
 
 
 def drawn(server, typist):
-    return fragment_list_to_text(draw_chat(typist.chat, typist.me, server.bot))
+    return fragment_list_to_text(draw_chat(typist.chat, typist.me, server.bot, server.cloud.drafts(typist.chat)))
 
 
 async def test_what_is_typed_is_said_and_the_answer_shown():
@@ -82,6 +82,17 @@ async def test_what_cannot_be_done_is_said(line, answer):
     async with typing() as (_, _, typist):
         assert typist.enter(line)
         assert answer in typist.said
+
+
+async def test_what_the_bot_is_just_writing_is_drawn_below_what_it_wrote():
+    async with typing() as (server, bot, anna):
+        anna.enter("/start")
+        await bot.send_message_draft(anna.chat.id, 1)
+        assert drawn(server, anna).endswith("\nLegato is writing\nThinking…\n")
+        await bot.send_message_draft(anna.chat.id, 1, "So *far*", parse_mode="MarkdownV2")
+        assert drawn(server, anna).endswith("\nLegato is writing\nSo far\n")
+        await bot.send_message(anna.chat.id, "So good")
+        assert "is writing" not in drawn(server, anna)
 
 
 async def test_the_whole_screen_takes_keys():

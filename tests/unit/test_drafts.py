@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -11,7 +12,8 @@ from gateway.background import Background
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey, Source
 from gateway.domain.rates import Rate
 from gateway.drafts import Draft
-from gateway.errors import Ambiguous, ChatGone, RateLimited, SessionConflict
+from gateway.errors import Ambiguous, ChatGone, DeliveryRefused, RateLimited, SessionConflict
+from gateway.silence import Silence
 from gateway.store.base import InboxItem, Lease
 from tests.fakes import ManualClock
 from tests.fakes_model import Gate
@@ -28,7 +30,10 @@ class World:
         text_units=10, split_reply=lambda text: [text[at : at + 10] for at in range(0, len(text), 10)] or [""]
     )
 
-    def __init__(self) -> None:
+    def __init__(self, clock) -> None:
+        self.clock = clock
+        self.silent_until = 0.0
+        self.taken = []  # what the last call counted against
         self.shown = []
         self.noted = []
         self.held = []
@@ -37,8 +42,11 @@ class World:
         self.known = None  # the message of the row, if an earlier process showed one
         self.gate = None
 
+    def rates(self, to):
+        return [Rate(bucket="chat c", most=1, seconds=1.0)]
+
     def draft_rates(self, to):
-        return [Rate(bucket="chat c", most=1, seconds=2.0)]
+        return [*self.rates(to), Rate(bucket="drafts", most=1, seconds=2.0)]
 
     async def closed(self, to):
         return self.gone
@@ -55,10 +63,15 @@ class World:
         self.shown.append((platform_message_id, outbound.text))
 
     async def take(self, account, ticket, rates):
+        self.taken = [rate.bucket for rate in rates]
         return 0.0
+
+    async def resting(self, account, bucket):
+        return max(0.0, self.silent_until - self.clock.monotonic())
 
     async def hold_off(self, account, bucket, seconds):
         self.held.append((account, bucket, seconds))
+        self.silent_until = self.clock.monotonic() + seconds
 
     async def open_reply(self, lease, item, row):
         if isinstance(self.known, Exception):
@@ -69,13 +82,50 @@ class World:
         self.noted.append((outbound_id, platform_message_id))
 
 
+class Previewing(World):
+    """A platform that shows previews, too, until it says that it has none."""
+
+    preview_seconds = 30.0
+
+    def __init__(self, clock) -> None:
+        super().__init__(clock)
+        self.has_previews = True
+
+    def preview_rates(self, to):
+        return [Rate(bucket="previews", most=1, seconds=2.0)] if self.has_previews else None
+
+    async def preview(self, outbound):
+        if self.troubles:
+            self.has_previews = not isinstance(self.troubles[0], DeliveryRefused)
+            raise self.troubles.pop(0)
+        self.shown.append(("preview", outbound.text))
+        if self.gate:
+            await self.gate.pass_through()
+
+
 @pytest.fixture
 async def world():
-    jobs, clock, made = Background(), ManualClock(), World()
+    async with drafted(World) as made:
+        yield made
+
+
+@pytest.fixture
+async def previews():
+    async with drafted(Previewing) as made:
+        yield made
+
+
+@asynccontextmanager
+async def drafted(kind):
+    """A world, the draft of a reply in it, and its clock."""
+    jobs, clock = Background(), ManualClock()
+    made = kind(clock)
     inbound = Inbound(event_id="e", source=Source(platform="test", chat="c", chat_type="direct", user="u"), text="hi")
     draft = Draft(
         editor=made,
+        previewer=made if isinstance(made, Previewing) else None,
         store=made,
+        silence=Silence(store=made, clock=clock, rated={"test": made}),
         clock=clock,
         lease=Lease(key=KEY, worker="w", fence=1),
         item=InboxItem(id="1", key=KEY, inbound=inbound, attempts=1, accepted_at=0.0),
@@ -166,5 +216,115 @@ async def test_who_lost_the_lane_shows_nothing(world):
     made.known = SessionConflict("another runs it")
     draft.show("one")
     await clock.advance(1)
+    assert made.shown == []
+    await draft.end()
+
+
+# -- previews -------------------------------------------------------------------------------------
+
+
+async def test_a_preview_counts_against_no_limit_of_messages_and_leaves_no_message(previews):
+    made, draft, clock = previews
+    draft.show("one")
+    await clock.advance(1)
+    draft.show("one two ")
+    await clock.advance(1)
+    assert made.shown == [("preview", "one"), ("preview", "one two")]
+    assert made.taken == ["previews"]
+    assert made.noted == []
+    await draft.end()
+
+
+async def test_a_message_that_is_there_already_is_edited(previews):
+    made, draft, clock = previews
+    made.known = "m7"  # from a time when replies grew by edits
+    draft.show("again")
+    await clock.advance(1)
+    assert made.shown == [("m7", "again …")]
+    await draft.end()
+
+
+async def test_where_previews_are_refused_the_same_reply_goes_on_by_edits(previews):
+    made, draft, clock = previews
+    made.troubles = [DeliveryRefused("there is no such thing here")]
+    draft.show("one")
+    await clock.advance(1)
+    draft.show("one two")
+    await clock.advance(60)
+    assert made.shown == [("sent", "one …"), ("m1", "one two …")]
+    await draft.end()
+
+
+async def test_a_preview_that_is_lost_is_followed_by_the_next(previews):
+    made, draft, clock = previews
+    made.troubles = [Ambiguous("lost")]
+    draft.show("one")
+    await clock.advance(1)
+    assert made.shown == []
+    draft.show("one two")
+    await clock.advance(1)
+    assert made.shown == [("preview", "one two")]
+    await draft.end()
+
+
+async def test_previews_go_on_when_the_silence_is_over_and_not_before(previews):
+    made, draft, clock = previews
+    made.troubles = [RateLimited("slowly", retry_after=9.0)]
+    draft.show("one")
+    await clock.advance(1)
+    assert made.held == [("test:bot", "chat c", 9.0)]
+    draft.show("one two")
+    await clock.advance(7.9)
+    assert made.shown == []
+    await clock.advance(1.0)
+    assert made.shown == [("preview", "one two")]
+    await draft.end()
+
+
+async def test_the_silence_that_another_call_was_asked_for_holds_previews_too(previews):
+    made, draft, clock = previews
+    made.silent_until = clock.monotonic() + 9.0
+    draft.show("one")
+    await clock.advance(8)
+    assert made.shown == []
+    await draft.end()  # which waits for no silence
+
+
+async def test_a_preview_is_shown_again_before_it_fades(previews):
+    made, draft, clock = previews
+    draft.show("one")
+    await clock.advance(1)
+    await clock.advance(15)
+    assert len(made.shown) == 1
+    await clock.advance(6)
+    await clock.advance(21)
+    assert made.shown == 3 * [("preview", "one")]
+    draft.show("0123456789abc")
+    for _ in range(4):  # of a text that grows beyond what one message holds, the same is to be seen
+        await clock.advance(6)
+        draft.show("0123456789abc...")
+    await clock.advance(1)
+    assert made.shown[3:] == 2 * [("preview", "0123456789")]
+    await draft.end()
+
+
+async def test_a_finished_reply_waits_for_its_preview_but_not_for_long(previews):
+    made, draft, clock = previews
+    made.gate = Gate()
+    draft.show("one")
+    await clock.advance(1)
+    ending = asyncio.create_task(draft.end())
+    await clock.advance(0.9)
+    assert not ending.done()
+    await clock.advance(0.2)
+    assert ending.done()
+    made.gate.open()
+
+
+async def test_a_platform_may_show_nothing_of_an_unfinished_reply(world):
+    made, draft, clock = world
+    made.draft_rates = lambda to: None
+    draft.show("one")
+    await clock.advance(9)
     assert made.shown == []
     await draft.end()

@@ -39,6 +39,7 @@ class BotOrder:
     point: str | None = None
     passing: int = 1
     poison: str | None = None
+    drafts: bool = False
     port: int | None = None  # at which Telegram calls it; None: it polls
 
     def encode(self) -> bytes:
@@ -71,6 +72,7 @@ async def run(order: BotOrder) -> int:
         "clock": clock,
         "base_url": order.telegram,
         "patience": PATIENCE,
+        "streaming": "drafts" if order.drafts else "edits",
         "menu": [MenuEntry(name="help", help="Help.")],
     }
     if order.port is None:

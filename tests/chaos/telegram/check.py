@@ -11,6 +11,7 @@ from typing import Final
 from adapters.telegram.formatting import render, split
 from gateway.reception import BUSY
 from tests.chaos.telegram.doubts import Doubts, place_of, read_in, shown_as
+from tests.chaos.telegram.drafted import drafts_are_no_more_than_that
 from tests.chaos.telegram.evidence import Evidence, Heard, Row
 from tests.chaos.telegram.model import TOKEN, reply_to
 from tests.chaos.telegram.silence import silence_is_kept
@@ -33,6 +34,7 @@ def problems(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
     yield from _nothing_else_is_seen(evidence, doubts, counts)
     yield from _the_order_is_that_of_emission(evidence, doubts)
     yield from _answers_come_in_order(evidence)
+    yield from drafts_are_no_more_than_that(evidence, counts)
     yield from silence_is_kept(evidence, counts)
     counts["messages of the bot"] += sum(len(_shown(evidence, chat)) for chat in evidence.street.chats)
     counts["edits"] += sum(call.done for call in evidence.street.telegram.journal.of("editMessageText"))

@@ -219,6 +219,7 @@ class _Run:
             origin=self._origin,
             point=(kill.point or None) if kill else None,
             passing=kill.passing if kill else 1,
+            drafts=self._evidence.schedule.drafts,
             port=self._port,
         )
         nothing = os.open(os.devnull, os.O_RDWR)
@@ -238,7 +239,9 @@ class _Run:
     async def _end(self, process: int, talking: asyncio.Task[None], kill: Kill | None) -> None:
         """SIGKILL when its time has come; the last one is asked to leave when all is done."""
         if kill is not None:
-            await asyncio.sleep(kill.after)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(kill.after):
+                    await self._has_drafted(kill.draft)
             _signal(process, signal.SIGKILL)
             return
         await talking
@@ -247,6 +250,12 @@ class _Run:
             await asyncio.sleep(_LOOK)
             done = self._evidence.street.all_taken and settled(self._evidence.folder / "store.db", set())
         _signal(process, signal.SIGTERM)
+
+    async def _has_drafted(self, draft: int) -> None:
+        """Return when a process has called for so many drafts from now on; 0: never."""
+        journal = self._evidence.street.telegram.journal
+        before = len(list(journal.of("sendMessageDraft")))
+        await journal.until(lambda: draft and len(list(journal.of("sendMessageDraft"))) >= before + draft)
 
 
 def _signal(process: int, number: int) -> None:

@@ -41,6 +41,10 @@ _TROUBLES: Final[tuple[Fault, ...]] = (
     Refuse(status=503),
     Slow(seconds=_SLOWEST),
 )
+_REFUSED: Final = (
+    Refuse(status=404, body='{"ok":false,"error_code":404,"description":"Not Found: method not found"}'),
+    Refuse(status=400, body='{"ok":false,"error_code":400,"description":"Bad Request: TEXTDRAFT_PEER_INVALID"}'),
+)
 _SEEN: Final = ("sendMessage", "editMessageText")
 
 
@@ -77,27 +81,31 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kill:
-    """SIGKILL at the `passing`-th time the process passes `point`, or, from outside, `after` so many real seconds,
-    which also ends one that never comes so far."""
+    """SIGKILL at the `passing`-th time the process passes `point`, or, from outside, when it has called for the
+    `draft`-th draft (0: never), or `after` so many real seconds, which also ends one that never comes so far."""
 
     point: str = FROM_OUTSIDE
     passing: int = 1
+    draft: int = 0
     after: float = _LONGEST
 
     def __str__(self) -> str:
+        if self.draft:
+            return f"draft {self.draft}, or {self.after} s"
         return f"{self.point} ({self.passing})" if self.point else f"{self.after} s"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
     """One run. `kills[n]` is what ends process n; the one after them is asked to leave when all is done. `called`:
-    Telegram calls the bot, instead of being asked."""
+    Telegram calls the bot, instead of being asked. `drafts`: replies grow as drafts where they may."""
 
     seed: int
     said: tuple[Said, ...]
     kills: tuple[Kill, ...]
     faults: tuple[Trouble, ...]
     called: bool = False
+    drafts: bool = False
 
     @property
     def messages(self) -> tuple[Said, ...]:
@@ -118,7 +126,7 @@ class Schedule:
         ]
         kills = [f"process {number} is killed at {kill}" for number, kill in enumerate(self.kills)]
         return [
-            f"seed {self.seed}{', called by Telegram' if self.called else ''}",
+            f"seed {self.seed}{', called by Telegram' if self.called else ''}{', with drafts' if self.drafts else ''}",
             *said,
             *kills,
             *map(str, self.faults),
@@ -135,7 +143,11 @@ def make_schedule(seed: int) -> Schedule:
     if seed % 4 == 1:
         said.append(_move(rng, rng.randint(0, len(kills))))
     said.sort(key=lambda each: (each.process, not each.down, each.at))
-    return Schedule(seed=seed, said=tuple(said), kills=kills, faults=faults, called=seed % 3 == 2)
+    drafts = seed % 5 in (1, 3)
+    if drafts:
+        faults += _faults_of_drafts(rng)
+        kills = tuple(Kill(draft=rng.randint(1, 3)) if rng.random() < 0.5 else each for each in kills)
+    return Schedule(seed=seed, said=tuple(said), kills=kills, faults=faults, called=seed % 3 == 2, drafts=drafts)
 
 
 def _kill(rng: random.Random) -> Kill:
@@ -183,4 +195,15 @@ def _faults(rng: random.Random) -> tuple[Trouble, ...]:
         faults.append(Trouble(method="getUpdates", nth=rng.randint(1, 6), fault=lost))
     if rng.random() < 0.3:
         faults.append(Trouble(method="sendChatAction", nth=rng.randint(1, 6), fault=rng.choice(_TROUBLES)))
+    return tuple(faults)
+
+
+def _faults_of_drafts(rng: random.Random) -> tuple[Trouble, ...]:
+    """Now and then there are none to be had from some call on."""
+    faults = [
+        Trouble(method="sendMessageDraft", nth=rng.randint(1, 8), fault=rng.choice(_TROUBLES))
+        for _ in range(rng.randint(1, 3))
+    ]
+    if rng.random() < 0.25:
+        faults.append(Trouble(method="sendMessageDraft", nth=rng.randint(1, 8), fault=rng.choice(_REFUSED)))
     return tuple(faults)

@@ -12,7 +12,7 @@ from tests.chaos.telegram.stalls import stood_still
 from tests.emulators.telegram.journal import Call, Violation
 
 CROSSED: Final = "calls that crossed a 429 on its way"
-_ON_ITS_WAY: Final = 0.1 * PACE  # a tenth of a real second
+ON_ITS_WAY: Final = 0.1 * PACE  # a tenth of a real second
 
 
 def silence_is_kept(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
@@ -49,6 +49,6 @@ def _came_before(call: Call, violation: Violation) -> bool:
 
 def _could_not_know(begun: float, violation: Violation, evidence: Evidence) -> bool:
     awake = violation.at - begun - stood_still(evidence.stalls, begun, violation.at)
-    if awake <= _ON_ITS_WAY:
+    if awake <= ON_ITS_WAY:
         return True
-    return any(begun <= death.at <= begun + _ON_ITS_WAY for death in evidence.deaths)
+    return any(begun <= death.at <= begun + ON_ITS_WAY for death in evidence.deaths)

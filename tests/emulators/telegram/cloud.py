@@ -15,7 +15,7 @@ from tests.emulators.telegram.journal import Journal
 from tests.emulators.telegram.units import length
 from tests.emulators.telegram.updates import UpdateQueue
 from tests.emulators.telegram.webhook import Webhook
-from tests.emulators.telegram.world import Chat, Message, User, World
+from tests.emulators.telegram.world import Chat, Draft, Message, User, World
 
 CALLBACK_ANSWERED_WITHIN: Final = 60.0  # seconds; Telegram does not say
 
@@ -98,6 +98,11 @@ class Cloud:
         message = self.world.post(chat, self.world.bot, content, **details)
         self.journal.changed()
         return message
+
+    def drafts(self, chat: Chat) -> dict[int | None, Draft]:
+        """What a person sees of messages that the bot is still writing, by topic."""
+        now = self.clock.monotonic()
+        return {topic: draft for topic, draft in chat.drafts.items() if draft.until > now}
 
     def press(self, user: User, message: Message, data: str) -> Press:
         """Note that somebody pressed a button, and tell the bot."""

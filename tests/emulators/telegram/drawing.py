@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Final
 
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 
 from tests.emulators.telegram.units import Ruler
-from tests.emulators.telegram.world import Chat, Message, User
+from tests.emulators.telegram.world import Chat, Draft, Message, User
 
 Fragments = StyleAndTextTuples
 
@@ -41,8 +42,8 @@ _SERVICE: Final = {
 _FILES: Final = ("photo", "document", "voice", "audio", "video", "animation", "sticker", "video_note", "location")
 
 
-def draw_chat(chat: Chat, me: User, bot: User) -> Fragments:
-    """The newest messages of a chat, as `me` sees them, with what the bot is just writing at the end."""
+def draw_chat(chat: Chat, me: User, bot: User, drafts: Mapping[int | None, Draft]) -> Fragments:
+    """The newest messages of a chat, as `me` sees them, with `drafts`, what the bot is just writing, at the end."""
     fragments: Fragments = []
     number = 0
     for message in chat.visible[-NEWEST:]:
@@ -53,8 +54,10 @@ def draw_chat(chat: Chat, me: User, bot: User) -> Fragments:
             fragments.append(("class:button", f" {number} {button['text']} "))
             fragments.append(("", " "))
         fragments += [("", "\n")] * (2 if message.buttons else 1)
-    for draft in chat.drafts.values():
-        fragments += [("class:bot", f"{bot.first_name} is writing"), ("", f"\n{draft}\n")]
+    for topic, draft in drafts.items():
+        where = f" in {chat.topics.get(topic, topic)}" if topic is not None else ""
+        fragments.append(("class:bot", f"{bot.first_name} is writing{where}\n"))
+        fragments += [*draw_text(draft.text or "Thinking…", draft.entities), ("", "\n")]
     return fragments
 
 

@@ -76,7 +76,9 @@ class Inspection:
         for chat in self._cloud.world.chats.values():
             action = chat.action if chat.action_until > now else ""
             members = {str(number): status for number, status in chat.members.items()}
-            views.append({**chat.as_json(), "action": action, "members": members, "messages": len(chat.visible)})
+            drafts = [draft.text for draft in self._cloud.drafts(chat).values()]
+            seen = {"action": action, "drafts": drafts, "members": members, "messages": len(chat.visible)}
+            views.append({**chat.as_json(), **seen})
         return web.json_response(views)
 
     async def _messages(self, request: web.Request) -> web.Response:

@@ -77,7 +77,8 @@ class Terminal:
         return False
 
     def _chat(self) -> Fragments:
-        shown: Fragments = list(draw_chat(self._person.chat, self._person.me, self._server.bot))
+        chat = self._person.chat
+        shown: Fragments = list(draw_chat(chat, self._person.me, self._server.bot, self._server.cloud.drafts(chat)))
         if not shown:
             shown.append(("class:note", f"{self._introduction}\n"))
         if self._person.said:

@@ -96,10 +96,21 @@ class Message:
         return body
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A message that the bot is still writing, shown until then (monotonic seconds). `id`: the bot's name for it."""
+
+    id: int
+    text: str
+    entities: list[dict[str, Any]]
+    until: float
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Chat:
     """A chat. `members` maps ids of users to their status; `user` is the person of a private chat; `topics` maps ids
-    of open topics to names, `closed_topics` names those nobody may write to."""
+    of open topics to names, `closed_topics` names those nobody may write to. `drafts`: the bot's, one for each topic
+    (None: outside of topics); those whose time is over are there, too."""
 
     id: int
     type: ChatType
@@ -114,7 +125,7 @@ class Chat:
     migrated_to: int | None = None
     action: str = ""
     action_until: float = 0.0
-    drafts: dict[int, str] = field(default_factory=dict)
+    drafts: dict[int | None, Draft] = field(default_factory=dict)
 
     @property
     def grouplike(self) -> bool:
@@ -192,7 +203,7 @@ class World:
         chat.messages[number] = message
         if sender is self.bot:
             chat.action = ""
-            chat.drafts.clear()
+            chat.drafts.pop(message.topic, None)
         return message
 
     def date(self) -> int:

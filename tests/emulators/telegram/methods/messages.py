@@ -9,10 +9,11 @@ from tests.emulators.telegram import access
 from tests.emulators.telegram.cloud import CALLBACK_ANSWERED_WITHIN, Cloud
 from tests.emulators.telegram.parameters import Parameters, whole_number
 from tests.emulators.telegram.refusals import bad
-from tests.emulators.telegram.world import Chat, Message
+from tests.emulators.telegram.world import Chat, Draft, Message
 
 DELETABLE_FOR: Final = 48 * 3600
 ACTION_SHOWN_FOR: Final = 5.0
+DRAFT_SHOWN_FOR: Final = 30.0
 ACTIONS: Final = frozenset(
     re.findall(
         r"\w+",
@@ -44,15 +45,19 @@ def send_message(cloud: Cloud, parameters: Parameters) -> Any:
 
 
 def send_message_draft(cloud: Cloud, parameters: Parameters) -> Any:
-    """`sendMessageDraft`: shows a message that is still being written; gone when the next one is sent."""
-    content = access.text_of(cloud, parameters) if parameters.text("text") else {"text": ""}
+    """`sendMessageDraft`: shows a message that is still being written, in private chats only, for thirty seconds or
+    until the next one is sent there. An empty text is a sign that the bot thinks. How often is nowhere said, and to
+    Telegram it is a kind of typing (https://core.telegram.org/api/bots/ai), so flood control does not count it."""
+    content = access.text_of(cloud, parameters) if parameters.text("text").strip() else {"text": ""}
     chat = access.chat_of(cloud, parameters, writing=True)
     if chat.user is None:
-        raise bad("chat must be a private chat")
+        raise bad("TEXTDRAFT_PEER_INVALID")
     number = parameters.integer("draft_id")
     if not number:
-        raise bad("draft identifier must be non-zero")
-    chat.drafts = {number: content["text"]}
+        raise bad("RANDOM_ID_INVALID")
+    topic = access.place_of(cloud, chat, parameters)["topic"]
+    until = cloud.clock.monotonic() + DRAFT_SHOWN_FOR
+    chat.drafts[topic] = Draft(id=number, text=content["text"], entities=content.get("entities", []), until=until)
     cloud.journal.changed()
     return True
 
