@@ -70,7 +70,8 @@ class Draft:
         self._grown.set()
 
     async def end(self) -> None:
-        """Show no more. Returns when what was shown is noted, so that the reply can take its place."""
+        """Show no more. Returns when what was shown is noted, so that the reply can take its place; a preview that is
+        on its way for long is waited for no longer."""
         self._ended.set()
         self._grown.set()
         if not self._previewing:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply
@@ -13,6 +14,17 @@ from tests.fakes_program import KEY, legato_run, write_config
 from tests.redis_server import free_port, running
 
 TOKEN = "LEGATO_TEST_TOKEN"
+
+
+def called(telegram: TelegramServer, port: int) -> dict[str, Any]:
+    """The entry of a bot that Telegram calls."""
+    return {
+        "enabled": True,
+        "token": f"${{{TOKEN}}}",
+        "base_url": telegram.base_url,
+        "mode": "webhook",
+        "webhook": {"url": f"http://127.0.0.1:{port}/hook", "port": port},
+    }
 
 
 async def test_what_one_process_took_another_answers_once_when_it_is_killed(tmp_path: Path) -> None:
@@ -34,13 +46,7 @@ async def test_what_one_process_took_another_answers_once_when_it_is_killed(tmp_
             return [message.text for message in telegram.shown(chat) if message.text == "Done."]
 
         with running(redis, appendonly="yes", appendfsync="always") as server:
-            bot = {
-                "enabled": True,
-                "token": f"${{{TOKEN}}}",
-                "base_url": telegram.base_url,
-                "mode": "webhook",
-                "webhook": {"url": f"http://127.0.0.1:{port}/hook", "port": port},
-            }
+            bot = called(telegram, port)
             write_config(
                 tmp_path,
                 model.url,
@@ -61,4 +67,42 @@ async def test_what_one_process_took_another_answers_once_when_it_is_killed(tmp_
                     await telegram.until(lambda: answered(2))
                 assert two.returncode is None
         assert answered(2)
+        assert telegram.violations == []
+
+
+async def test_who_finds_a_reply_half_drafted_goes_on_with_its_draft_and_sends_it_once(tmp_path: Path) -> None:
+    redis = tmp_path / "redis"
+    redis.mkdir()
+    gate, port = asyncio.Event(), free_port()
+    async with TelegramServer(limits=None) as telegram, LlmServer(api_key=KEY) as model:
+        anna = telegram.people.person("Anna")
+        chat = telegram.people.private(anna)
+        model.reply = lambda _: Reply(text="One two three four five.", hold=gate, hold_after=3)
+
+        def drafts() -> list[str]:
+            return [call.parameters["draft_id"] for call in telegram.journal.of("sendMessageDraft") if call.done]
+
+        with running(redis, appendonly="yes", appendfsync="always") as server:
+            write_config(
+                tmp_path,
+                model.url,
+                store={"url": server.url},
+                adapters={"telegram": {**called(telegram, port), "streaming": "drafts"}},
+                access={"allow": [f"telegram:{anna.id}"]},
+            )
+            given = {TOKEN: telegram.token}
+            async with asyncio.timeout(PATIENCE), legato_run(tmp_path, **given) as one:
+                telegram.people.say(chat, anna, "count")
+                await telegram.until(drafts)
+                async with legato_run(tmp_path, **given) as two:
+                    one.kill()
+                    await one.wait()
+                    seen = len(drafts())
+                    await telegram.until(lambda: len(drafts()) > seen)
+                    gate.set()
+                    await telegram.until(lambda: telegram.shown(chat))
+                    assert two.returncode is None
+        assert [message.texts for message in telegram.shown(chat)] == [["One two three four five."]]
+        assert len(set(drafts())) == 1
+        assert telegram.cloud.drafts(chat) == {}
         assert telegram.violations == []
