@@ -25,6 +25,7 @@ class Limits:
     because the reader can tell repeats apart by their id). `pauses_when_full`: the adapter stops
     reading while a lane is full, instead of having messages refused. `trusted`: everyone who can
     reach it is the operator. `file_bytes`: the largest file that can be shown (None: none can).
+    `fits_caption`: whether a text, which is Markdown, can be shown with a file (None: any can).
     """
 
     text_units: int | None = None
@@ -34,6 +35,7 @@ class Limits:
     pauses_when_full: bool = False
     trusted: bool = False
     file_bytes: int | None = None
+    fits_caption: Callable[[str], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,8 +34,8 @@ class Handout:
         """The content of one of them."""
         return await self.store.file_content(self.item.key, file.digest)
 
-    async def send(self, name: str, mime: str, content: bytes) -> None:
-        """Show a file in the chat, after what was emitted before. The same file under the same name is
+    async def send(self, name: str, mime: str, content: bytes, caption: str = "") -> None:
+        """Show a file in the chat with a caption, after what was emitted before. The same file under the same name is
         shown once a turn, however often it is asked for: a model that was told of an unknown outcome may
         repeat it. Raises ToolError where the platform shows none."""
         platform = self.item.inbound.source.platform.capitalize()
@@ -53,6 +53,5 @@ class Handout:
         kept = await insist(
             lambda: self.store.keep_file(self.item.key, file, content), clock=self.clock, what="keep_file"
         )
-        # Not a reply: whoever waits for the answer goes on waiting.
-        rows = self.outbox.answer(self.item, "notice", "", first_id=row_id, file=kept)
+        rows = self.outbox.with_file(self.item, kept, caption, row_id)
         await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="emit")

@@ -122,11 +122,10 @@ class Outbox:
         *,
         session_id: str | None = None,
         first_id: str | None = None,
-        file: KeptFile | None = None,
     ) -> list[Outbound]:
-        """`compose` where an Inbound came from, about it. `file` goes with the first row."""
+        """`compose` where an Inbound came from, about it."""
         inbound = about.inbound
-        first, *others = self.compose(
+        return self.compose(
             about.key,
             inbound.source.address,
             kind,
@@ -135,7 +134,17 @@ class Outbox:
             answers=inbound.event_id if inbound.kind != "expiry" else None,
             first_id=first_id,
         )
-        return [replace(first, file=file) if file else first, *others]
+
+    def with_file(self, about: InboxItem, file: KeptFile, caption: str, row_id: str) -> list[Outbound]:
+        """The rows that show a file where an Inbound came from, the first under this id: its caption, which is
+        Markdown, goes with it, or in messages of its own behind it where the platform has no room for that."""
+        fits = self._limits.get(about.inbound.source.platform, _UNKNOWN).fits_caption
+        short = caption if fits is None or fits(caption) else ""
+        # Not a reply: whoever waits for the answer goes on waiting.
+        (shown,) = self.answer(about, "notice", "", first_id=row_id)
+        behind = self.answer(about, "remark", caption) if short != caption else []
+        others = (replace(row, id=f"{row_id}.{number}") for number, row in enumerate(behind, 1))
+        return [replace(shown, text=short, file=file), *others]
 
     def largest_file(self, platform: str) -> int | None:
         """Bytes of the largest file that a platform shows; None: it shows none."""

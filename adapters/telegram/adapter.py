@@ -20,7 +20,7 @@ from telegram.warnings import PTBDeprecationWarning, PTBUserWarning
 
 from adapters.telegram import codec, drafts, failures
 from adapters.telegram.files import Downloads, upload
-from adapters.telegram.formatting import Rendered, render
+from adapters.telegram.formatting import Rendered, caption, render
 from adapters.telegram.limits import LIMITS, draft_rates, preview_rates, rates
 from adapters.telegram.line import Line
 from adapters.telegram.menu import show
@@ -169,12 +169,24 @@ class TelegramBot:
         return await show(Rendered(text=outbound.text, entities=()))
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
-        """Show a file, its caption in plain words. Raises AdapterError."""
+        """Show a file with its caption, which is Markdown. Raises AdapterError."""
         file, thread = outbound.file, _thread(outbound.to)
         assert file is not None, "only a row with a file is sent as one"
         return await self._shown(
             outbound,
-            lambda chat: upload(self._bot, chat, thread, file, content, outbound.text, _answered(outbound, chat)),
+            lambda chat: self._formatted(
+                outbound,
+                lambda laid_out: upload(
+                    self._bot,
+                    chat,
+                    thread,
+                    file,
+                    content,
+                    laid_out.text,
+                    _entities(laid_out),
+                    _answered(outbound, chat),
+                ),
+            ),
         )
 
     async def _shown(self, outbound: Outbound, show: Callable[[int], Awaitable[Message]]) -> str:
@@ -319,6 +331,8 @@ class TelegramAdapter(TelegramBot):
 
 
 def _rendered(outbound: Outbound) -> Rendered:
+    if outbound.file is not None:
+        return caption(outbound.text)
     if outbound.kind in ("reply", "remark"):
         return render(outbound.text)
     text = codec.without_columns(outbound.text) if outbound.kind == "command" else outbound.text

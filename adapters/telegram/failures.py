@@ -82,6 +82,13 @@ def is_about_format(error: TelegramError) -> bool:
     return isinstance(error, BadRequest) and "entit" in error.message.lower()
 
 
+def may_be_of_picture(error: TelegramError) -> bool:
+    """Whether a photo was refused for what it is, so that it may be taken as a document: Telegram has many words
+    for that (PHOTO_INVALID_DIMENSIONS, IMAGE_PROCESS_FAILED, …), and few for what it is not."""
+    other = is_chat_gone(error) or is_about_format(error) or is_without_topic(error)
+    return isinstance(error, BadRequest) and not other
+
+
 def is_gone(error: TelegramError) -> bool:
     """Whether there is no message any more that could be edited: what a group said before it became a supergroup
     stays as it is."""

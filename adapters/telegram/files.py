@@ -1,28 +1,30 @@
 """Files from Telegram and to it.
 
 Limits: https://core.telegram.org/bots/api#getfile (20 MB) and https://core.telegram.org/bots/api#sending-files
-(50 MB, photos 10 MB). The library asks where a file is; the file itself is read here, because the library reads
+(50 MB; photos: `pictures`). The library asks where a file is; the file itself is read here, because the library reads
 whatever it is sent into memory, however long that is. A file's address holds the bot's token: it is in no error.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Final
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
 
 import httpx
-from telegram import Bot, InputFile, Message, ReplyParameters
+import structlog
+from telegram import Bot, InputFile, Message, MessageEntity, ReplyParameters
 from telegram.error import TelegramError
 
 from adapters.telegram import failures
+from adapters.telegram.pictures import is_photo
 from gateway.domain.chat import Attachment
 from gateway.domain.file import KeptFile
 from gateway.errors import AdapterError, DeliveryRefused, FileRefused, RateLimited
 
+log = structlog.get_logger(__name__)
+
 LARGEST_FETCHED: Final = 20 * 1024 * 1024
 LARGEST_SENT: Final = 50 * 1024 * 1024
-_LARGEST_PHOTO: Final = 10 * 1024 * 1024
-_PHOTOS: Final = ("image/jpeg", "image/png", "image/webp")
 _CONNECTIONS: Final = 16  # files read at once
 _WAIT: Final = 5.0  # seconds after a 429 that does not say how long
 
@@ -108,19 +110,23 @@ async def upload(
     file: KeptFile,
     content: bytes,
     caption: str,
+    entities: Sequence[MessageEntity],
     answered: ReplyParameters | None,
 ) -> Message:
-    """Send a file: a picture as one, anything else as a document. Raises TelegramError."""
+    """Send a file: a picture as a photo where Telegram takes it, anything else as a document. Raises
+    TelegramError."""
     given = InputFile(content, filename=file.name, attach=False)
-    if file.mime in _PHOTOS and len(content) <= _LARGEST_PHOTO:
-        return await bot.send_photo(
-            chat, given, caption=caption or None, message_thread_id=thread, reply_parameters=answered
-        )
-    return await bot.send_document(
-        chat,
-        given,
-        caption=caption or None,
-        message_thread_id=thread,
-        reply_parameters=answered,
-        disable_content_type_detection=True,
-    )
+    shown: dict[str, Any] = {
+        "caption": caption or None,
+        "caption_entities": entities or None,
+        "message_thread_id": thread,
+        "reply_parameters": answered,
+    }
+    if is_photo(content):
+        try:
+            return await bot.send_photo(chat, given, **shown)
+        except TelegramError as error:
+            if not failures.may_be_of_picture(error):
+                raise
+            log.warning("photo_refused", file=file.digest, error=error.message)
+    return await bot.send_document(chat, given, disable_content_type_detection=True, **shown)

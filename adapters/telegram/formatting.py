@@ -5,7 +5,7 @@ itself. Entities are sent, never Telegram's own Markdown: a text with entities c
 """
 
 from adapters.telegram.entities import Entity
-from adapters.telegram.rendering import LONGEST, Rendered, render
+from adapters.telegram.rendering import LONGEST, Rendered, caption, fits_caption, render
 from adapters.telegram.splitting import split
 
-__all__ = ["LONGEST", "Entity", "Rendered", "render", "split"]
+__all__ = ["LONGEST", "Entity", "Rendered", "caption", "fits_caption", "render", "split"]

@@ -6,12 +6,19 @@ from collections.abc import Sequence
 from typing import Final
 
 from adapters.telegram.files import LARGEST_SENT
-from adapters.telegram.formatting import split
+from adapters.telegram.formatting import fits_caption, split
 from gateway.adapter import Limits
 from gateway.domain.chat import ChatAddress
 from gateway.domain.rates import Rate
 
-LIMITS: Final = Limits(text_units=4_096, unit="utf16", ambiguous_retries=1, split_reply=split, file_bytes=LARGEST_SENT)
+LIMITS: Final = Limits(
+    text_units=4_096,
+    unit="utf16",
+    ambiguous_retries=1,
+    split_reply=split,
+    file_bytes=LARGEST_SENT,
+    fits_caption=fits_caption,
+)
 
 _CHAT_SECONDS: Final = 1.0  # "avoid sending more than one message per second" in one chat
 _GROUP_MOST: Final = 20  # "not be able to send more than 20 messages per minute" to one group

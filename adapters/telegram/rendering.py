@@ -11,6 +11,7 @@ from adapters.telegram.entities import MOST_ENTITIES, Entity, Span, affordable, 
 from adapters.telegram.markup import laid_out
 
 LONGEST: Final = 4_096  # UTF-16 units of one message (https://core.telegram.org/bots/api#sendmessage)
+LONGEST_CAPTION: Final = 1_024  # of the text with a file (https://core.telegram.org/bots/api#sendphoto)
 _TOO_MUCH: Final = 2.0  # the load of what cannot be laid out
 _EMPTY: Final = "(empty message)"
 
@@ -34,6 +35,16 @@ def render(part: str) -> Rendered:
         return Rendered(text=text if is_visible(text) else _EMPTY, entities=())
     text, spans = shown
     return Rendered(text=text, entities=entities(text, affordable(spans)))
+
+
+def caption(text: str) -> Rendered:
+    """What Telegram is to show with a file; nothing if there is nothing to say."""
+    return render(text) if text.strip() else Rendered(text="", entities=())
+
+
+def fits_caption(text: str) -> bool:
+    """Whether a file's caption holds a text, laid out or, if that is refused, as it was written."""
+    return max(units(text), units(caption(text).text)) <= LONGEST_CAPTION
 
 
 def load(part: str) -> float:

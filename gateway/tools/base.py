@@ -35,8 +35,9 @@ class Files(Protocol):
     async def content(self, file: KeptFile) -> bytes | None:
         """The content of one of them; None if it is not there."""
 
-    async def send(self, name: str, mime: str, content: bytes) -> None:
-        """Show a file to the person. Raises ToolError if that cannot be."""
+    async def send(self, name: str, mime: str, content: bytes, caption: str = "") -> None:
+        """Show a file to the person, with a caption in Markdown: a picture as one, where the platform can. Raises
+        ToolError if it shows none."""
 
 
 @dataclass(slots=True, kw_only=True)

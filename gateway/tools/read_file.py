@@ -18,7 +18,7 @@ from gateway.tools.base import ToolContext
 _PAGE: Final = 8_000  # characters, unless the model asks for another number
 _LONGEST_PAGE: Final = 20_000
 _LISTED: Final = 50  # files
-_LOOKED_AT: Final = 500  # files, newest first, among which a name is looked for
+LOOKED_AT: Final = 500  # files, newest first, among which a name is looked for
 _MATCHES: Final = 40
 _AROUND: Final = 200  # characters of a line that are shown with a match
 _LONGEST_PATTERN: Final = 200
@@ -57,11 +57,11 @@ class ReadFileTool:
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """A page, the lines that match, or the list of files."""
-        files = await context.files.listed(_LOOKED_AT)
+        files = await context.files.listed(LOOKED_AT)
         wanted = arguments.get("file")
         if wanted is None or wanted == "":
             return _listing(files)
-        file = _chosen(files, wanted)
+        file = chosen(files, wanted)
         content = await context.files.content(file)
         text = None if content is None else await asyncio.to_thread(text_in, content)  # it may be long
         if text is None:
@@ -88,7 +88,8 @@ def _listing(files: Sequence[KeptFile]) -> str:
     return "\n".join([*lines[:_LISTED], *more])
 
 
-def _chosen(files: Sequence[KeptFile], wanted: object) -> KeptFile:
+def chosen(files: Sequence[KeptFile], wanted: object) -> KeptFile:
+    """The file that is meant by this name or id. Raises ToolError if none is."""
     if isinstance(wanted, str):
         for file in files:  # newest first: a file sent anew under its name is meant
             if wanted in (file.name, one_line(file.name)) or file.digest[:_ID] == wanted.strip():

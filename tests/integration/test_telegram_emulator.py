@@ -12,6 +12,7 @@ from tests.emulators.telegram import Settings
 from tests.emulators.telegram.files import LARGEST_DOWNLOAD, LARGEST_PHOTO
 from tests.emulators.telegram.people import PIXEL
 from tests.integration.telegram_client import client, durations, emulated, refused, started
+from tests.pictures import FORMATS
 
 __all__ = ["durations"]
 pytestmark = pytest.mark.usefixtures("durations")
@@ -194,6 +195,17 @@ async def test_files_that_are_too_big():
             await bot.send_photo(chat.id, b"no picture")
         with refused("Invalid file_id"):
             await bot.get_file("nonsense")
+
+
+@pytest.mark.parametrize("make", FORMATS)
+async def test_photos_have_sides_that_telegram_takes(make):
+    async with emulated(limits=None) as (server, bot):
+        _, chat = started(server)
+        for width, height in ((5_000, 5_000), (400, 20), (20, 400), (1, 1)):
+            assert (await bot.send_photo(chat.id, make(width, height))).photo
+        for width, height in ((5_001, 5_000), (401, 20), (20, 401)):
+            with refused("Photo_invalid_dimensions"):
+                await bot.send_photo(chat.id, make(width, height))
 
 
 # Commands

@@ -1,6 +1,7 @@
 """Files: what people and the bot send, how it looks in a message, and what may be downloaded.
 
-Limits: https://core.telegram.org/bots/api#getfile (20 MB) and #sending-files (50 MB, photos 10 MB).
+Limits: https://core.telegram.org/bots/api#getfile (20 MB) and #sending-files (50 MB, photos 10 MB; for the
+sides of photos see `pictures`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tests.emulators.telegram.parameters import Upload
+from tests.emulators.telegram.pictures import is_too_odd
 from tests.emulators.telegram.refusals import bad
 
 LARGEST_DOWNLOAD: Final = 20 * 1024 * 1024
@@ -91,6 +93,8 @@ class Files:
             raise bad("File is too big")
         if kind == "photo" and not upload.content.startswith(_IMAGES):
             raise bad("IMAGE_PROCESS_FAILED")
+        if kind == "photo" and is_too_odd(upload.content):
+            raise bad("PHOTO_INVALID_DIMENSIONS")
 
     def release(self, file_id: str) -> dict[str, Any]:
         """`File`, which from now on can be downloaded. Raises Refusal."""

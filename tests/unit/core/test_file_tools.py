@@ -13,6 +13,7 @@ from gateway.errors import ToolError
 from gateway.tools.base import ToolContext
 from gateway.tools.read_file import ReadFileTool
 from gateway.tools.send_file import SendFileTool, safe_name
+from tests.emulators.telegram.people import PIXEL
 from tests.fakes import ManualClock
 
 
@@ -22,6 +23,7 @@ class Files:
     def __init__(self, **contents: bytes) -> None:
         self.contents = contents
         self.sent: list[tuple[str, str, bytes]] = []
+        self.captions: list[str] = []
 
     async def listed(self, limit: int) -> Sequence[KeptFile]:
         return [
@@ -32,8 +34,9 @@ class Files:
     async def content(self, file: KeptFile) -> bytes | None:
         return self.contents.get(file.ref)
 
-    async def send(self, name: str, mime: str, content: bytes) -> None:
+    async def send(self, name: str, mime: str, content: bytes, caption: str = "") -> None:
         self.sent.append((name, mime, content))
+        self.captions.append(caption)
 
 
 def context(files: Files) -> ToolContext:
@@ -170,9 +173,30 @@ async def test_a_text_is_never_sent_as_a_picture_or_a_sound(name: str, mime: str
     assert files.sent == [(name, mime, b"x")]
 
 
-@pytest.mark.parametrize("arguments", [{}, {"name": "a"}, {"name": 1, "content": "x"}, {"name": "a", "content": ""}])
+async def test_a_file_of_the_conversation_is_sent_again_as_what_it_is() -> None:
+    files = Files(**{"cat.txt": PIXEL, "b.png": b"no picture"})
+    await SendFileTool().run({"file": "cat.txt", "caption": " Your **cat** "}, context(files))
+    await SendFileTool().run({"file": "b.png", "name": "c/d.bin"}, context(files))
+    assert files.sent == [("cat.txt", "image/png", PIXEL), ("d.bin", "application/octet-stream", b"no picture")]
+    assert files.captions == ["Your **cat**", ""]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"name": "a"},
+        {"name": 1, "content": "x"},
+        {"name": "a", "content": ""},
+        {"name": "a", "content": "x", "caption": 1},
+        {"name": "a", "content": "x", "caption": "x" * 4_001},
+        {"file": "nobody's"},
+        {"file": 7},
+        {"file": "empty"},
+    ],
+)
 async def test_a_file_without_name_or_content_is_refused(arguments: dict[str, Any]) -> None:
-    files = Files()
+    files = Files(empty=b"")
     with pytest.raises(ToolError):
         await SendFileTool().run(arguments, context(files))
     assert files.sent == []
