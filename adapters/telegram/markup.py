@@ -286,7 +286,8 @@ class _Layout:
             self._write_row([Page() for _ in rows[0]], rows[0])
         else:
             for number, row in enumerate(rows[1:]):
-                self.page.begin(2 if number else 0)
+                if number:  # the first begins where the table does
+                    self.page.begin(2)
                 self._write_row(rows[0], row)
         self.page.end()
 

@@ -231,6 +231,15 @@ def test_a_wide_table_has_a_block_for_each_row() -> None:
     )
 
 
+def test_a_wide_table_begins_below_what_stands_before_it() -> None:
+    headers = "| Name | What it is for, in ever so many words |\n|---|---|\n"
+    table = f"{headers}| x | all of the things that there are |"
+    shown = "Name: x\nWhat it is for, in ever so many words: all of the things that there are"
+    assert render(f"So:\n\n{table}\n\nEnd.").text == f"So:\n\n{shown}\n\nEnd."
+    assert render(f"## So\n{table}").text == f"So\n{shown}"
+    assert render(f"- so\n\n{table}").text == f"• so\n\n{shown}"
+
+
 def test_a_table_with_links_keeps_them() -> None:
     assert looks("| a | b |\n|---|---|\n| 1 | [x](https://x.example) |") == (
         "a: 1\nb: x",
