@@ -33,7 +33,7 @@ def refuse_literal_secrets(tree: Tree) -> None:
         if value is None or (isinstance(value, str) and _ONLY_REFERENCE.fullmatch(value)):
             continue
         if is_secret(path):
-            variable = "_".join(str(part) for part in path[-2:]).upper()
+            variable = _customary(path)
             text = f'{name} must not be written into the file: put it into a variable and write "${{{variable}}}"'
         elif isinstance(value, str) and _LITERAL_PASSWORD.search(value):
             text = f"{name} must not hold a password: put it into a variable and write ${{NAME}} in its place"
@@ -41,6 +41,12 @@ def refuse_literal_secrets(tree: Tree) -> None:
             continue
         tree.problems.append((path, text))
         tree.drop(path)
+
+
+def _customary(path: KeyPath) -> str:
+    """The variable that config.yaml and the README name for a secret; else one that says which it is."""
+    name = "_".join(str(part) for part in path[-2:]).upper()
+    return {"MODEL_API_KEY": "OPENAI_API_KEY", "TELEGRAM_TOKEN": "TELEGRAM_BOT_TOKEN"}.get(name, name)
 
 
 def override(tree: Tree, environ: Mapping[str, str]) -> None:

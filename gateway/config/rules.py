@@ -87,6 +87,7 @@ def contradictions(config: Config) -> Iterator[Finding]:
             f"tools.preview_chars ({tools.preview_chars:,}) must not exceed tools.result_chars ({tools.result_chars:,})"
         )
         yield (("tools", "preview_chars"), ("tools", "result_chars")), text
+    yield from _people(config)
     yield from _proxy(config.adapters.telegram)
     yield from _webhook(config.adapters.telegram)
     if tools.approval_deadline >= config.turns.deadline:
@@ -99,7 +100,28 @@ def contradictions(config: Config) -> Iterator[Finding]:
         adapter = getattr(config.adapters, name)
         if adapter.enabled and adapter.token is None:
             path: KeyPath = ("adapters", name)
-            yield ((*path, "token"), (*path, "enabled")), f"adapters.{name}.token is needed when it is enabled"
+            yield (
+                ((*path, "token"), (*path, "enabled")),
+                (
+                    f'adapters.{name}.token is needed: write "${{{name.upper()}_BOT_TOKEN}}" and set that variable, '
+                    "or set enabled to false"
+                ),
+            )
+
+
+def _people(config: Config) -> Iterator[Finding]:
+    """Entries that would never fit anybody: Telegram's people and chats are numbers there, whatever they are called."""
+    for key in ("allow", "admins"):
+        for index, entry in enumerate(getattr(config.access, key)):
+            where, path = f"access.{key}[{index}]", ("access", key, index)
+            if not re.fullmatch(r"[a-z]+:\S+", entry):
+                yield (path,), f'{where} must name a platform and a person, as in "telegram:12345678", not {entry!r}'
+            elif entry.startswith("telegram:") and not re.fullmatch(r"telegram:(\d+|\*)(@(-?\d+|\*))?", entry):
+                yield (
+                    (path,),
+                    f'{where} must give a number, as in "telegram:12345678", not {entry!r}; `legato access list` has '
+                    "the numbers of those who wrote to the bot",
+                )
 
 
 def _proxy(telegram: Telegram) -> Iterator[Finding]:

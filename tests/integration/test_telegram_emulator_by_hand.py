@@ -11,8 +11,9 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 
+from gateway.config import load_config
 from tests.emulators.telegram.drawing import draw_chat, draw_text
-from tests.emulators.telegram.terminal import Terminal
+from tests.emulators.telegram.terminal import Terminal, configuration
 from tests.emulators.telegram.typist import Typist
 from tests.integration.telegram_client import emulated
 
@@ -26,6 +27,16 @@ async def typing():
 
 def drawn(server, typist):
     return fragment_list_to_text(draw_chat(typist.chat, typist.me, server.bot, server.cloud.drafts(typist.chat)))
+
+
+async def test_what_it_prints_is_a_configuration_that_is_taken(tmp_path):
+    async with typing() as (server, _, _):
+        settings, _, line = configuration(server).partition("# the shell that starts the bot\n")
+        variable, _, token = line.removeprefix("export ").strip().partition("=")
+        (tmp_path / "config.yaml").write_text(settings)
+        telegram = load_config(tmp_path / "config.yaml", {variable: token}).adapters.telegram
+        assert telegram.enabled
+        assert (telegram.token.get_secret_value(), telegram.base_url) == (server.token, server.base_url)
 
 
 async def test_what_is_typed_is_said_and_the_answer_shown():

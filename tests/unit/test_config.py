@@ -73,7 +73,7 @@ def test_values_and_their_types(load):
     config = load(
         'model: {provider: openai, name: some-model, api_key: "${KEY}", context_length: 200000,'
         " prices: {input: 1, output: 2.5}}\n"
-        "access: {allow: [12345, anna], admins: [telegram-7]}\n"
+        "access: {allow: ['telegram:12345', 'public:anna@*'], admins: ['telegram:*@-100']}\n"
         'sessions: {expiry: {mode: both, daily_at: "23:59", timezone: Europe/Berlin}}\n'
         "store: {url: sqlite:////var/lib/legato.db}\n"
         "hygiene: {timeout: 5}\n",
@@ -83,7 +83,7 @@ def test_values_and_their_types(load):
     assert "s3cret-value" not in repr(config)
     assert config.secrets() == ("s3cret-value",)
     assert config.model.prices.output == 2.5
-    assert config.access.allow == ("12345", "anna")
+    assert config.access.allow == ("telegram:12345", "public:anna@*")
     assert config.store.sqlite_path == Path("/var/lib/legato.db")
     assert config.sessions.expiry.mode == "both"
 
@@ -105,7 +105,7 @@ def test_all_problems_are_told_at_once_with_line_and_nearest_name(problems):
         "  busy_mode: stear\n"
         "  expiry: {daily_at: 14:00, timezone: Mars/X}\n"
         "hygiene: {min_messages: 9, max_messages: 3}\n"
-        "access: {allow: [anna, true]}\n"
+        "access: {allow: ['public:anna', true]}\n"
         "log: [debug]\n"
     ) == [
         "config.yaml:2: compression.treshold is not a known key; did you mean threshold?",
@@ -238,6 +238,29 @@ def test_spend_caps_are_taken_as_they_are_given(load):
         "per_user_daily_usd": 0.5,
         "daily_usd": 5,
     }
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("12345", "must name a platform and a person, as in \"telegram:12345678\", not '12345'"),
+        (
+            "telegram:@anna",
+            "must give a number, as in \"telegram:12345678\", not 'telegram:@anna'; `legato access list` has",
+        ),
+        ("telegram:7@trip", "must give a number, as in"),
+    ],
+)
+def test_who_is_named_so_that_nobody_would_ever_be_meant_is_told(problems, entry, said):
+    (found,) = problems(f"access: {{admins: ['{entry}']}}")
+    assert found.startswith(f"config.yaml:1: access.admins[0] {said}")
+
+
+def test_a_platform_without_its_token_says_how_to_give_one(problems):
+    assert problems("adapters: {telegram: {enabled: true}}") == [
+        'config.yaml:1: adapters.telegram.token is needed: write "${TELEGRAM_BOT_TOKEN}" and set that variable, or '
+        "set enabled to false"
+    ]
 
 
 # A webhook

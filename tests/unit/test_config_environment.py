@@ -43,8 +43,9 @@ def test_a_secret_in_the_file_is_refused_without_being_repeated(problems):
     )
     assert [line.partition(" ")[0] for line in found] == [f"config.yaml:{n}:" for n in (1, 3, 4, 5, 6)]
     assert found[0].endswith(
-        'model.api_key must not be written into the file: put it into a variable and write "${MODEL_API_KEY}"'
+        'model.api_key must not be written into the file: put it into a variable and write "${OPENAI_API_KEY}"'
     )
+    assert found[1].endswith('write "${TELEGRAM_BOT_TOKEN}"')
     assert "must not hold a password" in found[3]
     assert written not in "\n".join(found)
     assert "12345678" not in "\n".join(found)
@@ -107,15 +108,15 @@ def test_overrides_from_the_environment(load):
         LEGATO__MODEL__PROVIDER="openai",
         LEGATO__MODEL__NAME="123",
         LEGATO__MODEL__API_KEY="key: with ${odd} text",
-        LEGATO__ACCESS__ALLOW="anna, 17",
-        LEGATO__ACCESS__ADMINS="[1, 2]",
+        LEGATO__ACCESS__ALLOW="public:anna, telegram:17",
+        LEGATO__ACCESS__ADMINS="[telegram:1, telegram:2]",
         LEGATO__SESSIONS__EXPIRY__DAILY_AT="14:00",
         LEGATO__STORE__URL="sqlite:///other.db",
         LEGATO__PROMPT__PERSONA="null",
     )
     assert (config.compression.threshold, config.compression.enabled) == (0.6, False)
     assert (config.model.name, config.model.api_key.get_secret_value()) == ("123", "key: with ${odd} text")
-    assert (config.access.allow, config.access.admins) == (("anna", "17"), ("1", "2"))
+    assert (config.access.allow, config.access.admins) == (("public:anna", "telegram:17"), ("telegram:1", "telegram:2"))
     assert config.sessions.expiry.daily_at == "14:00"
     assert config.prompt.persona is None
 
