@@ -50,6 +50,7 @@ MOST_ATTEMPTS = 5
 _NOTICE_EVERY = 30.0  # seconds between two sentences about the store to one key
 
 EMPTY = "That message was empty; write something and I will answer."
+FILES_LEFT = "I did not look at the file that came with this command; send it again without one."
 DEAD = (
     "I could not answer a message of yours: the gateway stopped during each of {attempts} attempts. It is kept, "
     "but I will not try it again; please put it differently."
@@ -104,7 +105,7 @@ class Turns:
         else:
             call = parse_command(item.inbound.text)
             assert call is not None, "only commands and presses bypass the lane"
-            answer = await self._answer(call, item, None)
+            answer = _with_files(await self._answer(call, item, None), item.inbound)
             said.set_result(answer.text)
             rows = self.outbox.answer(item, answer.kind, answer.text)
         with suppress(SessionConflict):  # another process took this one for dead and has answered
@@ -275,6 +276,7 @@ class Turns:
         if answer.then is not None:
             files = (*item.inbound.attachments, *answer.files)
             return await self._converse(recorder, item, replace(item.inbound, text=answer.then, attachments=files))
+        answer = _with_files(answer, item.inbound)
         return await self._finish(recorder, item, answer.conversation, "answered", [(answer.kind, answer.text)])
 
     async def _pin(self, recorder: TurnRecorder, item: InboxItem) -> None:
@@ -371,3 +373,8 @@ class Turns:
         """The turn waits for the store; say so directly, since nothing can be stored first."""
         text = f"I cannot store my work right now ({error}); I keep it and try again until it works."
         self.outbox.announce(self.outbox.answer(item, "error", text)[0])
+
+
+def _with_files(answer: Answer, inbound: Inbound) -> Answer:
+    """What a command says that had files with it, for which it has no use."""
+    return replace(answer, text=f"{answer.text}\n{FILES_LEFT}") if inbound.attachments else answer

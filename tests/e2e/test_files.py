@@ -174,6 +174,15 @@ async def test_one_conversations_files_are_not_those_of_another(tmp_path: Path) 
     assert adapter.fetched == ["r1", "r1"]
 
 
+@pytest.mark.parametrize("text", ["/title Holidays", "/status", "/nonsense"])
+async def test_a_command_says_of_a_file_that_it_had_no_use_for_it(tmp_path: Path, text: str) -> None:
+    async with running(tmp_path) as live:
+        without = (await live.answer(await sent(live, text))).text
+        with_one = (await live.answer(await sent(live, text, PICTURE))).text
+        assert with_one.splitlines()[:-1] == without.splitlines()
+        assert with_one.endswith("I did not look at the file that came with this command; send it again without one.")
+
+
 async def test_a_steered_picture_joins_the_running_turn(tmp_path: Path) -> None:
     gate = Gate()
     model = FakeModel(in_turn(Say(calls=[("clock", "{}")], gate=gate), Say(text="done")))
