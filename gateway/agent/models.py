@@ -12,7 +12,7 @@ from gateway.clock import Clock
 from gateway.context.policy import Correction
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
 from gateway.errors import ConfigError, ProviderError
-from gateway.providers.base import ModelSpec, Provider
+from gateway.providers.base import HasOneModel, ModelSpec, Provider
 
 log = structlog.get_logger(__name__)
 
@@ -93,6 +93,10 @@ class Models:
             spec = replace(self.main, name=name, context_length=window or self.main.context_length)
         stated = self._stated.get(name)
         return replace(spec, context_length=min(stated, spec.context_length)) if stated else spec
+
+    def may_be(self, name: str) -> bool:
+        """Whether the main provider could have a model of this name; what it really has, only a call shows."""
+        return name == self.main.name or not isinstance(self.provider(self.main), HasOneModel)
 
     def remember_limit(self, spec: ModelSpec, limit: int) -> ModelSpec:
         """Adopt the window a provider stated in an error; never a larger one than known."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from gateway.adapter import Audience
 from gateway.agent.compaction import CompactionReport
@@ -112,17 +112,47 @@ Run = Callable[[Scene], Awaitable[Answer]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command. `group`: where /help lists it. `bypass`: it answers at once even while a turn runs
-    in its lane. `audience`: whose menu offers it; who types it gets it all the same."""
+    """One command. `group`: where /help lists it; a line there fits 80 columns. `options`: what else it takes, said
+    there and in no menu. `bypass`: it answers at once even while a turn runs in its lane. `audience`: whose menu offers
+    it; who types it gets it all the same."""
 
     name: str
     help: str
     run: Run
     group: Group
     argument: str = ""
+    options: str = ""
     aliases: tuple[str, ...] = ()
     bypass: bool = False
     audience: Audience = "everybody"
+
+
+_ALIKE: Final = 0.6  # of two names, so that a slip of the finger is understood and another word is not
+
+# What other bots call the same things.
+_ELSEWHERE: Final = {
+    "abort": "stop",
+    "cancel": "stop",
+    "clear": "new",
+    "commands": "help",
+    "compact": "compress",
+    "cost": "usage",
+    "fork": "branch",
+    "forget": "new",
+    "history": "sessions",
+    "info": "status",
+    "load": "resume",
+    "memory": "pin",
+    "menu": "help",
+    "models": "model",
+    "regenerate": "retry",
+    "rename": "title",
+    "restart": "new",
+    "search": "recall",
+    "settings": "help",
+    "summarize": "compress",
+    "tokens": "usage",
+}
 
 
 class CommandRegistry:
@@ -138,6 +168,7 @@ class CommandRegistry:
 
     def unknown(self, name: str) -> str:
         """One sentence for a command that does not exist, with the nearest that does."""
-        near = difflib.get_close_matches(name, self._by_name, n=1, cutoff=0.5)
-        hint = f" Did you mean /{near[0]}?" if near else ""
-        return f"There is no command /{name[:40]}.{hint} Send /help for the list."
+        near = difflib.get_close_matches(name, self._by_name, n=1, cutoff=_ALIKE)
+        meant = _ELSEWHERE.get(name) or (near[0] if near else None)
+        hint = f" Did you mean /{meant}?" if meant in self._by_name else ""
+        return f"There is no command /{name[:40]}.{hint} /help lists them all."

@@ -21,8 +21,11 @@ _USAGE = (
     "/compress takes --preview, --keep <exchanges> and a topic to keep in detail, in this order; or undo. "
     "For example: /compress --keep 5 the budget"
 )
+_NOT_CONDENSED = (
+    "This was not condensed, so there is nothing to take back; /sessions lists what /resume can go back to."
+)
 _UNDONE = (
-    "Took the last compaction back: this conversation has {count:,} messages again. "
+    "Took that back: this conversation has {count:,} messages again. "
     "If they fill too much of the window, I condense them again."
 )
 
@@ -58,11 +61,13 @@ async def compress(scene: Scene) -> Answer:
     """Run the session's engine with `force`, whatever its thresholds and cooldowns say."""
     services, asked = scene.services, wish(scene.argument)
     session = await services.store.tip(scene.key)
+    opened = await scene.opened_before()
+    if asked.undo and session is not None:
+        return await _undo(scene, session, done=opened is not None)
+    if asked.undo:
+        raise UserError(_NOT_CONDENSED)
     if session is None or session.message_count == 0:
         return Answer(text=_NOTHING)
-    opened = await scene.opened_before()
-    if asked.undo:
-        return await _undo(scene, session, done=opened is not None)
     if opened is not None:
         done = await services.store.compactions(opened.id)
         return Answer(text=await _recorded(scene, next(entry for entry in done if entry.child_id == opened.id)))
@@ -116,7 +121,7 @@ async def _undo(scene: Scene, session: Session, *, done: bool) -> Answer:
         return Answer(text=_UNDONE.format(count=session.message_count))
     made = next((entry for entry in await store.compactions(session.id) if entry.child_id == session.id), None)
     if made is None:
-        raise UserError("There is no compaction to take back here; /sessions lists what /resume can go back to.")
+        raise UserError(_NOT_CONDENSED)
     parent = await store.session(made.parent_id)
     since = (await store.transcript(session)).messages[made.messages_after :]
     messages = [*(await store.transcript(parent)).messages, *since]
@@ -170,8 +175,9 @@ COMMANDS = (
     Command(
         name="compress",
         group="What I remember",
-        argument="[--preview] [--keep n] [topic] | undo",
-        help="condense this conversation, keeping a topic in detail",
+        argument="[topic]",
+        options="--preview, --keep n, undo",
+        help="condense what was said",
         run=compress,
     ),
 )

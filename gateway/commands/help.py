@@ -16,8 +16,9 @@ async def start(scene: Scene) -> Answer:
 
 
 async def help_(scene: Scene) -> Answer:
-    """All commands, one line each, in groups."""
-    commands = scene.registry.commands
+    """All commands that are for this person, one line each, in groups."""
+    admin = scene.services.door.access.is_admin(scene.inbound.source)
+    commands = [each for each in scene.registry.commands if admin or each.audience != "admins"]
     width = max(len(_usage(command)) for command in commands)
     blocks = ["Just write to me. What begins with a slash is a command:"]
     for group in get_args(Group):
@@ -31,7 +32,7 @@ def _usage(command: Command) -> str:
 
 
 def _text(command: Command) -> str:
-    also = " or ".join(f"/{name}" for name in command.aliases)
+    also = ", ".join([*(f"/{name}" for name in command.aliases), *([command.options] if command.options else [])])
     return f"{command.help} (also {also})" if also else command.help
 
 

@@ -135,7 +135,7 @@ COMMANDS = (
         group="What I remember",
         argument="[rule]",
         aliases=("pins",),
-        help="keep a rule in every answer, or list the rules",
+        help="keep a rule in every answer, or list them",
         run=pin,
     ),
     Command(name="unpin", group="What I remember", argument="<n>", help="take a pinned rule away", run=unpin),

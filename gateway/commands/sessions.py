@@ -16,6 +16,7 @@ from gateway.store.base import Store
 _LISTED = 10
 _LOOKED_AT = 500
 _DIGITS = 9  # of a number that somebody means; Python refuses to read thousands of them
+_HOUR, _DAY, _MONTH = 60, 1_440, 43_200  # minutes
 _HEADING = 60  # characters of a session's first words
 
 
@@ -36,7 +37,7 @@ async def sessions(scene: Scene) -> Answer:
     if not listed:
         return Answer(text="There are no earlier sessions yet.")
     lines = [await _line(scene, number, session) for number, session in enumerate(listed, 1)]
-    return Answer(text="\n".join([*lines, "/resume <number> goes on from one of them."]))
+    return Answer(text="\n".join([*lines, "/resume <number> goes on from one of them, as in /resume 1."]))
 
 
 async def resume(scene: Scene) -> Answer:
@@ -144,8 +145,24 @@ async def greeting(store: Store, key: SessionKey) -> str:
 
 
 async def _line(scene: Scene, number: int, session: Session) -> str:
-    day = datetime.fromtimestamp(session.last_active_at, UTC).strftime("%Y-%m-%d %H:%M")
-    return f"{number:>2}. {day}  {session.message_count:>4} messages  {await heading(scene.services.store, session)}"
+    count = f"{session.message_count:,} message{'' if session.message_count == 1 else 's'}"
+    when = ago(session.last_active_at, scene.services.clock.now())
+    return f"{number}. {await heading(scene.services.store, session)} ({count}, {when})"
+
+
+def ago(at: float, now: float) -> str:
+    """How long ago `at` was, which needs nobody's time zone; the date (UTC) of what is weeks back. Both in seconds
+    since the epoch."""
+    minutes = max(0, int((now - at) / 60))
+    if minutes < 1:
+        return "just now"
+    if minutes < _HOUR:
+        return f"{minutes} min ago"
+    if minutes < 2 * _DAY:
+        return f"{minutes // _HOUR} h ago"
+    if minutes < _MONTH:
+        return f"{minutes // _DAY} days ago"
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
 
 
 async def _find(scene: Scene, wanted: str) -> Session:
@@ -172,7 +189,9 @@ def _number(text: str, otherwise: str) -> int:
 
 COMMANDS = (
     Command(name="new", group="Conversation", aliases=("reset",), help="start a fresh session", run=new),
-    Command(name="undo", group="Conversation", argument="[n]", help="take the last exchanges back", run=undo),
+    Command(
+        name="undo", group="Conversation", argument="[n]", help="take back what you said last, and my answer", run=undo
+    ),
     Command(name="sessions", group="Sessions", help="list earlier sessions", run=sessions),
     Command(name="resume", group="Sessions", argument="[n]", help="go back to an earlier session", run=resume),
     Command(name="branch", group="Sessions", argument="[title]", help="go on in a copy of this session", run=branch),

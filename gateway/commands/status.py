@@ -9,6 +9,7 @@ from gateway.agent.metering import Standing, written
 from gateway.approvals import listed
 from gateway.commands.base import Answer, Command, Scene
 from gateway.commands.pins import pins_room, pins_tokens
+from gateway.domain.chat import is_shared
 from gateway.domain.message import is_summary, note_of
 from gateway.domain.session import Session
 from gateway.domain.usage import UsageTotal
@@ -16,7 +17,7 @@ from gateway.errors import UserError
 from gateway.signals import RunningTurn
 from gateway.tools.history import render as render_hit
 
-_BAR = 30  # characters
+_BAR = 20  # characters: a telephone shows them in one line
 _DAY = 86_400.0
 _RECALLED = 5
 _WHOSE = {"session": "this conversation", "person": "you today", "gateway": "everybody today"}
@@ -36,11 +37,18 @@ async def status(scene: Scene) -> Answer:
     if session is None:
         lines.append("No session yet; your next message starts one.")
     else:
-        lines.append(f"Session {session.id}, {session.message_count} messages, model {session.model}.")
+        lines.append(f"This session: {_messages(session.message_count)}, model {session.model}, id {session.id}.")
         if session.compaction_count:
-            times = "once" if session.compaction_count == 1 else f"{session.compaction_count} times"
-            lines.append(f"Condensed {times}; nothing that was said is lost.")
+            lines.append(f"Condensed {_times(session.compaction_count)}; nothing that was said is lost.")
     return Answer(text="\n".join(lines))
+
+
+def _messages(count: int) -> str:
+    return f"{count:,} message{'' if count == 1 else 's'}"
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
 
 
 def _running(turn: RunningTurn, now: float) -> str:
@@ -53,7 +61,7 @@ async def _elsewhere(scene: Scene) -> str:
     services = scene.services
     item = await services.store.running(scene.key)
     if item is None:
-        return "Idle."
+        return "Nothing is running."
     return (
         f"Working on a message that came {max(0.0, services.clock.now() - item.accepted_at):.0f} s ago. /stop ends it."
     )
@@ -81,21 +89,28 @@ async def draw_context(scene: Scene, conversation: Conversation) -> str:
         ("system prompt", system),
         *([(f"pins ({len(pins)})", pinned)] if pins else []),
         ("tools", scene.services.tool_schema_tokens),
-        ("summary", summary),
+        *([("summary", summary)] if summary else []),
         ("conversation", conversation.transcript_tokens() - summary),
     ]
+    count = conversation.session.compaction_count
+    history = f"condensed {_times(count)} so far" if count else "never condensed so far"
     threshold = int((await conversation.engine.status()).get("threshold_tokens") or 0)
     lines = [
-        f"[{'█' * filled}{'░' * (_BAR - filled)}] {100 * used / window:.0f}%  ~{used:,} of {window:,} tokens",
-        *(f"  {name:<14}{count:>10,}" for name, count in rows),
-        f"Messages: {len(conversation.messages)}. Condensed so far: {conversation.session.compaction_count}.",
+        f"[{'█' * filled}{'░' * (_BAR - filled)}] {100 * used / window:.0f}% of my window",
+        f"~{used:,} of {window:,} tokens:",
+        *(f"  {name:<14}{tokens:>10,}" for name, tokens in rows),
+        f"{_messages(len(conversation.messages))}, {history}.",
     ]
     if threshold and scene.services.hygiene.enabled:
         left = max(0, threshold - used)
-        when = f"at {threshold:,} tokens, in about {left:,}" if left else f"with your next message ({threshold:,})"
-        lines.append(f"Next compaction: {when}.")
+        when = (
+            f"at {threshold:,} tokens, about {left:,} from now"
+            if left
+            else f"with your next message (at {threshold:,})"
+        )
+        lines.append(f"I condense it {when}.")
     elif threshold:
-        lines.append("Automatic compaction is off; /compress condenses by hand.")
+        lines.append("I do not condense it by myself here; /compress does it now.")
     return "\n".join(lines)
 
 
@@ -109,7 +124,8 @@ async def usage(scene: Scene) -> Answer:
         lines.append(f"This session: {_total(spent)}")
     day = await services.store.usage(services.clock.now() - _DAY, "model", key=scene.key)
     lines.append(f"Last 24 hours: {_total(day)}")
-    lines += [f"  {total.label}: {_total([total])}" for total in day]
+    if len(day) > 1:
+        lines += [f"  {total.label}: {_total([total])}" for total in day]
     lines += map(_left, await services.metering.standings(scene.key, session))
     return Answer(text="\n".join(lines))
 
@@ -124,12 +140,12 @@ def _total(totals: list[UsageTotal]) -> str:
     calls = sum(total.calls for total in totals)
     read = sum(total.usage.prompt_tokens for total in totals)
     cached = sum(total.usage.cache_read_tokens for total in totals)
-    written = sum(total.usage.output_tokens for total in totals)
+    out = sum(total.usage.output_tokens for total in totals)
     unpriced = sum(total.unpriced_calls for total in totals)
-    text = f"{calls} calls, {read:,} tokens in"
+    text = f"{calls} call{'' if calls == 1 else 's'}, {read:,} tokens in"
     if cached:
         text += f" ({cached:,} cached)"
-    text += f", {written:,} out, ${sum(total.cost_usd for total in totals):.4f}"
+    text += f", {out:,} out, {written(round(1_000_000 * sum(total.cost_usd for total in totals)))}"
     return f"{text} (no price known for {unpriced} of the calls)" if unpriced else text
 
 
@@ -137,7 +153,11 @@ async def whoami(scene: Scene) -> Answer:
     """How the gateway sees the caller."""
     source = scene.inbound.source
     name = f" ({source.user_name})" if source.user_name else ""
-    return Answer(text=f"{source.platform}:{source.user}{name} in chat {source.chat}. Conversation: {scene.key}")
+    admin = ", and an admin" if scene.services.door.access.is_admin(source) else ""
+    return Answer(
+        text=f"You are {source.platform}:{source.user}{name} in chat {source.chat}{admin}.\n"
+        f"This conversation is {scene.key}."
+    )
 
 
 async def version(scene: Scene) -> Answer:
@@ -153,7 +173,8 @@ async def recall(scene: Scene) -> Answer:
     found = await scene.services.store.search(scene.argument, scene.key, _RECALLED)
     if not found:
         return Answer(text=f"Nothing was found for “{scene.argument}”.")
-    return Answer(text="\n\n".join(render_hit(hit, scene.argument, scene.services.redact) for hit in found))
+    speakers = {"user": "one of you" if is_shared(scene.key, scene.inbound.source) else "you", "assistant": "me"}
+    return Answer(text="\n\n".join(render_hit(hit, scene.argument, scene.services.redact, speakers) for hit in found))
 
 
 async def model(scene: Scene) -> Answer:
@@ -165,6 +186,10 @@ async def model(scene: Scene) -> Answer:
         return Answer(text=f"This session uses {spec.name} ({spec.context_length:,} tokens of window).")
     name = scene.argument.split()[0]
     spec = services.models.spec(name)
+    if not services.models.may_be(name):
+        raise UserError(
+            f"There is no model {name[:40]} here, only the offline one; `model` in config.yaml names another."
+        )
     pinned = pins_tokens(services, (await services.store.pins(scene.key)).rules)
     if pinned > pins_room(spec):
         raise UserError(
@@ -187,16 +212,14 @@ COMMANDS = (
     Command(
         name="status",
         group="While I work",
-        help="what runs, what waits, which session this is",
+        help="what I am doing, and what waits",
         run=status,
         bypass=True,
     ),
-    Command(
-        name="context", group="What I remember", help="how full the window is and when it is condensed", run=context
-    ),
+    Command(name="context", group="What I remember", help="how full my window is, and when I condense it", run=context),
     Command(name="usage", group="About", help="tokens and cost of this session and day", run=usage, audience="person"),
     Command(name="model", group="About", argument="[name]", help="show or switch this session's model", run=model),
     Command(name="recall", group="What I remember", argument="<words>", help="find what was said before", run=recall),
-    Command(name="whoami", group="About", help="how the gateway sees you", run=whoami, audience="person"),
+    Command(name="whoami", group="About", help="who you are to me", run=whoami, audience="person"),
     Command(name="version", group="About", help="which Legato this is", run=version, audience="person"),
 )

@@ -19,7 +19,7 @@ async def stop(scene: Scene) -> Answer:
 
 async def steer(scene: Scene) -> Answer:
     """Only reached without text: with text, /steer is a message for the running turn."""
-    raise UserError("Say what the running turn should know, for example: /steer use metric units")
+    raise UserError("Say what I should know about what I am doing, for example: /steer use metric units")
 
 
 async def queue(scene: Scene) -> Answer:
@@ -58,10 +58,10 @@ def _again(scene: Scene, request: Message) -> Answer:
 
 
 COMMANDS = (
-    Command(name="stop", group="While I work", help="end the running turn", run=stop, bypass=True),
-    Command(name="steer", group="While I work", argument="<text>", help="tell the running turn something", run=steer),
+    Command(name="stop", group="While I work", help="stop what I am doing", run=stop, bypass=True),
     Command(
-        name="queue", group="While I work", argument="<text>", help="ask something after what is running", run=queue
+        name="steer", group="While I work", argument="<text>", help="tell me something about what I am doing", run=steer
     ),
-    Command(name="retry", group="Conversation", help="take the last exchange back and ask it again", run=retry),
+    Command(name="queue", group="While I work", argument="<text>", help="ask something for when I am done", run=queue),
+    Command(name="retry", group="Conversation", help="ask your last message again", run=retry),
 )

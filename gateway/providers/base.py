@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from gateway.domain.message import Message, ToolCall
 from gateway.domain.usage import CanonicalUsage
@@ -98,6 +98,13 @@ class Provider(Protocol):
 
     async def aclose(self) -> None:
         """Close connections."""
+
+
+@runtime_checkable
+class HasOneModel(Protocol):
+    """A provider that has but one model, whatever name it is asked for by."""
+
+    has_one_model: Literal[True]
 
 
 class Prices(Protocol):

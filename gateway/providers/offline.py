@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from gateway.clock import Ids, SystemIds
 from gateway.domain.message import Message, ToolCall, note_of, text_of
@@ -35,6 +35,7 @@ class Offline:
     two words, for people who like to see text being written."""
 
     name = "offline"
+    has_one_model: Literal[True] = True
 
     def __init__(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from gateway.domain.message import text_of
@@ -56,14 +57,17 @@ class HistoryTool:
         return "\n\n".join(render(hit, words, self._redact) for hit in found)
 
 
-def render(hit: Found, words: str, redact: Callable[[str], str]) -> str:
+def render(
+    hit: Found, words: str, redact: Callable[[str], str], speakers: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """Date, speaker and, of a long message, the passage around what was looked for. What a tool returned is
-    redacted: nobody in the chat was ever shown it."""
+    redacted: nobody in the chat was ever shown it. `speakers`: what whoever reads it calls a role."""
     day = datetime.fromtimestamp(hit.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     returned = hit.message.get("role") == "tool"
     text = redact(text_of(hit.message)) if returned else text_of(hit.message)
     excerpt = text if len(text) <= _EXCERPT else _excerpt(text, words)
-    speaker = "a tool's result" if returned else hit.message.get("role")
+    role = str(hit.message.get("role"))
+    speaker = "a tool's result" if returned else speakers.get(role, role)
     return f"{day}, {speaker} (session {hit.session_id}):\n{excerpt}"
 
 

@@ -137,7 +137,7 @@ async def test_a_command_never_interrupts(tmp_path: Path) -> None:
         assert "Working" in await live.ask("/status")
         gate.open()
         assert (await live.answer(story)).text == "the end"
-        assert "1 calls" in (await live.answer(usage)).text
+        assert "1 call," in (await live.answer(usage)).text
 
 
 # -- what reaches a turn whose provider never returns ------------------------------------------

@@ -77,21 +77,20 @@ async def test_a_command_may_be_written_in_many_ways(tmp_path: Path) -> None:
 
 async def test_an_unknown_command_names_the_nearest_and_never_reaches_the_model(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
-        assert (
-            await live.ask("/statis") == "There is no command /statis. Did you mean /status? Send /help for the list."
-        )
-        assert await live.ask("/qqqqqq now") == "There is no command /qqqqqq. Send /help for the list."
+        assert await live.ask("/statis") == "There is no command /statis. Did you mean /status? /help lists them all."
+        assert await live.ask("/qqqqqq now") == "There is no command /qqqqqq. /help lists them all."
         assert live.model.requests == []
         assert await live.tip() is None
 
 
 async def test_status_without_and_with_a_session(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
-        assert await live.ask("/status") == "Idle.\nNo session yet; your next message starts one."
+        assert await live.ask("/status") == "Nothing is running.\nNo session yet; your next message starts one."
         await live.ask("hello")
         tip = await live.tip()
         assert tip is not None
-        assert await live.ask("/status") == f"Idle.\nSession {tip.id}, 2 messages, model fake."
+        status = f"Nothing is running.\nThis session: 2 messages, model fake, id {tip.id}."
+        assert await live.ask("/status") == status
 
 
 async def test_context_draws_the_window_and_says_when_it_is_condensed(tmp_path: Path) -> None:
@@ -100,23 +99,29 @@ async def test_context_draws_the_window_and_says_when_it_is_condensed(tmp_path: 
         live.model.script = in_turn(Say(text="hi", prompt=8_000))
         await live.ask("hello")
         drawn = await live.ask("/context")
-        assert "25%  ~8,0" in drawn
-        assert "of 32,000 tokens" in drawn
-        for row in ("system prompt", "tools", "summary", "conversation", "Messages: 2", "Next compaction: at"):
-            assert row in drawn
+        bar, tokens, *rows, count, next_ = drawn.split("\n")
+        assert bar == f"[{'█' * 5}{'░' * 15}] 25% of my window"
+        assert re.fullmatch(r"~8,0\d\d of 32,000 tokens:", tokens)
+        assert [row.split("  ")[1] for row in rows] == ["system prompt", "tools", "conversation"]
+        assert count == "2 messages, never condensed so far."
+        assert re.fullmatch(r"I condense it at 24,480 tokens, about 16,[\d]{3} from now\.", next_)
 
 
 async def test_usage_counts_calls_of_the_session_and_of_the_day(tmp_path: Path) -> None:
-    model = FakeModel(in_turn(Say(text="hi", prompt=1_000), Say(text="hi", prompt=2_000)))
+    model = FakeModel(in_turn(*(Say(text="hi", prompt=tokens) for tokens in (1_000, 2_000, 3_000))))
     async with running(tmp_path, model=model) as live:
-        assert await live.ask("/usage") == "Last 24 hours: 0 calls, 0 tokens in, 0 out, $0.0000"
+        assert await live.ask("/usage") == "Last 24 hours: 0 calls, 0 tokens in, 0 out, $0.00"
         await live.ask("hello")
         await live.ask("/new")
         await live.ask("hello")
         lines = (await live.ask("/usage")).splitlines()
-        assert lines[0] == "This session: 1 calls, 2,000 tokens in, 3 out, $0.0000"
-        assert lines[1] == "Last 24 hours: 2 calls, 3,000 tokens in, 6 out, $0.0000"
-        assert lines[2].startswith("  fake: 2 calls")
+        assert lines[0] == "This session: 1 call, 2,000 tokens in, 3 out, $0.00"
+        assert lines[1] == "Last 24 hours: 2 calls, 3,000 tokens in, 6 out, $0.00"
+        assert len(lines) == 2
+        await live.ask("/model other")
+        await live.ask("hello")
+        lines = (await live.ask("/usage")).splitlines()
+        assert {line.partition(" call")[0] for line in lines[2:]} == {"  fake: 2", "  other: 1"}
 
 
 async def test_the_summarisers_call_is_in_the_ledger_at_once(tmp_path: Path) -> None:
@@ -166,7 +171,9 @@ async def test_title_names_the_session_and_sessions_lists_it(tmp_path: Path) -> 
         assert await live.ask("/sessions") == "There are no earlier sessions yet."
         await live.ask("/new")
         listed = await live.ask("/sessions")
-        assert re.search(r"^ 1\. .*2 messages  Trip to Brittany$", listed, re.MULTILINE)
+        assert listed == (
+            "1. Trip to Brittany (2 messages, just now)\n/resume <number> goes on from one of them, as in /resume 1."
+        )
 
 
 async def test_resume_goes_on_from_an_earlier_session_by_number_and_by_id(tmp_path: Path) -> None:
@@ -338,7 +345,7 @@ async def test_nobody_sees_or_reaches_the_sessions_of_another_key(tmp_path: Path
         await live.ask("what is the secret?", **bob)
         assert "heliotrope" not in str(live.model.requests[-1].messages)
         assert "the secret is heliotrope" in await live.ask("/recall heliotrope", **ada)
-        assert "1 calls" in (await live.ask("/usage", **ada)).splitlines()[-1]
+        assert "1 call," in (await live.ask("/usage", **ada)).splitlines()[-1]
 
 
 async def test_a_tool_of_the_model_searches_only_the_callers_own_history(tmp_path: Path) -> None:

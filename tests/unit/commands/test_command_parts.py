@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.bootstrap import command_registry
+from gateway.commands.sessions import ago
 from gateway.commands.transcript import last_requests
 from gateway.domain.command import parse_command
 from gateway.domain.message import assistant, is_request, note_of, tool_result, user
@@ -60,3 +61,30 @@ def test_the_last_requests_are_what_a_person_said_and_can_be_cut_at(given_: list
     found = last_requests(given_, count)
     able = [i for i, m in enumerate(given_) if is_request(m) and not note_of(m).get("merged")]
     assert found == able[-count:]
+
+
+def test_what_other_bots_call_it_and_a_slip_of_the_finger_are_understood_and_nothing_else_is() -> None:
+    for name, meant in (
+        ("clear", "new"),
+        ("compact", "compress"),
+        ("memory", "pin"),
+        ("hlp", "help"),
+        ("statsu", "status"),
+    ):
+        assert REGISTRY.unknown(name) == f"There is no command /{name}. Did you mean /{meant}? /help lists them all."
+    assert REGISTRY.unknown("insights") == "There is no command /insights. /help lists them all."
+
+
+def test_how_long_ago_needs_no_time_zone() -> None:
+    now = 1_700_000_000.0
+    for seconds, said in (
+        (-5, "just now"),
+        (59, "just now"),
+        (60, "1 min ago"),
+        (3_599, "59 min ago"),
+        (3_600, "1 h ago"),
+        (2 * 86_400 - 1, "47 h ago"),
+        (2 * 86_400, "2 days ago"),
+        (30 * 86_400, "2023-10-15"),
+    ):
+        assert ago(now - seconds, now) == said

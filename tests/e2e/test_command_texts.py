@@ -1,0 +1,34 @@
+"""What commands say to whom, to the letter where it matters."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from gateway.adapter import Limits
+from gateway.config.models import Access
+from gateway.config.models import Model as ModelEntry
+from gateway.providers.offline import Offline
+from tests.fakes_gateway import FakeAdapter, config_in, running
+
+
+async def test_help_fits_a_terminal_says_it_in_plain_words_and_keeps_admins_commands_for_admins(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        listed = await live.ask("/help")
+        assert [line for line in listed.splitlines() if len(line) > 80] == []
+        assert not re.search(r"\b(?:turns?|lanes?|gateway|compaction|hygiene)\b", listed)
+        assert "(also --preview, --keep n, undo)" in listed
+    config = config_in(tmp_path, access=Access(allow=("fake:*",)))
+    async with running(tmp_path, config=config, adapter=FakeAdapter(limits=Limits())) as live:
+        guest = await live.ask("/help")
+        assert "/pair" in listed
+        assert "/pair" not in guest
+
+
+async def test_the_offline_model_is_no_other_by_another_name(tmp_path: Path) -> None:
+    entry = ModelEntry(provider="openai", name="offline", base_url="http://127.0.0.1:9/v1", context_length=32_000)
+    async with running(tmp_path, provider=Offline(len), config=config_in(tmp_path, model=entry)) as live:
+        await live.ask("hello")
+        refused = await live.ask("/model gpt-5-mini")
+        assert refused.startswith("There is no model gpt-5-mini here, only the offline one")
+        assert await live.ask("/model") == "This session uses offline (32,000 tokens of window)."
