@@ -71,15 +71,20 @@ def run(
     worker: Annotated[bool, typer.Option("--worker", hidden=True, help="Started by another `run`.")] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Run the gateway without a terminal: the enabled platforms, and the turns of every conversation."""
-    from gateway.serving import is_of_use, serve_fleet, serve_platforms
+    """Serve the enabled platforms. It works without a terminal, and for every conversation of its store."""
+    from gateway.serving import announcement, is_of_use, serve_fleet, serve_platforms
 
     settings = _settings(config)
     if not is_of_use(settings):
-        _fail("no platform is enabled to run; talk with `legato chat`, or share a Redis store (store.url) with it")
+        _misused(
+            "there is nothing to run: enable a platform (adapters.telegram.enabled in config.yaml), or talk here with "
+            "`legato chat`, whose work a `legato run` on the same Redis store (store.url) would share"
+        )
     if workers > 1 and settings.store.sqlite_path is not None:
-        _fail("several workers need a Redis store (store.url); a SQLite file has one owner")
+        _misused("several workers need a Redis store (store.url); a SQLite file has one owner")
     _log_to(settings, None)
+    if not worker and sys.stderr.isatty():
+        print(announcement(settings, workers), file=sys.stderr)
     if workers == 1:
         leash = sys.stdin.fileno() if worker else None
         raise typer.Exit(_guarded(lambda: serve_platforms(settings, leash=leash)))
@@ -106,7 +111,7 @@ def usage(
     from gateway.reports import usage_rows, usage_text
 
     if by not in ("model", "purpose", "platform", "session"):
-        _fail(f"--by takes model, purpose, platform or session, not {by!r}")
+        _misused(f"--by takes model, purpose, platform or session, not {by!r}")
     since = SystemClock().now() - days * 86_400
     rows = _read(config, lambda store: usage_rows(store, since, by))
     _print(rows, as_json, usage_text)
@@ -118,7 +123,7 @@ def migrate(
     target: Annotated[str, typer.Argument(metavar="TARGET", help="An empty one, such as redis://127.0.0.1:6379/0.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Copy everything from one store into another, and verify it. No gateway may run meanwhile."""
+    """Copy one store into another and verify it. No gateway may run meanwhile."""
     from gateway.migration import migrate_between, report_row, report_text
 
     for name, url in (("SOURCE", source), ("TARGET", target)):
@@ -209,6 +214,11 @@ def _guarded(run: Callable[[], Awaitable[int]]) -> int:
 def _fail(sentence: str) -> NoReturn:
     print(f"legato: {sentence}", file=sys.stderr)
     raise typer.Exit(1)
+
+
+def _misused(sentence: str) -> NoReturn:
+    print(f"legato: {sentence}", file=sys.stderr)
+    raise typer.Exit(2)
 
 
 def _read(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:

@@ -35,10 +35,10 @@ def access_app(ask: Ask) -> typer.Typer:
     def list_(config: ConfigOption = None) -> None:
         """Who was let in, and who asks."""
         from gateway.clock import SystemClock
-        from gateway.commands.people import listed
+        from gateway.commands.people import IN_SHELL, listed
 
         async def look(store: Store) -> str:
-            return listed(await store.guest_book(), SystemClock().now())
+            return listed(await store.guest_book(), SystemClock().now(), IN_SHELL)
 
         print(ask(config, look))
 
@@ -48,13 +48,13 @@ def access_app(ask: Ask) -> typer.Typer:
         config: ConfigOption = None,
     ) -> None:
         """Let somebody in by the code they told you."""
-        from gateway.commands.people import REFUSED, named
+        from gateway.commands.people import IN_SHELL, named, refused
         from gateway.errors import UserError
 
         async def look(store: Store) -> str:
             verdict, guest = await _door(store).confirm(code)
             if guest is None:
-                raise UserError(REFUSED[verdict])
+                raise UserError(refused(verdict, IN_SHELL))
             return f"Let in: {named(guest)}. The gateway tells them within ten seconds, or as soon as it runs."
 
         print(ask(config, look))
@@ -64,13 +64,13 @@ def access_app(ask: Ask) -> typer.Typer:
         who: Annotated[str, typer.Argument(metavar="PLATFORM:USER", help="As `legato access list` names them.")],
         config: ConfigOption = None,
     ) -> None:
-        """Let somebody in no more; a running gateway knows within ten seconds."""
-        from gateway.commands.people import shown_out
+        """Show somebody out. A running gateway knows within ten seconds."""
+        from gateway.commands.people import IN_SHELL, shown_out
 
         platform, _, user = who.partition(":")
 
         async def look(store: Store) -> str:
-            return shown_out(await _door(store).show_out(platform.lower(), user))
+            return shown_out(await _door(store).show_out(platform.lower(), user), IN_SHELL)
 
         print(ask(config, look))
 

@@ -39,7 +39,12 @@ T = TypeVar("T")
 _FRESH_FOR_STRANGERS: Final = 1.0  # seconds
 _FRESH_FOR_GUESTS: Final = 10.0
 
-ASK = "I do not know you yet. Tell this code to whoever runs this bot, and they can let you in within an hour: {code}"
+ASK = (
+    "I do not know you yet. Tell whoever runs this bot this code, which is good for an hour: {code}\n\n"
+    "They let you in with one of these:\n"
+    "/pair {code} (from an admin, here)\n"
+    "legato access confirm {code} (in a shell)"
+)
 
 
 @dataclass(slots=True, kw_only=True)

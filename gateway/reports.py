@@ -6,11 +6,14 @@ count). Times are ISO 8601 in UTC. `show` has the transcript's messages in `mess
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
 from gateway.domain.message import is_summary, note_of, text_of, wire
 from gateway.domain.session import Session
+from gateway.errors import SessionNotFound
 from gateway.store.base import Store
 
 Row = dict[str, Any]
@@ -26,13 +29,24 @@ async def session_rows(store: Store, limit: int) -> list[Row]:
 
 async def lineage_rows(store: Store, session_id: str) -> list[Row]:
     """Root to tip. Raises SessionNotFound."""
-    return [_session(session) for session in await store.lineage(session_id)]
+    with _named(session_id):
+        return [_session(session) for session in await store.lineage(session_id)]
+
+
+@contextmanager
+def _named(session_id: str) -> Iterator[None]:
+    try:
+        yield
+    except SessionNotFound:
+        text = f"There is no session {session_id}; `legato sessions list` says which there are."
+        raise SessionNotFound(text) from None
 
 
 async def show_row(store: Store, session_id: str) -> Row:
     """A session and its transcript: each message with `id`, `at`, `tokens` and `summary` beside
     the fields a model sees. Raises SessionNotFound."""
-    session = await store.session(session_id)
+    with _named(session_id):
+        session = await store.session(session_id)
     transcript = await store.transcript(session)
     messages = []
     for message in transcript.messages:

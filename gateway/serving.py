@@ -32,6 +32,13 @@ def is_of_use(config: Config) -> bool:
     return config.store.sqlite_path is None or config.adapters.telegram.enabled
 
 
+def announcement(config: Config, workers: int) -> str:
+    """What `legato run` tells a person who started it in a terminal and would look at nothing else."""
+    served = "Telegram" if config.adapters.telegram.enabled else "the conversations of its store"
+    several = f" with {workers} workers" if workers > 1 else ""
+    return f"Legato serves {served}{several}. Ctrl-C ends it, when what is being answered is finished."
+
+
 def platforms(config: Config, clock: Clock) -> list[Adapter]:
     """The enabled platforms' adapters."""
     adapters: list[Adapter] = []

@@ -24,7 +24,10 @@ log = structlog.get_logger(__name__)
 
 LOOK_EVERY: Final = 10.0  # seconds: for as long as a process may remember the guest book
 
-WELCOME = "You have been let in: write to me whenever you like. /help lists what else I can do."
+WELCOME = (
+    "You have been let in: write to me whenever you like. What you wrote before I have not read, so please send it "
+    "again. /help lists what else I can do."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

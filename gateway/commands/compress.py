@@ -21,9 +21,7 @@ _USAGE = (
     "/compress takes --preview, --keep <exchanges> and a topic to keep in detail, in this order; or undo. "
     "For example: /compress --keep 5 the budget"
 )
-_NOT_CONDENSED = (
-    "This was not condensed, so there is nothing to take back; /sessions lists what /resume can go back to."
-)
+_NOT_CONDENSED = "There is nothing to take back: this was not condensed. /sessions lists what /resume can go back to."
 _UNDONE = (
     "Took that back: this conversation has {count:,} messages again. "
     "If they fill too much of the window, I condense them again."

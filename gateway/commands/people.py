@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 
 from gateway.commands.base import Answer, Command, Scene
@@ -18,25 +19,37 @@ async def pair(scene: Scene) -> Answer:
     if not door.access.is_admin(scene.inbound.source):
         raise UserError("Only an admin lets people in; access.admins of the configuration names them.")
     if not scene.argument:
-        return Answer(text=listed(await door.book(), scene.services.clock.now()))
+        return Answer(text=listed(await door.book(), scene.services.clock.now(), IN_CHAT))
     removal = _REMOVAL.fullmatch(scene.argument)
     if removal is not None:
-        return Answer(text=shown_out(await door.show_out(removal[1].lower(), removal[2])))
+        return Answer(text=shown_out(await door.show_out(removal[1].lower(), removal[2]), IN_CHAT))
     verdict, guest = await door.confirm(scene.argument)
     if guest is None:
-        raise UserError(REFUSED[verdict])
+        raise UserError(refused(verdict, IN_CHAT))
     await scene.services.welcome.greet()
     return Answer(text=let_in(guest))
 
 
-REFUSED: Final[dict[Verdict, str]] = {
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """What an admin writes to do a thing, where they are."""
+
+    confirm: str
+    look: str
+    remove: str
+
+
+IN_CHAT: Final = Words(confirm="/pair <code>", look="/pair", remove="/pair remove")
+IN_SHELL: Final = Words(confirm="legato access confirm CODE", look="legato access list", remove="legato access remove")
+
+_REFUSED: Final[dict[Verdict, str]] = {
     "no code": (
-        f"That is no code: one has {CODE_LENGTH} letters and digits, as in H4KD-7XQM; /pair without one lists who "
-        "asks, and /pair remove telegram:12345 shows somebody out."
+        f"That is no code: one has {CODE_LENGTH} letters and digits, as in H4KD-7XQM; {{look}} says who asks, and "
+        "{remove} telegram:12345 shows somebody out."
     ),
     "wrong": (
-        "Nobody was given that code in the last hour, or it was used; /pair without a code lists who asks, and they "
-        "get a new one by writing to me again."
+        "Nobody was given that code in the last hour, or it was used; {look} says who asks, and they get a new one by "
+        "writing to the bot again."
     ),
     "locked": (
         "Five wrong codes came one after another, so none is taken for an hour; access.allow of the configuration lets "
@@ -45,17 +58,22 @@ REFUSED: Final[dict[Verdict, str]] = {
 }
 
 
+def refused(verdict: Verdict, words: Words) -> str:
+    """What an admin reads whose code lets nobody in."""
+    return _REFUSED[verdict].format(look=words.look, remove=words.remove)
+
+
 def let_in(guest: Guest) -> str:
     """What an admin reads whose code was right."""
     return f"Let in: {named(guest)}. /pair remove {guest.platform}:{guest.user} shows them out again."
 
 
-def shown_out(guest: Guest | None) -> str:
+def shown_out(guest: Guest | None, words: Words) -> str:
     """What an admin reads who showed somebody out. Raises UserError if nobody of that name was let in."""
     if guest is None:
         raise UserError(
-            "Nobody of that name was let in by a code; /pair lists who was, and access.allow of the configuration "
-            "may name them, too."
+            f"Nobody of that name was let in by a code; {words.look} says who was, and access.allow of the "
+            "configuration may name them, too."
         )
     return f"Shown out: {named(guest)}."
 
@@ -65,15 +83,16 @@ def named(guest: Guest) -> str:
     return f"{guest.platform}:{guest.user}" + (f" “{guest.name}”" if guest.name else "")
 
 
-def listed(book: GuestBook, now: float) -> str:
+def listed(book: GuestBook, now: float, words: Words) -> str:
     """Who was let in and who asks. Codes are not shown: to hear one is to know the person."""
     lines = [f"Let in: {named(guest)}" for guest in book.guests]
     for each in book.asking:
         if abs(now - each.at) < CODE_SECONDS:
             name = f" “{each.name}”" if each.name else ""
             lines.append(f"Asks, {int(abs(now - each.at) / 60)} min ago: {each.platform}:{each.user}{name}")
-    lines.append("/pair <code> lets in who told you theirs." if lines else "Nobody was let in by a code, nobody asks.")
-    return "\n".join(lines)
+    if not lines:
+        return "Nobody was let in by a code, nobody asks."
+    return "\n".join([*lines, f"{words.confirm} lets in who told you theirs."])
 
 
 COMMANDS = (

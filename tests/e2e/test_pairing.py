@@ -45,6 +45,7 @@ async def test_a_stranger_is_given_a_code_and_let_in_by_it(tmp_path: Path, teleg
         telegram.people.say(his, bob, "hello?")
         await bot.until(lambda: len(bot.shown(his)) == 1)
         code = code_in(bot.shown(his)[0])
+        assert f"\n/pair {code} (from an admin, here)\nlegato access confirm {code} (in a shell)" in bot.shown(his)[0]
         telegram.people.say(his, bob, "hello??")  # he has one already
         bot.says("/pair")
         await bot.until(lambda: len(bot.shown()) == 1)
@@ -150,6 +151,8 @@ async def test_an_admin_lets_somebody_in_from_a_shell_while_the_gateway_runs(
         status, out, errors = await legato(tmp_path, "access", "confirm", "WR4NGWAY")
         assert (status, out) == (1, "")
         assert "Nobody was given that code" in errors
+        assert "legato access list says who asks" in errors  # a shell knows no /pair
+        assert "/pair" not in errors
         status, out, _ = await legato(tmp_path, "access", "confirm", code_in(bot.shown(his)[0]))
         told = f"Let in: telegram:{bob.id} “Bob”. The gateway tells them within ten seconds, or as soon as it runs.\n"
         assert (status, out) == (0, told)

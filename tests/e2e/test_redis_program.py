@@ -109,7 +109,10 @@ async def test_what_only_looks_waits_for_no_server(tmp_path: Path) -> None:
     advice = "start it, or correct store.url."
     secret = {"REDIS_PASSWORD": "hunter2-hunter2"}
     status, _, errors = await legato(tmp_path, "sessions", "list", **secret)
-    assert (status, f"Redis at 127.0.0.1:{port} cannot be reached" in errors, advice in errors) == (1, True, True)
+    assert (status, f"Redis at 127.0.0.1:{port} cannot be reached (connection refused): {advice}" in errors) == (
+        1,
+        True,
+    )
     status, report, errors = await legato(tmp_path, "check", **secret)
     (line,) = [line for line in report.splitlines() if line.startswith("store ")]
     assert status == 1

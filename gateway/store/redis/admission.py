@@ -49,7 +49,7 @@ async def admit(endpoint: Endpoint, clock: Clock, *, waits: bool, told: Callable
                 raise refused from error
             if not waits:
                 raise StoreUnavailable(
-                    f"Redis at {endpoint} cannot be reached ({error}): start it, or correct store.url."
+                    f"Redis at {endpoint} cannot be reached ({reason(error)}): start it, or correct store.url."
                 ) from error
             if wait == _FIRST_WAIT:
                 told(f"Redis at {endpoint} cannot be reached yet; I wait for it. Ctrl-C leaves.")
@@ -57,6 +57,13 @@ async def admit(endpoint: Endpoint, clock: Clock, *, waits: bool, told: Callable
             endpoint.forget()
             await clock.sleep(wait)
             wait = min(2 * wait, _LAST_WAIT)
+
+
+def reason(error: BaseException) -> str:
+    """Why a server could not be reached, without the address, which the client's own words repeat twice."""
+    if "Connect call failed" in str(error):
+        return "connection refused"
+    return str(error).rstrip(".") or type(error).__name__
 
 
 def refusal(endpoint: Endpoint, error: BaseException) -> StoreUnavailable | None:

@@ -12,7 +12,7 @@ from gateway.clock import Clock
 from gateway.errors import StoreError, StoreLocked, StoreUnavailable
 from gateway.store.moved import Record
 from gateway.store.platforms import Platforms
-from gateway.store.redis.admission import META, check_ours, connect_meta, establish, refusal, survey
+from gateway.store.redis.admission import META, check_ours, connect_meta, establish, reason, refusal, survey
 from gateway.store.redis.chores import Chores
 from gateway.store.redis.conduit import Caller
 from gateway.store.redis.dumping import dump
@@ -148,9 +148,9 @@ class RedisSource:
             raise self._unreachable(error) from error
 
     def _unreachable(self, error: BaseException) -> StoreUnavailable:
-        said = str(error).rstrip(".") or type(error).__name__
         return refusal(self._endpoint, error) or StoreUnavailable(
-            f"Redis at {self._endpoint} cannot be reached ({said}): check that it runs and that the address is right."
+            f"Redis at {self._endpoint} cannot be reached ({reason(error)}): check that it runs and that the address "
+            "is right."
         )
 
 

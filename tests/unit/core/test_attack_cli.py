@@ -6,12 +6,16 @@ import io
 import json
 from collections.abc import Callable
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
 from gateway import cli
+from gateway.config import Config
+from gateway.config.models import Adapters, Telegram
+from gateway.serving import announcement
 
 
 def on_a_narrow_terminal(rows: Any, *, as_json: bool, text: Callable[[Any], str]) -> bytes:
@@ -45,3 +49,25 @@ def test_a_reading_command_that_was_broken_off_ends_with_its_code(monkeypatch: p
     with pytest.raises(typer.Exit) as ended:
         cli._read(None, ask)
     assert ended.value.exit_code == 130
+
+
+def test_a_command_line_that_cannot_be_meant_ends_with_2_and_says_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(f"store: {{url: 'sqlite:///{tmp_path}/legato.db'}}\n")
+    for arguments, said in (
+        (["run"], "there is nothing to run: enable a platform"),
+        (["usage", "--by", "day"], "--by takes model, purpose, platform or session, not 'day'"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            cli.app([*arguments, "--config", str(config)])
+        assert ended.value.code == 2
+        assert capsys.readouterr().err.startswith(f"legato: {said}")
+
+
+def test_who_starts_it_in_a_terminal_is_told_that_it_runs() -> None:
+    telegram = Config().replace(adapters=Adapters(telegram=Telegram(enabled=True)))
+    end = "Ctrl-C ends it, when what is being answered is finished."
+    assert announcement(telegram, 1) == f"Legato serves Telegram. {end}"
+    assert announcement(Config(), 4) == f"Legato serves the conversations of its store with 4 workers. {end}"
