@@ -138,12 +138,16 @@ def _the_order_is_that_of_emission(evidence: Evidence, doubts: Doubts) -> Iterat
 
 
 def _answers_come_in_order(evidence: Evidence) -> Iterator[str]:
+    """In each lane in the order in which they were said. Telegram calls a bot about several chats at once, and a
+    group that became a supergroup is two of them: what was said in the one may be heard after words in the other.
+    """
     lanes: dict[tuple[str, str | None, str], list[int]] = defaultdict(list)
     asked = {heard.place: heard for heard in evidence.street.heard}
     for row in evidence.rows:
         heard = asked.get(place_of(row.answers))
         if row.kind in ("reply", "command") and heard and heard.said.kind not in _BESIDE_THE_LANE:
-            lanes[(*heard.where, heard.said.speaker)].append(evidence.street.heard.index(heard))
+            chat = heard.place[0] if evidence.schedule.called else heard.where[0]
+            lanes[chat, heard.where[1], heard.said.speaker].append(evidence.street.heard.index(heard))
     for lane, numbers in lanes.items():
         if numbers != sorted(numbers):
             yield f"{lane}: messages were answered out of order"

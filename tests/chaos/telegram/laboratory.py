@@ -249,7 +249,9 @@ class _Run:
         while not done:
             await asyncio.sleep(_LOOK)
             done = self._evidence.street.all_taken and settled(self._evidence.folder / "store.db", set())
-        _signal(process, signal.SIGTERM)
+        while True:  # until somebody sees it leave: one that is just starting does not listen yet
+            _signal(process, signal.SIGTERM)
+            await asyncio.sleep(1.0)
 
     async def _has_drafted(self, draft: int) -> None:
         """Return when a process has called for so many drafts from now on; 0: never."""
