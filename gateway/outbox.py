@@ -269,17 +269,17 @@ class Outbox:
     async def _show(self, adapter: Adapter, row: Outbound) -> Sent:
         if wait := await self._until_allowed(adapter, row):
             # Put off, not kept: who is killed with it in hand would have to take it for begun.
-            return await self._retry(row, wait, ambiguous=False)
+            return await self._retry(row, wait, ambiguous=False, counted=False)
         self._points("outbox.before_send")
         if not self._store.owns(row):
             # This process was silent for too long, and another may be sending it: whose it is now, the
             # store knows, and to a row that is another's this does nothing.
-            return await self._retry(row, 0.0, ambiguous=False)
+            return await self._retry(row, 0.0, ambiguous=False, counted=False)
         try:
             platform_id = await self._shown(adapter, row)
         except RateLimited as error:
             await self._silence.keep(row.to, error)
-            return await self._retry(row, error.retry_after, ambiguous=False)
+            return await self._retry(row, error.retry_after, ambiguous=False, counted=False)
         except ChatGone as error:
             return await self._refuse(row, str(error), None, gone=True)
         except MessageGone:
@@ -349,9 +349,11 @@ class Outbox:
             lambda: self._store.mark_refused(row.id, reason, instead, gone=gone), clock=self._clock, what="mark_refused"
         )
 
-    async def _retry(self, row: Outbound, seconds: float, *, ambiguous: bool, anew: bool = False) -> Sent:
+    async def _retry(
+        self, row: Outbound, seconds: float, *, ambiguous: bool, anew: bool = False, counted: bool = True
+    ) -> Sent:
         await insist(
-            lambda: self._store.mark_retry(row.id, seconds, ambiguous=ambiguous, anew=anew),
+            lambda: self._store.mark_retry(row.id, seconds, ambiguous=ambiguous, anew=anew, counted=counted),
             clock=self._clock,
             what="mark_retry",
         )

@@ -230,7 +230,7 @@ class Outbound:
     edits: str | None = None
     state: OutboundState = "pending"
     platform_message_id: str | None = None
-    attempts: int = 0  # sends begun, whatever became of them
+    attempts: int = 0  # sends begun, whatever became of them, but for those that the platform asked to wait
     ambiguous: int = 0  # sends begun whose outcome is unknown
     due_at: float = 0.0  # not before this time (seconds since the epoch)
     created_at: float = 0.0

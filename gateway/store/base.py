@@ -311,10 +311,13 @@ class Store(AllowanceStore, ApprovalStore, ClosingStore, PinStore, FileStore, Pa
         """The platform showed it."""
 
     @abstractmethod
-    async def mark_retry(self, outbound_id: str, seconds: float, *, ambiguous: bool, anew: bool = False) -> None:
+    async def mark_retry(
+        self, outbound_id: str, seconds: float, *, ambiguous: bool, anew: bool = False, counted: bool = True
+    ) -> None:
         """This attempt failed; try again in `seconds`, by the store's own time, which no clock that is
         set moves. The chat's later rows wait for it. `anew`: the message that it had is gone, and whatever
-        was in doubt about it; it is sent like a row that never was."""
+        was in doubt about it; it is sent like a row that never was. Not `counted`: the row was only asked to
+        wait, which is no attempt."""
 
     @abstractmethod
     async def mark_refused(

@@ -87,8 +87,19 @@ async def test_a_row_whose_message_is_gone_is_sent_like_one_that_never_was(bench
     await store.mark_retry("o1", 0, ambiguous=False, anew=True)
     store = await bench.crash(store)
     (row,) = await store.claim_outbound(9)
-    assert (row.id, row.platform_message_id, row.ambiguous) == ("o1", None, 0)
+    assert (row.id, row.platform_message_id, row.ambiguous, row.attempts) == ("o1", None, 0, 1)
     assert await drain(store, row) == ["o1", "o2"]
+
+
+async def test_what_was_only_put_off_was_no_attempt(store: Store) -> None:
+    (row,) = await store.emit([outbound("o1")])
+    for _ in range(3):
+        assert row.attempts == 1
+        await store.mark_retry("o1", 0, ambiguous=False, counted=False)
+        (row,) = await store.claim_outbound(9)
+    await store.mark_retry("o1", 0, ambiguous=False)
+    (row,) = await store.claim_outbound(9)
+    assert row.attempts == 2
 
 
 @pytest.mark.parametrize("hours", [-5, 5])

@@ -67,7 +67,7 @@ class Plans:
         for sql in sorted(self.statements):
             if not re.match(r"SELECT|INSERT|UPDATE|DELETE", sql):
                 continue
-            count = sql.count("?")
+            count = max(map(int, re.findall(r"\?(\d+)", sql)), default=sql.count("?"))
             plan = connection.execute("EXPLAIN QUERY PLAN " + sql, (None,) * count).fetchall()
             lines = [row[3] for row in plan if EXPENSIVE.search(row[3]) and not ALLOWED.search(row[3])]
             found.extend((sql, line) for line in lines if not ("TEMP B-TREE" in line and SORTED.search(sql)))
@@ -106,6 +106,12 @@ async def test_nothing_in_a_turn_scans(store: SqliteStore) -> None:
     await store.mark_retry("o2", 0.0, ambiguous=True)
     await store.claim_outbound(9)
     await store.mark_refused("o2", "no", outbound("o4"))
+    await store.rename_chat("test", "1", "2")
+    await store.first_name("test", "2", "e2")
+    await store.later_name("test", "1")
+    await store.close_chat(outbound("o").to, "gone")
+    await store.closed(outbound("o").to)
+    await store.open_chat(outbound("o").to)
     await store.release(claim.lease)
     claim = await store.claim_next("w")
     await store.end_session(claim.lease, session.ref, "reset", START, Opening(session=new_session("s3")))

@@ -48,6 +48,7 @@ class Rows:
         self.rows = {}
         self.due = {}
         self.put_off = defaultdict(int)
+        self.failures = 0
         self.troubles = []
 
     async def take(self, account, ticket, rates):
@@ -64,8 +65,9 @@ class Rows:
     async def mark_sent(self, outbound_id, platform_message_id):
         return Sent(next=None)
 
-    async def mark_retry(self, outbound_id, seconds, *, ambiguous, anew=False):
+    async def mark_retry(self, outbound_id, seconds, *, ambiguous, anew=False, counted=True):
         assert not ambiguous
+        self.failures += counted
         self.due[outbound_id] = self.clock.monotonic() + seconds
         self.put_off[outbound_id] += 1
 
@@ -116,6 +118,7 @@ async def test_what_may_go_goes_at_once_and_the_rest_when_its_time_has_come(worl
     await clock.advance(60)
     assert [(round(when), chat) for when, chat in platform.sent[2:]] == [(10, "c"), (10, "d"), (20, "e")]
     assert set(rows.put_off.values()) == {1}
+    assert rows.failures == 0
 
 
 async def test_a_row_waits_with_the_store_however_shortly(world):
@@ -129,7 +132,7 @@ async def test_a_row_waits_with_the_store_however_shortly(world):
 
 
 async def test_a_chat_that_must_be_silent_holds_up_no_other(world):
-    clock, platform, _, deliver = world
+    clock, platform, rows, deliver = world
     platform.refusals = [RateLimited("slow down", retry_after=30.0)]
     await deliver("a", "b")
     assert platform.sent == [(0.0, "b")]
@@ -137,6 +140,7 @@ async def test_a_chat_that_must_be_silent_holds_up_no_other(world):
     assert [chat for _, chat in platform.sent] == ["b"]
     await clock.advance(2)
     assert [chat for _, chat in platform.sent] == ["b", "a"]
+    assert rows.failures == 0  # whoever is asked to wait has not failed
 
 
 async def test_a_silence_for_all_holds_up_all(world):

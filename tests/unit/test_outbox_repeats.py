@@ -103,7 +103,7 @@ class Broken(Journal):
         """Fail as no adapter may."""
         raise ZeroDivisionError
 
-    async def mark_retry(self, outbound_id, seconds, *, ambiguous, anew=False):
+    async def mark_retry(self, outbound_id, seconds, *, ambiguous, anew=False, counted=True):
         """Fail as well."""
         raise StoreError("The row cannot be read.")
 

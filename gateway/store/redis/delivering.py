@@ -93,9 +93,12 @@ class DeliveringStore(ReadableStore):
     async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Sent:
         return await self._mark(outbound_id, "sent", storable(platform_message_id or ""))
 
-    async def mark_retry(self, outbound_id: str, seconds: float, *, ambiguous: bool, anew: bool = False) -> None:
+    async def mark_retry(
+        self, outbound_id: str, seconds: float, *, ambiguous: bool, anew: bool = False, counted: bool = True
+    ) -> None:
         due = number(self._time.now() + seconds)
-        await self._mark(outbound_id, "retry", due, "1" if ambiguous else "0", "1" if anew else "0")
+        flags = ["1" if each else "0" for each in (ambiguous, anew, counted)]
+        await self._mark(outbound_id, "retry", due, *flags)
 
     async def mark_refused(
         self, outbound_id: str, reason: str, instead: Outbound | None = None, *, gone: bool = False

@@ -66,11 +66,13 @@ class DeliveringStore(ReadableStore):
             lambda connection: outbox.mark_sent(connection, outbound_id, platform_message_id, sender)
         )
 
-    async def mark_retry(self, outbound_id: str, seconds: float, *, ambiguous: bool, anew: bool = False) -> None:
+    async def mark_retry(
+        self, outbound_id: str, seconds: float, *, ambiguous: bool, anew: bool = False, counted: bool = True
+    ) -> None:
         now = self._time.now()
         await self._mark(
             lambda connection: outbox.mark_retry(
-                connection, outbound_id, seconds, now=now, ambiguous=ambiguous, anew=anew
+                connection, outbound_id, seconds, now=now, ambiguous=ambiguous, anew=anew, counted=counted
             )
         )
 

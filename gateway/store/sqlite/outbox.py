@@ -149,15 +149,22 @@ def mark_sent(
 
 
 def mark_retry(
-    connection: apsw.Connection, outbound_id: str, seconds: float, *, now: float, ambiguous: bool, anew: bool
+    connection: apsw.Connection,
+    outbound_id: str,
+    seconds: float,
+    *,
+    now: float,
+    ambiguous: bool,
+    anew: bool,
+    counted: bool,
 ) -> Advance | None:
     """The row waits, and its chat with it; `anew`: without its message. None if it was not being sent."""
     row = one(
         connection,
         "UPDATE outbox SET state = 'pending', due_at = ?1, put_off_for = ?2, ambiguous = ?3 + iif(?4, 0, ambiguous),"
-        " platform_message_id = iif(?4, NULL, platform_message_id)"
-        " WHERE id = ?5 AND state = 'sending' RETURNING lane",
-        (now + seconds, seconds, ambiguous, anew, outbound_id),
+        " platform_message_id = iif(?4, NULL, platform_message_id), attempts = iif(?4, 0, attempts - NOT ?5)"
+        " WHERE id = ?6 AND state = 'sending' RETURNING lane",
+        (now + seconds, seconds, ambiguous, anew, counted, outbound_id),
     )
     return None if row is None else Advance(lane=row[0], due_at=now + seconds)
 

@@ -1,7 +1,7 @@
 -- needs: outbox
 -- row, 'sent', 'retry' or 'refused', now, then the platform's id; when it is due, 1 if the attempt is
--- ambiguous and 1 if its message is gone; or the reason, 1 if the chat is gone, and 1 with a row in its place, or 0.
--- Gives {'ok', whether the row is here, advances}.
+-- ambiguous, 1 if its message is gone and 1 if the attempt counts; or the reason, 1 if the chat is gone,
+-- and 1 with a row in its place, or 0. Gives {'ok', whether the row is here, advances}.
 --
 -- Another process may be sending a row whose first sender was taken for dead. What the first one
 -- knows is kept (`confirmed`); the chat goes on when the second one has ended.
@@ -11,11 +11,13 @@ local function sent(id, chat, now)
 end
 
 local function retry(id, chat)
-  local due, ambiguous, anew = take(), take(), take()
+  local due, ambiguous, anew, counted = take(), take(), take(), take()
   call('HSET', row_at(id), 'state', 'pending', 'due_at', due, 'claim', '')
   if anew == '1' then
     call('HDEL', row_at(id), 'platform_message_id')
-    call('HSET', row_at(id), 'ambiguous', 0)
+    call('HSET', row_at(id), 'ambiguous', 0, 'attempts', 0)
+  elseif counted == '0' then
+    call('HINCRBY', row_at(id), 'attempts', -1)
   end
   if ambiguous == '1' then call('HINCRBY', row_at(id), 'ambiguous', 1) end
   look_at_chat(chat, due)
