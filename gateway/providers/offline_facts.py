@@ -49,7 +49,7 @@ def gist(text: str) -> str:
     often = ", ".join(word for word, _ in telling.most_common(6))
     first = " ".join(re.split(r"(?<=[.!?])\s|\n", text.strip(), maxsplit=1)[0].split())[:200]
     lines = [
-        f"That is a long text: {len(words):,} words, {len(text):,} characters.",
+        f"That is a text of {len(words):,} word{'' if len(words) == 1 else 's'}, {len(text):,} characters.",
         f"It begins: “{first}”",
     ]
     if often:

@@ -133,11 +133,23 @@ def _after_tools(step: Sequence[Mapping[str, Any]], scene: Scene) -> Answer:
             return Answer(text="All right, I did not do that.")
         if "clock" in name or "time" in name:
             return Answer(text=f"It is {text}.")
-        return Answer(text=f"The tool `{name}` answered:\n\n{_cut(text, 1_500)}")
+        return Answer(text=_told(name, _arguments(asked[-1]), text))
     lines = [
         f"- `{_name(call)}`: {_cut(text_of(result).strip(), 500)}" for call, result in zip(asked, results, strict=False)
     ]
     return Answer(text="The tools answered:\n\n" + "\n".join(lines))
+
+
+def _told(name: str, arguments: Mapping[str, Any], result: str) -> str:
+    """What one tool returned, in words for a person: what is meant for a model alone stays out of it."""
+    if result.startswith("Error: "):
+        reason = result.removeprefix("Error: ").partition("; ")[0]
+        return f"That did not work: {_cut(reason, _QUOTED)}{'' if reason.endswith(('.', '?', '!')) else '.'}"
+    if name == "send_file" and "content" in arguments:
+        return f"Here is `{arguments.get('name')}`."
+    if name == "shell" and "```" not in result:
+        return f"```\n{_cut(result, 1_500)}\n```"
+    return f"The tool `{name}` answered:\n\n{_cut(result, 1_500)}"
 
 
 def _name(call: Mapping[str, Any]) -> str:
@@ -274,8 +286,8 @@ def _greet(scene: Heard) -> Answer | None:
 _ABOUT: Final = Answer(text=WELCOME)
 
 _BLIND: Final = Answer(
-    text="I am embedded and read words only: I cannot see pictures or hear recordings. A real model may; set `model` "
-    "in config.yaml. The text of documents I am given as it is."
+    text="I read words only, so I can neither see that nor hear it. A real model may; set `model` in config.yaml. "
+    "Documents that are plain text I can read."
 )
 _THANKS: Final = Answer(text="You are welcome!")
 
@@ -287,6 +299,8 @@ def _echo(scene: Scene) -> Answer:
     if not scene.request:
         return Answer(text="I see no text in that, and text is all I can read.")
     asked = requests_in(scene.earlier)
+    if document := _DOCUMENT.search(scene.request):
+        return Answer(text=f"I was given {document['name'][0].lower()}{document['name'][1:]}. {gist(document['text'])}")
     if len(scene.request) > 600:
         return Answer(text=gist(scene.request))
     hint = _HINTS[len(asked) % len(_HINTS)]
@@ -302,6 +316,12 @@ def _cut(text: str, limit: int) -> str:
     return flat if limit > 500 else " ".join(flat.split())
 
 
+# A document as `files.message` shows one to a model.
+_DOCUMENT: Final = re.compile(
+    r"^\[(?P<name>[^\n]{1,300}?), [\d,]+ characters, shown below[^\n]*\n<<<(?P<mark>[^\n]{1,200})\n"
+    r"(?P<text>.*?)\n(?P=mark)>>>",
+    re.M | re.S,
+)
 _CALL: Final = re.compile(r"^\s*call\s+(?P<tool>[\w.-]+)\s*(?P<arguments>\{.*?\})?\s*$", re.I | re.M)
 _ADD_TODO: Final = re.compile(
     r"^(?:please )?(?:add|put) (?P<item>.+?) (?:to|on) (?:my|the) (?:to-?do|task)s?\b", re.I | re.S

@@ -72,7 +72,7 @@ async def test_a_stop_ends_the_wait(tmp_path: Path) -> None:
         status_, stopped, listed = await program.until_answered("s1", "x1", "e2")
         assert "waiting for your yes or no" in status_["text"]
         assert stopped["text"].startswith("Stopping.")
-        assert listed["text"].endswith("exit code 0, and it printed nothing")
+        assert listed["text"].endswith("exit code 0, and it printed nothing\n```")
         assert WITHDRAWN not in [row["text"] for row in program.lines]  # nothing here can be edited
         program.send({"id": "y1", "text": "/approve"})
         (late,) = await program.until_answered("y1")

@@ -7,8 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.domain.chat import Attachment, Inbound, SessionKey, Source
+from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, assistant, tool_result, user
 from gateway.domain.usage import CanonicalUsage
+from gateway.files.kinds import read
+from gateway.files.message import Reader, Received, with_files
 from gateway.providers.base import Completed, ModelRequest, ModelSpec, TextDelta
 from gateway.providers.offline import SUMMARY_MARKER, Offline, OfflinePrices, words
 from gateway.providers.offline_facts import arithmetic
@@ -107,7 +111,36 @@ async def test_tools_on_request(request_text: str, expected: tuple[str, dict[str
 
 def test_it_says_that_it_sees_nothing() -> None:
     note = '[sent with this message: a picture "a.jpg", which you cannot be shown: this model takes no pictures]'
-    assert "I cannot see pictures" in reply(f"what time is it?\n{note}")
+    assert reply(f"what time is it?\n{note}").startswith("I read words only, so I can neither see that nor hear it.")
+
+
+def test_of_a_document_it_says_what_is_in_it() -> None:
+    content, key = b"Tea is at five. Bring cake.\n", SessionKey(platform="telegram", chat="1")
+    source = Source(platform="telegram", chat="1", chat_type="private", user="1")
+    file = Attachment(kind="document", name="tea.txt", ref="r", size=len(content))
+    inbound = Inbound(event_id="e", source=source, text="", attachments=(file,))
+    kept = KeptFile(ref="r", digest="d", name="tea.txt", mime="text/plain", size=len(content), at=0.0)
+    reader = Reader(window=32_000, sees=False, sounds=(), count=len, image_tokens=1)
+    given_ = Received(attachment=file, kept=kept, reading=read(content, "text/plain", 1_000))
+    told = answer([SYSTEM, with_files(key, inbound, [given_], reader)], TOOLS).text
+    assert told.startswith('I was given a file "tea.txt". That is a text of 6 words, 28 characters.')
+    assert "It begins: “Tea is at five.”" in told
+    assert "instruction" not in told
+
+
+@pytest.mark.parametrize(
+    ("request_text", "result", "told"),
+    [
+        ("write a file a.txt: x", "The file a.txt (2 bytes) is on its way; do not repeat it.", "Here is `a.txt`."),
+        ("write a file a.txt: x", "Error: `name` is too long; shorten it", "That did not work: `name` is too long."),
+        ('call todo {"items": []}', "Nothing is on the list.", "The tool `todo` answered:\n\nNothing is on the list."),
+    ],
+)
+async def test_what_a_tool_returned_is_told_as_to_a_person(request_text: str, result: str, told: str) -> None:
+    asked = [SYSTEM, user(request_text)]
+    calls = (await complete(asked, tools=TOOLS)).tool_calls
+    step = [assistant("", calls), tool_result(calls[0]["id"], result)]
+    assert answer([*asked, *step], TOOLS).text == told
 
 
 def test_several_calls_at_once() -> None:
