@@ -99,7 +99,7 @@ class Attempt:
         silent = self.clock.monotonic() - self.watch.alive_at >= self.inactivity
         limit = self.inactivity if silent else self.deadline
         what = "nothing happened" if silent else "it was not finished"
-        sentence = f"I ended this turn because {what} for {limit / 60:g} minutes; ask again, perhaps in parts."
+        sentence = f"I gave this up because {what} for {limit / 60:g} minutes; ask again, perhaps in parts."
         return "failed", [*shown, ("error", sentence)]
 
     @asynccontextmanager

@@ -44,8 +44,8 @@ _TYPING_SECONDS: Final = 4.0  # Telegram shows it for five
 _FIRST_WAIT: Final = 1.0
 _LONGEST_WAIT: Final = 30.0
 _PRIVATE: Final = (
-    "where it is no admin it sees commands, mentions and replies only, and of a long text that a client cut "
-    "the first part (privacy mode, set with @BotFather)"
+    "where it is no admin it sees only commands, mentions and replies, and only the first part of a long text "
+    "(privacy mode; @BotFather changes it)"
 )
 
 

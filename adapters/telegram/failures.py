@@ -58,7 +58,10 @@ def mapped_edit(error: TelegramError) -> AdapterError:
 def _of_network(error: NetworkError) -> AdapterError:
     cause = error.__cause__
     if isinstance(cause, _NEVER_LEFT):
-        return Disconnected(f"Telegram cannot be reached ({error.message}).")
+        return Disconnected(
+            f"Telegram cannot be reached ({error.message}): is there a network, are proxy and base_url of "
+            "adapters.telegram right?"
+        )
     if isinstance(cause, TelegramError):  # of reading the answer: a proxy's page, whose status says what it is
         cause = None
     if cause is not None or _LOST_ON_THE_WAY in error.message.lower():

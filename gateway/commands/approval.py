@@ -35,7 +35,8 @@ def _chosen(argument: str, there: Sequence[Approval], name: str) -> Sequence[App
         return numbered
     if len(numbered) > 1:  # only an admin sees questions of several people at once
         raise UserError(f"Several people are asked a question with the number {argument}; press its button instead.")
-    raise UserError(f"Say which one, as in /{name} {there[0].number}, or /{name} all:\n{listed(there)}")
+    unknown = f"No question here has the number {argument[:9]}. " if argument.isdecimal() else ""
+    raise UserError(f"{unknown}Say which one, as in /{name} {there[0].number}, or /{name} all:\n{listed(there)}")
 
 
 COMMANDS = (

@@ -64,7 +64,8 @@ async def _add(scene: Scene, text: str) -> Answer:
         await services.lifecycle.set_pins(scene.owned(), present, Pins(rules=rules, set_by=item.id))
         known.append(text)
     number = len(known)
-    return Answer(text=f"Pinned as number {number}, for every answer from now on. /unpin {number} takes it away.")
+    whom = " to everybody here" if is_shared(scene.key, scene.inbound.source) else ""
+    return Answer(text=f"Pinned as number {number}, for every answer{whom} from now on. /unpin {number} takes it away.")
 
 
 async def _remove(scene: Scene, which: str) -> Answer:

@@ -231,7 +231,8 @@ async def test_nobody_elses_prompt_and_list_show_them(tmp_path: Path) -> None:
 async def test_in_a_shared_conversation_they_hold_for_everybody_and_say_so(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
         thread: dict[str, Any] = {"chat": "g", "chat_type": "thread", "thread": "t"}
-        await live.ask("/pin be brief", **thread, user="u")
+        pinned = await live.ask("/pin be brief", **thread, user="u")
+        assert pinned.startswith("Pinned as number 1, for every answer to everybody here from now on.")
         await live.ask("hello", **thread, user="v")
         assert told(live) == ["1. be brief"]
         assert "hold for everybody here" in await live.ask("/pins", **thread, user="v")
