@@ -154,9 +154,9 @@ async def whoami(scene: Scene) -> Answer:
     source = scene.inbound.source
     name = f" ({source.user_name})" if source.user_name else ""
     admin = ", and an admin" if scene.services.door.access.is_admin(source) else ""
+    chat = source.chat if source.renamed is None else f"{source.renamed} (before: {source.chat})"
     return Answer(
-        text=f"You are {source.platform}:{source.user}{name} in chat {source.chat}{admin}.\n"
-        f"This conversation is {scene.key}."
+        text=f"You are {source.platform}:{source.user}{name} in chat {chat}{admin}.\nThis conversation is {scene.key}."
     )
 
 

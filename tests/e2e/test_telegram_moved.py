@@ -130,6 +130,15 @@ async def test_what_was_asked_before_can_be_answered_after(
         assert tool.paid == [50]
 
 
+async def test_who_asks_reads_both_names(tmp_path: Path, telegram: TelegramServer, anna: User, group: Chat) -> None:
+    """A new store would know only the one that Telegram uses now."""
+    moved = telegram.people.migrate(group, anna)
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        bot.says("/whoami", moved)
+        await bot.until(lambda: bot.shown(moved))
+        assert f"in chat {moved.id} (before: {group.id})" in bot.shown(moved)[0]
+
+
 async def test_stop_reaches_the_turn_that_began_before(
     tmp_path: Path, telegram: TelegramServer, anna: User, group: Chat
 ) -> None:
