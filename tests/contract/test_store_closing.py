@@ -38,6 +38,14 @@ async def test_rows_of_a_closed_chat_end_at_once_and_those_of_others_do_not(stor
     assert await store.claim_outbound(9) == []
 
 
+async def test_rows_behind_one_that_is_being_sent_end_at_once_too(store: Store) -> None:
+    await store.emit([outbound("o1"), outbound("o2"), outbound("o3")])
+    await store.close_chat(HERE, WHY)
+    await store.open_chat(HERE)
+    assert (await store.mark_sent("o1", "m1")).next is None
+    assert [row.state for row in await store.outbox(None, 9)] == ["refused", "refused", "sent"]
+
+
 async def test_a_row_that_is_put_off_when_its_chat_closes_ends_instead_of_being_tried(bench: Bench) -> None:
     store = await bench.open()
     await store.emit([outbound("o1")])

@@ -35,7 +35,8 @@ _FACTS: Final = (
     "closed_chats",
     "renamed_chats",
 )
-_TABLES: Final = (
+# Emptied before a migration is done again; a test compares it with the schema.
+EMPTIED: Final = (
     *_FACTS,
     "turns",
     "approvals",
@@ -179,7 +180,7 @@ def _has_rows(connection: apsw.Connection, table: str) -> bool:
 
 
 def _empty(connection: apsw.Connection) -> None:
-    for table in _TABLES:
+    for table in EMPTIED:
         change(connection, f"DELETE FROM {table}")
     change(connection, "INSERT INTO message_search(message_search) VALUES ('delete-all')")
     change(connection, "DELETE FROM sqlite_sequence")

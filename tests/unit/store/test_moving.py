@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
+import apsw
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +21,8 @@ from gateway.store.moved import (
 )
 from gateway.store.moving import Tally, canonical
 from gateway.store.sqlite.codec import message_id, message_number
+from gateway.store.sqlite.migrations import migrate
+from gateway.store.sqlite.moving import EMPTIED
 from tests.contract.store_kit import START, key, new_session
 
 
@@ -37,6 +41,15 @@ def reference(message_id: str) -> MovedReference:
 def message(text: str, **note) -> MovedMessage:
     """A stored message."""
     return MovedMessage(key=key(), session_id="s1", message=user(text, id="1", at=START, **note))
+
+
+def test_every_table_of_a_file_is_emptied_before_a_migration_is_done_again():
+    connection = apsw.Connection(":memory:")
+    migrate(connection, Path("a.db"))
+    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    connection.close()
+    own = {"meta", "sqlite_sequence", "rests"}  # of the file, not of what is moved
+    assert tables - own - {name for name in tables if name.startswith("message_search")} == set(EMPTIED)
 
 
 def test_a_digest_sees_the_order():
