@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import aclosing
 
 from gateway.adapter import Adapter, CanBeProbed, Finding
@@ -24,9 +24,10 @@ async def findings(
     threshold: float,
     caching: str,
     spending: str | None = None,
+    people: str | None = None,
 ) -> AsyncIterator[Finding]:
-    """Probe the store, the model, the auxiliary model and the platforms, one after the other; `caching`
-    and `spending` are what there is to say about prompt caching and spend caps."""
+    """Probe the store, the model, the auxiliary model and the platforms, one after the other; `caching`,
+    `spending` and `people` are what there is to say about prompt caching, spend caps and who may talk."""
     yield await _store(store)
     yield await _model("model", models, models.main)
     live = models.main
@@ -42,6 +43,8 @@ async def findings(
     yield Finding(what="prompt caching", ok=None, detail=caching)
     if spending is not None:
         yield Finding(what="spend caps", ok=None, detail=spending)
+    if people is not None:
+        yield Finding(what="people", ok=None, detail=people)
     for adapter in adapters:
         if isinstance(adapter, CanBeProbed):
             for finding in await adapter.probe():
@@ -52,7 +55,8 @@ async def _store(store: Store) -> Finding:
     try:
         await store.open()
     except StoreLocked as error:
-        return Finding(what="store", ok=None, detail=f"in use by a running gateway ({error})")
+        using = str(error).partition(": ")[0]  # what to do about it is for whoever wants to start another
+        return Finding(what="store", ok=None, detail=f"{using}, so I did not look into it")
     except GatewayError as error:
         return Finding(what="store", ok=False, detail=str(error))
     try:
@@ -61,8 +65,23 @@ async def _store(store: Store) -> Finding:
         return Finding(what="store", ok=False, detail=str(error))
     finally:
         await store.aclose()
-    detail = f"{status.sessions:,} sessions, {status.waiting:,} messages waiting, {status.unsent:,} not yet shown"
+    detail = f"{_counted(status.sessions, 'session')}, {_counted(status.waiting, 'message')} waiting, "
+    detail += f"{status.unsent:,} not yet shown"
     return Finding(what="store", ok=True, detail=detail)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def may_talk(allow: Sequence[str], admins: Sequence[str], *, pairing: bool) -> str:
+    """Who may talk on public platforms, as far as the configuration says so."""
+    if not allow and not admins:
+        if not pairing:
+            return "nobody may talk: access.allow and access.admins are empty, and access.pairing is off"
+        return "access names nobody: write to the bot, and let in with `legato access confirm CODE` whom it gave a code"
+    strangers = "strangers are given a code" if pairing else "strangers get no answer"
+    return f"{len(allow):,} in access.allow, {len(admins):,} in access.admins; {strangers}"
 
 
 async def _model(what: str, models: Models, spec: ModelSpec) -> Finding:

@@ -281,12 +281,12 @@ def _check_address(name: str, url: str) -> None:
 
 async def _check(settings: Config) -> int:
     from gateway.bootstrap import Parts, build, caching_note, configured_store
-    from gateway.check import findings
+    from gateway.check import findings, may_talk
     from gateway.clock import SystemClock
     from gateway.serving import platforms
 
     _log_to(settings, None)
-    adapters = platforms(settings, SystemClock())
+    adapters, access = platforms(settings, SystemClock()), settings.access
     gateway = build(settings, adapters, Parts(store=configured_store(settings, waits=False)))
     print("config           ok    valid")  # only now: building finds what no single value can show
     await gateway.turns.services.models.learn_window(gateway.clock)
@@ -298,6 +298,7 @@ async def _check(settings: Config) -> int:
         threshold=settings.compression.threshold,
         caching=caching_note(settings),
         spending=gateway.turns.services.metering.note(),
+        people=may_talk(access.allow, access.admins, pairing=access.pairing) if adapters else None,
     ):
         mark = {True: "ok", False: "FAIL", None: "note"}[finding.ok]
         print(f"{finding.what:<16} {mark:<5} {finding.detail}")

@@ -52,7 +52,7 @@ _NOTICE_EVERY = 30.0  # seconds between two sentences about the store to one key
 EMPTY = "That message was empty; write something and I will answer."
 FILES_LEFT = "I did not look at the file that came with this command; send it again without one."
 DEAD = (
-    "I could not answer a message of yours: the gateway stopped during each of {attempts} attempts. It is kept, "
+    "I could not answer a message of yours: each of {attempts} attempts at it ended in a crash. It is kept, "
     "but I will not try it again; please put it differently."
 )
 UNREADABLE = "A message of yours was damaged in my store, so I cannot answer it; please send it again."

@@ -29,7 +29,7 @@ FULL = (
     "/compress <topic> makes room and keeps what matters to you, /new starts fresh."
 )
 NEAR = (
-    "~{tokens:,} of the {threshold:,} tokens are used at which I condense this conversation; "
+    "~{tokens:,} tokens are used, and at {threshold:,} I condense this conversation; "
     "/compress <topic> does it now and keeps that topic in detail."
 )
 

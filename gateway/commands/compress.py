@@ -153,7 +153,7 @@ def _remarks(outcome: Outcome, count: int) -> list[str]:
     """What the person should know beside the sizes; `count` is how often the lineage was condensed."""
     remarks = []
     if outcome.aborted:
-        remarks.append(f"The compaction was called off: {outcome.error or 'the summariser could not be used'}.")
+        remarks.append(f"I called it off: {outcome.error or 'the summariser could not be used'}.")
     elif outcome.fallback:
         reason = f" ({outcome.error})" if outcome.error else ""
         remarks.append(
@@ -166,6 +166,8 @@ def _remarks(outcome: Outcome, count: int) -> list[str]:
         remarks.append(f"The auxiliary model {outcome.failed_model} failed; the main model wrote the summary.")
     if count >= 2:
         remarks.append(aging(count))
+    if count:
+        remarks.append("/compress undo takes it back.")
     return remarks
 
 

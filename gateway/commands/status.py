@@ -187,9 +187,7 @@ async def model(scene: Scene) -> Answer:
     name = scene.argument.split()[0]
     spec = services.models.spec(name)
     if not services.models.may_be(name):
-        raise UserError(
-            f"There is no model {name[:40]} here, only the offline one; `model` in config.yaml names another."
-        )
+        raise UserError(f"There is no model {name[:40]} here, only the offline one; config.yaml can name another.")
     pinned = pins_tokens(services, (await services.store.pins(scene.key)).rules)
     if pinned > pins_room(spec):
         raise UserError(

@@ -294,7 +294,10 @@ async def test_compress_condenses_with_the_real_engine_and_says_how_far(tmp_path
             await live.ask(f"message {number} " + "with quite some words in it " * 60)
         parent = await live.tip()
         answer = await live.ask("/compress words")
-        assert re.search(r"^Compressed: 24 → \d+ messages\n~[\d,]+ → ~[\d,]+ tokens", answer)
+        assert re.search(
+            r"^Compressed: 24 → \d+ messages\n~[\d,]+ → ~[\d,]+ tokens\n(?:.*\n)?/compress undo takes it back\.$",
+            answer,
+        )
         child = await live.tip()
         assert parent is not None
         assert child is not None

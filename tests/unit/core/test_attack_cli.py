@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -13,9 +14,12 @@ import pytest
 import typer
 
 from gateway import cli
+from gateway.check import _store, may_talk
 from gateway.config import Config
 from gateway.config.models import Adapters, Telegram
 from gateway.serving import announcement
+from gateway.store.sqlite.store import SqliteStore
+from tests.fakes import ManualClock
 
 
 def on_a_narrow_terminal(rows: Any, *, as_json: bool, text: Callable[[Any], str]) -> bytes:
@@ -71,3 +75,23 @@ def test_who_starts_it_in_a_terminal_is_told_that_it_runs() -> None:
     end = "Ctrl-C ends it, when what is being answered is finished."
     assert announcement(telegram, 1) == f"Legato serves Telegram. {end}"
     assert announcement(Config(), 4) == f"Legato serves the conversations of its store with 4 workers. {end}"
+
+
+def test_a_check_says_who_may_talk() -> None:
+    assert "`legato access confirm CODE`" in may_talk((), (), pairing=True)
+    assert may_talk((), (), pairing=False).startswith("nobody may talk: ")
+    told = may_talk(("telegram:1", "telegram:2"), ("telegram:1",), pairing=False)
+    assert told == "2 in access.allow, 1 in access.admins; strangers get no answer"
+
+
+async def test_a_check_beside_a_gateway_gives_no_advice_to_stop_it(tmp_path: Path) -> None:
+    one, other = (SqliteStore(tmp_path / "legato.db", clock=ManualClock()) for _ in range(2))
+    await one.open()
+    try:
+        found = await _store(other)
+    finally:
+        await one.aclose()
+    assert found.ok is None
+    assert re.fullmatch(r"Another gateway \(process \d+\) is using \S+, so I did not look into it", found.detail)
+    again = await _store(SqliteStore(tmp_path / "legato.db", clock=ManualClock()))
+    assert again.detail == "0 sessions, 0 messages waiting, 0 not yet shown"
