@@ -133,11 +133,27 @@ def _after_tools(step: Sequence[Mapping[str, Any]], scene: Scene) -> Answer:
             return Answer(text="All right, I did not do that.")
         if "clock" in name or "time" in name:
             return Answer(text=f"It is {text}.")
+        if name == "search_history":
+            return Answer(text=_searched(scene.request, text))
         return Answer(text=_told(name, _arguments(asked[-1]), text))
     lines = [
         f"- `{_name(call)}`: {_cut(text_of(result).strip(), 500)}" for call, result in zip(asked, results, strict=False)
     ]
     return Answer(text="The tools answered:\n\n" + "\n".join(lines))
+
+
+def _searched(request: str, result: str) -> str:
+    """What was found of what somebody asked for."""
+    if not result.startswith("Nothing was found"):
+        return f"I found this in what was said:\n\n{_cut(result, 1_500)}"
+    fact = _ASK_FACT.search(request)
+    if fact is not None:
+        return _unknown(_clean(fact["thing"]))
+    return "I looked through all that was said here and found nothing."
+
+
+def _unknown(thing: str) -> str:
+    return f"You have not told me what your {thing} is. Say “My {thing} is …” and I will know."
 
 
 def _told(name: str, arguments: Mapping[str, Any], result: str) -> str:
@@ -226,7 +242,7 @@ def _ask_fact(scene: Heard) -> Answer | None:
     tool = scene.tool("search_history", "recall")
     if tool is not None:
         return Answer(text="That is not in front of me; I will look it up.\n\n", calls=(_lookup(tool, thing),))
-    return Answer(text=f"You have not told me what your {thing} is. Say “My {thing} is …” and I will know.")
+    return Answer(text=_unknown(thing))
 
 
 def _lookup(tool: str, thing: str) -> Call:
@@ -323,6 +339,7 @@ _DOCUMENT: Final = re.compile(
     re.M | re.S,
 )
 _CALL: Final = re.compile(r"^\s*call\s+(?P<tool>[\w.-]+)\s*(?P<arguments>\{.*?\})?\s*$", re.I | re.M)
+_ASK_FACT: Final = re.compile(r"\bwhat(?:'s| is| was| are) my (?P<thing>[\w' -]{2,40})", re.I)
 _ADD_TODO: Final = re.compile(
     r"^(?:please )?(?:add|put) (?P<item>.+?) (?:to|on) (?:my|the) (?:to-?do|task)s?\b", re.I | re.S
 )
@@ -342,7 +359,7 @@ _RULES: Final[tuple[tuple[re.Pattern[str], Rule], ...]] = (
                 re.I | re.S), _search),
     (re.compile(r"\bwhat (?:did|have) (?:I|we) (?:just |first |last )?(?:ask|say|said|talk|write|tell)\w*\b.*"
                 r"|\bwhat was my (?:first|last|previous) (?:question|message|request)\b", re.I), _earlier),
-    (re.compile(r"\bwhat(?:'s| is| was| are) my (?P<thing>[\w' -]{2,40})", re.I), _ask_fact),
+    (_ASK_FACT, _ask_fact),
     (re.compile(r"^(?:(?:please )?remember(?: that)?:? )?my (?P<thing>[\w' -]{2,40}?) (?:is|are) "
                 r"(?P<value>[^\n]{1,200})",
                 re.I), _tell_fact),

@@ -132,6 +132,17 @@ def test_of_a_document_it_says_what_is_in_it() -> None:
     ("request_text", "result", "told"),
     [
         ("write a file a.txt: x", "The file a.txt (2 bytes) is on its way; do not repeat it.", "Here is `a.txt`."),
+        (
+            "what is my dog?",
+            "Nothing was found for 'dog'.",
+            "You have not told me what your dog is. Say “My dog is …” and I will know.",
+        ),
+        (
+            "search the history for cats",
+            "Nothing was found for 'cats'.",
+            "I looked through all that was said here and found nothing.",
+        ),
+        ("search the history for cats", "2026, user: cats", "I found this in what was said:\n\n2026, user: cats"),
         ("write a file a.txt: x", "Error: `name` is too long; shorten it", "That did not work: `name` is too long."),
         ('call todo {"items": []}', "Nothing is on the list.", "The tool `todo` answered:\n\nNothing is on the list."),
     ],
