@@ -12,7 +12,8 @@ class RenamingStore(ABC):
     @abstractmethod
     async def rename_chat(self, platform: str, before: str, after: str) -> None:
         """The platform calls the chat `before` by the name `after` from now on, and it is there: it is open.
-        Told again, nothing changes. It may be several transactions: a caller that was cut short says it again."""
+        Told again, nothing changes; what `after` was called first stays what was said of it first. It may be several
+        transactions: a caller that was cut short says it again."""
 
     @abstractmethod
     async def first_name(self, platform: str, chat: str, event_id: str) -> str:

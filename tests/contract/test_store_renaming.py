@@ -50,6 +50,12 @@ async def test_a_name_that_comes_back_is_no_chat_of_its_own(store: Store) -> Non
     assert [await first(store, name) for name in "ab"] == ["a", "a"]
 
 
+async def test_what_a_chat_was_called_first_is_never_said_again_otherwise(store: Store) -> None:
+    await store.rename_chat("test", "-501", "-1001")
+    await store.rename_chat("test", "-502", "-1001")
+    assert await first(store, "-1001") == "-501"
+
+
 async def test_who_has_another_name_is_there(store: Store) -> None:
     here = ChatAddress(platform="test", chat="-501")
     await store.close_chat(here, "the bot is no member of the group any more")

@@ -24,11 +24,11 @@ def rename(connection: apsw.Connection, platform: str, before: str, after: str) 
 
 
 def put(connection: apsw.Connection, lane: str, first: str | None, later: str | None) -> None:
-    """Note one or both; the other stays as it was."""
+    """Note one or both; the other stays as it was, and a first name that is known for good."""
     change(
         connection,
         "INSERT INTO renamed_chats(lane, first, later) VALUES (?,?,?)"
-        " ON CONFLICT DO UPDATE SET first = coalesce(excluded.first, first), later = coalesce(excluded.later, later)",
+        " ON CONFLICT DO UPDATE SET first = coalesce(first, excluded.first), later = coalesce(excluded.later, later)",
         (lane, *(None if name is None else storable(name) for name in (first, later))),
     )
 

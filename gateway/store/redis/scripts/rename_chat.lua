@@ -3,7 +3,7 @@
 -- Gives {'ok'}.
 return once(function()
   local chat, first, later = take(), take(), take()
-  if first ~= '' then call('HSET', P .. 'first_names', chat, first) end
+  if first ~= '' then call('HSETNX', P .. 'first_names', chat, first) end
   if later ~= '' then
     call('HSET', P .. 'later_names', chat, later)
     reopen(chat)
