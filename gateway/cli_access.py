@@ -65,11 +65,14 @@ def access_app(ask: Ask) -> typer.Typer:
         config: ConfigOption = None,
     ) -> None:
         """Show somebody out. A running gateway knows within ten seconds."""
-        from gateway.commands.people import IN_SHELL, shown_out
+        from gateway.commands.people import IN_SHELL, shown_out, unnamed
+        from gateway.errors import UserError
 
         platform, _, user = who.partition(":")
 
         async def look(store: Store) -> str:
+            if not user:
+                raise UserError(unnamed(IN_SHELL))
             return shown_out(await _door(store).show_out(platform.lower(), user), IN_SHELL)
 
         print(ask(config, look))

@@ -10,6 +10,7 @@ from gateway.commands.base import Answer, Command, Scene
 from gateway.domain.pairing import CODE_LENGTH, CODE_SECONDS, Guest, GuestBook, Verdict
 from gateway.errors import UserError
 
+_WANTS_OUT: Final = re.compile(r"(?:remove|delete|rm)\b.*", re.IGNORECASE | re.DOTALL)
 _REMOVAL: Final = re.compile(r"(?:remove|delete|rm)\s+([^\s:]+):(\S+)", re.IGNORECASE)
 
 
@@ -23,6 +24,8 @@ async def pair(scene: Scene) -> Answer:
     removal = _REMOVAL.fullmatch(scene.argument)
     if removal is not None:
         return Answer(text=shown_out(await door.show_out(removal[1].lower(), removal[2]), IN_CHAT))
+    if _WANTS_OUT.fullmatch(scene.argument):
+        raise UserError(unnamed(IN_CHAT))
     verdict, guest = await door.confirm(scene.argument)
     if guest is None:
         raise UserError(refused(verdict, IN_CHAT))
@@ -61,6 +64,11 @@ _REFUSED: Final[dict[Verdict, str]] = {
 def refused(verdict: Verdict, words: Words) -> str:
     """What an admin reads whose code lets nobody in."""
     return _REFUSED[verdict].format(look=words.look, remove=words.remove)
+
+
+def unnamed(words: Words) -> str:
+    """What an admin reads who said nobody's name as it is written here."""
+    return f"Name them as {words.look} does, for example: {words.remove} telegram:12345678"
 
 
 def let_in(guest: Guest) -> str:

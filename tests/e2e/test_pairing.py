@@ -56,6 +56,8 @@ async def test_a_stranger_is_given_a_code_and_let_in_by_it(tmp_path: Path, teleg
         telegram.people.say(his, bob, "at last")
         await bot.until(lambda: "echo: at last" in bot.shown(his))
         assert len(bot.model.requests) == 1  # nothing he said before was heard
+        bot.says("/pair remove bob")
+        await bot.until(lambda: "for example: /pair remove telegram:12345678" in bot.shown()[-1])
         bot.says(f"/pair remove telegram:{bob.id}")
         await bot.until(lambda: "Shown out" in bot.shown()[-1])
         telegram.people.say(his, bob, "and now?")
@@ -135,7 +137,8 @@ async def test_an_admins_slips_do_not_lock_the_door(tmp_path: Path, telegram: Te
         await bot.until(lambda: len(bot.shown(his)) == 1)
         for slip in ("remove", f"remove {bob.id}", "list", f"telegram:{bob.id}", "Bob"):
             bot.says(f"/pair {slip}")
-        await bot.until(lambda: sum("That is no code" in text for text in bot.shown()) == 5)
+        await bot.until(lambda: sum("That is no code" in text for text in bot.shown()) == 3)
+        await bot.until(lambda: sum("Name them as /pair does" in text for text in bot.shown()) == 2)
         bot.says(f"/pair {code_in(bot.shown(his)[0])}")
         await bot.until(lambda: WELCOME in bot.shown(his))
 
@@ -153,6 +156,9 @@ async def test_an_admin_lets_somebody_in_from_a_shell_while_the_gateway_runs(
         assert "Nobody was given that code" in errors
         assert "legato access list says who asks" in errors  # a shell knows no /pair
         assert "/pair" not in errors
+        status, out, errors = await legato(tmp_path, "access", "remove", "bob")
+        assert (status, out) == (1, "")
+        assert errors.endswith("for example: legato access remove telegram:12345678\n")
         status, out, _ = await legato(tmp_path, "access", "confirm", code_in(bot.shown(his)[0]))
         told = f"Let in: telegram:{bob.id} “Bob”. The gateway tells them within ten seconds, or as soon as it runs.\n"
         assert (status, out) == (0, told)
