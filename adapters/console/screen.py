@@ -16,6 +16,7 @@ from adapters.console.wrapping import VERBATIM, Cells, Fragment, breaks
 from gateway.domain.chat import OutboundKind
 
 REWRITTEN: Final = "· (the answer changed; it goes on from here as it is now)\n"
+ANEW: Final = "· …\n"  # between what was said before a tool ran, or by an attempt that broke off, and what is said now
 _MARKS: Final = {"notice": "· ", "error": "! ", "question": "? "}
 _HEADING: Final = re.compile(r" {0,3}#{1,6}\s")
 _FENCE: Final = re.compile(r"\s*(```|~~~)")
@@ -63,7 +64,7 @@ class ReplyFlow:
             if end == 0:
                 return []
             start = _common_lines(self._printed, text)
-            fragments.append(("class:aside", REWRITTEN))
+            fragments.append(("class:aside", REWRITTEN if start else ANEW))
             self._fenced = sum(1 for line in text[:start].splitlines() if _FENCE.match(line)) % 2 == 1
         for line in printable(text[start:end]).splitlines(keepends=True):
             fragments += self._styled(line)

@@ -103,6 +103,8 @@ async def title(scene: Scene) -> Answer:
     if present is None:
         raise UserError("There is no session to name yet; send a message first.")
     name = " ".join(scene.argument.split())[:100]
+    if not name and not present.title and not present.message_count:
+        return Answer(text="This session has no name yet; /title <name> gives it one.")
     if not name:
         return Answer(text=f"This session is “{await heading(services.store, present)}”. /title <name> changes that.")
     await services.store.update_session(scene.owned(), present.ref, title=name)

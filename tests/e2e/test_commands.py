@@ -170,6 +170,7 @@ async def test_title_names_the_session_and_sessions_lists_it(tmp_path: Path) -> 
         assert await live.ask("/title  Trip \n to  Brittany") == "This session is now “Trip to Brittany”."
         assert await live.ask("/sessions") == "There are no earlier sessions yet."
         await live.ask("/new")
+        assert await live.ask("/title") == "This session has no name yet; /title <name> gives it one."
         listed = await live.ask("/sessions")
         assert listed == (
             "1. Trip to Brittany (2 messages, just now)\n/resume <number> goes on from one of them, as in /resume 1."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.console.screen import REWRITTEN, Fragment, ReplyFlow, fold, heading, inline, whole
+from adapters.console.screen import ANEW, REWRITTEN, Fragment, ReplyFlow, fold, heading, inline, whole
 
 prose = st.text(st.sampled_from("ab \n`*#"), max_size=40)
 
@@ -34,6 +34,7 @@ class TestStreaming:
         shown += text_of(flow.finish(text))
         assert shown.rstrip() == text.rstrip()
         assert REWRITTEN not in shown
+        assert ANEW not in shown
 
     def test_a_reply_that_did_not_stream_is_printed_whole(self) -> None:
         assert text_of(ReplyFlow().finish("one\ntwo")) == "one\ntwo\n"
@@ -56,11 +57,11 @@ class TestStreaming:
         assert text_of(flow.advance("one\n2\nthree")) == f"{REWRITTEN}2\n"
         assert text_of(flow.finish("one\n2\nthree")) == "three\n"
 
-    def test_a_different_reply_is_printed_whole(self) -> None:
+    def test_what_is_said_after_a_tool_ran_goes_on_below_what_was_said_before(self) -> None:
         flow = ReplyFlow()
-        flow.advance("one\ntwo\n")
+        flow.advance("I will look it up.\n\n")
         assert flow.advance("other") == []
-        assert text_of(flow.finish("other")) == f"{REWRITTEN}other\n"
+        assert text_of(flow.finish("other")) == f"{ANEW}other\n"
 
     def test_escapes_do_not_reach_the_screen(self) -> None:
         flow = ReplyFlow()
