@@ -22,31 +22,40 @@ _Album = tuple[SessionKey, str, str]  # whose conversation, who sent it, its nam
 
 
 class Overheard:
-    """What was read lately and taken for nobody's, by album."""
+    """What was read lately and taken for nobody's, by album. `now` is monotonic."""
 
     def __init__(self) -> None:
-        self._albums: OrderedDict[_Album, list[Arrival]] = OrderedDict()
+        self._albums: OrderedDict[_Album, tuple[float, list[Arrival]]] = OrderedDict()  # the one asked about last, last
 
-    def keep(self, arrival: Arrival) -> None:
+    def keep(self, arrival: Arrival, now: float) -> None:
         """It was not meant, as far as is known. A command is not: it is for whoever it names."""
         if not of_group(arrival.inbound) or arrival.inbound.kind != "message" or parse_command(arrival.inbound.text):
             return
-        while self._albums and (
-            len(self._albums) >= _MOST or arrival.at - next(iter(self._albums.values()))[0].at > KEPT
-        ):
-            self._albums.popitem(last=False)
-        album = self._albums.setdefault(_album(arrival), [])
+        album = self.before(arrival, now)
         if all(arrival.inbound.event_id != other.inbound.event_id for other in album):
             album.append(arrival)
+        self._touch(_album(arrival), album, now)
+        while len(self._albums) > _MOST or now - next(iter(self._albums.values()))[0] > KEPT:
+            self._albums.popitem(last=False)
 
-    def before(self, arrival: Arrival) -> list[Arrival]:
-        """What was overheard of the album that this one, which is meant, belongs to; oldest first."""
-        album = self._albums.get(_album(arrival), []) if of_group(arrival.inbound) else []
-        return [other for other in album if arrival.at - other.at <= KEPT]
+    def before(self, arrival: Arrival, now: float) -> list[Arrival]:
+        """What was overheard of the album that this one, which is meant, belongs to; oldest first. It is kept in mind
+        from now on: what a store that is away does not take comes again."""
+        name = _album(arrival)
+        at, album = self._albums.get(name, (now, []))
+        if not of_group(arrival.inbound) or now - at > KEPT:
+            return []
+        if album:
+            self._touch(name, album, now)
+        return list(album)
 
     def forget(self, arrival: Arrival) -> None:
         """It is stored, and with it all of its album."""
         self._albums.pop(_album(arrival), None)
+
+    def _touch(self, name: _Album, album: list[Arrival], now: float) -> None:
+        self._albums[name] = now, album
+        self._albums.move_to_end(name)
 
 
 def _album(arrival: Arrival) -> _Album:

@@ -78,6 +78,7 @@ class Reception:
         over again; what of it was taken is known by then. What does not wait is handed to `at_once`, which
         gives what to tell who pressed a button."""
         self.points("accept.before")
+        now = self.clock.monotonic()
         arrivals: list[Arrival] = []
         for read in batch:
             if await self._is_about_the_chat(read):
@@ -87,9 +88,9 @@ class Reception:
                 continue
             arrival = self.arrival(replace(inbound, only_as_part=False))
             if await self._is_meant(inbound, arrivals):
-                arrivals += [*self._overheard.before(arrival), arrival]
+                arrivals += [*self._overheard.before(arrival, now), arrival]
             else:
-                self._overheard.keep(arrival)
+                self._overheard.keep(arrival, now)
         receipts = await self.store.accept(arrivals, cap=self.rules.lane_cap) if arrivals else []
         self.points("accept.after")
         status = {inbound.event_id: _refused(inbound) for inbound in batch}

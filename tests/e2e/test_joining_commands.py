@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from gateway.domain.chat import CUT, Attachment, Inbound
+from gateway.errors import StoreUnavailable
 from gateway.joining import DEBOUNCE
+from gateway.store.base import Arrival, Receipt
+from gateway.store.sqlite.store import SqliteStore
 from tests.emulators.telegram import Message, TelegramServer
 from tests.fakes import ManualClock
 from tests.fakes_gateway import FakeAdapter, FakeModel, Gate, Say, in_turn, running
@@ -117,6 +120,54 @@ async def test_what_was_overheard_is_taken_when_it_comes_again_and_once(tmp_path
         await live.quiet()
         ((_, heard),) = live.model.spoken()
         assert heard.count("a picture") == 3
+
+
+class Full(SqliteStore):
+    """A store that can be read, but takes nothing while it is `full`."""
+
+    full = False
+
+    async def accept(self, arrivals: Sequence[Arrival], *, cap: int) -> list[Receipt]:
+        if self.full:
+            raise StoreUnavailable("The disk is full.")
+        return await super().accept(arrivals, cap=cap)
+
+
+async def test_what_was_overheard_is_kept_while_the_rest_of_its_album_cannot_be_stored(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    store = Full(tmp_path / "legato.db", clock=clock, concurrency=4)
+    async with running(tmp_path, store=store, clock=clock) as live:
+        first, second, last = pictures(live.adapter, "", "", "look")
+        first, second = (replace(each, only_as_part=True) for each in (first, second))
+        await live.adapter.receive(first)
+        store.full = True
+        for _ in range(12):
+            with pytest.raises(StoreUnavailable):
+                await live.adapter.receive(second, last)
+            await clock.advance(5)
+        store.full = False
+        await live.adapter.receive(second, last)
+        await clock.until_pending()
+        await clock.advance(DEBOUNCE)
+        await live.answer(first.event_id)
+        assert live.model.spoken()[0][1].count("a picture") == 3
+
+
+@pytest.mark.parametrize(("passes", "jump", "heard"), [(29, 3_600, 2), (29, -3_600, 2), (31, 0, 1), (31, -3_600, 1)])
+async def test_what_was_overheard_is_forgotten_after_half_a_minute_whatever_the_machine_says_of_the_time(
+    tmp_path: Path, clock: ManualClock, passes: float, jump: float, heard: int
+) -> None:
+    async with running(tmp_path, clock=clock) as live:
+        first, last = pictures(live.adapter, "", "look")
+        await live.adapter.receive(replace(first, only_as_part=True))
+        clock.jump(jump)
+        await clock.advance(passes)
+        await live.adapter.receive(last)
+        await clock.until_pending()
+        await clock.advance(DEBOUNCE)
+        await live.adapter.until(lambda: live.adapter.sent)
+        assert live.model.spoken()[0][1].count("a picture") == heard
 
 
 async def test_another_album_another_speaker_and_a_command_for_others_are_not_taken_along(tmp_path: Path) -> None:
