@@ -180,13 +180,14 @@ class Entrance:
     library that met another error would end its reading, or go on without any pause.
 
     What meets a bug again and again, when others do not, is given up, and who wrote it is told: what comes after
-    it would never be read."""
+    it would never be read. That they are told is stored first, or others must have been stored since: a store that
+    fails in a way of its own is a bug to everything, and for hours."""
 
     def __init__(self, turns: Turns, adapter: Adapter) -> None:
         self._turns = turns
         self._adapter = adapter
-        self._tries: OrderedDict[str, int] = OrderedDict()  # of events that met a bug
-        self._sound = False  # something was stored since the start: not everything meets a bug
+        self._troubles: OrderedDict[str, _Trouble] = OrderedDict()  # of events that met a bug
+        self._stored = 0  # batches since the start of which something was stored
 
     async def accept(self, batch: Sequence[Inbound]) -> Sequence[Accepted]:
         """See `gateway.adapter.Accept`."""
@@ -196,18 +197,20 @@ class Entrance:
             raise
         except Exception as error:
             return await (self._one_by_one(batch) if len(batch) > 1 else self._broke(batch[0], error))
-        self._sound = self._sound or any(each.status == "new" for each in accepted)
+        self._stored += any(each.status == "new" for each in accepted)
         return accepted
 
     async def _one_by_one(self, batch: Sequence[Inbound]) -> Sequence[Accepted]:
-        """In their order; where nothing says yet that it is not everything that meets the bug, the others are tried."""
+        """In their order; when one cannot be given up yet, those after it are tried, too: they may show that not
+        everything meets the bug."""
         accepted: list[Accepted] = []
         held: StoreUnavailable | None = None
         for inbound in batch:
             try:
                 accepted += await self.accept([inbound])
             except StoreUnavailable as error:
-                if self._sound or self._tries.get(inbound.event_id, 0) < TRIES:
+                trouble = self._troubles.get(inbound.event_id)
+                if trouble is None or trouble.tries <= TRIES:
                     raise
                 held = error
         if held is not None:
@@ -216,17 +219,35 @@ class Entrance:
 
     async def _broke(self, inbound: Inbound, error: Exception) -> Sequence[Accepted]:
         event = inbound.event_id
-        if event not in self._tries:
+        if event not in self._troubles:
             log.exception("receipt_broke", adapter=self._adapter.name, inbound=event)
-        self._tries[event] = self._tries.get(event, 0) + 1
-        if len(self._tries) > _BROKEN_REMEMBERED:
-            self._tries.popitem(last=False)
-        if self._tries[event] <= TRIES or not self._sound:
+        trouble = self._troubles.setdefault(event, _Trouble(before=self._stored))
+        trouble.tries += 1
+        if len(self._troubles) > _BROKEN_REMEMBERED:
+            self._troubles.popitem(last=False)
+        if trouble.tries <= TRIES or not self._stored or not await self._gave_up(inbound, trouble):
             why = str(error) if isinstance(error, GatewayError) else "an error in Legato itself, which its log tells of"
             raise StoreUnavailable(why) from error
-        log.error("message_given_up", adapter=self._adapter.name, inbound=event, tries=self._tries[event])
-        await best_effort(self._turns.reception.give_up(inbound), what="telling of a message that was given up")
+        log.error("message_given_up", adapter=self._adapter.name, inbound=event, tries=trouble.tries)
         return [Accepted(event_id=event, status="refused")]
+
+    async def _gave_up(self, inbound: Inbound, trouble: _Trouble) -> bool:
+        told = False
+        try:
+            told = await self._turns.reception.give_up(inbound)
+        except StoreUnavailable:
+            return False
+        except Exception as error:
+            log.warning("not_told_of_giving_up", inbound=inbound.event_id, error=f"{type(error).__name__}: {error}")
+        return told or self._stored > trouble.before
+
+
+@dataclass(slots=True, kw_only=True)
+class _Trouble:
+    """How often an event met a bug, and how many batches had been stored before it did first."""
+
+    before: int
+    tries: int = 0
 
 
 def collect_seldom() -> None:

@@ -108,11 +108,16 @@ class Reception:
                 status[name] = replace(status[name], told=await self._told(answers[name], until))
         return [status[inbound.event_id] for inbound in batch]
 
-    async def give_up(self, inbound: Inbound) -> None:
-        """Tell who wrote that their message cannot be taken in. Raises whatever they, too, may meet."""
+    async def give_up(self, inbound: Inbound) -> bool:
+        """Tell who wrote to the bot that their message cannot be taken in; False where nobody is to be told. Raises
+        whatever they, too, may meet."""
         inbound = await self._at_home(inbound)
-        if inbound.kind in ("message", "steer") and await self.door.lets_in(inbound.source):
-            await self.outbox.emit(self.outbox.answer(self.arrival(inbound), "notice", GIVEN_UP))
+        if inbound.kind not in ("message", "steer") or inbound.only_as_part:
+            return False
+        if not await self.door.lets_in(inbound.source):
+            return False
+        await self.outbox.emit(self.outbox.answer(self.arrival(inbound), "notice", GIVEN_UP))
+        return True
 
     async def _is_about_the_chat(self, told: Inbound) -> bool:
         """Whether it says that the bot left a chat or came back, or that the chat has another name now, which is

@@ -52,6 +52,7 @@ class Receiver:
         self._accept: Accept | None = None
         self._me: Me | None = None
         self._ending = False
+        self._pause = _FIRST_PAUSE  # before what could not be stored is asked for again
         self._refused: asyncio.Future[None] | None = None
 
     def begin(self, accept: Accept, me: Me) -> None:
@@ -77,19 +78,20 @@ class Receiver:
         """Store what still comes if that works at once; else it stays with Telegram."""
         self._ending = True
 
-    async def take(self, updates: Sequence[Update]) -> None:
-        """Return when these are stored. Raises NetworkError, which ends no polling, if they are not
-        and nobody can wait for it."""
-        pause = _FIRST_PAUSE
-        while True:
-            try:
-                return await self.store(updates)
-            except StoreUnavailable as error:
-                if self._ending:
-                    raise NetworkError("the store cannot take these updates now") from error
-                log.warning("updates_wait", count=len(updates), error=str(error))
+    async def take(self, updates: Sequence[Update]) -> bool:
+        """Whether these are stored; if not, a pause has passed, which grows. Raises NetworkError, which ends no
+        polling, if they are not and nobody can wait for it."""
+        try:
+            await self.store(updates)
+        except StoreUnavailable as error:
+            if self._ending:
+                raise NetworkError("the store cannot take these updates now") from error
+            log.warning("updates_wait", count=len(updates), error=str(error))
+            pause, self._pause = self._pause, min(2 * self._pause, _LONGEST_PAUSE)
             await self._clock.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
+            return False
+        self._pause = _FIRST_PAUSE
+        return True
 
     async def store(self, updates: Sequence[Update]) -> None:
         """Return when these are stored. Raises StoreUnavailable if they cannot be now."""
@@ -118,14 +120,16 @@ class ReceivingBot(ExtBot[None]):
         self._receiver = receiver
 
     async def get_updates(self, *arguments: Any, **options: Any) -> tuple[Update, ...]:
-        """As the library's, and stored."""
-        try:
-            updates = await self._fetched(*arguments, **options)
-        except InvalidToken as error:
-            self._receiver.refuse(error)
-            raise
-        await self._receiver.take(updates)
-        return updates
+        """As the library's, and stored. What cannot be stored is asked for again, with what came after it: that can
+        show that not everything meets what keeps it out."""
+        while True:
+            try:
+                updates = await self._fetched(*arguments, **options)
+            except InvalidToken as error:
+                self._receiver.refuse(error)
+                raise
+            if await self._receiver.take(updates):
+                return updates
 
     async def _fetched(self, *arguments: Any, **options: Any) -> tuple[Update, ...]:
         try:

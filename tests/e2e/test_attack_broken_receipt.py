@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from structlog.testing import capture_logs
 from gateway import bootstrap
 from gateway.app import TRIES
 from gateway.clock import SystemClock
-from gateway.errors import SessionNotFound, StoreUnavailable
+from gateway.domain.chat import InboundKind, Outbound, SessionKey
+from gateway.errors import SessionNotFound, StoreError, StoreUnavailable
 from gateway.reception import GIVEN_UP
-from gateway.store.base import Arrival, Receipt
+from gateway.store.base import Arrival, InboxItem, Receipt
 from gateway.store.sqlite.store import SqliteStore
 from gateway.telemetry.points import Point
 from tests.emulators.telegram import TelegramServer
@@ -66,6 +68,20 @@ async def test_a_bug_at_receipt_leaves_a_message_with_telegram_until_it_can_be_s
     assert caplog.text == "", "the library met an error of ours"
 
 
+async def test_what_cannot_be_stored_is_handed_over_with_what_came_after_it(
+    tmp_path: Path, telegram: TelegramServer
+) -> None:
+    bug = Broken(1_000_000)
+    with capture_logs() as logs:
+        async with on_telegram(tmp_path, telegram, telegram.people.person("Anna"), points=bug) as bot:
+            bot.says("one")
+            await bot.until(lambda: logged(logs, "updates_wait"))
+            bot.says("two", bot.telegram.people.private(telegram.people.person("Bob")))
+            await bot.until(lambda: logged(logs, "updates_wait")[-1]["count"] == 2)
+            bug.times = 0
+            await bot.until_shown("echo: one")
+
+
 class Poisoned(SqliteStore):
     """A store with a bug that only one word meets."""
 
@@ -101,7 +117,7 @@ async def test_what_meets_a_bug_holds_up_those_after_it_while_there_is_hope_and_
 async def test_what_comes_first_after_a_start_is_given_up_when_something_else_could_be_stored(tmp_path: Path) -> None:
     async with running(tmp_path, store=poisoned(tmp_path)) as live:
         batch = [live.adapter.inbound(text, chat="1") for text in ("poison", "two")]
-        for _ in range(TRIES):
+        for _ in range(TRIES + 1):
             with pytest.raises(StoreUnavailable):
                 await live.adapter.receive(*batch)
         assert [each.status for each in await live.adapter.receive(*batch)] == ["refused", "duplicate"]
@@ -119,6 +135,83 @@ async def test_nothing_is_given_up_while_everything_meets_the_bug(tmp_path: Path
         bug.times = 0
         assert [each.status for each in await live.adapter.receive(*batch)] == ["new", "new"]
         assert [(await live.answer(each.event_id)).text for each in batch] == ["echo: one", "echo: two"]
+
+
+class Refusing(SqliteStore):
+    """A store behind a server that refuses every writing step in words of its own while it is `refusing`."""
+
+    refusing = False
+
+    async def accept(self, arrivals: Sequence[Arrival], *, cap: int) -> list[Receipt]:
+        self._maybe()
+        return await super().accept(arrivals, cap=cap)
+
+    async def emit(self, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
+        self._maybe()
+        return await super().emit(outbound)
+
+    def _maybe(self) -> None:
+        if self.refusing:
+            raise StoreError("The store's step failed: ERR max daily request limit exceeded.")
+
+
+@pytest.mark.parametrize("kind", ["message", "press"])
+async def test_nothing_is_given_up_while_a_store_that_worked_before_refuses_everything(
+    tmp_path: Path, kind: InboundKind
+) -> None:
+    store = Refusing(tmp_path / "legato.db", clock=SystemClock(), concurrency=4)
+    async with running(tmp_path, store=store) as live:
+        assert await live.ask("hello") == "echo: hello"
+        store.refusing = True
+        batch = [live.adapter.inbound("approve x", kind=kind), live.adapter.inbound("two", chat="2")]
+        for _ in range(3 * TRIES):
+            with pytest.raises(StoreUnavailable, match="limit exceeded"):
+                await live.adapter.receive(*batch)
+        store.refusing = False
+        assert [each.status for each in await live.adapter.receive(*batch)] == ["new", "new"]
+        assert (await live.answer(batch[1].event_id)).text == "echo: two"
+
+
+class Silenced(Poisoned):
+    """The same bug, which a word about the message meets, too."""
+
+    async def emit(self, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
+        if any(row.text == GIVEN_UP for row in outbound):
+            raise TypeError("'NoneType' object is not subscriptable")
+        return await super().emit(outbound)
+
+
+async def test_whose_sender_cannot_be_told_is_given_up_when_others_could_be_stored_since(tmp_path: Path) -> None:
+    store = Silenced(tmp_path / "legato.db", clock=SystemClock(), concurrency=4)
+    async with running(tmp_path, store=store) as live:
+        assert await live.ask("hello") == "echo: hello"
+        batch = [live.adapter.inbound(text, chat="1") for text in ("poison", "two")]
+        for _ in range(TRIES + 1):
+            with pytest.raises(StoreUnavailable):
+                await live.adapter.receive(*batch)
+        assert [each.status for each in await live.adapter.receive(*batch)] == ["refused", "duplicate"]
+
+
+class Deaf(SqliteStore):
+    """A store with a bug that only a look at the lane of `g` meets."""
+
+    async def waiting(self, key: SessionKey, limit: int) -> list[InboxItem]:
+        if key.chat == "g":
+            raise TypeError("'NoneType' object is not subscriptable")
+        return await super().waiting(key, limit)
+
+
+async def test_nobody_is_told_that_a_message_to_others_is_given_up(tmp_path: Path) -> None:
+    store = Deaf(tmp_path / "legato.db", clock=SystemClock(), concurrency=4)
+    async with running(tmp_path, store=store) as live:
+        among_people = replace(live.adapter.inbound("see you", chat="g", chat_type="group"), only_as_part=True)
+        batch = [among_people, live.adapter.inbound("hello")]
+        for _ in range(TRIES + 1):
+            with pytest.raises(StoreUnavailable):
+                await live.adapter.receive(*batch)
+        assert [each.status for each in await live.adapter.receive(*batch)] == ["refused", "duplicate"]
+        await live.quiet()
+        assert live.adapter.shown("g") == []
 
 
 async def test_what_the_store_says_of_itself_is_passed_on(tmp_path: Path) -> None:
