@@ -39,7 +39,7 @@ def render(part: str) -> Rendered:
 
 def caption(text: str) -> Rendered:
     """What Telegram is to show with a file; nothing if there is nothing to say."""
-    return render(text) if text.strip() else Rendered(text="", entities=())
+    return render(text) if is_visible(text) else Rendered(text="", entities=())
 
 
 def fits_caption(text: str) -> bool:

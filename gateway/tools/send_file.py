@@ -48,7 +48,7 @@ class SendFileTool:
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """What was sent, under which name."""
         caption = _caption(arguments)
-        if "file" in arguments and "content" not in arguments:
+        if arguments.get("file") and not arguments.get("content"):  # some models fill in everything, with nothing
             name, mime, data = await _kept(arguments, context)
         else:
             name, mime, data = _written(arguments)
@@ -82,7 +82,7 @@ async def _kept(arguments: Mapping[str, Any], context: ToolContext) -> tuple[str
 
 
 def _caption(arguments: Mapping[str, Any]) -> str:
-    caption = arguments.get("caption", "")
+    caption = arguments.get("caption") or ""
     if not isinstance(caption, str):
         raise ToolError("`caption` must be a text.")
     if len(caption) > _LONGEST_CAPTION:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapters.telegram.formatting import fits_caption
+from adapters.telegram.formatting import caption, fits_caption
 from adapters.telegram.pictures import is_photo, sides
 from tests.emulators.telegram.people import PIXEL
 from tests.pictures import FORMATS, Make, png
@@ -44,6 +44,11 @@ def test_anything_else_is_a_document(content: bytes) -> None:
 @given(st.sampled_from([make(640, 480) for make in FORMATS]), st.integers(0, 60), st.binary(max_size=60))
 def test_a_damaged_picture_is_a_document_at_worst(whole: bytes, kept: int, rest: bytes) -> None:
     is_photo(whole[:kept] + rest)
+
+
+@pytest.mark.parametrize("text", ["", " \n", "\u200b", "\u2060\u00ad"])
+def test_a_caption_of_which_nothing_is_to_be_seen_is_none(text: str) -> None:
+    assert caption(text).text == ""
 
 
 def test_a_caption_is_counted_as_it_is_written_and_as_it_is_shown() -> None:

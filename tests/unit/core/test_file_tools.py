@@ -181,6 +181,17 @@ async def test_a_file_of_the_conversation_is_sent_again_as_what_it_is() -> None:
     assert files.captions == ["Your **cat**", ""]
 
 
+@pytest.mark.parametrize("nothing", [None, ""])
+async def test_what_a_model_fills_in_with_nothing_is_left_out(nothing: str | None) -> None:
+    files = Files(**{"": b"a voice", "cat.txt": PIXEL})
+    for given in ({"file": "cat.txt"}, {"name": "a.txt", "content": "x"}):
+        left_out = dict.fromkeys(("file", "name", "content", "caption"), nothing)
+        await SendFileTool().run(left_out | given, context(files))
+    assert [(name, content) for name, _, content in files.sent] == [("cat.txt", PIXEL), ("a.txt", b"x")]
+    with pytest.raises(ToolError):
+        await SendFileTool().run({"file": nothing}, context(files))
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
