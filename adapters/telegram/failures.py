@@ -20,6 +20,7 @@ from gateway.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, D
 
 _NEVER_LEFT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 _LOST_ON_THE_WAY: Final = "gateway time"  # 504: a proxy gave up, whatever the server behind it did
+_TOO_LARGE: Final = ("request entity too large", "(413)")  # Telegram's words, and the library's for a proxy's page
 
 
 def mapped(error: TelegramError) -> AdapterError:
@@ -56,6 +57,8 @@ def mapped_edit(error: TelegramError) -> AdapterError:
 
 
 def _of_network(error: NetworkError) -> AdapterError:
+    if any(each in error.message.lower() for each in _TOO_LARGE):  # tried again, it would hold up its chat for ever
+        return DeliveryRefused("it is too large")
     cause = error.__cause__
     if isinstance(cause, _NEVER_LEFT):
         return Disconnected(

@@ -62,6 +62,20 @@ async def test_a_file_that_was_not_taken_is_sent_again(world: World, fault: Any)
         assert documents(world) == [("a.txt", b"text")]
 
 
+@pytest.mark.parametrize(
+    "page", ['{"ok":false,"error_code":413,"description":"Request Entity Too Large"}', "<h1>413 Content Too Large</h1>"]
+)
+async def test_a_file_that_is_too_large_for_what_stands_before_telegram_holds_up_nothing(
+    world: World, page: str
+) -> None:
+    world.model.reply = writing("a.txt", "text")
+    world.telegram.faults.add(Refuse(status=413, body=page), method="sendDocument", times=100)
+    async with world.bot() as bot:
+        bot.says("go")
+        await bot.until(lambda: any("on its way" in text for text in bot.shown()))
+        assert bot.shown()[0] == "I could not show a message here because telegram refused it: it is too large"
+
+
 # -- captions ------------------------------------------------------------------------------------
 
 

@@ -56,6 +56,8 @@ def too_many() -> RetryAfter:
         (caused(NetworkError("Bad Gateway (502). Parsing failed"), TelegramError("Invalid response")), AdapterError),
         (caused(NetworkError("Gateway Timeout (504). Parsing failed"), TelegramError("Invalid response")), Ambiguous),
         (NetworkError("Internal Server Error"), AdapterError),
+        (NetworkError("Request Entity Too Large"), DeliveryRefused),
+        (caused(NetworkError("Content Too Large (413). Parsing failed"), TelegramError("Invalid")), DeliveryRefused),
         (BadRequest("Message thread not found"), DeliveryRefused),
         (BadRequest("Not enough rights to send text messages to the chat"), DeliveryRefused),
         (BadRequest("Chat not found"), ChatGone),
