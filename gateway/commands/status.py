@@ -120,8 +120,10 @@ async def usage(scene: Scene) -> Answer:
     session = await services.store.tip(scene.key)
     lines = []
     if session is not None:
-        spent = await services.store.usage(0.0, "session", session_id=session.id)
-        lines.append(f"This session: {_total(spent)}")
+        # What was condensed on the way is paid for, too, and counts for the cap: a person sees one session.
+        whole = {each.id for each in await services.store.lineage(session.id)}
+        spent = await services.store.usage(0.0, "session", key=scene.key)
+        lines.append(f"This session: {_total([total for total in spent if total.label in whole])}")
     day = await services.store.usage(services.clock.now() - _DAY, "model", key=scene.key)
     lines.append(f"Last 24 hours: {_total(day)}")
     if len(day) > 1:

@@ -124,6 +124,16 @@ async def test_usage_counts_calls_of_the_session_and_of_the_day(tmp_path: Path) 
         assert {line.partition(" call")[0] for line in lines[2:]} == {"  fake: 2", "  other: 1"}
 
 
+async def test_usage_counts_what_a_session_was_before_it_was_condensed(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        for number in range(8):
+            await live.ask(f"message {number} " + "with quite some words in it " * 60)
+        before = (await live.ask("/usage")).splitlines()[0]
+        assert before.startswith("This session: 8 calls, ")
+        assert "Compressed" in await live.ask("/compress")
+        assert (await live.ask("/usage")).splitlines()[0].startswith("This session: 9 calls, ")
+
+
 async def test_the_summarisers_call_is_in_the_ledger_at_once(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
         for number in range(8):
