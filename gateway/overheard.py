@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from gateway.domain.chat import SessionKey
+from gateway.domain.chat import Inbound, SessionKey
 from gateway.domain.command import parse_command
 from gateway.joining import of_group
 from gateway.store.base import Arrival
@@ -29,7 +29,7 @@ class Overheard:
 
     def keep(self, arrival: Arrival, now: float) -> None:
         """It was not meant, as far as is known. A command is not: it is for whoever it names."""
-        if not of_group(arrival.inbound) or arrival.inbound.kind != "message" or parse_command(arrival.inbound.text):
+        if arrival.inbound.kind != "message" or not _is_said(arrival.inbound):
             return
         album = self.before(arrival, now)
         if all(arrival.inbound.event_id != other.inbound.event_id for other in album):
@@ -40,10 +40,10 @@ class Overheard:
 
     def before(self, arrival: Arrival, now: float) -> list[Arrival]:
         """What was overheard of the album that this one, which is meant, belongs to; oldest first. It is kept in mind
-        from now on: what a store that is away does not take comes again."""
+        from now on: what a store that is away does not take comes again. A command has no use for it."""
         name = _album(arrival)
         at, album = self._albums.get(name, (now, []))
-        if not of_group(arrival.inbound) or now - at > KEPT:
+        if not _is_said(arrival.inbound) or now - at > KEPT:
             return []
         if album:
             self._touch(name, album, now)
@@ -56,6 +56,12 @@ class Overheard:
     def _touch(self, name: _Album, album: list[Arrival], now: float) -> None:
         self._albums[name] = now, album
         self._albums.move_to_end(name)
+
+
+def _is_said(inbound: Inbound) -> bool:
+    """Whether it is one file of several that somebody says something with, also by /steer or /queue."""
+    is_command = inbound.kind == "message" and parse_command(inbound.text) is not None
+    return of_group(inbound) and not is_command
 
 
 def _album(arrival: Arrival) -> _Album:

@@ -170,6 +170,18 @@ async def test_what_was_overheard_is_forgotten_after_half_a_minute_whatever_the_
         assert live.model.spoken()[0][1].count("a picture") == heard
 
 
+@pytest.mark.parametrize("command", ["/status", "/title Cats", "/stauts"])
+async def test_a_command_has_no_use_for_the_pictures_before_it(tmp_path: Path, command: str) -> None:
+    async with running(tmp_path) as live:
+        first, last = pictures(live.adapter, "", command, chat_type="group")
+        await live.adapter.receive(replace(first, only_as_part=True))
+        await live.adapter.receive(last)
+        assert (await live.answer(last.event_id)).text
+        await live.quiet()
+        assert live.model.requests == []
+        assert len(live.adapter.shown()) == 1
+
+
 async def test_another_album_another_speaker_and_a_command_for_others_are_not_taken_along(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
         before = [
