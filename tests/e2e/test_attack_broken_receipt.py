@@ -14,14 +14,14 @@ from structlog.testing import capture_logs
 from gateway import bootstrap
 from gateway.app import TRIES
 from gateway.clock import SystemClock
-from gateway.domain.chat import InboundKind, Outbound, SessionKey
+from gateway.domain.chat import Inbound, InboundKind, Outbound, SessionKey
 from gateway.errors import SessionNotFound, StoreError, StoreUnavailable
 from gateway.reception import GIVEN_UP
 from gateway.store.base import Arrival, InboxItem, Receipt
 from gateway.store.sqlite.store import SqliteStore
 from gateway.telemetry.points import Point
 from tests.emulators.telegram import TelegramServer
-from tests.fakes_gateway import FakeAdapter, FakeModel, config_in, running
+from tests.fakes_gateway import FakeAdapter, FakeModel, Live, config_in, running
 from tests.redis_server import free_port
 from tests.telegram_live import on_telegram
 
@@ -137,6 +137,22 @@ async def test_nothing_is_given_up_while_everything_meets_the_bug(tmp_path: Path
         assert [(await live.answer(each.event_id)).text for each in batch] == ["echo: one", "echo: two"]
 
 
+async def test_what_was_given_up_stays_so_while_what_it_came_with_is_still_tried(tmp_path: Path) -> None:
+    async with running(tmp_path, store=poisoned(tmp_path)) as live:
+        assert await live.ask("hello") == "echo: hello"
+        batch = [live.adapter.inbound(text, chat="1") for text in ("poison", "more poison")]
+        for _ in range(TRIES + 1):
+            with pytest.raises(StoreUnavailable):
+                await live.adapter.receive(*batch)
+        healed = [replace(batch[0], text="no bug any more"), batch[1]]
+        for _ in range(TRIES - 1):
+            with pytest.raises(StoreUnavailable):
+                await live.adapter.receive(*healed)
+        assert [each.status for each in await live.adapter.receive(*healed)] == ["refused", "refused"]
+        await live.quiet()
+        assert live.adapter.shown("1") == [GIVEN_UP, GIVEN_UP]
+
+
 class Refusing(SqliteStore):
     """A store behind a server that refuses every writing step in words of its own while it is `refusing`."""
 
@@ -181,15 +197,23 @@ class Silenced(Poisoned):
         return await super().emit(outbound)
 
 
-async def test_whose_sender_cannot_be_told_is_given_up_when_others_could_be_stored_since(tmp_path: Path) -> None:
+async def until_given_up(live: Live, held: Inbound) -> None:
+    """Hand it over again and again, each time with one more message, which is answered."""
+    batch = [held]
+    for number in range(TRIES + 3):
+        batch.append(live.adapter.inbound(f"{number}", chat="1"))
+        with pytest.raises(StoreUnavailable):
+            await live.adapter.receive(*batch)
+    assert (await live.answer(batch[-1].event_id)).text == f"echo: {number}"
+    assert {each.status for each in await live.adapter.receive(*batch[1:])} == {"duplicate"}
+    assert [each.status for each in await live.adapter.receive(*batch)][:2] == ["refused", "duplicate"]
+
+
+async def test_whose_sender_cannot_be_told_is_given_up_when_others_could_be_stored_meanwhile(tmp_path: Path) -> None:
     store = Silenced(tmp_path / "legato.db", clock=SystemClock(), concurrency=4)
     async with running(tmp_path, store=store) as live:
         assert await live.ask("hello") == "echo: hello"
-        batch = [live.adapter.inbound(text, chat="1") for text in ("poison", "two")]
-        for _ in range(TRIES + 1):
-            with pytest.raises(StoreUnavailable):
-                await live.adapter.receive(*batch)
-        assert [each.status for each in await live.adapter.receive(*batch)] == ["refused", "duplicate"]
+        await until_given_up(live, live.adapter.inbound("poison", chat="1"))
 
 
 class Deaf(SqliteStore):
@@ -205,11 +229,7 @@ async def test_nobody_is_told_that_a_message_to_others_is_given_up(tmp_path: Pat
     store = Deaf(tmp_path / "legato.db", clock=SystemClock(), concurrency=4)
     async with running(tmp_path, store=store) as live:
         among_people = replace(live.adapter.inbound("see you", chat="g", chat_type="group"), only_as_part=True)
-        batch = [among_people, live.adapter.inbound("hello")]
-        for _ in range(TRIES + 1):
-            with pytest.raises(StoreUnavailable):
-                await live.adapter.receive(*batch)
-        assert [each.status for each in await live.adapter.receive(*batch)] == ["refused", "duplicate"]
+        await until_given_up(live, among_people)
         await live.quiet()
         assert live.adapter.shown("g") == []
 
