@@ -53,6 +53,7 @@ class Draft:
     row: Outbound
     _text: str = ""
     _shown: str = ""
+    _full: str | None = None  # as much as one message holds, once there is so much
     _opened: bool = False  # the row is stored
     _previewing: bool = False  # the call on its way is a preview, whose outcome nobody needs
     _renewed_at: float | None = None  # monotonic: when the preview must be shown again
@@ -192,9 +193,13 @@ class Draft:
             await insist(lambda: self.store.note_streamed(self.row.id, noted), clock=self.clock, what="note_streamed")
 
     def _beginning(self) -> str:
-        """As much as one message holds."""
-        limits = self.editor.limits
-        parts: Sequence[str] = limits.split_reply(self._text) if limits.split_reply else [self._text]
-        if len(parts) > 1:
-            return parts[0]
-        return parts[0].rstrip() + (_GOES_ON if self._previews is None else "")
+        """As much as one message holds. Only the beginning of the text is looked at, and no more of it once that is
+        full: to split all of a long one at every look would hold up everybody else."""
+        if self._full is None:
+            limits = self.editor.limits
+            text = self._text if limits.text_units is None else self._text[: 2 * limits.text_units]
+            first, *more = limits.split_reply(text) if limits.split_reply else [text]
+            if not more:
+                return first.rstrip() + (_GOES_ON if self._previews is None else "")
+            self._full = first
+        return self._full

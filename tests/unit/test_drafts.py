@@ -157,6 +157,22 @@ async def test_as_much_is_shown_as_one_message_holds(world):
     assert made.shown == [("sent", "0123456789")]
 
 
+async def test_of_a_long_reply_only_the_beginning_is_looked_at_and_that_once(world):
+    made, draft, clock = world
+    looked_at = []
+
+    def split(text):
+        looked_at.append(len(text))
+        return [text[:10], text[10:]]
+
+    made.limits = Limits(text_units=10, split_reply=split)
+    for length in (1_000, 2_000, 3_000):
+        draft.show("0123456789" * (length // 10))
+        await clock.advance(1)
+    assert made.shown == [("sent", "0123456789")]
+    assert looked_at == [20]
+
+
 async def test_the_message_of_a_turn_that_a_crash_cut_is_taken_up(world):
     made, draft, clock = world
     made.known = "m7"
