@@ -185,10 +185,11 @@ def sessions_search(
 
 
 def _settings(path: Path | None) -> Config:
-    from gateway.config import find_config, load_config
+    from gateway.config import find_config, load_config, variables
 
     try:
-        return load_config(find_config(path), os.environ)
+        found = find_config(path)
+        return load_config(found, variables(found, os.environ))
     except ConfigError as error:
         for problem in error.problems:
             print(problem, file=sys.stderr)

@@ -1,12 +1,13 @@
 """The configuration: `load_config` gives a frozen `Config`, or a ConfigError with every problem.
 
-`models` is the shape and its defaults; `source` reads YAML and remembers lines; `environment` adds
-variables; `rules` holds what concerns several keys, and what this version cannot do; `sentences`
+`models` is the shape and its defaults; `source` reads YAML and remembers lines; `variables` are those that
+`environment` adds; `rules` holds what concerns several keys, and what this version cannot do; `sentences`
 says what is wrong; `loading` puts these in order.
 """
 
 from gateway.config.loading import DEFAULT_PATH, find_config, load_config
 from gateway.config.models import Adapters, Budgets, Config, Expiry, Model, Prices, Section, Sessions, Store
+from gateway.config.variables import variables
 
 __all__ = [
     "DEFAULT_PATH",
@@ -21,4 +22,5 @@ __all__ = [
     "Store",
     "find_config",
     "load_config",
+    "variables",
 ]

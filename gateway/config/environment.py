@@ -111,7 +111,7 @@ def _filled_in(value: str, environ: Mapping[str, str], missing: list[str]) -> st
         if not _VARIABLE.fullmatch(name):
             missing.append(f"holds ${{{name}}}, which is not the name of a variable; for a literal, write $${{{name}}}")
         elif name not in environ:
-            missing.append(f"needs the environment variable {name}, which is not set")
+            missing.append(f"needs the variable {name}, which is set neither in the environment nor in .env")
         return environ.get(name, "")
 
     return _REFERENCE.sub(replacement, value)

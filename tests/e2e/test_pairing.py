@@ -170,6 +170,17 @@ async def test_an_admin_lets_somebody_in_from_a_shell_while_the_gateway_runs(
         assert status == 0
 
 
+async def test_a_token_in_a_file_is_there_for_every_command(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text('adapters:\n  telegram: {enabled: true, token: "${BOT_TOKEN_OF_A_FILE}"}\n')
+    status, _, errors = await legato(tmp_path, "access", "list")
+    assert (status, "BOT_TOKEN_OF_A_FILE" in errors) == (2, True)
+    (tmp_path / ".env").write_text("BOT_TOKEN_OF_A_FILE=42:abc\n")
+    assert (await legato(tmp_path, "chat", given=b"hello\n"))[0] == 0  # makes the store
+    status, out, errors = await legato(tmp_path, "access", "list")
+    assert (status, errors) == (0, "")
+    assert "42:abc" not in out
+
+
 async def test_who_was_let_in_elsewhere_is_told_so_once(tmp_path: Path) -> None:
     config = config_in(tmp_path, access=Access(pairing=True))
     elsewhere = SqliteStore(tmp_path / "legato.db", clock=ManualClock(), read_only=True)

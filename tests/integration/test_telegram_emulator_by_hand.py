@@ -11,7 +11,7 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 
-from gateway.config import load_config
+from gateway.config import load_config, variables
 from tests.emulators.telegram.drawing import draw_chat, draw_text
 from tests.emulators.telegram.terminal import Terminal, configuration
 from tests.emulators.telegram.typist import Typist
@@ -31,10 +31,11 @@ def drawn(server, typist):
 
 async def test_what_it_prints_is_a_configuration_that_is_taken(tmp_path):
     async with typing() as (server, _, _):
-        settings, _, line = configuration(server).partition("# the shell that starts the bot\n")
-        variable, _, token = line.removeprefix("export ").strip().partition("=")
-        (tmp_path / "config.yaml").write_text(settings)
-        telegram = load_config(tmp_path / "config.yaml", {variable: token}).adapters.telegram
+        settings, _, line = configuration(server).partition("# .env beside it\n")
+        path = tmp_path / "config.yaml"
+        path.write_text(settings)
+        (tmp_path / ".env").write_text(line)
+        telegram = load_config(path, variables(path, {})).adapters.telegram
         assert telegram.enabled
         assert (telegram.token.get_secret_value(), telegram.base_url) == (server.token, server.base_url)
 

@@ -69,13 +69,13 @@ def test_variables_are_read_and_typed(load):
 
 
 def test_a_variable_that_is_missing_is_named_where_it_is_needed(problems, load):
-    key = 'api_key: "${NO_KEY}"'
+    key, unset = 'api_key: "${NO_KEY}"', "which is set neither in the environment nor in .env"
     assert problems(f"model: {{provider: openai, name: m, {key}}}") == [
-        "config.yaml:1: model.api_key needs the environment variable NO_KEY, which is not set"
+        f"config.yaml:1: model.api_key needs the variable NO_KEY, {unset}"
     ]
     assert problems("prompt: {context_files: [a, '${NOPE}', '${NOPE2}']}") == [
-        "config.yaml:1: prompt.context_files[1] needs the environment variable NOPE, which is not set",
-        "config.yaml:1: prompt.context_files[2] needs the environment variable NOPE2, which is not set",
+        f"config.yaml:1: prompt.context_files[1] needs the variable NOPE, {unset}",
+        f"config.yaml:1: prompt.context_files[2] needs the variable NOPE2, {unset}",
     ]
     assert problems("prompt: {persona: '${not a name}'}")[0].startswith(
         "config.yaml:1: prompt.persona holds ${not a name}, which is not the name of a variable"

@@ -133,9 +133,9 @@ class Terminal:
 
 
 def configuration(server: TelegramServer) -> str:
-    """What to write into config.yaml, which takes no token, and into the shell, so that a bot talks to this server."""
+    """What to write into config.yaml, which takes no token, and into .env, so that a bot talks to this server."""
     return (
         "# config.yaml\nadapters:\n"
         f'  telegram: {{enabled: true, token: "${{TELEGRAM_BOT_TOKEN}}", base_url: "{server.base_url}"}}\n\n'
-        f"# the shell that starts the bot\nexport TELEGRAM_BOT_TOKEN={server.token}\n"
+        f"# .env beside it\nTELEGRAM_BOT_TOKEN={server.token}\n"
     )
