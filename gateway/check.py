@@ -8,6 +8,7 @@ from contextlib import aclosing
 from gateway.adapter import Adapter, CanBeProbed, Finding
 from gateway.agent.models import Models
 from gateway.domain.message import user
+from gateway.domain.wording import counted
 from gateway.errors import GatewayError, StoreLocked
 from gateway.providers.base import Completed, ModelRequest, ModelSpec
 from gateway.store.base import Store
@@ -65,13 +66,9 @@ async def _store(store: Store) -> Finding:
         return Finding(what="store", ok=False, detail=str(error))
     finally:
         await store.aclose()
-    detail = f"{_counted(status.sessions, 'session')}, {_counted(status.waiting, 'message')} waiting, "
+    detail = f"{counted(status.sessions, 'session')}, {counted(status.waiting, 'message')} waiting, "
     detail += f"{status.unsent:,} not yet shown"
     return Finding(what="store", ok=True, detail=detail)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def may_talk(allow: Sequence[str], admins: Sequence[str], *, pairing: bool) -> str:

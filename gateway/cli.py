@@ -212,14 +212,13 @@ def _guarded(run: Callable[[], Awaitable[int]]) -> int:
         return 130
 
 
-def _fail(sentence: str) -> NoReturn:
+def _fail(sentence: str, *, status: int = 1) -> NoReturn:
     print(f"legato: {sentence}", file=sys.stderr)
-    raise typer.Exit(1)
+    raise typer.Exit(status)
 
 
 def _misused(sentence: str) -> NoReturn:
-    print(f"legato: {sentence}", file=sys.stderr)
-    raise typer.Exit(2)
+    _fail(sentence, status=2)
 
 
 def _read(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:

@@ -151,10 +151,10 @@ def event_id(bot: int, update: int, message: Message) -> str:
 def message_of(event: str | None, chat: int) -> int | None:
     """The message that an event brought, if it is in this chat. A group that became a supergroup is another one:
     it counts from one again."""
-    _, _, place = (event or "").partition(":")
-    _, _, named = place.partition(":")
-    where, _, number = named.partition(":")
-    return int(number) if where == str(chat) and number.isdecimal() else None
+    match (event or "").split(":"):
+        case [_, _, where, number] if where == str(chat) and number.isdecimal():
+            return int(number)
+    return None
 
 
 def without_mention(text: str, username: str) -> str:

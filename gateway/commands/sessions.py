@@ -10,6 +10,7 @@ from gateway.commands.transcript import last_requests
 from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.domain.message import is_request, said_in
 from gateway.domain.session import Session
+from gateway.domain.wording import counted
 from gateway.errors import SessionNotFound, UserError
 from gateway.store.base import Store
 
@@ -147,7 +148,7 @@ async def greeting(store: Store, key: SessionKey) -> str:
 
 
 async def _line(scene: Scene, number: int, session: Session) -> str:
-    count = f"{session.message_count:,} message{'' if session.message_count == 1 else 's'}"
+    count = counted(session.message_count, "message")
     when = ago(session.last_active_at, scene.services.clock.now())
     return f"{number}. {await heading(scene.services.store, session)} ({count}, {when})"
 

@@ -13,6 +13,7 @@ from gateway.domain.chat import is_shared
 from gateway.domain.message import is_summary, note_of
 from gateway.domain.session import Session
 from gateway.domain.usage import UsageTotal
+from gateway.domain.wording import counted
 from gateway.errors import UserError
 from gateway.signals import RunningTurn
 from gateway.tools.history import render as render_hit
@@ -37,14 +38,12 @@ async def status(scene: Scene) -> Answer:
     if session is None:
         lines.append("No session yet; your next message starts one.")
     else:
-        lines.append(f"This session: {_messages(session.message_count)}, model {session.model}, id {session.id}.")
+        lines.append(
+            f"This session: {counted(session.message_count, 'message')}, model {session.model}, id {session.id}."
+        )
         if session.compaction_count:
             lines.append(f"Condensed {_times(session.compaction_count)}; nothing that was said is lost.")
     return Answer(text="\n".join(lines))
-
-
-def _messages(count: int) -> str:
-    return f"{count:,} message{'' if count == 1 else 's'}"
 
 
 def _times(count: int) -> str:
@@ -99,7 +98,7 @@ async def draw_context(scene: Scene, conversation: Conversation) -> str:
         f"[{'█' * filled}{'░' * (_BAR - filled)}] {100 * used / window:.0f}% of my window",
         f"~{used:,} of {window:,} tokens:",
         *(f"  {name:<14}{tokens:>10,}" for name, tokens in rows),
-        f"{_messages(len(conversation.messages))}, {history}.",
+        f"{counted(len(conversation.messages), 'message')}, {history}.",
     ]
     if threshold and scene.services.hygiene.enabled:
         left = max(0, threshold - used)

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gateway.domain.message import is_request, is_summary, text_of
+from gateway.domain.wording import counted
 
 _FACT: Final = re.compile(r"\bmy (?P<thing>[\w' -]{2,40}?) (?:is|are) (?P<value>[^\n.!?|]{1,200})", re.IGNORECASE)
 _QUESTION: Final = re.compile(r"\bwhat(?:'s| is| was| are) $", re.IGNORECASE)
@@ -49,7 +50,7 @@ def gist(text: str) -> str:
     often = ", ".join(word for word, _ in telling.most_common(6))
     first = " ".join(re.split(r"(?<=[.!?])\s|\n", text.strip(), maxsplit=1)[0].split())[:200]
     lines = [
-        f"That is a text of {len(words):,} word{'' if len(words) == 1 else 's'}, {len(text):,} characters.",
+        f"That is a text of {counted(len(words), 'word')}, {len(text):,} characters.",
         f"It begins: “{first}”",
     ]
     if often:
