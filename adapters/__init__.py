@@ -1,1 +1,1 @@
-"""One package or module per platform; each implements `gateway.adapter.Adapter`."""
+"""One package or module per platform; each implements `gateway.domain.adapter.Adapter`."""

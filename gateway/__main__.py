@@ -12,7 +12,7 @@ def main() -> None:
     if sys.argv[1:] == ["--version"]:
         print(f"legato {__version__}")
         return
-    from gateway.cli import app
+    from gateway.cli.main import app
 
     app()
 

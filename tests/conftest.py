@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.fakes import ManualClock, SequentialIds
+from tests.support.fakes import ManualClock, SequentialIds
 
 
 @pytest.fixture

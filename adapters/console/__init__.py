@@ -6,7 +6,7 @@ in a terminal library that the other two do without.
 
 from adapters.console.adapter import JsonConsole, PipeConsole
 from adapters.console.folder import LARGEST
-from gateway.adapter import Limits
+from gateway.domain.adapter import Limits
 
 LIMITS = Limits(trusted=True, file_bytes=LARGEST)
 """What holds in every mode: whoever runs a terminal's turns elsewhere need know no more."""

@@ -19,10 +19,10 @@ from adapters.console.codec import Complaint, Line, LineSplitter, Request
 from adapters.console.folder import LARGEST, Folder, told
 from adapters.console.intake import Intake
 from adapters.console.pipes import FileDescriptorLike, InputReader, Interrupted, OutputWriter
-from gateway.adapter import Accept, Limits
-from gateway.clock import Clock, Ids
+from gateway.domain.adapter import Accept, Limits
 from gateway.domain.chat import Inbound, Outbound
-from gateway.errors import Disconnected
+from gateway.runtime.clock import Clock, Ids
+from gateway.runtime.errors import Disconnected
 
 BATCH: Final = 64  # most lines per accept: enough to share a commit, few enough to answer soon
 

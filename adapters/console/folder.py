@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from gateway.domain.chat import Outbound
-from gateway.errors import AdapterError, DeliveryRefused
+from gateway.runtime.errors import AdapterError, DeliveryRefused
 
 LARGEST = 50 * 1024 * 1024  # bytes; a terminal limits nothing, a disk does
 

@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from gateway.adapter import Accept
-from gateway.clock import Clock
+from gateway.domain.adapter import Accept
 from gateway.domain.chat import Inbound
-from gateway.errors import StoreUnavailable
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import StoreUnavailable
 
 FIRST_PAUSE: Final = 0.05  # seconds
 LONGEST_PAUSE: Final = 1.0  # seconds

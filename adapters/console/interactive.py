@@ -37,10 +37,10 @@ from adapters.console.history import QuietHistory
 from adapters.console.intake import Intake
 from adapters.console.screen import ReplyFlow
 from adapters.console.wrapping import Fragment, wrap
-from gateway.adapter import Accept, Limits
-from gateway.clock import Clock, Ids
+from gateway.domain.adapter import Accept, Limits
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, Source
-from gateway.errors import Disconnected
+from gateway.runtime.clock import Clock, Ids
+from gateway.runtime.errors import Disconnected
 
 BATCH: Final = 64
 NAME: Final = "Legato"

@@ -16,7 +16,7 @@ import select
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Protocol
 
-from gateway.errors import Disconnected
+from gateway.runtime.errors import Disconnected
 
 READ_SIZE: Final = 64 * 1024  # bytes: what a Linux pipe holds
 # Bytes (POSIX's PIPE_BUF on Linux): a pipe that `select` calls writable takes this much without blocking.

@@ -19,20 +19,20 @@ from telegram.error import ChatMigrated, InvalidToken, TelegramError
 from telegram.warnings import PTBDeprecationWarning, PTBUserWarning
 
 from adapters.telegram import codec, drafts, failures
+from adapters.telegram.buttons import LONGEST_TOKEN, Presses, keyboard
 from adapters.telegram.files import Downloads, upload
 from adapters.telegram.formatting import Rendered, caption, render
 from adapters.telegram.limits import LIMITS, draft_rates, preview_rates, rates
 from adapters.telegram.line import Line
 from adapters.telegram.menu import show
-from adapters.telegram.numbers import Numbers
-from adapters.telegram.presses import LONGEST_TOKEN, Presses, keyboard
+from adapters.telegram.migrated_chats import Numbers
 from adapters.telegram.receiving import POLL_SECONDS, Receiver, ReceivingBot, poll
 from adapters.telegram.silence import Silence
-from gateway.adapter import Accept, Finding, MenuEntry
-from gateway.clock import Clock
+from gateway.domain.adapter import Accept, Finding, MenuEntry
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.rates import Rate
-from gateway.errors import AdapterError
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import AdapterError
 
 log = structlog.get_logger(__name__)
 

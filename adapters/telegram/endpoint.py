@@ -27,8 +27,8 @@ import structlog
 from aiohttp import ClientError, web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from gateway.clock import Clock
-from gateway.errors import AdapterError, StoreUnavailable
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import AdapterError, StoreUnavailable
 
 log = structlog.get_logger(__name__)
 

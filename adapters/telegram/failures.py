@@ -16,7 +16,15 @@ from telegram.error import (
     TelegramError,
 )
 
-from gateway.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, Disconnected, MessageGone, RateLimited
+from gateway.runtime.errors import (
+    AdapterError,
+    Ambiguous,
+    ChatGone,
+    DeliveryRefused,
+    Disconnected,
+    MessageGone,
+    RateLimited,
+)
 
 _NEVER_LEFT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 _LOST_ON_THE_WAY: Final = "gateway time"  # 504: a proxy gave up, whatever the server behind it did

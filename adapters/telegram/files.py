@@ -19,7 +19,7 @@ from adapters.telegram import failures
 from adapters.telegram.pictures import is_photo
 from gateway.domain.chat import Attachment
 from gateway.domain.file import KeptFile
-from gateway.errors import AdapterError, DeliveryRefused, FileRefused, RateLimited
+from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused, RateLimited
 
 log = structlog.get_logger(__name__)
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from adapters.telegram.files import LARGEST_SENT
 from adapters.telegram.formatting import fits_caption, split
-from gateway.adapter import Limits
+from gateway.domain.adapter import Limits
 from gateway.domain.chat import ChatAddress
 from gateway.domain.rates import Rate
 

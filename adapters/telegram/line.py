@@ -16,7 +16,7 @@ import structlog
 from telegram.error import NetworkError, TelegramError
 from telegram.request import HTTPXRequest
 
-from gateway.errors import ConfigError
+from gateway.runtime.errors import ConfigError
 
 log = structlog.get_logger(__name__)
 

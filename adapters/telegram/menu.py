@@ -17,7 +17,7 @@ from telegram import (
 )
 from telegram.error import InvalidToken, TelegramError
 
-from gateway.adapter import MenuEntry
+from gateway.domain.adapter import MenuEntry
 
 log = structlog.get_logger(__name__)
 

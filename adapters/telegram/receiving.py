@@ -22,10 +22,10 @@ from telegram.error import Conflict, InvalidToken, NetworkError, TelegramError
 from telegram.ext import ExtBot, Updater
 
 from adapters.telegram.codec import Me, inbound
-from gateway.adapter import Accept, Accepted
-from gateway.clock import Clock
+from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import Inbound
-from gateway.errors import StoreUnavailable
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import StoreUnavailable
 
 log = structlog.get_logger(__name__)
 

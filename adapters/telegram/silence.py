@@ -5,8 +5,8 @@ Whatever kind of call was told so, all kinds keep it: the gateway's own books le
 
 from __future__ import annotations
 
-from gateway.clock import Clock
-from gateway.errors import AdapterError, RateLimited
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import AdapterError, RateLimited
 
 
 class Silence:

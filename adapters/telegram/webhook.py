@@ -19,8 +19,8 @@ from adapters.telegram import failures
 from adapters.telegram.adapter import TelegramBot
 from adapters.telegram.endpoint import Endpoint
 from adapters.telegram.receiving import WANTED, read, troubles
-from gateway.adapter import Accept, Finding
-from gateway.clock import Clock
+from gateway.domain.adapter import Accept, Finding
+from gateway.runtime.clock import Clock
 
 log = structlog.get_logger(__name__)
 

@@ -13,12 +13,13 @@ import structlog
 
 from gateway.agent.metering import Metering
 from gateway.agent.prefix import Prefix, obstacle, repeated
-from gateway.clock import Clock
 from gateway.context.cooldown import classify
 from gateway.domain.message import Message, user
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
-from gateway.errors import (
+from gateway.providers.base import Completed, ModelRequest, ModelSpec
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import (
     ContextOverflow,
     OutputCapTooLarge,
     ProviderError,
@@ -27,7 +28,6 @@ from gateway.errors import (
     SpendCapReached,
     SummaryRefused,
 )
-from gateway.providers.base import Completed, ModelRequest, ModelSpec
 
 log = structlog.get_logger(__name__)
 

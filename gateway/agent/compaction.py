@@ -14,14 +14,14 @@ from typing import Literal
 from gateway.agent.conversation import Conversation
 from gateway.agent.ports import TranscriptWriter
 from gateway.agent.preparation import Preparations, Prepared
-from gateway.clock import Clock
 from gateway.context.assembly import sanitize
 from gateway.context.engine import Outcome
 from gateway.context.prompts import unframed
 from gateway.domain.message import Message, is_request, is_summary, note_of, noted, same, text_of, wire
 from gateway.domain.session import Compaction
-from gateway.telemetry.points import Points
-from gateway.tokens import TokenCounter
+from gateway.runtime.clock import Clock
+from gateway.runtime.points import Points
+from gateway.runtime.tokens import TokenCounter
 
 Trigger = Literal["threshold", "preflight", "hygiene", "overflow", "manual", "emergency"]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from gateway.agent.files.references import References, references_in
 from gateway.agent.models import Calibration
 from gateway.agent.prefix import Prefix, Sent
 from gateway.context import identifiers
@@ -14,10 +15,9 @@ from gateway.context.guard import GuardedEngine
 from gateway.domain.message import Message, note_of, noted
 from gateway.domain.session import Session, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
-from gateway.files.references import References, references_in
 from gateway.providers.base import ModelRequest, ModelSpec
-from gateway.store.base import Patch, StepRecord
-from gateway.tokens import TokenCounter
+from gateway.runtime.tokens import TokenCounter
+from gateway.store.port import Patch, StepRecord
 
 
 @dataclass(slots=True, kw_only=True)

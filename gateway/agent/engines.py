@@ -11,16 +11,16 @@ from typing import Any, Literal
 import structlog
 
 from gateway.agent.auxiliary import AuxiliaryModel
+from gateway.agent.files.references import References
 from gateway.agent.metering import Metering
 from gateway.agent.prefix import Prefix
-from gateway.clock import Clock
 from gateway.context.engine import ContextEngine
 from gateway.context.guard import GuardedEngine
 from gateway.domain.session import Session
 from gateway.domain.usage import LedgerEntry
-from gateway.errors import ProviderUnavailable
-from gateway.files.references import References
 from gateway.providers.base import ModelSpec
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import ProviderUnavailable
 
 StartReason = Literal["new", "resume", "compression", "reset", "switch", "preparation"]
 

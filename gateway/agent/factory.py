@@ -10,10 +10,10 @@ from gateway.agent.metering import Metering
 from gateway.agent.models import Models
 from gateway.agent.ports import Observer, Questions, SearchOriginals, TranscriptWriter
 from gateway.agent.preparation import Preparations
-from gateway.clock import Clock
-from gateway.telemetry.points import Points
-from gateway.tools.base import Files
-from gateway.tools.runtime import ToolRuntime
+from gateway.agent.tools.base import Files
+from gateway.agent.tools.runtime import ToolRuntime
+from gateway.runtime.clock import Clock
+from gateway.runtime.points import Points
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,8 @@ from typing import Final
 from gateway.agent.conversation import Conversation
 from gateway.agent.ports import Observer, Questions, TranscriptWriter
 from gateway.domain.message import Message, ToolCall, note_of, text_of, tool_result
-from gateway.errors import ToolDenied
-from gateway.store.base import ToolIntent
+from gateway.runtime.errors import ToolDenied
+from gateway.store.port import ToolIntent
 
 DENIED: Final = (
     "The person said no to this, so it was not done. Do not try to reach the same by another way; "

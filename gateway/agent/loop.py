@@ -21,14 +21,14 @@ from gateway.agent.metering import Metering
 from gateway.agent.models import Models
 from gateway.agent.overflow import NO_WAY_OUT, remedy
 from gateway.agent.ports import Observer, Questions, SearchOriginals, TranscriptWriter
-from gateway.clock import Clock
+from gateway.agent.tools.base import Files, ToolContext
+from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime
 from gateway.domain.message import Message, ToolCall, assistant, note_of, tool_result
 from gateway.domain.usage import CanonicalUsage
-from gateway.errors import ContextOverflow, OutputCapTooLarge, ProviderUnavailable, UserError
 from gateway.providers.base import Completed, ModelRequest, ReasoningDelta, TextDelta
-from gateway.telemetry.points import Points
-from gateway.tools.base import Files, ToolContext
-from gateway.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import ContextOverflow, OutputCapTooLarge, ProviderUnavailable, UserError
+from gateway.runtime.points import Points
 
 _MOST_PASSES = 3  # automatic compactions in a turn that do not bring its prompt under the mark (SPEC 8)
 _EMERGENCY = 0.95  # of the window: compact whatever holds automatic passes back (SPEC 5)

@@ -22,13 +22,15 @@ from typing import Any, Final
 
 import structlog
 
+from gateway.agent.files.view import FileView
 from gateway.agent.models import Models
-from gateway.clock import Clock, Ids
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage
-from gateway.errors import (
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec
+from gateway.runtime.clock import Clock, Ids
+from gateway.runtime.errors import (
     ConfigError,
     ContextOverflow,
     OutputCapTooLarge,
@@ -39,11 +41,9 @@ from gateway.errors import (
     StoreUnavailable,
     UserError,
 )
-from gateway.files.view import FileView
-from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec
-from gateway.store.base import Cap, CapReached, Reservation, Store
+from gateway.runtime.tokens import TokenCounter
 from gateway.store.insist import insist
-from gateway.tokens import TokenCounter
+from gateway.store.port import Cap, CapReached, Reservation, Store
 
 log = structlog.get_logger(__name__)
 

@@ -8,11 +8,11 @@ from typing import Protocol
 
 import structlog
 
-from gateway.clock import Clock
 from gateway.context.policy import Correction
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
-from gateway.errors import ConfigError, ProviderError
 from gateway.providers.base import HasOneModel, ModelSpec, Provider
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import ConfigError, ProviderError
 
 log = structlog.get_logger(__name__)
 

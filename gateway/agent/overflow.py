@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from gateway.errors import ContextOverflow, OutputCapTooLarge
+from gateway.runtime.errors import ContextOverflow, OutputCapTooLarge
 
 MOST_ATTEMPTS = 3  # compactions for overflow in one turn
 _SMALLEST_OUTPUT = 256  # tokens; an answer shorter than that helps nobody

@@ -7,12 +7,12 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from gateway.agent.conversation import Conversation
+from gateway.agent.running import Phase
 from gateway.context.engine import Outcome
 from gateway.domain.approval import Verdict
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction
-from gateway.signals import Phase
-from gateway.store.base import Found, ToolIntent
+from gateway.store.port import Found, ToolIntent
 
 
 class TranscriptWriter(Protocol):

@@ -19,12 +19,12 @@ import structlog
 from gateway.agent.conversation import Conversation
 from gateway.agent.engines import Engines
 from gateway.agent.ports import Jobs
-from gateway.clock import Clock
 from gateway.context.engine import Outcome
 from gateway.domain.message import Message, note_of
 from gateway.domain.session import Session
 from gateway.domain.usage import LedgerEntry
-from gateway.store.base import Store
+from gateway.runtime.clock import Clock
+from gateway.store.port import Store
 
 log = structlog.get_logger(__name__)
 

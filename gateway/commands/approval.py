@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from gateway.approvals import listed
 from gateway.commands.base import Answer, Command, Scene
 from gateway.domain.approval import Approval, Verdict
-from gateway.errors import UserError
+from gateway.people.approvals import listed
+from gateway.runtime.errors import UserError
 
 _NONE = "Nothing waits for your yes or no here."
 

@@ -7,24 +7,24 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from gateway.adapter import Audience
 from gateway.agent.compaction import CompactionReport
 from gateway.agent.conversation import Conversation
+from gateway.agent.hygiene import HygieneRules
 from gateway.agent.metering import Metering
 from gateway.agent.models import Models
-from gateway.approvals import Approvals
-from gateway.clock import Clock
+from gateway.agent.running import SignalBoard
+from gateway.agent.sessions import Lifecycle, opened_by
+from gateway.delivery.outbox import Outbox
+from gateway.domain.adapter import Audience
 from gateway.domain.chat import Attachment, Inbound, OutboundKind, SessionKey
 from gateway.domain.session import Session
-from gateway.errors import SessionNotFound
-from gateway.hygiene import HygieneRules
-from gateway.lifecycle import Lifecycle, opened_by
-from gateway.outbox import Outbox
-from gateway.pairing import Door
-from gateway.signals import SignalBoard
-from gateway.store.base import InboxItem, Lease, Store
-from gateway.tokens import TokenCounter
-from gateway.welcome import Welcome
+from gateway.people.approvals import Approvals
+from gateway.people.pairing import Door
+from gateway.people.welcome import Welcome
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import SessionNotFound
+from gateway.runtime.tokens import TokenCounter
+from gateway.store.port import InboxItem, Lease, Store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

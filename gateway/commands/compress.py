@@ -14,7 +14,7 @@ from gateway.context.engine import Outcome
 from gateway.context.feedback import aging, summarize_manual_compression
 from gateway.domain.message import Message, note_of
 from gateway.domain.session import Compaction, Session
-from gateway.errors import UserError
+from gateway.runtime.errors import UserError
 
 _NOTHING = "There is nothing to compress yet."
 _USAGE = (

@@ -8,7 +8,7 @@ from typing import Final
 
 from gateway.commands.base import Answer, Command, Scene
 from gateway.domain.pairing import CODE_LENGTH, CODE_SECONDS, Guest, GuestBook, Verdict
-from gateway.errors import UserError
+from gateway.runtime.errors import UserError
 
 _WANTS_OUT: Final = re.compile(r"(?:remove|delete|rm)\b.*", re.IGNORECASE | re.DOTALL)
 _REMOVAL: Final = re.compile(r"(?:remove|delete|rm)\s+([^\s:]+):(\S+)", re.IGNORECASE)

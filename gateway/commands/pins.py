@@ -15,10 +15,10 @@ from gateway.commands.base import Answer, Command, Scene, Services
 from gateway.domain.chat import is_shared
 from gateway.domain.pin import LONGEST_PIN, MOST_PINS, PINS_SHARE, Pin, Pins
 from gateway.domain.rule import states_rule
-from gateway.errors import UserError
 from gateway.providers.base import ModelSpec
-from gateway.store.base import InboxItem
-from gateway.store.documents import storable
+from gateway.runtime.errors import UserError
+from gateway.store.port import InboxItem
+from gateway.store.shared.documents import storable
 
 _NONE: Final = "Nothing is pinned here. /pin <rule> keeps a rule in every answer; for example: /pin always use metres"
 _WHICH: Final = "Say which pin to take away, for example: /unpin 2"

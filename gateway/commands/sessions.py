@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from gateway.approvals import listed
 from gateway.commands.base import Answer, Command, Scene
 from gateway.commands.transcript import last_requests
 from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.domain.message import is_request, said_in
 from gateway.domain.session import Session
 from gateway.domain.wording import counted
-from gateway.errors import SessionNotFound, UserError
-from gateway.store.base import Store
+from gateway.people.approvals import listed
+from gateway.runtime.errors import SessionNotFound, UserError
+from gateway.store.port import Store
 
 _LISTED = 10
 _LOOKED_AT = 500

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.metering import Standing, written
-from gateway.approvals import listed
+from gateway.agent.running import RunningTurn
+from gateway.agent.tools.history import render as render_hit
 from gateway.commands.base import Answer, Command, Scene
 from gateway.commands.pins import pins_room, pins_tokens
 from gateway.domain.chat import is_shared
@@ -14,9 +15,8 @@ from gateway.domain.message import is_summary, note_of
 from gateway.domain.session import Session
 from gateway.domain.usage import UsageTotal
 from gateway.domain.wording import counted
-from gateway.errors import UserError
-from gateway.signals import RunningTurn
-from gateway.tools.history import render as render_hit
+from gateway.people.approvals import listed
+from gateway.runtime.errors import UserError
 
 _BAR = 20  # characters: a telephone shows them in one line
 _DAY = 86_400.0

@@ -6,7 +6,7 @@ from gateway.commands.base import Answer, Command, Scene
 from gateway.commands.transcript import last_requests
 from gateway.domain.chat import file_in, unspoken
 from gateway.domain.message import Message, note_of, text_of
-from gateway.errors import UserError
+from gateway.runtime.errors import UserError
 
 
 async def stop(scene: Scene) -> Answer:

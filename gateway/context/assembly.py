@@ -13,7 +13,7 @@ from typing import Any
 from gateway.context.prompts import CONTINUED, RESULT_MISSING, SYSTEM_NOTE, framed
 from gateway.context.shapes import Calls, derived, plain_call, plain_id, read_call, result_id, rewritten, sound, sources
 from gateway.domain.message import HOST, Message, note_of, text_of, tool_result, user
-from gateway.tokens import TokenCounter
+from gateway.runtime.tokens import TokenCounter
 
 
 @dataclass(slots=True)

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gateway.clock import Clock
 from gateway.context.cooldown import Cooldown
 from gateway.context.engine import Outcome
 from gateway.context.material import Redact
@@ -22,8 +21,9 @@ from gateway.context.plan import carry_out
 from gateway.context.policy import CompressionSettings, pressure_tier
 from gateway.context.summariser import Summariser, Wish
 from gateway.domain.message import Message
-from gateway.errors import CompressionFailed
-from gateway.tokens import TokenCounter
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import CompressionFailed
+from gateway.runtime.tokens import TokenCounter
 
 
 class Compressor(MeasuredEngine):

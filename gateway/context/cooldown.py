@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-from gateway.errors import ProviderRateLimited, ProviderRejected, ProviderUnavailable, QuotaExceeded
+from gateway.runtime.errors import ProviderRateLimited, ProviderRejected, ProviderUnavailable, QuotaExceeded
 
 Failure = Literal["malformed", "transient", "timeout", "unconfigured", "refused"]
 

@@ -18,7 +18,7 @@ from gateway.context.material import Redact
 from gateway.context.shapes import Call, result_id
 from gateway.context.stubs import STUB_CHARS, stub_line
 from gateway.domain.message import Message, is_request, note_of, text_of
-from gateway.tokens import TokenCounter
+from gateway.runtime.tokens import TokenCounter
 
 SCANNED: Final = 300  # messages of the middle that are looked at, newest first
 _READ_CHARS: Final = 2_000  # of each message

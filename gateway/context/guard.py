@@ -21,10 +21,10 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar, get_args
 
-from gateway.clock import Clock, SystemClock
 from gateway.context.engine import ContextEngine, Outcome
 from gateway.domain.message import HOST, Message, Role
-from gateway.errors import ConfigError
+from gateway.runtime.clock import Clock, SystemClock
+from gateway.runtime.errors import ConfigError
 
 T = TypeVar("T")
 _ROLES = frozenset(get_args(Role))

@@ -19,7 +19,7 @@ from gateway.context.prompts import CUT, ENCODED, GAP, OLDER, neutralise
 from gateway.context.pruning import cut
 from gateway.context.shapes import Call, calls_of, result_id
 from gateway.domain.message import HOST, Message, note_of, text_of
-from gateway.tokens import TokenCounter
+from gateway.runtime.tokens import TokenCounter
 
 Redact = Callable[[str], str]
 

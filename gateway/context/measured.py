@@ -19,7 +19,7 @@ from gateway.context.plan import Plan, make_plan, shortened, total_tokens
 from gateway.context.policy import EFFECTIVE_SAVING, CompressionSettings, Correction, budgets, reserved_output
 from gateway.context.thrashing import Strikes
 from gateway.domain.message import Message
-from gateway.tokens import TokenCounter
+from gateway.runtime.tokens import TokenCounter
 
 NOTHING: Final = "Nothing to compress yet: the conversation is still short."
 NO_GAIN: Final = "Compressing now would not make the conversation shorter."

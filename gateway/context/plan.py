@@ -23,7 +23,7 @@ from gateway.context.pruning import prune, squeeze
 from gateway.context.shapes import Call, Calls, all_sources
 from gateway.context.summary import extract
 from gateway.domain.message import HOST, Message, is_request, text_of
-from gateway.tokens import TokenCounter
+from gateway.runtime.tokens import TokenCounter
 
 _REQUESTS: Final = 3
 LEAST_NOTES: Final = 64  # tokens: below this there is no room for a summary that says anything

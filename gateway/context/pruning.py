@@ -16,7 +16,7 @@ from gateway.context.prompts import CUT, IMAGE_MARKER
 from gateway.context.shapes import Call, is_image, result_id, rewritten
 from gateway.context.stubs import STUB_CHARS, stub_line
 from gateway.domain.message import Message, text_of
-from gateway.tokens import TokenCounter
+from gateway.runtime.tokens import TokenCounter
 
 ARGUMENT_CHARS: Final = 200  # a longer string inside call arguments is cut
 _ARGUMENT_KEPT: Final = 80

@@ -23,14 +23,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from gateway.clock import Clock
 from gateway.context.compressor import Compressor
 from gateway.context.engine import ContextEngine
 from gateway.context.guard import contained
 from gateway.context.policy import CompressionSettings
 from gateway.context.window import Window, for_window
-from gateway.errors import ConfigError
-from gateway.tokens import TokenCounter
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import ConfigError
+from gateway.runtime.tokens import TokenCounter
 
 GROUP: Final = "legato.context_engines"
 FOLDER: Final = "context_engine"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast, get_args
 
 from gateway.domain.message import HOST, Message, Role, note_of
-from gateway.tokens import TokenCounter
+from gateway.runtime.tokens import TokenCounter
 
 _ROLES: Final = frozenset(get_args(Role))
 _SYNONYMS: Final[Mapping[str, str]] = {

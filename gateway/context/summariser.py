@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.clock import Clock
 from gateway.context import fallback, identifiers, material, statements, summary, verification
 from gateway.context.cooldown import Cooldown, Failure, classify
 from gateway.context.plan import Plan
@@ -25,8 +24,9 @@ from gateway.context.prompts import INSTRUCTIONS
 from gateway.context.pruning import cut
 from gateway.context.withheld import withheld, without
 from gateway.domain.message import Message
-from gateway.errors import CompressionFailed, ConfigError, GatewayError, SummaryRefused
-from gateway.tokens import TokenCounter
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import CompressionFailed, ConfigError, GatewayError, SummaryRefused
+from gateway.runtime.tokens import TokenCounter
 
 CallModel = Callable[[Sequence[Message], int], Awaitable[str] | str]
 CallAligned = Callable[[Sequence[Message], str, int], Awaitable[str | None]]

@@ -14,7 +14,7 @@ from gateway.context.material import Redact
 from gateway.context.prompts import END_MARKER, INSTRUCTIONS, aligned_task, summary_task, unframed
 from gateway.context.shapes import rewritten, sources
 from gateway.domain.message import HOST, Message, is_summary, note_of, text_of, user
-from gateway.tokens import TokenCounter
+from gateway.runtime.tokens import TokenCounter
 
 _REQUESTS: Final = 3  # the newest ones, on which a summary dwells by itself
 _REQUEST_CHARS: Final = 400

@@ -20,8 +20,8 @@ from gateway.context.prompts import IDENTIFIERS, SECTIONS, unframed
 from gateway.context.shapes import calls_of
 from gateway.context.statements import CONTEXT, around, context_in
 from gateway.domain.message import Message, text_of
-from gateway.errors import SummaryRefused
-from gateway.tokens import TokenCounter
+from gateway.runtime.errors import SummaryRefused
+from gateway.runtime.tokens import TokenCounter
 
 _THINKING: Final = re.compile(r"^\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
 _UNENDED_THINKING: Final = re.compile(r"^\s*<(?:think|thinking|reasoning)>", re.IGNORECASE)

@@ -31,7 +31,7 @@ from gateway.context.plan import Plan
 from gateway.context.policy import CompressionSettings
 from gateway.context.prompts import END_MARKER, OPENER, neutralise
 from gateway.domain.message import Message, note_of, noted, user
-from gateway.tokens import TokenCounter
+from gateway.runtime.tokens import TokenCounter
 
 _ADVICE: Final = (
     "None of them was summarised and none is lost: the tool search_history finds their original wording by words "

@@ -12,7 +12,7 @@ from typing import Final
 from gateway.context.material import Redact
 from gateway.context.shapes import calls_of
 from gateway.domain.message import Message, text_of
-from gateway.redaction import MARK, SHORTEST_SECRET
+from gateway.runtime.redaction import MARK, SHORTEST_SECRET
 
 _APART: Final = "\n\n\x1e\n\n"
 

@@ -16,11 +16,11 @@ from typing import Any, Final
 
 from gateway.domain.message import ToolCall
 from gateway.domain.usage import CanonicalUsage
-from gateway.errors import ProviderUnavailable
 from gateway.providers.base import Completed, ModelEvent, ReasoningDelta, StopReason, TextDelta
 from gateway.providers.chat_codec import is_object, text_parts
 from gateway.providers.thinking import Thinking
 from gateway.providers.usage import normalize_usage
+from gateway.runtime.errors import ProviderUnavailable
 
 _STOPS: Final[Mapping[str, StopReason]] = {
     "stop": "stop",

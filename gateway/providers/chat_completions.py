@@ -16,13 +16,13 @@ from typing import Any, Final
 import httpx
 from httpx_sse import EventSource
 
-from gateway.clock import Clock, Ids, SystemClock, SystemIds
-from gateway.errors import ProviderError, ProviderRejected, ProviderUnavailable
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
 from gateway.providers.chat_answer import ChatAnswer
 from gateway.providers.chat_codec import Habits, encode_request, endpoint, learn, window_in
 from gateway.providers.errors import classify
 from gateway.providers.http import FOREIGN_ERRORS, json_bytes, sendable, transport_error
+from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
+from gateway.runtime.errors import ProviderError, ProviderRejected, ProviderUnavailable
 
 _ERROR_BODY: Final = 64_000  # bytes of an error page that are read
 _LAST_BYTES: Final = 0.5  # seconds that a server may take to end an answer it has called done

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-from gateway.errors import (
+from gateway.providers.overflow import OutputTooLong, PromptTooLong, judge_length
+from gateway.runtime.errors import (
     ContextOverflow,
     OutputCapTooLarge,
     PicturesRefused,
@@ -23,7 +24,6 @@ from gateway.errors import (
     ProviderUnavailable,
     QuotaExceeded,
 )
-from gateway.providers.overflow import OutputTooLong, PromptTooLong, judge_length
 
 _BODY_READ: Final = 20_000  # characters of a body that are looked at
 _DETAIL: Final = 200  # characters of the provider's own words that are passed on

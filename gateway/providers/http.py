@@ -19,7 +19,7 @@ import aiohttp
 import httpx
 from httpx_aiohttp import AiohttpTransport
 
-from gateway.errors import ProviderError, ProviderRejected, ProviderUnavailable
+from gateway.runtime.errors import ProviderError, ProviderRejected, ProviderUnavailable
 
 CONNECT_TIMEOUT: Final = 10.0  # seconds to open a connection
 READ_TIMEOUT: Final = 180.0  # seconds of silence; a thinking model may say nothing for minutes

@@ -11,13 +11,13 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
-from gateway.clock import Ids, SystemIds
 from gateway.domain.message import Message, ToolCall, note_of, text_of
 from gateway.domain.usage import CanonicalUsage
-from gateway.errors import ContextOverflow
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason, TextDelta
 from gateway.providers.offline_replies import Answer, answer
 from gateway.providers.offline_summary import checkpoint
+from gateway.runtime.clock import Ids, SystemIds
+from gateway.runtime.errors import ContextOverflow
 
 SUMMARY_MARKER: Final = "legato:summary-request"
 """Stands on the first line of a request for a summary; how this model tells it from conversation."""

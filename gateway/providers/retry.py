@@ -12,9 +12,9 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
 
-from gateway.clock import Clock
-from gateway.errors import ProviderRateLimited, ProviderUnavailable
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, Provider
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import ProviderRateLimited, ProviderUnavailable
 
 FIRST_DELAY: Final = 1.0  # seconds; the ceiling of the first pause, doubled for each further one
 LONGEST_DELAY: Final = 30.0  # seconds

@@ -23,7 +23,7 @@ class Decision:
 
 
 class ApprovalStore(ABC):
-    """Four of the port's steps; the rules of `gateway.store.base` hold for them, too."""
+    """Four of the port's steps; the rules of `gateway.store.port` hold for them, too."""
 
     @abstractmethod
     async def ask(self, lease: Lease, approval: Approval, shown: Sequence[Outbound]) -> tuple[Outbound, ...]:

@@ -12,7 +12,7 @@ from gateway.domain.file import KeptFile
 
 
 class FileStore(ABC):
-    """Four of the port's steps; the rules of `gateway.store.base` hold for them, too."""
+    """Four of the port's steps; the rules of `gateway.store.port` hold for them, too."""
 
     @abstractmethod
     async def keep_file(self, key: SessionKey, file: KeptFile, content: bytes) -> KeptFile:

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 import structlog
 
-from gateway.clock import Clock
-from gateway.errors import StoreUnavailable
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import StoreUnavailable
 
 log = structlog.get_logger(__name__)
 

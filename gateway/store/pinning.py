@@ -12,7 +12,7 @@ from gateway.store.records import Lease, Rebuilt
 
 
 class PinStore(ABC):
-    """Two of the port's steps; the rules of `gateway.store.base` hold for them, too."""
+    """Two of the port's steps; the rules of `gateway.store.port` hold for them, too."""
 
     @abstractmethod
     async def pins(self, key: SessionKey) -> Pins:

@@ -9,10 +9,10 @@ from tests.architecture.source_tree import ROOT, modules, name_of, parsed
 
 WHERE_IMPORTS_MAY_WAIT = {
     "gateway/__main__.py",
-    "gateway/cli.py",
-    "gateway/cli_access.py",
-    "gateway/cli_trajectories.py",
-    "gateway/bootstrap.py",
+    "gateway/cli/main.py",
+    "gateway/cli/access.py",
+    "gateway/cli/trajectories.py",
+    "gateway/app/build.py",
 }
 
 

@@ -8,7 +8,7 @@ import importlib
 
 import structlog
 
-from gateway.app import collect_seldom
+from gateway.app.gateway import collect_seldom
 from tests.bench.table import render
 
 BENCHES = (

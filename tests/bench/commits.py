@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from gateway.tools.base import Tool
+from gateway.agent.tools.base import Tool
 from tests.bench.table import Row, Rows
 from tests.bench.world import Instant, Stamp, quiet, running, said, settings, sqlite
 

@@ -15,14 +15,14 @@ from collections.abc import Sequence
 from statistics import median
 
 from gateway.agent.compaction import reconcile
-from gateway.clock import SystemClock
 from gateway.context import identifiers
 from gateway.context.assembly import sanitize
 from gateway.context.compressor import Compressor
 from gateway.context.policy import CompressionSettings
 from gateway.domain.message import Message, noted
-from gateway.redaction import Redactor
-from gateway.tokens import TokenCounter
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.redaction import Redactor
+from gateway.runtime.tokens import TokenCounter
 from tests.bench.long import messages
 from tests.bench.table import Row, Rows, milliseconds
 

@@ -10,18 +10,18 @@ import time
 from collections.abc import Callable
 
 from gateway.agent.conversation import Conversation
+from gateway.agent.hygiene import Hygiene, HygieneRules
 from gateway.agent.models import Calibration
-from gateway.clock import SystemClock
 from gateway.context.compressor import Compressor
 from gateway.context.guard import GuardedEngine
 from gateway.context.policy import CompressionSettings
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import note_of
 from gateway.domain.session import Session
-from gateway.hygiene import Hygiene, HygieneRules
 from gateway.providers.base import ModelSpec
-from gateway.redaction import Redactor
-from gateway.tokens import TokenCounter
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.redaction import Redactor
+from gateway.runtime.tokens import TokenCounter
 from tests.bench.long import messages
 from tests.bench.table import Row, Rows
 from tests.bench.world import WINDOW, said

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from gateway.clock import SystemClock
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey, Source
 from gateway.domain.message import Message, assistant, tool_result, user
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
-from gateway.store.base import Arrival, Opening, Patch, StepRecord, Store
+from gateway.runtime.clock import SystemClock
+from gateway.store.port import Arrival, Opening, Patch, StepRecord, Store
 from tests.bench.world import REPLY, Chats
 
 CALL = "call_{number}"

@@ -20,7 +20,7 @@ from statistics import median
 import apsw
 import httpx
 
-from gateway.config.models import Model
+from gateway.app.config.models import Model
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.chat_codec import encode_request, endpoint
 from gateway.providers.http import http_client, json_bytes

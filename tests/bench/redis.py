@@ -27,7 +27,7 @@ from tests.bench.rounds import ALONE, CHATS, EACH, ROUNDS, World, known, rows
 from tests.bench.served import fill, store_at, synced_server
 from tests.bench.table import Row, Rows, milliseconds, percentile
 from tests.bench.world import REPLY, Instant, running, settings
-from tests.redis_server import RedisServer
+from tests.support.redis_server import RedisServer
 
 TITLE = "Messages per second and latency; model at 0 ms, Redis with appendfsync always"
 SIZES = (10, 1_000, 10_000, 100_000)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from gateway.app import Gateway
+from gateway.app.gateway import Gateway
 from tests.bench.table import Row, milliseconds, percentile
 from tests.bench.world import Chats, quiet
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from gateway.clock import SystemClock
-from gateway.config import Config
-from gateway.store.base import Store
+from gateway.app.config import Config
+from gateway.runtime.clock import SystemClock
+from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from tests.bench.long import converse, messages
-from tests.redis_server import RedisServer
-from tests.redis_server import running as running_server
+from tests.support.redis_server import RedisServer
+from tests.support.redis_server import running as running_server
 
 
 @contextmanager

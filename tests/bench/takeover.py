@@ -17,9 +17,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from gateway.adapter import Accept, Limits
-from gateway.app import collect_seldom
-from gateway.bootstrap import Parts, build
+from gateway.app.build import Parts, build
+from gateway.app.gateway import collect_seldom
+from gateway.domain.adapter import Accept, Limits
 from gateway.domain.chat import Inbound, Outbound, Source
 from gateway.domain.message import text_of
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
@@ -27,7 +27,7 @@ from tests.bench.served import store_at, synced_server
 from tests.bench.start import PROJECT
 from tests.bench.table import Row, Rows, percentile
 from tests.bench.world import Instant, settings
-from tests.waiting import eventually
+from tests.support.waiting import eventually
 
 TITLE = "A process dies while its turns run; Redis, default lease"
 LEASE = 10.0  # seconds; RedisStore's own

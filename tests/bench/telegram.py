@@ -26,10 +26,10 @@ from telegram import Update
 from telegram.ext import ApplicationBuilder, CallbackContext, MessageHandler, filters
 
 from adapters.telegram.adapter import TelegramAdapter
-from gateway.background import Background
-from gateway.bootstrap import Parts, build
-from gateway.clock import SystemClock
-from gateway.config.models import Access
+from gateway.app.build import Parts, build
+from gateway.app.config.models import Access
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.tasks import Background
 from tests.bench.start import PROJECT
 from tests.bench.table import Row, Rows, milliseconds
 from tests.bench.telegram_people import MOST
@@ -42,7 +42,7 @@ STARTS: Final = 5
 _LIMITED_EACH: Final = 2
 _LOADED: Final = """
 import time; begun = time.perf_counter()
-import gateway.bootstrap, gateway.providers.offline, {module}
+import gateway.app.build, gateway.providers.offline, {module}
 status = open("/proc/self/status").read()
 peak = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
 print(time.perf_counter() - begun, int(peak) / 1024)

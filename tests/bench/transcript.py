@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from gateway.config import Config
-from gateway.config.models import Hygiene
+from gateway.app.config import Config
+from gateway.app.config.models import Hygiene
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.chat_codec import encode_request
 from gateway.providers.http import json_bytes
-from gateway.store.base import Store
+from gateway.store.port import Store
 from tests.bench.long import converse, messages
 from tests.bench.table import Row, Rows, milliseconds
 from tests.bench.world import Instant, quiet, running, said, settings, sqlite

@@ -14,21 +14,21 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from gateway.adapter import Accept, Limits
-from gateway.app import Gateway
-from gateway.background import Background
-from gateway.bootstrap import Parts, build
-from gateway.clock import SystemClock
-from gateway.config import Config
-from gateway.config.models import Hygiene, Model, Turns
-from gateway.config.models import Store as StoreSettings
+from gateway.agent.tools.base import Tool, ToolContext
+from gateway.app.build import Parts, build
+from gateway.app.config import Config
+from gateway.app.config.models import Hygiene, Model, Turns
+from gateway.app.config.models import Store as StoreSettings
+from gateway.app.gateway import Gateway
+from gateway.domain.adapter import Accept, Limits
 from gateway.domain.chat import Inbound, Outbound, Source
 from gateway.domain.message import ToolCall
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Provider, TextDelta
-from gateway.store.base import Store
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.tasks import Background
+from gateway.store.port import Store
 from gateway.store.sqlite.store import SqliteStore
-from gateway.tools.base import Tool, ToolContext
 
 REPLY = "Certainly: here is an answer of a quite usual length, in one or two sentences."
 _CLOCK = SystemClock()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import structlog
 
-from gateway.tokens import TokenCounter
+from gateway.runtime.tokens import TokenCounter
 from tests.bench_context.figures import summed
 from tests.bench_context.observing import Record
 from tests.bench_context.policies import POLICIES, WINDOW

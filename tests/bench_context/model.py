@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Sequence
 
-from gateway.clock import Clock
 from gateway.domain.message import ToolCall
 from gateway.domain.usage import CanonicalUsage
-from gateway.errors import ContextOverflow
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason, TextDelta
 from gateway.providers.offline import is_summary_request
-from gateway.tokens import TokenCounter
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import ContextOverflow
+from gateway.runtime.tokens import TokenCounter
 from tests.bench_context.facts import Fact
 from tests.bench_context.observing import Observer, Seen
 from tests.bench_context.shown import read

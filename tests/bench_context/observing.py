@@ -17,7 +17,7 @@ from gateway.domain.message import ToolCall, text_of, wire
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.chat_codec import encode_request
-from gateway.tokens import TokenCounter
+from gateway.runtime.tokens import TokenCounter
 from tests.bench_context.facts import Fact, stands
 from tests.bench_context.summarisers import DIRECTIVE
 from tests.bench_context.trace import Trace, Turn

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from gateway.config import Config
-from gateway.config.models import Compression, Context
-from gateway.config.models import Model as ModelEntry
+from gateway.app.config import Config
+from gateway.app.config.models import Compression, Context
+from gateway.app.config.models import Model as ModelEntry
 from gateway.context.engine import ContextEngine, Outcome
 from gateway.domain.message import Message, note_of
-from tests.fakes_gateway import config_in
+from tests.support.gateway import config_in
 
 WINDOW: Final = 64_000  # tokens: half of what the commonest models have, so that conversations may be shorter
 _THRESHOLD: Final = 0.5

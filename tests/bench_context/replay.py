@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gateway.agent.tools.base import ToolContext
 from gateway.domain.chat import Outbound
-from gateway.tokens import TokenCounter
-from gateway.tools.base import ToolContext
+from gateway.runtime.tokens import TokenCounter
 from tests.bench_context.bulk import SHAPES
 from tests.bench_context.model import ScriptedModel
 from tests.bench_context.observing import Observer, Record
 from tests.bench_context.policies import WINDOW, Policy
 from tests.bench_context.summarisers import summariser
 from tests.bench_context.trace import Trace
-from tests.fakes import ManualClock, SequentialIds
-from tests.fakes_gateway import Live, running
+from tests.support.fakes import ManualClock, SequentialIds
+from tests.support.gateway import Live, running
 
 _LOOK_AGAIN = 0.0005  # real seconds, while the store's thread works
 _PATIENCE = 60.0  # real seconds for one turn

@@ -14,9 +14,9 @@ from random import Random
 from typing import Final
 
 from gateway.context.prompts import END_MARKER, OPENER
-from gateway.errors import ProviderRateLimited
 from gateway.providers.base import StopReason
-from gateway.tokens import TokenCounter
+from gateway.runtime.errors import ProviderRateLimited
+from gateway.runtime.tokens import TokenCounter
 from tests.bench_context.facts import Fact, stands
 from tests.bench_context.shown import Shown
 from tests.bench_context.trace import Trace

@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Final
 
-from gateway.tokens import TokenCounter
+from gateway.runtime.tokens import TokenCounter
 from tests.bench.compaction import NOTES
 from tests.bench.start import PROJECT
 from tests.bench.table import Row, milliseconds, render

@@ -11,13 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gateway.app import collect_seldom
-from gateway.clock import SystemClock
+from gateway.app.gateway import collect_seldom
 from gateway.context.compressor import Compressor
 from gateway.context.policy import CompressionSettings, budgets, reserved_output
 from gateway.domain.message import Message, text_of
-from gateway.redaction import Redactor
-from gateway.tokens import TokenCounter
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.redaction import Redactor
+from gateway.runtime.tokens import TokenCounter
 
 
 class Summariser:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from gateway.context import identifiers
 from gateway.domain.message import Message, assistant, noted, tool_result, user, wire
-from gateway.tokens import TokenCounter
+from gateway.runtime.tokens import TokenCounter
 from tests.bench.long import messages
 
 REQUEST: Final = "Now compare both reports and tell me which figure is wrong."

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from gateway.agent.tools.runtime import UNKNOWN_OUTCOME
 from gateway.domain.message import text_of
-from gateway.tools.runtime import UNKNOWN_OUTCOME
 from tests.emulators.llm_replies import Answer, Reply, summarising
 
 PADDING: Final = "the ferry leaves at seven and the harbour office opens at nine on every day but Sunday"

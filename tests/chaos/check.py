@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
 
-from gateway.tools.runtime import UNKNOWN_OUTCOME
+from gateway.agent.tools.runtime import UNKNOWN_OUTCOME
 from tests.chaos.answers import DONE, NOTED, asked, effects_of
 from tests.chaos.check_shown import (
     CANNOT_STORE,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final
 
-from gateway.tools.runtime import UNKNOWN_OUTCOME
+from gateway.agent.tools.runtime import UNKNOWN_OUTCOME
 from tests.chaos.answers import final_text
 from tests.chaos.check_store import INSTEAD, REFUSALS, Facts
 from tests.chaos.drive import ANSWERS

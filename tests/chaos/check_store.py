@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
 
-from gateway.tools.runtime import UNKNOWN_OUTCOME
-from gateway.turns import PUT_AWAY
+from gateway.agent.tools.runtime import UNKNOWN_OUTCOME
+from gateway.turns.turn import PUT_AWAY
 from tests.chaos.answers import asked
 from tests.chaos.drive import ANSWERS, Evidence, Line
 from tests.chaos.script import Event

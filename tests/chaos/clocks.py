@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final
 
-from gateway.clock import Deadline, SystemClock
+from gateway.runtime.clock import Deadline, SystemClock
 
 PACE: Final = 8.0
 _SHIFT: Final = struct.Struct("d")

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 
-from gateway.telemetry.points import Point
+from gateway.runtime.points import Point
 
 FaultKind = Literal[
     "kill",  # SIGKILL to a process, which is started again

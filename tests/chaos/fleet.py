@@ -28,8 +28,8 @@ from tests.chaos.schedule import WEEK, Schedule
 from tests.chaos.socket_platform import SocketPlatform, Update
 from tests.chaos.terminal import Terminal
 from tests.chaos.watched_model import Watch, WatchedModel
-from tests.redis_proxy import LosingProxy, losing_proxy
-from tests.redis_server import RedisServer
+from tests.support.redis_proxy import LosingProxy, losing_proxy
+from tests.support.redis_server import RedisServer
 
 PATIENCE: Final = 45.0  # real seconds for a run; it needs three
 _LEAVING: Final = 12.0  # real seconds for a process that was asked to stop

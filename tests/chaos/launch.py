@@ -25,16 +25,16 @@ import gateway.providers.catalog
 import gateway.providers.chat_completions
 import gateway.providers.http
 from adapters.console import JsonConsole
-from gateway import tokens
-from gateway.adapter import Adapter
-from gateway.bootstrap import Parts, build
-from gateway.clock import SystemIds
-from gateway.config import Config
+from gateway.app.build import Parts, build
+from gateway.app.config import Config
 from gateway.context.engine import ContextEngine
-from gateway.redaction import Redactor
-from gateway.telemetry.logs import configure_logs
-from gateway.telemetry.points import Point
-from gateway.tokens import TokenCounter
+from gateway.domain.adapter import Adapter
+from gateway.runtime import tokens
+from gateway.runtime.clock import SystemIds
+from gateway.runtime.logs import configure_logs
+from gateway.runtime.points import Point
+from gateway.runtime.redaction import Redactor
+from gateway.runtime.tokens import TokenCounter
 from tests.chaos.clocks import HurriedClock, Shift
 from tests.chaos.parts import Record, RecordingEngine, configuration, subject, tools
 from tests.chaos.socket_adapter import PollingSocketAdapter, SocketAdapter

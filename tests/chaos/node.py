@@ -25,17 +25,17 @@ import gateway.providers.chat_completions
 import gateway.providers.http
 import gateway.store.redis
 from adapters.console import LIMITS, JsonConsole
-from gateway import tokens
-from gateway.adapter import Adapter
-from gateway.bootstrap import Parts, build
-from gateway.clock import Clock, SystemIds
+from gateway.app.build import Parts, build
 from gateway.context.engine import ContextEngine
-from gateway.redaction import Redactor
-from gateway.store.base import Sent
+from gateway.domain.adapter import Adapter
+from gateway.runtime import tokens
+from gateway.runtime.clock import Clock, SystemIds
+from gateway.runtime.logs import configure_logs
+from gateway.runtime.points import Point
+from gateway.runtime.redaction import Redactor
+from gateway.runtime.tokens import TokenCounter
+from gateway.store.port import Sent
 from gateway.store.redis import RedisStore
-from gateway.telemetry.logs import configure_logs
-from gateway.telemetry.points import Point
-from gateway.tokens import TokenCounter
 from tests.chaos.clocks import PACE, HurriedClock, Shift, StoreClock
 from tests.chaos.parts import Record, RecordingEngine, configuration, subject, tools
 from tests.chaos.socket_adapter import PollingSocketAdapter, SocketAdapter

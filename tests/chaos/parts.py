@@ -9,14 +9,14 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Final, Protocol
 
-from gateway.clock import SystemClock
-from gateway.config import Config
+from gateway.agent.tools.base import ToolContext
+from gateway.app.config import Config
 from gateway.context.compressor import Compressor
 from gateway.context.policy import CompressionSettings
-from gateway.redaction import Redactor
-from gateway.telemetry.points import Point
-from gateway.tokens import TokenCounter
-from gateway.tools.base import ToolContext
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.points import Point
+from gateway.runtime.redaction import Redactor
+from gateway.runtime.tokens import TokenCounter
 from tests.chaos.answers import DONE, NOTED
 
 _TOKEN: Final = {"type": "object", "properties": {"token": {"type": "string"}}, "required": ["token"]}

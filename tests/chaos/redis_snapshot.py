@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import redis.asyncio
 
-from gateway.clock import SystemClock
 from gateway.domain.chat import Inbound, SessionKey
 from gateway.domain.message import HOST, Message
-from gateway.store.base import Store
+from gateway.runtime.clock import SystemClock
+from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from gateway.store.redis.codec import item_from
 from tests.chaos.snapshot import Snapshot

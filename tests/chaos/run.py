@@ -20,8 +20,8 @@ from typing import Any, Final
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from gateway.redaction import Redactor
-from gateway.telemetry.logs import configure_logs
+from gateway.runtime.logs import configure_logs
+from gateway.runtime.redaction import Redactor
 from tests.chaos.campaign import Laboratory, campaign
 from tests.chaos.fleet_run import fleet_report, fleets
 from tests.chaos.schedule import make_schedule

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final, Literal
 
-from gateway.telemetry.points import POINTS, Point
+from gateway.runtime.points import POINTS, Point
 from tests.chaos.answers import PADDING
 from tests.chaos.faults import KINDS, Fault, FaultKind
 from tests.chaos.script import COMMANDS, Event, Kind

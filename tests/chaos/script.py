@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from gateway.telemetry.points import POINTS, Point
+from gateway.runtime.points import POINTS, Point
 from tests.chaos.answers import PADDING
 from tests.chaos.faults import MODEL_FAULTS, SEND_FAULTS, Fault
 

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.telemetry.points import POINTS
+from gateway.runtime.points import POINTS
 from tests.chaos.campaign import listed
 from tests.chaos.check import problems
 from tests.chaos.check_shown import UNSEEN

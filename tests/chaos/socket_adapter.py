@@ -13,10 +13,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from gateway.adapter import Accept, Limits
-from gateway.clock import Clock
+from gateway.domain.adapter import Accept, Limits
 from gateway.domain.chat import Inbound, Outbound, Source
-from gateway.errors import Ambiguous, DeliveryRefused, Disconnected, RateLimited, StoreUnavailable
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import Ambiguous, DeliveryRefused, Disconnected, RateLimited, StoreUnavailable
 
 ANSWER_SECONDS: Final = 8.0
 _AGAIN: Final = 1.0  # seconds before a platform or a store that is away is asked again

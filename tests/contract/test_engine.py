@@ -18,8 +18,8 @@ from gateway.context.guard import GuardedEngine
 from gateway.context.policy import CompressionSettings
 from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.domain.message import Message, assistant, note_of, tool_result, user
-from gateway.tokens import TokenCounter
-from tests.fakes import ManualClock
+from gateway.runtime.tokens import TokenCounter
+from tests.support.fakes import ManualClock
 
 COUNTER = TokenCounter()
 BUILTIN = builtin_engines(CompressionSettings(min_threshold_tokens=0), counter=COUNTER, clock=ManualClock(), redact=str)

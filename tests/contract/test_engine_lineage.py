@@ -14,11 +14,11 @@ from gateway.context.engine import ContextEngine
 from gateway.context.policy import CompressionSettings
 from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.domain.message import Message, is_request, text_of
-from gateway.errors import ProviderUnavailable, QuotaExceeded
-from gateway.redaction import Redactor
-from tests.fakes import ManualClock
-from tests.unit.context.lineage import OVERHEAD, SECRET, Life
-from tests.unit.context.transcripts import COUNTER, Extractive, Failing, call, exchange, step, tokens
+from gateway.runtime.errors import ProviderUnavailable, QuotaExceeded
+from gateway.runtime.redaction import Redactor
+from tests.support.fakes import ManualClock
+from tests.support.lineage import OVERHEAD, SECRET, Life
+from tests.support.transcripts import COUNTER, Extractive, Failing, call, exchange, step, tokens
 
 ROUNDS = 12
 WINDOWS = st.sampled_from([2_500, 6_000, 16_000])

@@ -17,14 +17,14 @@ from dataclasses import dataclass
 import pytest
 
 import gateway.providers
-from gateway.clock import SystemClock
 from gateway.domain.message import Message, assistant, tool_result, user
-from gateway.errors import ContextOverflow
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Provider, ReasoningDelta, TextDelta
 from gateway.providers.chat_completions import ChatCompletions
 from gateway.providers.http import http_client
 from gateway.providers.offline import Offline
 from gateway.providers.retry import Retrying
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import ContextOverflow
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Answer, Reply, last_user_text
 

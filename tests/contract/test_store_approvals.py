@@ -10,11 +10,11 @@ import pytest
 
 from gateway.domain.approval import Approval
 from gateway.domain.chat import Button, ChatAddress, Outbound, SessionKey
-from gateway.errors import SessionConflict
-from gateway.store.base import Claim, Store, ToolIntent
-from tests.contract.store_kit import START, Bench, claimed, finish, in_session, key, outbound, step
+from gateway.runtime.errors import SessionConflict
+from gateway.store.port import Claim, Store, ToolIntent
+from tests.support.store_kit import START, Bench, claimed, finish, in_session, key, outbound, step
 
-pytest_plugins = ["tests.contract.stores"]
+pytest_plugins = ["tests.support.stores"]
 
 BUTTONS = ((Button(label="Yes ✓", token="approve t1"), Button(label="No", token="deny t1")),)
 

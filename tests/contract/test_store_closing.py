@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gateway.domain.chat import ChatAddress, Inbound, Outbound
-from gateway.store.base import Store
-from tests.contract.store_kit import Bench, arrival, outbound
+from gateway.store.port import Store
+from tests.support.store_kit import Bench, arrival, outbound
 
-pytest_plugins = ["tests.contract.stores"]
+pytest_plugins = ["tests.support.stores"]
 
 HERE = ChatAddress(platform="test", chat="1")
 TOPIC = ChatAddress(platform="test", chat="1", thread="7")

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from gateway.domain.chat import ChatAddress, Outbound
-from gateway.store.base import Store
-from tests.contract.store_kit import START, Bench, claimed, finish, outbound
+from gateway.store.port import Store
+from tests.support.store_kit import START, Bench, claimed, finish, outbound
 
-pytest_plugins = ["tests.contract.stores"]
+pytest_plugins = ["tests.support.stores"]
 
 
 async def drain(store: Store, row: Outbound | None) -> list[str]:

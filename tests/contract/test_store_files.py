@@ -9,10 +9,10 @@ from hashlib import sha256
 import pytest
 
 from gateway.domain.file import KeptFile
-from gateway.store.base import Store
-from tests.contract.store_kit import START, Bench, key, outbound
+from gateway.store.port import Store
+from tests.support.store_kit import START, Bench, key, outbound
 
-pytest_plugins = ["tests.contract.stores"]
+pytest_plugins = ["tests.support.stores"]
 
 LONG = bytes(range(256)) * 8_000  # two megabytes: more than one piece
 

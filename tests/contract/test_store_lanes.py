@@ -9,9 +9,9 @@ import pytest
 
 from gateway.domain.chat import Attachment, Inbound, Source
 from gateway.domain.message import user
-from gateway.errors import SessionConflict
-from gateway.store.base import Arrival, Opening, Store
-from tests.contract.store_kit import (
+from gateway.runtime.errors import SessionConflict
+from gateway.store.port import Arrival, Opening, Store
+from tests.support.store_kit import (
     START,
     Bench,
     arrival,
@@ -25,7 +25,7 @@ from tests.contract.store_kit import (
     step,
 )
 
-pytest_plugins = ["tests.contract.stores"]
+pytest_plugins = ["tests.support.stores"]
 
 
 async def test_an_event_is_accepted_once(store: Store) -> None:

@@ -6,10 +6,10 @@ import asyncio
 from dataclasses import replace
 
 from gateway.domain.pairing import Asking, Guest, GuestBook
-from gateway.store.base import Store
-from tests.contract.store_kit import START, Bench
+from gateway.store.port import Store
+from tests.support.store_kit import START, Bench
 
-pytest_plugins = ["tests.contract.stores"]
+pytest_plugins = ["tests.support.stores"]
 
 ASKS = Asking(platform="p", user="1", chat="c", name="Änn \ud83d", code="ABCD", event="e", at=START + 0.1)
 GUEST = Guest(platform="p", user="2", chat="c2", name="买", code="EFGH", at=START)

@@ -8,9 +8,9 @@ import pytest
 
 from gateway.domain.pin import Pin, Pins
 from gateway.domain.session import Session
-from gateway.errors import SessionConflict
-from gateway.store.base import Opening, Rebuilt, Store
-from tests.contract.store_kit import (
+from gateway.runtime.errors import SessionConflict
+from gateway.store.port import Opening, Rebuilt, Store
+from tests.support.store_kit import (
     START,
     Bench,
     claimed,
@@ -24,7 +24,7 @@ from tests.contract.store_kit import (
     transcript,
 )
 
-pytest_plugins = ["tests.contract.stores"]
+pytest_plugins = ["tests.support.stores"]
 
 
 def pins(*texts: str, by: str = "1") -> Pins:

@@ -8,10 +8,10 @@ import asyncio
 import pytest
 
 from gateway.domain.rates import Rate
-from gateway.store.base import Store
-from tests.contract.store_kit import Bench
+from gateway.store.port import Store
+from tests.support.store_kit import Bench
 
-pytest_plugins = ["tests.contract.stores"]
+pytest_plugins = ["tests.support.stores"]
 
 HOUR = 3_600.0
 BOT = "test:1"

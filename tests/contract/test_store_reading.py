@@ -6,8 +6,8 @@ import pytest
 
 from gateway.domain.message import assistant, tool_result, user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
-from gateway.store.base import Opening, Patch, StepRecord, Store
-from tests.contract.store_kit import (
+from gateway.store.port import Opening, Patch, StepRecord, Store
+from tests.support.store_kit import (
     START,
     Bench,
     contents,
@@ -20,7 +20,7 @@ from tests.contract.store_kit import (
     step,
 )
 
-pytest_plugins = ["tests.contract.stores"]
+pytest_plugins = ["tests.support.stores"]
 
 
 async def found(store: Store, words: str, chat: str | None = None, limit: int = 20) -> list[object]:

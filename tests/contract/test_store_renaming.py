@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 
 from gateway.domain.chat import ChatAddress
-from gateway.store.base import Store
-from tests.contract.store_kit import Bench, arrival
+from gateway.store.port import Store
+from tests.support.store_kit import Bench, arrival
 
-pytest_plugins = ["tests.contract.stores"]
+pytest_plugins = ["tests.support.stores"]
 
 # Far enough apart that a store in several places keeps them in different ones.
 NAMES = ["-501", "-1001", "-1002", "-1003"]

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from gateway.domain.chat import ChatAddress, Outbound
-from gateway.store.base import Arrival, Store
-from tests.contract.store_kit import Bench, arrival, claimed, finish, key, outbound, put
-from tests.waiting import eventually
+from gateway.store.port import Arrival, Store
+from tests.support.store_kit import Bench, arrival, claimed, finish, key, outbound, put
+from tests.support.waiting import eventually
 
-pytest_plugins = ["tests.contract.stores"]
+pytest_plugins = ["tests.support.stores"]
 
 # Names that look like a part of each other, and one that a key writes in another way.
 PLATFORMS = ("oth", "other", "o/th er")

@@ -9,9 +9,9 @@ import pytest
 
 from gateway.domain.message import note_of, user
 from gateway.domain.session import Compaction, Session
-from gateway.errors import SessionConflict, SessionNotFound
-from gateway.store.base import Claim, Opening, Store
-from tests.contract.store_kit import (
+from gateway.runtime.errors import SessionConflict, SessionNotFound
+from gateway.store.port import Claim, Opening, Store
+from tests.support.store_kit import (
     START,
     Bench,
     claimed,
@@ -26,7 +26,7 @@ from tests.contract.store_kit import (
     transcript,
 )
 
-pytest_plugins = ["tests.contract.stores"]
+pytest_plugins = ["tests.support.stores"]
 
 
 def compaction(parent: str, child: str, at: float = START + 10) -> Compaction:

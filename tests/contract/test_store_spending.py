@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from gateway.store.base import Cap, CapReached, Reservation, Store
-from tests.contract.store_kit import START, Bench
+from gateway.store.port import Cap, CapReached, Reservation, Store
+from tests.support.store_kit import START, Bench
 
-pytest_plugins = ["tests.contract.stores"]
+pytest_plugins = ["tests.support.stores"]
 
 DAY = 86_400.0
 GATEWAY = Cap(name="gateway", account="gateway 2023-11-14", limit=1_000, resets_at=START + DAY)

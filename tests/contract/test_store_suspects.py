@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
-from gateway.store.base import Claim, Store
-from tests.contract.store_kit import Bench, finish, nothing_ready, put
+from gateway.store.port import Claim, Store
+from tests.support.store_kit import Bench, finish, nothing_ready, put
 
-pytest_plugins = ["tests.contract.stores"]
+pytest_plugins = ["tests.support.stores"]
 
 CRASHES = 3
 BOTH = {"e1", "e2"}

@@ -10,9 +10,9 @@ import pytest
 from gateway.domain.message import Message, assistant, note_of, tool_result, user, wire
 from gateway.domain.session import Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
-from gateway.errors import SessionConflict
-from gateway.store.base import Opening, Patch, StepRecord, Store, ToolIntent
-from tests.contract.store_kit import (
+from gateway.runtime.errors import SessionConflict
+from gateway.store.port import Opening, Patch, StepRecord, Store, ToolIntent
+from tests.support.store_kit import (
     START,
     Bench,
     claimed,
@@ -29,7 +29,7 @@ from tests.contract.store_kit import (
     transcript,
 )
 
-pytest_plugins = ["tests.contract.stores"]
+pytest_plugins = ["tests.support.stores"]
 
 
 async def test_messages_come_back_as_they_were_stored(bench: Bench) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from gateway.config import Config
-from gateway.config.models import Compression
-from gateway.config.models import Model as ModelEntry
+from gateway.app.config import Config
+from gateway.app.config.models import Compression
+from gateway.app.config.models import Model as ModelEntry
 from gateway.domain.message import is_summary, text_of
 from gateway.domain.session import Session
 from gateway.domain.usage import UsageTotal
@@ -21,7 +21,7 @@ from gateway.providers.http import http_client
 from gateway.providers.offline import is_summary_request
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Answer, Hook, Reply, last_user_text
-from tests.fakes_gateway import Live, config_in, running
+from tests.support.gateway import Live, config_in, running
 
 WINDOW = 20_000
 SOFT_MARK, THRESHOLD = 8_000, 10_000

@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from gateway.adapter import Limits
-from gateway.approvals import GONE, NOT_YOURS, WITHDRAWN
-from gateway.config.models import Sessions, Tools, Turns
-from gateway.reception import ASKING
-from tests.fakes import ManualClock
-from tests.fakes_asking import Scene, results, scene
-from tests.fakes_gateway import FakeAdapter, KillAt, Say, in_turn, running
-from tests.fakes_tools import payments
-from tests.waiting import eventually
+from gateway.app.config.models import Sessions, Tools, Turns
+from gateway.domain.adapter import Limits
+from gateway.people.approvals import GONE, NOT_YOURS, WITHDRAWN
+from gateway.turns.reception import ASKING
+from tests.support.asking import Scene, results, scene
+from tests.support.fakes import ManualClock
+from tests.support.gateway import FakeAdapter, KillAt, Say, in_turn, running
+from tests.support.tools import payments
+from tests.support.waiting import eventually
 
 
 async def test_a_tool_waits_for_the_press_of_its_button(tmp_path: Path) -> None:

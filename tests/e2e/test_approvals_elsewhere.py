@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.adapter import Limits
-from gateway.clock import SystemClock
+from gateway.domain.adapter import Limits
 from gateway.domain.chat import Outbound
+from gateway.runtime.clock import SystemClock
 from gateway.store.redis import RedisStore
-from tests.fakes_gateway import FakeAdapter, FakeModel, Live, Say, config_in, in_turn, running
-from tests.fakes_tools import Payment, payments
-from tests.waiting import eventually
+from tests.support.gateway import FakeAdapter, FakeModel, Live, Say, config_in, in_turn, running
+from tests.support.tools import Payment, payments
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
-    from tests.redis_server import RedisServer
+    from tests.support.redis_server import RedisServer
 
-pytest_plugins = ["tests.redis_server"]
+pytest_plugins = ["tests.support.redis_server"]
 
 
 class Buttoned(FakeAdapter):

@@ -8,9 +8,9 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from gateway.approvals import WITHDRAWN
-from tests.fakes_program import Program, Row, chatting
-from tests.waiting import written
+from gateway.people.approvals import WITHDRAWN
+from tests.support.program import Program, Row, chatting
+from tests.support.waiting import written
 
 NO = "All right, I did not do that."
 

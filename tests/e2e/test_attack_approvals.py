@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gateway.config.models import Hygiene, Sessions
+from gateway.app.config.models import Hygiene, Sessions
 from gateway.domain.chat import SessionKey
-from gateway.reception import ASKING, BUSY
-from tests.fakes_asking import Scene, results, scene
-from tests.fakes_gateway import Gate, Say, echo
-from tests.fakes_tools import payments
+from gateway.turns.reception import ASKING, BUSY
+from tests.support.asking import Scene, results, scene
+from tests.support.gateway import Gate, Say, echo
+from tests.support.tools import payments
 
 
 async def test_a_question_outlives_a_conversation_that_is_too_long_at_the_restart(tmp_path: Path) -> None:

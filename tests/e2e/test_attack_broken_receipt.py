@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from gateway import bootstrap
-from gateway.app import TRIES
-from gateway.clock import SystemClock
+from gateway.app.gateway import TRIES
+from gateway.app import build as bootstrap
 from gateway.domain.chat import Inbound, InboundKind, Outbound, SessionKey
-from gateway.errors import SessionNotFound, StoreError, StoreUnavailable
-from gateway.reception import GIVEN_UP
-from gateway.store.base import Arrival, InboxItem, Receipt
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import SessionNotFound, StoreError, StoreUnavailable
+from gateway.runtime.points import Point
+from gateway.store.port import Arrival, InboxItem, Receipt
 from gateway.store.sqlite.store import SqliteStore
-from gateway.telemetry.points import Point
+from gateway.turns.reception import GIVEN_UP
 from tests.emulators.telegram import TelegramServer
-from tests.fakes_gateway import FakeAdapter, FakeModel, Live, config_in, running
-from tests.redis_server import free_port
-from tests.telegram_live import on_telegram
+from tests.support.gateway import FakeAdapter, FakeModel, Live, config_in, running
+from tests.support.redis_server import free_port
+from tests.support.telegram_live import on_telegram
 
 
 class Broken:

@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gateway.attempt import BROKEN
-from gateway.clock import SystemClock
+from gateway.agent.tools.base import ToolContext
 from gateway.domain.chat import Outbound
 from gateway.domain.message import Message
 from gateway.domain.session import Session, SessionRef
-from gateway.store.base import InboxItem, ItemOutcome, Lease, StepRecord, Transcript, TurnEnd
+from gateway.runtime.clock import SystemClock
+from gateway.store.port import InboxItem, ItemOutcome, Lease, StepRecord, Transcript, TurnEnd
 from gateway.store.sqlite.store import SqliteStore
-from gateway.tools.base import ToolContext
-from tests.fakes_gateway import FakeAdapter, FakeModel, Gate, RecordingEngine, Say, in_turn, running
+from gateway.turns.attempt import BROKEN
+from tests.support.gateway import FakeAdapter, FakeModel, Gate, RecordingEngine, Say, in_turn, running
 
 
 class Pay:

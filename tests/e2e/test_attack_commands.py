@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from gateway.attempt import BROKEN
-from gateway.config.models import Sessions
-from tests.fakes_gateway import FakeModel, config_in, running
+from gateway.app.config.models import Sessions
+from gateway.turns.attempt import BROKEN
+from tests.support.gateway import FakeModel, config_in, running
 
 
 async def test_a_retry_in_a_shared_session_names_the_speaker_once(tmp_path: Path) -> None:

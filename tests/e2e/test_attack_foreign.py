@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from gateway.bootstrap import Parts, build
-from gateway.clock import SystemClock
+from gateway.agent.tools.base import ToolContext
+from gateway.app.build import Parts, build
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.message import Message, text_of
-from gateway.errors import StoreUnavailable
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, TextDelta
-from gateway.store.base import StoreStatus
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import StoreUnavailable
+from gateway.store.port import StoreStatus
 from gateway.store.sqlite.store import SqliteStore
-from gateway.tools.base import ToolContext
-from tests.fakes import ManualClock
-from tests.fakes_gateway import (
+from tests.support.fakes import ManualClock
+from tests.support.gateway import (
     FakeAdapter,
     FakeModel,
     Live,
@@ -30,7 +30,7 @@ from tests.fakes_gateway import (
     in_turn,
     running,
 )
-from tests.fakes_model import newest
+from tests.support.model import newest
 
 LONG = "a sentence that takes some room in the window " * 20
 
@@ -281,7 +281,7 @@ async def test_a_stop_while_an_engine_dawdles_over_the_child_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The continuation exists by then: the turn must end in it, and the lane go on."""
-    monkeypatch.setattr("gateway.background._LAST_CHANCE", 0.05)
+    monkeypatch.setattr("gateway.runtime.tasks._LAST_CHANCE", 0.05)
     begun = asyncio.Event()
 
     class Dawdling(RecordingEngine):

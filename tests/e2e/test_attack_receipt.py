@@ -9,20 +9,20 @@ from typing import Any
 
 import pytest
 
-from gateway.adapter import Limits
-from gateway.approvals import GONE
-from gateway.clock import SystemClock
-from gateway.config import Config
-from gateway.config.models import Sessions
-from gateway.config.models import Turns as TurnsEntry
+from gateway.app.config import Config
+from gateway.app.config.models import Sessions
+from gateway.app.config.models import Turns as TurnsEntry
+from gateway.domain.adapter import Limits
 from gateway.domain.approval import Approval
 from gateway.domain.chat import ChatAddress, InboundKind, Outbound, SessionKey
-from gateway.errors import StoreUnavailable
-from gateway.reception import FULL
-from gateway.store.base import Arrival, InboxItem, Receipt
+from gateway.people.approvals import GONE
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import StoreUnavailable
+from gateway.store.port import Arrival, InboxItem, Receipt
 from gateway.store.sqlite.store import SqliteStore
-from tests.fakes import ManualClock
-from tests.fakes_gateway import FakeAdapter, FakeModel, Gate, Say, config_in, in_turn, running
+from gateway.turns.reception import FULL
+from tests.support.fakes import ManualClock
+from tests.support.gateway import FakeAdapter, FakeModel, Gate, Say, config_in, in_turn, running
 
 
 class Flaky(SqliteStore):

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gateway.clock import Clock
 from gateway.domain.session import EndReason, Session, SessionRef
-from gateway.errors import StoreUnavailable
-from gateway.store.base import Lease, Opening
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import StoreUnavailable
+from gateway.store.port import Lease, Opening
 from gateway.store.sqlite.store import EXPIRY_CLAIM, SqliteStore
-from gateway.turns import MOST_ATTEMPTS, PUT_AWAY
-from tests.fakes import ManualClock
-from tests.fakes_gateway import FakeAdapter, KillAt, Live, RecordingEngine, running
+from gateway.turns.turn import MOST_ATTEMPTS, PUT_AWAY
+from tests.support.fakes import ManualClock
+from tests.support.gateway import FakeAdapter, KillAt, Live, RecordingEngine, running
 
 WEEK = 7 * 86_400.0
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gateway.turns import EMPTY
+from gateway.turns.turn import EMPTY
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import (
     Answer,
@@ -32,7 +32,7 @@ from tests.emulators.llm_replies import (
 from tests.emulators.llm_replies import (
     echo as echoed,
 )
-from tests.fakes_program import KEY, Program, chatting, legato, texts, write_config
+from tests.support.program import KEY, Program, chatting, legato, texts, write_config
 
 MEGABYTE = 1_000_000
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from gateway.attempt import COMPACTION_STOPPED, INTERRUPTED, STOPPED
-from gateway.config import Config
-from gateway.config.models import Sessions
+from gateway.agent.tools.base import ToolContext
+from gateway.app.config import Config
+from gateway.app.config.models import Sessions
 from gateway.domain.chat import ChatAddress
 from gateway.domain.message import text_of
-from gateway.reception import BUSY
 from gateway.store.sqlite.store import SqliteStore
-from gateway.tools.base import ToolContext
-from tests.fakes import ManualClock
-from tests.fakes_gateway import (
+from gateway.turns.attempt import COMPACTION_STOPPED, INTERRUPTED, STOPPED
+from gateway.turns.reception import BUSY
+from tests.support.fakes import ManualClock
+from tests.support.gateway import (
     FakeAdapter,
     FakeModel,
     Gate,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from gateway.adapter import Limits
-from gateway.config.models import Access
-from gateway.config.models import Model as ModelEntry
+from gateway.app.config.models import Access
+from gateway.app.config.models import Model as ModelEntry
+from gateway.domain.adapter import Limits
 from gateway.providers.offline import Offline
-from tests.fakes_gateway import FakeAdapter, config_in, running
+from tests.support.gateway import FakeAdapter, config_in, running
 
 
 async def test_help_fits_a_terminal_says_it_in_plain_words_and_keeps_admins_commands_for_admins(tmp_path: Path) -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from gateway import __version__
-from gateway.adapter import Limits
-from gateway.bootstrap import command_registry
+from gateway.app.build import command_registry
+from gateway.app.config.models import Access
 from gateway.commands.sessions import greeting
-from gateway.config.models import Access
+from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import text_of
-from gateway.errors import ProviderUnavailable
-from tests.fakes_gateway import (
+from gateway.runtime.errors import ProviderUnavailable
+from tests.support.gateway import (
     FakeAdapter,
     FakeModel,
     Live,

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from gateway.app.config.models import Compression
+from gateway.app.config.models import Model as ModelEntry
 from gateway.commands.compress import Wish, wish
-from gateway.config.models import Compression
-from gateway.config.models import Model as ModelEntry
 from gateway.domain.message import is_summary, text_of
 from gateway.domain.session import Session
-from gateway.errors import UserError
-from tests.fakes_gateway import KillAt, Live, config_in, running
-from tests.fakes_model import FakeModel, Say, newest
+from gateway.runtime.errors import UserError
+from tests.support.gateway import KillAt, Live, config_in, running
+from tests.support.model import FakeModel, Say, newest
 
 WORDS = "the quick brown fox jumps over the lazy dog " * 60
 

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 import apsw
 import pytest
 
-from gateway.clock import SystemClock
 from gateway.domain.chat import session_key
-from gateway.store.base import Arrival, Store
+from gateway.runtime.clock import SystemClock
+from gateway.store.port import Arrival, Store
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
-from gateway.turns import UNREADABLE
-from tests.fakes_gateway import FakeAdapter, running
+from gateway.turns.turn import UNREADABLE
+from tests.support.gateway import FakeAdapter, running
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
-    from tests.redis_server import RedisServer
+    from tests.support.redis_server import RedisServer
 
-pytest_plugins = ["tests.redis_server"]
+pytest_plugins = ["tests.support.redis_server"]
 
 Stores = tuple[Callable[[], Store], Callable[[str], None]]  # opens one; damages the item of an event
 

@@ -13,26 +13,26 @@ from typing import Any
 
 import pytest
 
-from gateway.adapter import Limits
-from gateway.clock import SystemClock
-from gateway.config.models import Compression
-from gateway.config.models import Model as ModelEntry
+from gateway.agent.files.references import digest_in
+from gateway.app.config.models import Compression
+from gateway.app.config.models import Model as ModelEntry
+from gateway.domain.adapter import Limits
 from gateway.domain.chat import Attachment, Outbound, SessionKey
 from gateway.domain.file import KeptFile
-from gateway.errors import AdapterError, ContextOverflow, Disconnected, FileRefused, StoreUnavailable
-from gateway.files.references import digest_in
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.chat_completions import ChatCompletions
 from gateway.providers.http import http_client
 from gateway.providers.offline import is_summary_request
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import AdapterError, ContextOverflow, Disconnected, FileRefused, StoreUnavailable
+from gateway.runtime.points import Point
 from gateway.store.sqlite.store import SqliteStore
-from gateway.telemetry.points import Point
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply
 from tests.emulators.telegram.people import PIXEL
-from tests.fakes import ManualClock
-from tests.fakes_gateway import FakeAdapter, KillAt, Live, config_in, running
-from tests.fakes_model import FakeModel, Gate, Say, echo, in_turn
+from tests.support.fakes import ManualClock
+from tests.support.gateway import FakeAdapter, KillAt, Live, config_in, running
+from tests.support.model import FakeModel, Gate, Say, echo, in_turn
 
 SEEING = ModelEntry(provider="offline", name="fake", pictures=True, context_length=100_000)
 PICTURE = Attachment(kind="image", ref="r1", name="a.png", mime="image/png")

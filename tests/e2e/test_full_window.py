@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from gateway.config import Config
-from gateway.config.models import Compression, Context, Turns
-from gateway.config.models import Model as ModelEntry
+from gateway.agent.tools.base import ToolContext
+from gateway.app.config import Config
+from gateway.app.config.models import Compression, Context, Turns
+from gateway.app.config.models import Model as ModelEntry
 from gateway.domain.message import is_request, is_summary, text_of
-from gateway.errors import ProviderUnavailable
 from gateway.providers.base import ModelRequest, ModelSpec
-from gateway.tokens import TokenCounter
-from gateway.tools.base import ToolContext
-from tests.fakes_gateway import config_in, running
-from tests.fakes_model import FakeModel, Say, Script, summary_text
-from tests.unit.context.transcripts import flaws
+from gateway.runtime.errors import ProviderUnavailable
+from gateway.runtime.tokens import TokenCounter
+from tests.support.gateway import config_in, running
+from tests.support.model import FakeModel, Say, Script, summary_text
+from tests.support.transcripts import flaws
 
 WINDOW = 12_000
 RESULTS = 300

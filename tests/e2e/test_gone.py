@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from gateway.domain.chat import Outbound
-from gateway.errors import ChatGone
-from tests.fakes_gateway import FakeAdapter, running
-from tests.fakes_model import Gate
+from gateway.runtime.errors import ChatGone
+from tests.support.gateway import FakeAdapter, running
+from tests.support.model import Gate
 
 
 class Crossing(FakeAdapter):

@@ -10,13 +10,13 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from gateway.config import Config
-from gateway.config.models import Expiry, Sessions
+from gateway.app.config import Config
+from gateway.app.config.models import Expiry, Sessions
+from gateway.runtime.points import Point
 from gateway.store.sqlite.store import EXPIRY_CLAIM
-from gateway.telemetry.points import Point
-from gateway.turns import PUT_AWAY
-from tests.fakes import ManualClock
-from tests.fakes_gateway import (
+from gateway.turns.turn import PUT_AWAY
+from tests.support.fakes import ManualClock
+from tests.support.gateway import (
     FakeAdapter,
     FakeModel,
     Gate,

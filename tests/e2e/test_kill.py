@@ -4,7 +4,7 @@ Twenty seeded runs; `make chaos` does two hundred. `python -m tests.chaos.run --
 shows a run again. Beside them stand the few schedules that chance seldom finds.
 """
 
-from gateway.telemetry.points import POINTS
+from gateway.runtime.points import POINTS
 from tests.chaos.campaign import campaign
 from tests.chaos.script import Event, Kill, Plan, make_plan
 from tests.chaos.single_run import benches

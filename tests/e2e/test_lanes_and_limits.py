@@ -9,15 +9,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from gateway.adapter import Limits
 from gateway.agent.loop import NO_WORDS_LEFT, OUT_OF_STEPS
-from gateway.config.models import Turns
+from gateway.app.config.models import Turns
+from gateway.domain.adapter import Limits
 from gateway.domain.message import text_of
-from gateway.reception import FULL
-from gateway.store.base import Claim
+from gateway.store.port import Claim
 from gateway.store.sqlite.store import SqliteStore
-from tests.fakes import ManualClock
-from tests.fakes_gateway import (
+from gateway.turns.reception import FULL
+from tests.support.fakes import ManualClock
+from tests.support.gateway import (
     FakeAdapter,
     FakeModel,
     Gate,
@@ -165,7 +165,7 @@ async def test_order_holds_in_every_lane_and_no_lane_runs_two_turns_at_once(tmp_
 
 
 async def test_rows_of_a_chat_are_shown_in_order_whatever_the_platform_does(tmp_path: Path) -> None:
-    from gateway.errors import Ambiguous, DeliveryRefused, Disconnected, RateLimited
+    from gateway.runtime.errors import Ambiguous, DeliveryRefused, Disconnected, RateLimited
 
     clock = ManualClock()
     async with running(tmp_path, clock=clock) as live:

@@ -11,12 +11,12 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from gateway.cli import app
+from gateway.cli.main import app
 from gateway.domain.message import text_of
 from gateway.providers.offline import is_summary_request
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Answer, Reply, last_user_text, summarising
-from tests.fakes_program import KEY, chatting, environment, legato, write_config
+from tests.support.program import KEY, chatting, environment, legato, write_config
 
 TURNS = 500
 WINDOW = 8_000

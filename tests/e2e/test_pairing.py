@@ -10,20 +10,20 @@ from random import Random
 
 import pytest
 
-from gateway.access import Access as Lists
-from gateway.adapter import Limits
-from gateway.clock import SystemClock
-from gateway.config.models import Access
+from gateway.app.config.models import Access
+from gateway.domain.adapter import Limits
 from gateway.domain.chat import Inbound, Source
-from gateway.pairing import Door
+from gateway.people.access import Access as Lists
+from gateway.people.pairing import Door
+from gateway.people.welcome import WELCOME
+from gateway.runtime.clock import SystemClock
 from gateway.store.sqlite import SqliteStore
-from gateway.welcome import WELCOME
 from tests.emulators.telegram import TelegramServer
-from tests.fakes import ManualClock
-from tests.fakes_gateway import FakeAdapter, Live, config_in, running
-from tests.fakes_model import FakeModel, Gate, Say, in_turn
-from tests.fakes_program import legato
-from tests.telegram_live import on_telegram
+from tests.support.fakes import ManualClock
+from tests.support.gateway import FakeAdapter, Live, config_in, running
+from tests.support.model import FakeModel, Gate, Say, in_turn
+from tests.support.program import legato
+from tests.support.telegram_live import on_telegram
 
 
 @pytest.fixture

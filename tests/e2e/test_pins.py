@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from gateway.adapter import Limits
-from gateway.clock import SystemClock
-from gateway.config.models import Access, Sessions
-from gateway.config.models import Model as ModelEntry
+from gateway.app.config.models import Access, Sessions
+from gateway.app.config.models import Model as ModelEntry
+from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import text_of
 from gateway.domain.pin import LONGEST_PIN, MOST_PINS, Pins
-from gateway.turns import PUT_AWAY
-from tests.fakes import ManualClock
-from tests.fakes_gateway import FakeAdapter, FakeModel, KillAt, Live, MortalStore, config_in, running
-from tests.fakes_model import Gate, Say, in_turn
+from gateway.runtime.clock import SystemClock
+from gateway.turns.turn import PUT_AWAY
+from tests.support.fakes import ManualClock
+from tests.support.gateway import FakeAdapter, FakeModel, KillAt, Live, MortalStore, config_in, running
+from tests.support.model import Gate, Say, in_turn
 
 HERE = SessionKey(platform="fake", chat="c")
 DAY = 86_400.0

@@ -14,21 +14,21 @@ from typing import TYPE_CHECKING
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from gateway.clock import SystemClock
-from gateway.config.models import Compression
-from gateway.config.models import Model as ModelEntry
+from gateway.app.config.models import Compression
+from gateway.app.config.models import Model as ModelEntry
 from gateway.domain.message import text_of
-from gateway.store.base import Store
+from gateway.runtime.clock import SystemClock
+from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
-from tests.fakes_gateway import FakeModel, Live, RecordingEngine, config_in, running
-from tests.fakes_model import Say, newest
-from tests.waiting import eventually
+from tests.support.gateway import FakeModel, Live, RecordingEngine, config_in, running
+from tests.support.model import Say, newest
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
-    from tests.redis_server import RedisServer
+    from tests.support.redis_server import RedisServer
 
-pytest_plugins = ["tests.redis_server"]
+pytest_plugins = ["tests.support.redis_server"]
 
 WORDS = "the quick brown fox jumps over the lazy dog " * 60
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.turns import DEAD, MOST_ATTEMPTS
+from gateway.turns.turn import DEAD, MOST_ATTEMPTS
 from tests.chaos.answers import answer
 from tests.chaos.drive import Launcher, carry_out
 from tests.chaos.script import Event, Plan

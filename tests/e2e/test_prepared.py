@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from gateway.config.models import Compression
-from gateway.config.models import Model as ModelEntry
+from gateway.app.config.models import Compression
+from gateway.app.config.models import Model as ModelEntry
 from gateway.domain.message import is_summary, text_of
 from gateway.domain.session import Session
-from gateway.errors import ProviderUnavailable
-from gateway.watch import CONDENSING
-from tests.fakes_gateway import Live, config_in, running
-from tests.fakes_model import FakeModel, Gate, Say, newest, summary_text
+from gateway.runtime.errors import ProviderUnavailable
+from gateway.turns.observer import CONDENSING
+from tests.support.gateway import Live, config_in, running
+from tests.support.model import FakeModel, Gate, Say, newest, summary_text
 
 WINDOW = 20_000
 THRESHOLD = 10_000  # half of it

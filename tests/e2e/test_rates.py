@@ -8,9 +8,9 @@ from pathlib import Path
 
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.domain.rates import GRACE, Rate
-from gateway.errors import RateLimited
-from tests.fakes import ManualClock
-from tests.fakes_gateway import FakeAdapter, running
+from gateway.runtime.errors import RateLimited
+from tests.support.fakes import ManualClock
+from tests.support.gateway import FakeAdapter, running
 
 
 class Paced(FakeAdapter):

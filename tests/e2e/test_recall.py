@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gateway.tools.base import ToolContext
-from tests.fakes_gateway import FakeModel, Say, in_turn, running
+from gateway.agent.tools.base import ToolContext
+from tests.support.gateway import FakeModel, Say, in_turn, running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

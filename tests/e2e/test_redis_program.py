@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from gateway.clock import SystemClock
-from gateway.errors import StoreUnavailable
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import StoreUnavailable
 from gateway.store.redis import RedisStore
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply
-from tests.fakes_gateway import FakeAdapter
-from tests.fakes_gateway import running as gateway_running
-from tests.fakes_model import FakeModel, Gate, Say, echo, in_turn
-from tests.fakes_program import KEY, chatting, environment, legato, write_config
-from tests.redis_server import RedisServer, free_port, running
-from tests.waiting import eventually
+from tests.support.gateway import FakeAdapter
+from tests.support.gateway import running as gateway_running
+from tests.support.model import FakeModel, Gate, Say, echo, in_turn
+from tests.support.program import KEY, chatting, environment, legato, write_config
+from tests.support.redis_server import RedisServer, free_port, running
+from tests.support.waiting import eventually
 
 
 @pytest.fixture

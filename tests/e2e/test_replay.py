@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from gateway.domain.message import text_of
-from gateway.telemetry.points import Point
-from tests.fakes_gateway import Gate, KillAt, Live, RecordingEngine, Say, in_turn, running
+from gateway.runtime.points import Point
+from tests.support.gateway import Gate, KillAt, Live, RecordingEngine, Say, in_turn, running
 
 
 async def transcript(live: Live, **where: str) -> list[str]:

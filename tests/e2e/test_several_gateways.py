@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.attempt import STOPPED
-from gateway.clock import SystemClock
-from gateway.config.models import Sessions
+from gateway.app.config.models import Sessions
 from gateway.domain.chat import Attachment
-from gateway.reception import BUSY
+from gateway.runtime.clock import SystemClock
 from gateway.store.redis import RedisStore
-from tests.fakes_gateway import FakeAdapter, Live, config_in, running
-from tests.fakes_model import FakeModel, Gate, Say, echo, in_turn
-from tests.waiting import eventually
+from gateway.turns.attempt import STOPPED
+from gateway.turns.reception import BUSY
+from tests.support.gateway import FakeAdapter, Live, config_in, running
+from tests.support.model import FakeModel, Gate, Say, echo, in_turn
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
-    from tests.redis_server import RedisServer
+    from tests.support.redis_server import RedisServer
 
-pytest_plugins = ["tests.redis_server"]
+pytest_plugins = ["tests.support.redis_server"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from gateway import bootstrap
-from gateway.check import findings
-from gateway.config import Config
-from gateway.config.models import Budgets, Compression, Prices
-from gateway.config.models import Model as ModelEntry
-from gateway.errors import ConfigError
+from gateway.app.config import Config
+from gateway.app.config.models import Budgets, Compression, Prices
+from gateway.app.config.models import Model as ModelEntry
+from gateway.app import build as bootstrap
+from gateway.cli.check import findings
 from gateway.providers.base import ModelRequest, ModelSpec
-from gateway.store.base import Reservation
+from gateway.runtime.errors import ConfigError
+from gateway.store.port import Reservation
 from gateway.store.sqlite.store import SqliteStore
-from tests.fakes import ManualClock
-from tests.fakes_gateway import FakeAdapter, FakeModel, Gate, Say, config_in, running
+from tests.support.fakes import ManualClock
+from tests.support.gateway import FakeAdapter, FakeModel, Gate, Say, config_in, running
 
 # A token in or out is a cent's hundredth; every answer has at most 100.
 MODEL = ModelEntry(

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.emulators.telegram import Disconnect, Flood, Limits, LoseAnswer, Refuse, TelegramServer
-from tests.fakes_model import FakeModel, Gate, Say, in_turn
-from tests.telegram_live import on_telegram
+from tests.support.model import FakeModel, Gate, Say, in_turn
+from tests.support.telegram_live import on_telegram
 
 LONG = "The beginning of an answer, "
 

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from gateway.approvals import GONE, NOT_YOURS, WITHDRAWN
-from gateway.clock import SystemClock
-from gateway.config.models import Sessions, Tools
+from gateway.app.config.models import Sessions, Tools
+from gateway.people.approvals import GONE, NOT_YOURS, WITHDRAWN
+from gateway.runtime.clock import SystemClock
 from gateway.store.sqlite.store import SqliteStore
 from tests.emulators.telegram import Chat, LoseAnswer, Message, Refuse, Slow, TelegramServer
-from tests.fakes_model import PATIENCE, FakeModel, Gate, Say, in_turn
-from tests.fakes_program import legato_run
-from tests.fakes_tools import Payment, payments
-from tests.telegram_live import Bot, on_telegram
-from tests.waiting import eventually, written
+from tests.support.model import PATIENCE, FakeModel, Gate, Say, in_turn
+from tests.support.program import legato_run
+from tests.support.telegram_live import Bot, on_telegram
+from tests.support.tools import Payment, payments
+from tests.support.waiting import eventually, written
 
 ASKS = "Pay 50 €?"
 

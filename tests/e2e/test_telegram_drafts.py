@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.emulators.telegram import Flood, LoseAnswer, Refuse, TelegramServer
-from tests.fakes_model import FakeModel, Gate, Say, in_turn
-from tests.telegram_live import Bot, on_telegram
+from tests.support.model import FakeModel, Gate, Say, in_turn
+from tests.support.telegram_live import Bot, on_telegram
 
 LONG = "The beginning of an answer, "
 WHOLE = LONG + "and its end."

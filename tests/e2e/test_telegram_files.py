@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from gateway.config.models import Store as StoreEntry
+from gateway.app.config.models import Store as StoreEntry
 from tests.emulators.llm_replies import Refuse as ModelRefuses
 from tests.emulators.llm_replies import Reply, error_body
 from tests.emulators.telegram import Disconnect, Flood, Refuse, Slow
 from tests.emulators.telegram.people import PIXEL
-from tests.redis_server import RedisServer
-from tests.telegram_files import World, pictures, words
+from tests.support.redis_server import RedisServer
+from tests.support.telegram_files import World, pictures, words
 
-pytest_plugins = ["tests.redis_server", "tests.telegram_files"]
+pytest_plugins = ["tests.support.redis_server", "tests.support.telegram_files"]
 
 MEGABYTE = 1024 * 1024
 OGG, WAV = b"OggS" + bytes(100), b"RIFF\x00\x00\x00\x00WAVEfmt " + bytes(100)

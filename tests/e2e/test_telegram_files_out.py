@@ -9,11 +9,11 @@ import pytest
 from tests.emulators.llm_replies import Reply
 from tests.emulators.telegram import Disconnect, Flood, Message, Refuse
 from tests.emulators.telegram.people import PIXEL
-from tests.pictures import png
-from tests.telegram_files import World
-from tests.telegram_live import Bot
+from tests.support.pictures import png
+from tests.support.telegram_files import World
+from tests.support.telegram_live import Bot
 
-pytest_plugins = ["tests.telegram_files"]
+pytest_plugins = ["tests.support.telegram_files"]
 
 
 def writing(name: str, content: str, **more: str) -> Any:

@@ -9,9 +9,9 @@ import pytest
 
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from tests.emulators.telegram import Chat, TelegramServer
-from tests.fakes_model import FakeModel, Gate, Say, in_turn
-from tests.telegram_live import Bot, on_telegram
-from tests.waiting import eventually
+from tests.support.model import FakeModel, Gate, Say, in_turn
+from tests.support.telegram_live import Bot, on_telegram
+from tests.support.waiting import eventually
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import pytest
 
 from gateway.domain.chat import ChatAddress
 from tests.emulators.telegram import Chat, TelegramServer, User
-from tests.fakes_model import FakeModel, Gate, Say, in_turn
-from tests.fakes_tools import Payment, payments
-from tests.telegram_live import Bot, on_telegram
+from tests.support.model import FakeModel, Gate, Say, in_turn
+from tests.support.telegram_live import Bot, on_telegram
+from tests.support.tools import Payment, payments
 
 LONG = "The beginning of an answer that is long enough to be shown before its end is there. " * 2
 

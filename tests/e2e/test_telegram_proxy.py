@@ -10,12 +10,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from adapters.telegram.adapter import TelegramAdapter
-from gateway.clock import SystemClock
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
-from gateway.errors import AdapterError, Ambiguous, ChatGone, ConfigError, DeliveryRefused, Disconnected
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, ConfigError, DeliveryRefused, Disconnected
 from tests.emulators.telegram import Refuse, TelegramServer
-from tests.loopback_proxy import LoopbackProxy, loopback_proxy
-from tests.telegram_live import on_telegram
+from tests.support.loopback_proxy import LoopbackProxy, loopback_proxy
+from tests.support.telegram_live import on_telegram
 
 VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from adapters.telegram.formatting import split
-from gateway.clock import SystemClock
+from gateway.runtime.clock import SystemClock
 from tests.chaos.campaign import campaign
 from tests.chaos.telegram.check import problems
 from tests.chaos.telegram.doubts import shown_as

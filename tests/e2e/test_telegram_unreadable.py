@@ -10,8 +10,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from tests.emulators.telegram import TelegramServer, User
-from tests.redis_server import free_port
-from tests.telegram_live import on_telegram
+from tests.support.redis_server import free_port
+from tests.support.telegram_live import on_telegram
 
 TEXT = "what I say is nobody's business"
 

@@ -18,17 +18,17 @@ from structlog.testing import capture_logs
 from adapters.telegram.adapter import TelegramAdapter, TelegramBot
 from adapters.telegram.endpoint import MOST_BYTES, SECRET_HEADER, Endpoint
 from adapters.telegram.webhook import WebhookAdapter
-from gateway.adapter import Accepted
-from gateway.clock import SystemClock
+from gateway.domain.adapter import Accepted
 from gateway.domain.chat import Inbound
-from gateway.errors import StoreUnavailable
-from gateway.telemetry.points import Point
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import StoreUnavailable
+from gateway.runtime.points import Point
 from tests.emulators.telegram import Refuse, Settings, TelegramServer
 from tests.emulators.telegram.webhook import Target
-from tests.fakes import ManualClock
-from tests.redis_server import free_port
-from tests.telegram_live import Bot, on_telegram
-from tests.waiting import eventually
+from tests.support.fakes import ManualClock
+from tests.support.redis_server import free_port
+from tests.support.telegram_live import Bot, on_telegram
+from tests.support.waiting import eventually
 
 SECRET = "a-secret-of-some-length"
 

@@ -9,9 +9,9 @@ from typing import Any
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply
 from tests.emulators.telegram import Chat, TelegramServer
-from tests.fakes_model import PATIENCE
-from tests.fakes_program import KEY, legato_run, write_config
-from tests.redis_server import free_port, running
+from tests.support.model import PATIENCE
+from tests.support.program import KEY, legato_run, write_config
+from tests.support.redis_server import free_port, running
 
 TOKEN = "LEGATO_TEST_TOKEN"
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from gateway.agent.overflow import NO_WAY_OUT
-from gateway.attempt import BROKEN
-from gateway.config import Config
-from gateway.config.models import Compression, Hygiene
+from gateway.app.config import Config
+from gateway.app.config.models import Compression, Hygiene
 from gateway.context.engine import ContextEngine
 from gateway.domain.message import Message, text_of, user
-from gateway.errors import (
+from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.runtime.errors import (
     ContextOverflow,
     OutputCapTooLarge,
     ProviderRateLimited,
@@ -22,12 +22,12 @@ from gateway.errors import (
     ProviderUnavailable,
     QuotaExceeded,
 )
-from gateway.providers.base import ModelRequest, ModelSpec
-from gateway.watch import CONDENSING
+from gateway.turns.attempt import BROKEN
+from gateway.turns.observer import CONDENSING
 from tests.emulators.llm import LlmServer
-from tests.fakes import ManualClock
-from tests.fakes_gateway import FakeModel, Gate, Live, RecordingEngine, Say, config_in, echo, in_turn, running
-from tests.fakes_program import KEY, chatting, write_config
+from tests.support.fakes import ManualClock
+from tests.support.gateway import FakeModel, Gate, Live, RecordingEngine, Say, config_in, echo, in_turn, running
+from tests.support.program import KEY, chatting, write_config
 
 LONG = "a sentence that takes some room in the window " * 40
 WINDOW = 32_000  # of the model called "fake"

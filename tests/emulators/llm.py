@@ -24,7 +24,7 @@ from typing import Any, Self
 from aiohttp import web
 
 from gateway.domain.message import text_of
-from gateway.tokens import TokenCounter
+from gateway.runtime.tokens import TokenCounter
 from tests.emulators.llm_cache import PrefixCache
 from tests.emulators.llm_replies import (
     Answer,

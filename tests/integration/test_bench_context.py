@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.tokens import TokenCounter
+from gateway.runtime.tokens import TokenCounter
 from tests.bench_context.facts import stands
 from tests.bench_context.figures import Figures, summed
 from tests.bench_context.observing import Record

@@ -9,7 +9,10 @@ import pytest
 from aiohttp import web
 
 from gateway.domain.message import assistant, tool_result, user
-from gateway.errors import (
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, TextDelta
+from gateway.providers.chat_completions import ChatCompletions
+from gateway.providers.http import http_client
+from gateway.runtime.errors import (
     ContextOverflow,
     OutputCapTooLarge,
     ProviderError,
@@ -17,9 +20,6 @@ from gateway.errors import (
     ProviderRejected,
     ProviderUnavailable,
 )
-from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, TextDelta
-from gateway.providers.chat_completions import ChatCompletions
-from gateway.providers.http import http_client
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import (
     Answer,

@@ -11,11 +11,11 @@ import pytest
 from prompt_toolkit.input import PipeInput, create_pipe_input
 
 from adapters.console.interactive import InteractiveConsole
-from gateway.adapter import Adapter, CanStream, CanType
+from gateway.domain.adapter import Adapter, CanStream, CanType
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey, Source
-from tests.fakes import ManualClock, SequentialIds
-from tests.integration.console_person import Person, Screen
-from tests.integration.console_terminal import chatting
+from tests.support.console_person import Person, Screen
+from tests.support.console_terminal import chatting
+from tests.support.fakes import ManualClock, SequentialIds
 
 MAIN = ChatAddress(platform="console", chat="main")
 ENTER, ALT_ENTER, CTRL_C, CTRL_D = "\r", "\x1b\r", "\x03", "\x04"

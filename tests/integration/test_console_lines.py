@@ -12,8 +12,8 @@ import pytest
 
 from adapters.console import JsonConsole
 from adapters.console.codec import MAX_LINE
-from tests.fakes import ManualClock, SequentialIds
-from tests.integration.console_pipes import Gateway, Pipe, break_down, lines, outbound, refuse, take_first
+from tests.support.console_pipes import Gateway, Pipe, break_down, lines, outbound, refuse, take_first
+from tests.support.fakes import ManualClock, SequentialIds
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from adapters.console import JsonConsole, PipeConsole
-from gateway.adapter import Adapter
-from gateway.errors import Disconnected
-from tests.fakes import ManualClock, SequentialIds
-from tests.integration.console_pipes import Gateway, Pipe, lines, outbound, refuse
+from gateway.domain.adapter import Adapter
+from gateway.runtime.errors import Disconnected
+from tests.support.console_pipes import Gateway, Pipe, lines, outbound, refuse
+from tests.support.fakes import ManualClock, SequentialIds
 
 
 @pytest.fixture

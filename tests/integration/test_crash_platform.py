@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
-from gateway.errors import Ambiguous, Disconnected
+from gateway.runtime.errors import Ambiguous, Disconnected
 from tests.chaos.check import seen, send_repeats
 from tests.chaos.check_store import Facts
 from tests.chaos.drive import Evidence
@@ -23,8 +23,8 @@ from tests.chaos.script import Plan, make_plan
 from tests.chaos.snapshot import Snapshot
 from tests.chaos.socket_adapter import ANSWER_SECONDS, SocketAdapter
 from tests.chaos.socket_platform import Send, SendFault, SocketPlatform
-from tests.fakes import ManualClock
-from tests.waiting import eventually
+from tests.support.fakes import ManualClock
+from tests.support.waiting import eventually
 
 ROW = Outbound(
     id="o_1",

@@ -9,7 +9,7 @@ from aiohttp import web
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec
 from gateway.providers.chat_completions import ChatCompletions
 from gateway.providers.http import http_client
-from tests.fakes import ManualClock
+from tests.support.fakes import ManualClock
 
 ANSWER = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 REQUEST = ModelRequest(messages=[{"role": "user", "content": "hello"}])

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.clock import SystemClock
 from gateway.domain.chat import ChatAddress
 from gateway.domain.message import user
-from gateway.errors import StoreUnavailable
-from gateway.store.documents import inbound_json
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import StoreUnavailable
 from gateway.store.moved import MovedItem
 from gateway.store.redis.moving import RedisTarget
-from tests import migration_kit
-from tests.contract.store_kit import START, arrival, contents, exchange, finish, in_session, key, put, step
-from tests.migration_kit import killed, move
+from gateway.store.shared.documents import inbound_json
+from tests.support import migration_kit
+from tests.support.migration_kit import killed, move
+from tests.support.store_kit import START, arrival, contents, exchange, finish, in_session, key, put, step
 
 if TYPE_CHECKING:  # at run time they are plugins, which nobody may import first
-    from tests.migration_places import Places
-    from tests.redis_server import RedisServer
+    from tests.support.migration_places import Places
+    from tests.support.redis_server import RedisServer
 
-pytest_plugins = ["tests.migration_places"]
+pytest_plugins = ["tests.support.migration_places"]
 
 
 def by_chat(turns: list[Any]) -> dict[str, list[Any]]:

@@ -11,25 +11,25 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.clock import SystemClock
-from gateway.errors import StoreError, StoreLocked, StoreUnavailable
-from gateway.migration import migrate
-from gateway.store.places import source_at
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import StoreError, StoreLocked, StoreUnavailable
 from gateway.store.redis import RedisStore
 from gateway.store.redis.mark import LEASE
 from gateway.store.redis.moving import RedisSource
 from gateway.store.redis.partitions import partition_of_name, prefix
 from gateway.store.sqlite.moving import SqliteTarget
-from tests.contract.store_kit import START, key, put
-from tests.fakes import ManualClock
-from tests.migration_kit import move
-from tests.waiting import eventually
+from gateway.store.transfer.migration import migrate
+from gateway.store.transfer.places import source_at
+from tests.support.fakes import ManualClock
+from tests.support.migration_kit import move
+from tests.support.store_kit import START, key, put
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:  # at run time they are plugins, which nobody may import first
-    from tests.migration_places import Places
-    from tests.redis_server import RedisServer
+    from tests.support.migration_places import Places
+    from tests.support.redis_server import RedisServer
 
-pytest_plugins = ["tests.migration_places"]
+pytest_plugins = ["tests.support.migration_places"]
 
 ROOT = Path(__file__).parents[2]
 

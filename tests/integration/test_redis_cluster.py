@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.clock import SystemClock
-from gateway.errors import StoreUnavailable
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import StoreUnavailable
 from gateway.store.redis import RedisStore
 from gateway.store.redis.partitions import partition_of, slot_of
-from tests.contract.store_kit import contents, exchange, finish, in_session, key, put, step, transcript
-from tests.waiting import eventually
+from tests.support.store_kit import contents, exchange, finish, in_session, key, put, step, transcript
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
-    from tests.redis_server import RedisServer
+    from tests.support.redis_server import RedisServer
 
-pytest_plugins = ["tests.redis_server"]
+pytest_plugins = ["tests.support.redis_server"]
 
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[list[RedisServer]]:
     """A cluster of one's own."""
-    from tests.redis_server import running_cluster
+    from tests.support.redis_server import running_cluster
 
     with running_cluster(tmp_path) as servers:
         yield servers

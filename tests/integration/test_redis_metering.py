@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gateway.clock import SystemClock
 from gateway.domain.rates import Rate
-from gateway.store.base import Cap, Reservation
+from gateway.runtime.clock import SystemClock
+from gateway.store.port import Cap, Reservation
 from gateway.store.redis import RedisStore
 from gateway.store.redis.partitions import partition_of_name, prefix
-from tests.contract.stores import cut_off
+from tests.support.stores import cut_off
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
-    from tests.redis_server import RedisServer
+    from tests.support.redis_server import RedisServer
 
-pytest_plugins = ["tests.redis_server"]
+pytest_plugins = ["tests.support.redis_server"]
 
 DAY = Cap(name="gateway", account="gateway today", limit=10_000, resets_at=4e9)
 BOT = "test:1"

@@ -12,11 +12,12 @@ from structlog.testing import capture_logs
 
 from gateway.domain.message import user
 from gateway.domain.session import Compaction
-from gateway.errors import StoreUnavailable
-from gateway.store.base import Lease, Opening, Store
+from gateway.runtime.errors import StoreUnavailable
+from gateway.store.port import Lease, Opening, Store
 from gateway.store.redis import RedisStore
 from gateway.store.redis.admission import META
-from tests.contract.store_kit import (
+from tests.support.redis_proxy import LosingProxy, losing_proxy
+from tests.support.store_kit import (
     START,
     arrival,
     contents,
@@ -30,13 +31,12 @@ from tests.contract.store_kit import (
     step,
     transcript,
 )
-from tests.redis_proxy import LosingProxy, losing_proxy
-from tests.waiting import again, eventually
+from tests.support.waiting import again, eventually
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
-    from tests.redis_server import RedisServer
+    from tests.support.redis_server import RedisServer
 
-pytest_plugins = ["tests.redis_stores"]
+pytest_plugins = ["tests.support.redis_stores"]
 
 Opener = Callable[..., RedisStore]
 

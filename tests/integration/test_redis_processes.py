@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gateway.clock import Clock, SystemClock
 from gateway.domain.message import user
-from gateway.errors import SessionConflict
-from gateway.store.base import Opening, Store
+from gateway.runtime.clock import Clock, SystemClock
+from gateway.runtime.errors import SessionConflict
+from gateway.store.port import Opening, Store
 from gateway.store.redis import RedisStore
 from gateway.store.redis.partitions import partition_of
-from tests.contract.store_kit import (
+from tests.support.fakes import ManualClock
+from tests.support.store_kit import (
     START,
     arrival,
     claimed,
@@ -33,13 +34,12 @@ from tests.contract.store_kit import (
     step,
     transcript,
 )
-from tests.fakes import ManualClock
-from tests.waiting import eventually
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
-    from tests.redis_server import RedisServer
+    from tests.support.redis_server import RedisServer
 
-pytest_plugins = ["tests.redis_server"]
+pytest_plugins = ["tests.support.redis_server"]
 
 LEASE = 0.4  # seconds
 
@@ -140,7 +140,7 @@ async def test_a_silent_worker_that_nobody_took_for_dead_goes_on(process: Opener
 
 
 async def test_a_server_that_was_away_for_longer_than_the_lease_takes_no_process_for_dead(tmp_path: Path) -> None:
-    from tests.redis_server import running
+    from tests.support.redis_server import running
 
     with running(tmp_path) as server:
         processes = [RedisStore(server.url, clock=SystemClock(), lease_seconds=LEASE) for _ in range(3)]

@@ -12,12 +12,13 @@ from redis import Redis
 from redis.exceptions import ResponseError
 from structlog.testing import capture_logs
 
-from gateway.clock import SystemClock
 from gateway.domain.message import user
-from gateway.errors import StoreUnavailable
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import StoreUnavailable
 from gateway.store.redis import RedisStore
 from gateway.store.redis.admission import META
-from tests.contract.store_kit import (
+from tests.support.fakes import ManualClock
+from tests.support.store_kit import (
     START,
     contents,
     in_session,
@@ -27,13 +28,12 @@ from tests.contract.store_kit import (
     step,
     transcript,
 )
-from tests.fakes import ManualClock
-from tests.waiting import again, eventually
+from tests.support.waiting import again, eventually
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
-    from tests.redis_server import RedisServer
+    from tests.support.redis_server import RedisServer
 
-pytest_plugins = ["tests.redis_stores"]
+pytest_plugins = ["tests.support.redis_stores"]
 
 Opener = Callable[..., RedisStore]
 

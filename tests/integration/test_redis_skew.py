@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import redis
 
-from gateway.clock import SystemClock
-from gateway.store.base import ToolIntent
+from gateway.runtime.clock import SystemClock
+from gateway.store.port import ToolIntent
 from gateway.store.redis import RedisStore
 from gateway.store.redis.admission import META
-from tests.contract.store_kit import START, contents, exchange, in_session, key, outbound, put, step
-from tests.waiting import eventually
+from tests.support.store_kit import START, contents, exchange, in_session, key, outbound, put, step
+from tests.support.waiting import eventually
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
-    from tests.redis_server import RedisServer
+    from tests.support.redis_server import RedisServer
 
-pytest_plugins = ["tests.redis_server"]
+pytest_plugins = ["tests.support.redis_server"]
 
 HASHES = ("session:*", "row:*", "item:*", "lane:*", "turn:*")
 LATER = "of the next release"

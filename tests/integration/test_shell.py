@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from gateway.clock import SystemClock
+from gateway.agent.tools.base import ToolContext
+from gateway.agent.tools.shell import ShellTool
 from gateway.domain.chat import SessionKey
 from gateway.domain.session import Session
-from gateway.errors import ToolError
-from gateway.tools.base import ToolContext
-from gateway.tools.shell import ShellTool
-from tests.waiting import written
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import ToolError
+from tests.support.waiting import written
 
 
 def tool(folder: Path, *allow: str, seconds: float = 20.0, secret: str = "") -> ShellTool:

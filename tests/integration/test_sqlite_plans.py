@@ -11,9 +11,11 @@ import pytest
 
 from gateway.domain.message import user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
-from gateway.store.base import Cap, Opening, Patch, Reservation, StepRecord, ToolIntent
+from gateway.store.port import Cap, Opening, Patch, Reservation, StepRecord, ToolIntent
 from gateway.store.sqlite import SqliteStore
-from tests.contract.store_kit import (
+from tests.contract.test_store_sessions import compaction
+from tests.support.fakes import ManualClock
+from tests.support.store_kit import (
     START,
     arrival,
     exchange,
@@ -25,8 +27,6 @@ from tests.contract.store_kit import (
     step,
     transcript,
 )
-from tests.contract.test_store_sessions import compaction
-from tests.fakes import ManualClock
 
 EXPENSIVE = re.compile(r"\bSCAN\b|TEMP B-TREE")
 # Small by nature: an unfinished rest, or nothing but an ordered walk cut off by a LIMIT.

@@ -12,10 +12,11 @@ import apsw
 import pytest
 
 from gateway.domain.message import user
-from gateway.errors import StoreError, StoreLocked, StoreUnavailable
-from gateway.store.base import Opening
+from gateway.runtime.errors import StoreError, StoreLocked, StoreUnavailable
+from gateway.store.port import Opening
 from gateway.store.sqlite import SqliteStore, migrations
-from tests.contract.store_kit import (
+from tests.support.fakes import ManualClock
+from tests.support.store_kit import (
     START,
     arrival,
     claimed,
@@ -29,7 +30,6 @@ from tests.contract.store_kit import (
     step,
     transcript,
 )
-from tests.fakes import ManualClock
 
 Opener = Callable[..., SqliteStore]
 

@@ -11,7 +11,7 @@ from telegram import Bot, File
 
 from adapters.telegram.files import Downloads
 from gateway.domain.chat import Attachment
-from gateway.errors import AdapterError
+from gateway.runtime.errors import AdapterError
 
 PATH = "http://127.0.0.1:9/file/bot1:x/documents/1.txt"
 FILE = Attachment(kind="document", ref="f", name="1.txt")

@@ -11,8 +11,8 @@ from telegram.error import Forbidden, InvalidToken
 from tests.emulators.telegram import Settings
 from tests.emulators.telegram.files import LARGEST_DOWNLOAD, LARGEST_PHOTO
 from tests.emulators.telegram.people import PIXEL
-from tests.integration.telegram_client import client, durations, emulated, refused, started
-from tests.pictures import FORMATS
+from tests.support.pictures import FORMATS
+from tests.support.telegram_client import client, durations, emulated, refused, started
 
 __all__ = ["durations"]
 pytestmark = pytest.mark.usefixtures("durations")

@@ -11,11 +11,11 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 
-from gateway.config import load_config, variables
+from gateway.app.config import load_config, variables
 from tests.emulators.telegram.drawing import draw_chat, draw_text
 from tests.emulators.telegram.terminal import Terminal, configuration
 from tests.emulators.telegram.typist import Typist
-from tests.integration.telegram_client import emulated
+from tests.support.telegram_client import emulated
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ import pytest
 from telegram.error import BadRequest, ChatMigrated, Forbidden
 
 from tests.emulators.telegram import Settings
-from tests.integration.telegram_client import emulated
+from tests.support.telegram_client import emulated
 
 
 def team(server, **options):

@@ -7,8 +7,8 @@ from telegram import MessageEntity
 from telegram.error import Forbidden, RetryAfter
 
 from tests.emulators.telegram import Flood
-from tests.fakes import ManualClock
-from tests.integration.telegram_client import durations, emulated, refused, started
+from tests.support.fakes import ManualClock
+from tests.support.telegram_client import durations, emulated, refused, started
 
 __all__ = ["durations"]
 pytestmark = pytest.mark.usefixtures("durations")

@@ -10,7 +10,7 @@ import pytest
 from telegram.error import BadRequest, NetworkError, RetryAfter, TimedOut
 
 from tests.emulators.telegram import Disconnect, Flood, Limits, LoseAnswer, Refuse, Seeded, Slow
-from tests.integration.telegram_client import client, durations, emulated, started
+from tests.support.telegram_client import client, durations, emulated, started
 
 __all__ = ["durations"]
 pytestmark = pytest.mark.usefixtures("durations")

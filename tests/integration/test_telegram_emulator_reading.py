@@ -15,8 +15,8 @@ from tests.emulators.telegram import Settings, TelegramServer
 from tests.emulators.telegram.specimens import specimens
 from tests.emulators.telegram.updates import DAY, KINDS
 from tests.emulators.telegram.webhook import SECRET_HEADER
-from tests.integration.telegram_client import client, emulated
-from tests.waiting import eventually
+from tests.support.telegram_client import client, emulated
+from tests.support.waiting import eventually
 
 
 def somebody(server, name="Anna"):

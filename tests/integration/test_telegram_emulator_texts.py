@@ -13,7 +13,7 @@ from tests.emulators.telegram import Settings
 from tests.emulators.telegram.entities import OWN, settle
 from tests.emulators.telegram.markdown import RESERVED, parse
 from tests.emulators.telegram.units import length
-from tests.integration.telegram_client import emulated, refused, started
+from tests.support.telegram_client import emulated, refused, started
 
 
 async def test_a_text_is_shown_as_it_was_sent():

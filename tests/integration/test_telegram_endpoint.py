@@ -12,9 +12,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from adapters.telegram.endpoint import MOST_CONNECTED, SECRET_HEADER, Endpoint
-from gateway.clock import SystemClock
-from tests.fakes_model import PATIENCE
-from tests.redis_server import free_port
+from gateway.runtime.clock import SystemClock
+from tests.support.model import PATIENCE
+from tests.support.redis_server import free_port
 
 SECRET = "a-secret-of-some-length"
 

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from adapters.telegram.adapter import TelegramAdapter
-from gateway.clock import SystemClock
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
-from gateway.errors import RateLimited
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import RateLimited
 from tests.emulators.telegram import Flood, TelegramServer
 
 

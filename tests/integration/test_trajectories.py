@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from gateway.domain.message import Message
-from gateway.errors import UserError
-from gateway.trajectory import lines as file_lines
-from gateway.trajectory.run import Order, Progress, compress_files
+from gateway.runtime.errors import UserError
+from gateway.trajectories import lines as file_lines
+from gateway.trajectories.run import Order, Progress, compress_files
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Refuse, Reply
-from tests.fakes_program import KEY, legato, write_config
-from tests.trajectory_files import HOSTILE, left_behind, many, metrics_of, order, written
-from tests.unit.trajectory.runs import NOTES, SECRET, FakeSummariser, compressor, line_of, worked
+from tests.support.program import KEY, legato, write_config
+from tests.support.trajectory_files import HOSTILE, left_behind, many, metrics_of, order, written
+from tests.support.trajectory_runs import NOTES, SECRET, FakeSummariser, compressor, line_of, worked
 
 # -- line for line --------------------------------------------------------------------------------
 

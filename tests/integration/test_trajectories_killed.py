@@ -15,15 +15,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gateway.errors import UserError
-from gateway.trajectory import lines as file_lines
-from gateway.trajectory.journal import Journal
-from gateway.trajectory.run import compress_files
+from gateway.runtime.errors import UserError
+from gateway.trajectories import lines as file_lines
+from gateway.trajectories.journal import Journal
+from gateway.trajectories.run import compress_files
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply
-from tests.fakes_program import KEY, PATIENCE, environment, legato, write_config
-from tests.trajectory_files import left_behind, many, metrics_of, order, written
-from tests.unit.trajectory.runs import NOTES, SMALL, FakeSummariser, compressor, line_of, worked
+from tests.support.program import KEY, PATIENCE, environment, legato, write_config
+from tests.support.trajectory_files import left_behind, many, metrics_of, order, written
+from tests.support.trajectory_runs import NOTES, SMALL, FakeSummariser, compressor, line_of, worked
 
 
 class Killed(BaseException):

@@ -12,8 +12,8 @@ from redis.asyncio.connection import AbstractConnection
 from redis.crc import key_slot
 from redis.exceptions import AuthenticationError, AuthorizationError, ResponseError
 
-from gateway.clock import Clock
-from gateway.errors import StoreUnavailable
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import StoreUnavailable
 from gateway.store.redis.codec import FORMAT
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask
 from gateway.store.redis.mark import check_free, check_whole

@@ -10,8 +10,7 @@ from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message, note_of, noted
 from gateway.domain.session import Session, SessionRef
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
-from gateway.store.base import Arrival, Opening, Patch, StepRecord
-from gateway.store.documents import inbound_json, storable
+from gateway.store.port import Arrival, Opening, Patch, StepRecord
 from gateway.store.redis.codec import (
     BUCKETS,
     field_text,
@@ -22,7 +21,8 @@ from gateway.store.redis.codec import (
     session_fields,
 )
 from gateway.store.redis.partitions import address_name, chat_name
-from gateway.store.searchable import kind_of
+from gateway.store.shared.documents import inbound_json, storable
+from gateway.store.shared.searchable import kind_of
 
 Arguments = list[str]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from gateway.errors import StoreUnavailable
+from gateway.runtime.errors import StoreUnavailable
 
 log = structlog.get_logger(__name__)
 

@@ -10,13 +10,13 @@ from typing import Any
 from gateway.domain.approval import Approval, Verdict
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.store.approving import Decision
-from gateway.store.base import Lease
-from gateway.store.documents import approval_from, approval_json, in_order, verdict_json
+from gateway.store.port import Lease
 from gateway.store.redis import arguments
 from gateway.store.redis.codec import number
 from gateway.store.redis.delivering import Advance, advances_from, rows_to_send
 from gateway.store.redis.filing import FilingStore
 from gateway.store.redis.partitions import chat_name, partition_of, partition_of_key
+from gateway.store.shared.documents import approval_from, approval_json, in_order, verdict_json
 
 Decided = tuple[Decision | None, tuple[Advance, ...]]
 

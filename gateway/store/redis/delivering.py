@@ -7,20 +7,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.clock import Clock
 from gateway.domain.chat import ChatAddress, Outbound
-from gateway.errors import StoreUnavailable
-from gateway.store.base import Sent
-from gateway.store.documents import storable
-from gateway.store.platforms import Platforms
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import StoreUnavailable
+from gateway.store.port import Sent
 from gateway.store.redis import arguments
 from gateway.store.redis.codec import number, row_from
-from gateway.store.redis.conduit import Job
+from gateway.store.redis.connection import Job
 from gateway.store.redis.partitions import chat_name, partition_of
 from gateway.store.redis.readable import ReadableStore
 from gateway.store.redis.reading import EVERYWHERE
-from gateway.store.steady import SteadyTime
-from gateway.store.timetable import Timetable
+from gateway.store.shared.documents import storable
+from gateway.store.shared.platforms import Platforms
+from gateway.store.shared.steady import SteadyTime
+from gateway.store.shared.timetable import Timetable
 
 Chat = tuple[int, str]  # its partition and its name
 

@@ -18,8 +18,7 @@ from typing import Any, Final, TypeVar
 from gateway.domain.chat import SessionKey
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
-from gateway.errors import StoreError
-from gateway.store.documents import storable
+from gateway.runtime.errors import StoreError
 from gateway.store.moved import (
     PAGE,
     MovedCall,
@@ -50,6 +49,7 @@ from gateway.store.redis.keyspace import keys
 from gateway.store.redis.partitions import PARTITIONS, partition_of_key
 from gateway.store.redis.reading import EVERYWHERE
 from gateway.store.redis.wire import Wire
+from gateway.store.shared.documents import storable
 
 _ROUND: Final = 200  # things asked for at a time, of one partition or of all
 

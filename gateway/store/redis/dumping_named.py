@@ -7,8 +7,7 @@ from itertools import islice
 from typing import Final
 
 from gateway.domain.chat import SessionKey
-from gateway.errors import StoreError
-from gateway.store.documents import file_from, pins_from
+from gateway.runtime.errors import StoreError
 from gateway.store.moved import (
     FORGOTTEN,
     PAGE,
@@ -27,6 +26,7 @@ from gateway.store.redis.keyspace import keys
 from gateway.store.redis.pairing import read_guest_book
 from gateway.store.redis.reading import EVERYWHERE
 from gateway.store.redis.wire import Wire
+from gateway.store.shared.documents import file_from, pins_from
 
 _ROUND: Final = 200  # things asked for at a time
 

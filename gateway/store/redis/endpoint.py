@@ -15,7 +15,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import AuthenticationError, RedisError
 
-from gateway.errors import StoreUnavailable
+from gateway.runtime.errors import StoreUnavailable
 from gateway.store.redis.partitions import slot_of
 
 UNREACHABLE: Final = (RedisError, OSError, asyncio.TimeoutError)  # what a connection raises when it cannot be used

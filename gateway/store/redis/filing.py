@@ -10,11 +10,11 @@ from typing import Any, Final
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.file import KeptFile
-from gateway.store.documents import file_from, file_json, storable
 from gateway.store.redis.codec import number
 from gateway.store.redis.partitions import partition_of_key
 from gateway.store.redis.pinning import PinningStore
 from gateway.store.redis.wire import Wire
+from gateway.store.shared.documents import file_from, file_json, storable
 
 _PIECE: Final = 768 * 1024  # bytes; a megabyte as text
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from gateway.errors import StoreUnavailable
+from gateway.runtime.errors import StoreUnavailable
 from gateway.store.redis.endpoint import Endpoint, ask
 from gateway.store.redis.partitions import partition_of_name, prefix
 

@@ -12,10 +12,10 @@ from math import ceil
 from typing import Any, Final
 
 from gateway.domain.rates import GRACE, Rate
-from gateway.store.base import Cap, CapReached, Reservation
-from gateway.store.documents import storable
+from gateway.store.port import Cap, CapReached, Reservation
+from gateway.store.redis.membership import PresentStore
 from gateway.store.redis.partitions import partition_of_name
-from gateway.store.redis.presence import PresentStore
+from gateway.store.shared.documents import storable
 
 _KEPT: Final = 7 * 86_400.0  # seconds that a day's account outlives its day: clocks may be wrong
 

@@ -8,13 +8,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
 from contextlib import aclosing
 from typing import Any, Final, TypeVar
 
-from gateway.clock import Clock
-from gateway.errors import StoreError, StoreLocked, StoreUnavailable
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import StoreError, StoreLocked, StoreUnavailable
 from gateway.store.moved import Record
-from gateway.store.platforms import Platforms
 from gateway.store.redis.admission import META, check_ours, connect_meta, establish, reason, refusal, survey
 from gateway.store.redis.chores import Chores
-from gateway.store.redis.conduit import Caller
+from gateway.store.redis.connection import Caller
 from gateway.store.redis.dumping import dump
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask
 from gateway.store.redis.keyspace import clients, keys
@@ -22,6 +21,7 @@ from gateway.store.redis.mark import LEASE, MARK, check_whole
 from gateway.store.redis.partitions import partition_of_name
 from gateway.store.redis.restoring import Restoring
 from gateway.store.redis.wire import Wire
+from gateway.store.shared.platforms import Platforms
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from typing import Final
 import structlog
 from redis.asyncio.connection import AbstractConnection
 
-from gateway.clock import Clock
+from gateway.runtime.clock import Clock
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint
 
 log = structlog.get_logger(__name__)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from gateway.domain.pairing import GuestBook
-from gateway.store.documents import guest_book_from, guest_book_json
 from gateway.store.redis.deciding import DecidingStore
 from gateway.store.redis.partitions import partition_of_name
 from gateway.store.redis.wire import Wire
+from gateway.store.shared.documents import guest_book_from, guest_book_json
 
 GUEST_BOOK: Final = "guest_book"
 

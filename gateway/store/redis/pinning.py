@@ -8,11 +8,11 @@ from typing import Any
 from gateway.domain.chat import SessionKey
 from gateway.domain.pin import Pins
 from gateway.domain.session import Session
-from gateway.store.base import Lease, Rebuilt
-from gateway.store.documents import pins_from, pins_json, storable
+from gateway.store.port import Lease, Rebuilt
 from gateway.store.redis.codec import session_from
 from gateway.store.redis.metering import MeteringStore
 from gateway.store.redis.partitions import partition_of_key
+from gateway.store.shared.documents import pins_from, pins_json, storable
 
 
 class PinningStore(MeteringStore):

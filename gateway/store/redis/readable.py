@@ -10,9 +10,8 @@ from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction, Session, is_continuation
 from gateway.domain.usage import UsageTotal
-from gateway.errors import SessionNotFound, StoreUnavailable
-from gateway.store.base import Found, InboxItem, SignalKind, Store, StoreStatus, Transcript, TurnJournal
-from gateway.store.platforms import Platforms
+from gateway.runtime.errors import SessionNotFound, StoreUnavailable
+from gateway.store.port import Found, InboxItem, SignalKind, Store, StoreStatus, Transcript, TurnJournal
 from gateway.store.redis import reading, searching
 from gateway.store.redis.codec import (
     approvals_from,
@@ -27,7 +26,8 @@ from gateway.store.redis.codec import (
 from gateway.store.redis.partitions import partition_of_key
 from gateway.store.redis.reading import EVERYWHERE
 from gateway.store.redis.wire import Wire
-from gateway.store.transcripts import TranscriptCache
+from gateway.store.shared.platforms import Platforms
+from gateway.store.shared.transcripts import TranscriptCache
 
 _MOST_PLACES: Final = 50_000  # sessions and rows whose partition is remembered
 _PAGE: Final = 1_000  # messages read in one step

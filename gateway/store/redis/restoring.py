@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from gateway.domain.message import note_of
-from gateway.store.documents import file_json, guest_book_json, pins_json, storable
 from gateway.store.moved import (
     Kind,
     MovedAccount,
@@ -46,7 +45,8 @@ from gateway.store.redis.pairing import GUEST_BOOK
 from gateway.store.redis.partitions import PARTITIONS, partition_of, partition_of_key, partition_of_name
 from gateway.store.redis.searching import entries, owner_of
 from gateway.store.redis.wire import Wire
-from gateway.store.searchable import kind_of
+from gateway.store.shared.documents import file_json, guest_book_json, pins_json, storable
+from gateway.store.shared.searchable import kind_of
 
 _MOST: Final = 250  # records in one step, so that a step stays short
 _MOST_TEXT: Final = 500_000  # characters in one step

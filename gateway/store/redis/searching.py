@@ -21,13 +21,13 @@ from typing import Final
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message, note_of, said_in
-from gateway.store import text
-from gateway.store.base import Found
+from gateway.store.port import Found
 from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import message_from
 from gateway.store.redis.partitions import PARTITIONS, partition_of_key, prefix
 from gateway.store.redis.wire import Wire
-from gateway.store.searchable import KINDS, Kind, kind_of, terms_of
+from gateway.store.shared import text
+from gateway.store.shared.searchable import KINDS, Kind, kind_of, terms_of
 
 _MOST_TERMS: Final = 400  # in one step
 _PAGE: Final = 200  # candidates looked at in one step

@@ -12,8 +12,8 @@ from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import LedgerEntry
-from gateway.errors import SessionConflict, StoreError, StoreUnavailable
-from gateway.store.base import (
+from gateway.runtime.errors import SessionConflict, StoreError, StoreUnavailable
+from gateway.store.port import (
     Arrival,
     Claim,
     InboxItem,
@@ -26,13 +26,13 @@ from gateway.store.base import (
     ToolIntent,
     TurnEnd,
 )
-from gateway.store.documents import storable
 from gateway.store.redis import arguments, searching
 from gateway.store.redis.codec import compaction_json, intents_json, item_from, number, row_from, session_from
 from gateway.store.redis.delivering import Advance, advances_from, rows_to_send
 from gateway.store.redis.pairing import GuestStore
 from gateway.store.redis.partitions import partition_of_key, partition_of_name
 from gateway.store.redis.reading import EVERYWHERE
+from gateway.store.shared.documents import storable
 
 CHANGEABLE: Final = frozenset({"title", "model", "system_prompt", "engine_state", "announced", "expires_at"})
 SUSPECT: Final = 3  # attempts that no process survived, after which an item is tried alone; parts/lanes.lua has it too

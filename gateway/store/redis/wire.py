@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from gateway.clock import Clock
-from gateway.errors import StoreUnavailable
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import StoreUnavailable
 from gateway.store.redis.chores import Chores
-from gateway.store.redis.conduit import Caller, Conduit, Job
+from gateway.store.redis.connection import Caller, Conduit, Job
 from gateway.store.redis.endpoint import Endpoint
 from gateway.store.redis.partitions import PARTITIONS, prefix
 from gateway.store.redis.scripts import script

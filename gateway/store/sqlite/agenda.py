@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gateway.domain.chat import Outbound
-from gateway.store.platforms import Platforms
+from gateway.store.shared.platforms import Platforms
+from gateway.store.shared.timetable import Timetable
 from gateway.store.sqlite.outbox import Advance
-from gateway.store.timetable import Timetable
 
 
 class Agenda:

@@ -9,7 +9,7 @@ import apsw
 from gateway.domain.approval import Approval, Verdict
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.store.approving import Decision
-from gateway.store.documents import approval_from, approval_json, in_order, verdict_json
+from gateway.store.shared.documents import approval_from, approval_json, in_order, verdict_json
 from gateway.store.sqlite import outbox
 from gateway.store.sqlite.codec import lane_of
 from gateway.store.sqlite.connection import change, many, one

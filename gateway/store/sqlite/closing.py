@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import apsw
 
-from gateway.store.documents import storable
+from gateway.store.shared.documents import storable
 from gateway.store.sqlite.connection import change, one
 
 

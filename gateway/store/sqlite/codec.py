@@ -10,9 +10,9 @@ from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.message import Message, note_of, noted, wire
 from gateway.domain.session import Compaction, Session, Todo
 from gateway.domain.usage import CanonicalUsage
-from gateway.errors import StoreError
-from gateway.store.base import InboxItem, ToolIntent
-from gateway.store.documents import (
+from gateway.runtime.errors import StoreError
+from gateway.store.port import InboxItem, ToolIntent
+from gateway.store.shared.documents import (
     buttons_from,
     dumps,
     file_from,

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import apsw
 
-from gateway.errors import StoreUnavailable
+from gateway.runtime.errors import StoreUnavailable
 
 Row = tuple[Any, ...]
 

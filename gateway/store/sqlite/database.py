@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import apsw
 
-from gateway.errors import StoreError, StoreUnavailable
+from gateway.runtime.errors import StoreError, StoreUnavailable
 from gateway.store.sqlite import search
 from gateway.store.sqlite.connection import connect_reader, connect_writer, make_private, unavailable
 from gateway.store.sqlite.lock import LockFile

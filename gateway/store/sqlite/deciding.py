@@ -8,9 +8,9 @@ from pathlib import Path
 
 import apsw
 
-from gateway.clock import Clock
 from gateway.domain.approval import Approval, Verdict
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
+from gateway.runtime.clock import Clock
 from gateway.store.approving import Decision
 from gateway.store.sqlite import approving
 from gateway.store.sqlite.agenda import rows_to_send

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import apsw
 
-from gateway.clock import Clock
 from gateway.domain.chat import ChatAddress, Outbound
-from gateway.store.base import Sent
-from gateway.store.platforms import Platforms
+from gateway.runtime.clock import Clock
+from gateway.store.port import Sent
+from gateway.store.shared.platforms import Platforms
+from gateway.store.shared.steady import SteadyTime
 from gateway.store.sqlite import closing, outbox, renaming
 from gateway.store.sqlite.agenda import Agenda, rows_to_send
 from gateway.store.sqlite.codec import lane_of
 from gateway.store.sqlite.outbox import Advance, Sender
 from gateway.store.sqlite.readable import ReadableStore
-from gateway.store.steady import SteadyTime
 
 
 class DeliveringStore(ReadableStore):

@@ -12,8 +12,7 @@ import apsw
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.usage import LedgerEntry
-from gateway.errors import StoreError
-from gateway.store.documents import pins_from
+from gateway.runtime.errors import StoreError
 from gateway.store.moved import (
     FORGOTTEN,
     PAGE,
@@ -36,6 +35,7 @@ from gateway.store.moved import (
     by_size,
 )
 from gateway.store.records import SignalKind
+from gateway.store.shared.documents import pins_from
 from gateway.store.sqlite import approving, pairing
 from gateway.store.sqlite.codec import (
     COMPACTION_COLUMNS,

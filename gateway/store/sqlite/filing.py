@@ -6,8 +6,8 @@ import apsw
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.file import KeptFile
-from gateway.store.base import Store
-from gateway.store.documents import storable
+from gateway.store.port import Store
+from gateway.store.shared.documents import storable
 from gateway.store.sqlite.connection import Row, change, many, one
 from gateway.store.sqlite.database import Database
 

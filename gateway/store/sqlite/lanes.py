@@ -19,9 +19,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from gateway.domain.chat import SessionKey
-from gateway.errors import SessionConflict
-from gateway.store.base import Claim, InboxItem, Lease
-from gateway.store.platforms import Platforms
+from gateway.runtime.errors import SessionConflict
+from gateway.store.port import Claim, InboxItem, Lease
+from gateway.store.shared.platforms import Platforms
 
 _FENCES_PER_GENERATION = 1 << 40
 _SUSPECT = 3  # attempts that no process survived, after which an item is tried alone

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.clock import Clock
+from gateway.runtime.clock import Clock
 
 
 class Leases:

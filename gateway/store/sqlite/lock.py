@@ -6,7 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 
-from gateway.errors import StoreLocked, StoreUnavailable
+from gateway.runtime.errors import StoreLocked, StoreUnavailable
 
 
 class LockFile:

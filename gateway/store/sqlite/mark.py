@@ -6,7 +6,7 @@ from pathlib import Path
 
 import apsw
 
-from gateway.errors import StoreUnavailable
+from gateway.runtime.errors import StoreUnavailable
 from gateway.store.sqlite.connection import change, one
 
 

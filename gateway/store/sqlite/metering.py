@@ -7,10 +7,10 @@ from functools import cached_property
 
 import apsw
 
-from gateway.clock import Clock
 from gateway.domain.rates import Rate
-from gateway.store.base import CapReached, Reservation, Store
-from gateway.store.documents import storable
+from gateway.runtime.clock import Clock
+from gateway.store.port import CapReached, Reservation, Store
+from gateway.store.shared.documents import storable
 from gateway.store.sqlite import spending
 from gateway.store.sqlite.connection import change, many
 from gateway.store.sqlite.database import Database

@@ -8,7 +8,7 @@ from typing import Final
 
 import apsw
 
-from gateway.errors import StoreUnavailable
+from gateway.runtime.errors import StoreUnavailable
 from gateway.store.sqlite.connection import one
 
 APPLICATION_ID: Final = 0x4C674174  # "LgAt": tells our files from other programs'

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 import apsw
 
-from gateway.errors import StoreLocked, StoreUnavailable
+from gateway.runtime.errors import StoreLocked, StoreUnavailable
 from gateway.store.moved import Record
 from gateway.store.sqlite import mark
 from gateway.store.sqlite.connection import change, connect_reader, connect_writer, one, unavailable

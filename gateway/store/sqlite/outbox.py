@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import apsw
 
 from gateway.domain.chat import ChatAddress, Outbound
-from gateway.store.documents import buttons_json, file_json, storable
-from gateway.store.platforms import Platforms
+from gateway.store.shared.documents import buttons_json, file_json, storable
+from gateway.store.shared.platforms import Platforms
 from gateway.store.sqlite import closing
 from gateway.store.sqlite.codec import OUTBOUND_COLUMNS, lane_of, optional, outbound_from
 from gateway.store.sqlite.connection import change, many, one

@@ -5,7 +5,7 @@ from __future__ import annotations
 import apsw
 
 from gateway.domain.pairing import GuestBook
-from gateway.store.documents import guest_book_from, guest_book_json
+from gateway.store.shared.documents import guest_book_from, guest_book_json
 from gateway.store.sqlite.connection import change, one
 
 

@@ -12,10 +12,10 @@ from gateway.domain.pairing import GuestBook
 from gateway.domain.pin import Pins
 from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import UsageTotal
-from gateway.store.base import Found, InboxItem, SignalKind, Store, StoreStatus, Transcript, TurnJournal
+from gateway.store.port import Found, InboxItem, SignalKind, Store, StoreStatus, Transcript, TurnJournal
+from gateway.store.shared.transcripts import TranscriptCache
 from gateway.store.sqlite import inbox, messages, outbox, pairing, pinning, reading, search, sessions, turns
 from gateway.store.sqlite.database import Database
-from gateway.store.transcripts import TranscriptCache
 
 
 class ReadableStore(Store):

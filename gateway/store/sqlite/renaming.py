@@ -5,7 +5,7 @@ from __future__ import annotations
 import apsw
 
 from gateway.domain.chat import ChatAddress
-from gateway.store.documents import storable
+from gateway.store.shared.documents import storable
 from gateway.store.sqlite import closing
 from gateway.store.sqlite.codec import lane_of
 from gateway.store.sqlite.connection import change, one

@@ -16,9 +16,9 @@ import apsw
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message, said_in
-from gateway.store import text
-from gateway.store.base import Found
-from gateway.store.searchable import KINDS, Kind, kind_of, terms_of
+from gateway.store.port import Found
+from gateway.store.shared import text
+from gateway.store.shared.searchable import KINDS, Kind, kind_of, terms_of
 from gateway.store.sqlite.codec import MESSAGE_COLUMNS, message_from, message_of
 from gateway.store.sqlite.connection import change, many, one
 

@@ -12,9 +12,9 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
-from gateway.errors import SessionConflict, SessionNotFound
-from gateway.store.base import Opening, Patch, Rebuilt, StepRecord
-from gateway.store.documents import dumps, storable
+from gateway.runtime.errors import SessionConflict, SessionNotFound
+from gateway.store.port import Opening, Patch, Rebuilt, StepRecord
+from gateway.store.shared.documents import dumps, storable
 from gateway.store.sqlite import messages
 from gateway.store.sqlite.codec import (
     COMPACTION_COLUMNS,

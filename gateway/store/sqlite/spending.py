@@ -11,8 +11,8 @@ from typing import Final
 
 import apsw
 
-from gateway.store.base import CapReached, Reservation
-from gateway.store.documents import storable
+from gateway.store.port import CapReached, Reservation
+from gateway.store.shared.documents import storable
 from gateway.store.sqlite.connection import change, one
 
 _KEPT: Final = 7 * 86_400.0  # seconds that a day's account outlives its day: clocks may be wrong

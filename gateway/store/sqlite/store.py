@@ -11,15 +11,16 @@ from typing import Any, Final, TypeVar
 
 import apsw
 
-from gateway.clock import Clock
 from gateway.domain.approval import Approval
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message
 from gateway.domain.pin import Pins
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import LedgerEntry
-from gateway.errors import SessionConflict, StoreUnavailable
-from gateway.store.base import (
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import SessionConflict, StoreUnavailable
+from gateway.runtime.points import Points, ignore_points
+from gateway.store.port import (
     Arrival,
     Claim,
     InboxItem,
@@ -33,7 +34,7 @@ from gateway.store.base import (
     ToolIntent,
     TurnEnd,
 )
-from gateway.store.platforms import Platforms
+from gateway.store.shared.platforms import Platforms
 from gateway.store.sqlite import approving, inbox, outbox, pinning, sessions, turns
 from gateway.store.sqlite.agenda import Agenda, rows_to_send
 from gateway.store.sqlite.deciding import DecidingStore
@@ -43,7 +44,6 @@ from gateway.store.sqlite.leases import Leases
 from gateway.store.sqlite.metering import MeteringStore
 from gateway.store.sqlite.outbox import Advance
 from gateway.store.sqlite.sessions import CHANGEABLE, Appended, Opened
-from gateway.telemetry.points import Points, ignore_points
 
 T = TypeVar("T")
 

@@ -25,7 +25,7 @@ from typing import Any, Final, TypeVar
 
 import apsw
 
-from gateway.errors import StoreUnavailable
+from gateway.runtime.errors import StoreUnavailable
 from gateway.store.sqlite.connection import unavailable
 
 T = TypeVar("T")

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from adapters.telegram.adapter import TelegramAdapter, TelegramBot
 from adapters.telegram.webhook import WebhookAdapter
-from gateway.adapter import MenuEntry
-from gateway.bootstrap import Parts, build
-from gateway.clock import SystemIds
-from gateway.config import Config
+from gateway.app.build import Parts, build
+from gateway.app.config import Config
+from gateway.domain.adapter import MenuEntry
+from gateway.runtime.clock import SystemIds
 from tests.chaos.clocks import HurriedClock, Shift
 from tests.chaos.launch import KillAt, main
 from tests.chaos.parts import Record

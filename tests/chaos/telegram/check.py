@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Final
 
 from adapters.telegram.formatting import render, split
-from gateway.reception import BUSY
+from gateway.turns.reception import BUSY
 from tests.chaos.telegram.doubts import Doubts, place_of, read_in, shown_as
 from tests.chaos.telegram.drafted import drafts_are_no_more_than_that
 from tests.chaos.telegram.evidence import Evidence, Heard, Row

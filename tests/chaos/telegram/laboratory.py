@@ -31,7 +31,7 @@ from tests.chaos.telegram.stalls import Stall, watch
 from tests.emulators.telegram import TelegramServer
 from tests.emulators.telegram.faults import Fault
 from tests.emulators.telegram.journal import Call
-from tests.redis_server import free_port
+from tests.support.redis_server import free_port
 
 PATIENCE: Final = 40.0  # real seconds for one process; it needs a few
 _LOOK: Final = 0.05

@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from gateway.clock import Clock
+from gateway.runtime.clock import Clock
 from tests.emulators.telegram.faults import Faults
 from tests.emulators.telegram.files import Files
 from tests.emulators.telegram.flood import FloodControl, Limits

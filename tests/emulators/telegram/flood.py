@@ -11,7 +11,7 @@ import math
 from collections import deque
 from dataclasses import dataclass
 
-from gateway.clock import Clock
+from gateway.runtime.clock import Clock
 from tests.emulators.telegram.refusals import Refusal, too_many
 
 

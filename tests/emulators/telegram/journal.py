@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.clock import Clock
+from gateway.runtime.clock import Clock
 
 
 @dataclass(slots=True, kw_only=True)

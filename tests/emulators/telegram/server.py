@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 from aiohttp import web
 
-from gateway.clock import Clock, SystemClock
+from gateway.runtime.clock import Clock, SystemClock
 from tests.emulators.telegram.cloud import Cloud, Settings
 from tests.emulators.telegram.faults import Disconnect, Fault, Faults, Flood, LoseAnswer, Refuse, Slow
 from tests.emulators.telegram.flood import Limits

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.clock import Clock
+from gateway.runtime.clock import Clock
 from tests.emulators.telegram.refusals import Refusal, conflict
 
 DAY: Final = 86_400.0

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import aiohttp
 
-from gateway.clock import Clock
+from gateway.runtime.clock import Clock
 from tests.emulators.telegram.updates import Update, UpdateQueue
 
 LONGEST_DELAY: Final = 60.0

@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gateway.clock import Clock
+from gateway.runtime.clock import Clock
 
 ChatType = Literal["private", "group", "supergroup", "channel"]
 SUPERGROUP = -1_000_000_000_000  # what the ids of supergroups and channels count down from

@@ -12,10 +12,10 @@ import pytest
 
 from adapters.console import JsonConsole
 from adapters.console.folder import Folder, told
-from gateway.clock import SystemClock, SystemIds
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.file import KeptFile
-from gateway.errors import AdapterError, DeliveryRefused
+from gateway.runtime.clock import SystemClock, SystemIds
+from gateway.runtime.errors import AdapterError, DeliveryRefused
 
 FILE = KeptFile(ref="r", digest="d", name="a.md", mime="text/markdown", size=1, at=0.0)
 ROW = Outbound(

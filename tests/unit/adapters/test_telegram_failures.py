@@ -22,7 +22,7 @@ from telegram.error import (
 from telegram.warnings import PTBDeprecationWarning
 
 from adapters.telegram import failures
-from gateway.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, Disconnected, RateLimited
+from gateway.runtime.errors import AdapterError, Ambiguous, ChatGone, DeliveryRefused, Disconnected, RateLimited
 
 
 def caused(error: TelegramError, cause: Exception) -> TelegramError:

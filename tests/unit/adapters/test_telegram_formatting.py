@@ -9,7 +9,7 @@ import pyromark
 import pytest
 
 from adapters.telegram.formatting import Entity, Rendered, render, split
-from tests.telegram_rules import faults, marked
+from tests.support.telegram_rules import faults, marked
 
 
 def looks(markdown: str) -> tuple[str, list[tuple[str, ...]]]:

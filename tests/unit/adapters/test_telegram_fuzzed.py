@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from adapters.telegram.formatting import render, split
 from tests.emulators.telegram.entities import read_entities, settle
-from tests.markdown_pieces import BLOCKS, SHREDS, is_hidden, numbered, replies, shredded, words
-from tests.telegram_rules import faults, in_units
+from tests.support.markdown_pieces import BLOCKS, SHREDS, is_hidden, numbered, replies, shredded, words
+from tests.support.telegram_rules import faults, in_units
 
 SOLID = {"pre", "code", "text_link", "blockquote", "expandable_blockquote"}
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from adapters.telegram.formatting import caption, fits_caption
 from adapters.telegram.pictures import is_photo, sides
 from tests.emulators.telegram.people import PIXEL
-from tests.pictures import FORMATS, Make, png
+from tests.support.pictures import FORMATS, Make, png
 
 MEGABYTE = 1024 * 1024
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.telegram_rules import faults
+from tests.support.telegram_rules import faults
 
 
 def entity(kind: str, offset: int, length: int, **more: str) -> dict:

@@ -23,9 +23,9 @@ from gateway.domain.message import HOST, Message, assistant, note_of, same, text
 from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelSpec
-from gateway.telemetry.points import ignore_points
-from gateway.tokens import TokenCounter
-from tests.fakes import ManualClock
+from gateway.runtime.points import ignore_points
+from gateway.runtime.tokens import TokenCounter
+from tests.support.fakes import ManualClock
 
 COUNTER = TokenCounter()
 LONG = "words that take some room " * 30

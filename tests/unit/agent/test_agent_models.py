@@ -16,7 +16,8 @@ from gateway.agent.overflow import MOST_ATTEMPTS, remedy
 from gateway.agent.prefix import Prefix
 from gateway.domain.message import user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
-from gateway.errors import (
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason
+from gateway.runtime.errors import (
     ConfigError,
     ContextOverflow,
     OutputCapTooLarge,
@@ -24,11 +25,10 @@ from gateway.errors import (
     ProviderUnavailable,
     SummaryRefused,
 )
-from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason
-from gateway.store.base import Store
-from gateway.tokens import TokenCounter
-from tests.contract.store_kit import new_session
-from tests.fakes import ManualClock, SequentialIds
+from gateway.runtime.tokens import TokenCounter
+from gateway.store.port import Store
+from tests.support.fakes import ManualClock, SequentialIds
+from tests.support.store_kit import new_session
 
 
 class Table:

@@ -16,7 +16,10 @@ from gateway.agent.prefix import Obstacle, Prefix, Sent, obstacle, repeated
 from gateway.domain.message import assistant, text_of, user
 from gateway.domain.session import SessionRef
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
-from gateway.errors import (
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec
+from gateway.providers.chat_codec import encode_request
+from gateway.providers.offline import OfflinePrices
+from gateway.runtime.errors import (
     ContextOverflow,
     OutputCapTooLarge,
     ProviderRejected,
@@ -25,13 +28,10 @@ from gateway.errors import (
     SpendCapReached,
     SummaryRefused,
 )
-from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec
-from gateway.providers.chat_codec import encode_request
-from gateway.providers.offline import OfflinePrices
-from gateway.store.base import Store
-from gateway.tokens import TokenCounter
-from tests.contract.store_kit import new_session
-from tests.fakes import ManualClock, SequentialIds
+from gateway.runtime.tokens import TokenCounter
+from gateway.store.port import Store
+from tests.support.fakes import ManualClock, SequentialIds
+from tests.support.store_kit import new_session
 
 MAIN = ModelSpec(provider="openai", name="main", base_url="http://127.0.0.1:9/v1", context_length=10_000)
 CLAUDE = replace(MAIN, name="anthropic/claude-opus-4", base_url="https://openrouter.ai/api/v1")

@@ -16,7 +16,8 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.message import user
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage
-from gateway.errors import (
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, TextDelta
+from gateway.runtime.errors import (
     ConfigError,
     ContextOverflow,
     OutputCapTooLarge,
@@ -28,10 +29,9 @@ from gateway.errors import (
     StoreUnavailable,
     UserError,
 )
-from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, TextDelta
-from gateway.store.base import CapReached, Reservation, Store
-from gateway.tokens import TokenCounter
-from tests.fakes import ManualClock, SequentialIds
+from gateway.runtime.tokens import TokenCounter
+from gateway.store.port import CapReached, Reservation, Store
+from tests.support.fakes import ManualClock, SequentialIds
 
 NOON = 1_700_049_600.0  # 2023-11-15 12:00 UTC
 SPEC = ModelSpec(provider="openai", name="known", context_length=100_000, max_output_tokens=1_025)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.bootstrap import command_registry
+from gateway.app.build import command_registry
 from gateway.commands.sessions import ago
 from gateway.commands.transcript import last_requests
 from gateway.domain.command import parse_command

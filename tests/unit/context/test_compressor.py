@@ -15,7 +15,7 @@ from gateway.context.prompts import END_MARKER, OPENER, SUMMARY_REQUEST, SYSTEM_
 from gateway.context.summariser import NO_MODEL, PATIENCE
 from gateway.context.summary import ModelText
 from gateway.domain.message import Message, is_summary, note_of, text_of, user
-from gateway.errors import (
+from gateway.runtime.errors import (
     ConfigError,
     GatewayError,
     ProviderRejected,
@@ -23,8 +23,8 @@ from gateway.errors import (
     QuotaExceeded,
     SummaryRefused,
 )
-from tests.fakes import ManualClock
-from tests.unit.context.transcripts import (
+from tests.support.fakes import ManualClock
+from tests.support.transcripts import (
     COUNTER,
     Extractive,
     Failing,

@@ -14,8 +14,8 @@ from gateway.context.assembly import sanitize
 from gateway.context.compressor import Compressor
 from gateway.context.prompts import IMAGE_MARKER, PREFIX
 from gateway.domain.message import Message, note_of, text_of
-from gateway.errors import ProviderUnavailable
-from tests.unit.context.transcripts import (
+from gateway.runtime.errors import ProviderUnavailable
+from tests.support.transcripts import (
     Extractive,
     Failing,
     call,

@@ -14,7 +14,7 @@ from gateway.context.prompts import CONTINUED, RESULT_MISSING, SYSTEM_NOTE
 from gateway.context.shapes import Calls, calls_by_id
 from gateway.context.summary import extract
 from gateway.domain.message import Message, is_request, is_summary, note_of, text_of, user
-from tests.unit.context.transcripts import COUNTER, call, conversation, counts_hold, flaws, transcripts
+from tests.support.transcripts import COUNTER, call, conversation, counts_hold, flaws, transcripts
 
 
 def _calls(*names: str) -> Message:

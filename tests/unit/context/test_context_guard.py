@@ -14,7 +14,7 @@ import pytest
 from gateway.context.engine import ContextEngine, Outcome
 from gateway.context.guard import GuardedEngine
 from gateway.domain.message import Message, user
-from tests.unit.context.transcripts import compressor, conversation
+from tests.support.transcripts import compressor, conversation
 
 
 class Log:

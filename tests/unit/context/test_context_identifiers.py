@@ -24,7 +24,7 @@ from gateway.context.identifiers import (
     mentions,
 )
 from gateway.domain.message import Message, tool_result
-from tests.unit.context.transcripts import call, transcripts
+from tests.support.transcripts import call, transcripts
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from gateway.context.prompts import (
 )
 from gateway.context.thrashing import Strikes
 from gateway.domain.message import noted, user
-from gateway.errors import (
+from gateway.runtime.errors import (
     ProviderRateLimited,
     ProviderRejected,
     ProviderUnavailable,

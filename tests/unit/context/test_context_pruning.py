@@ -15,7 +15,7 @@ from gateway.context.pruning import prune
 from gateway.context.shapes import calls_by_id, read_call, result_id
 from gateway.context.stubs import stub_line
 from gateway.domain.message import Message, note_of
-from tests.unit.context.transcripts import COUNTER, IMAGE, ObjectCall, call, counts_hold, transcripts
+from tests.support.transcripts import COUNTER, IMAGE, ObjectCall, call, counts_hold, transcripts
 
 
 def _pruned(messages: list[Message], protected_from: int) -> list[Message]:

@@ -11,9 +11,9 @@ import pytest
 from gateway.context.policy import CompressionSettings
 from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.context.window import Window
-from gateway.errors import ConfigError
-from tests.fakes import ManualClock
-from tests.unit.context.transcripts import COUNTER
+from gateway.runtime.errors import ConfigError
+from tests.support.fakes import ManualClock
+from tests.support.transcripts import COUNTER
 
 BUILTIN = builtin_engines(CompressionSettings(), counter=COUNTER, clock=ManualClock(), redact=str)
 

@@ -13,7 +13,7 @@ from gateway.context.compressor import NOTHING
 from gateway.context.prompts import CONTINUED
 from gateway.context.shapes import UNKNOWN_PART, is_image, plain_call, read_call, sound
 from gateway.domain.message import text_of, user
-from tests.unit.context.transcripts import (
+from tests.support.transcripts import (
     BLOB,
     IMAGE,
     STRANGE,

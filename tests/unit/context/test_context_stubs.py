@@ -13,7 +13,7 @@ from gateway.context.pruning import prune, squeeze
 from gateway.context.shapes import Call, calls_by_id
 from gateway.context.stubs import STUB_CHARS, stub_line
 from gateway.domain.message import Message, text_of
-from tests.unit.context.transcripts import COUNTER, IMAGE, call, tokens
+from tests.support.transcripts import COUNTER, IMAGE, call, tokens
 
 PAD = " and so on" * 40
 

@@ -13,8 +13,8 @@ from gateway.context.material import parts
 from gateway.context.prompts import IDENTIFIERS, OPENER, SUMMARY_REQUEST, framed
 from gateway.context.shapes import calls_by_id
 from gateway.domain.message import Message, text_of, user
-from gateway.errors import ProviderRejected, ProviderUnavailable, SummaryRefused
-from tests.unit.context.transcripts import (
+from gateway.runtime.errors import ProviderRejected, ProviderUnavailable, SummaryRefused
+from tests.support.transcripts import (
     COUNTER,
     Extractive,
     Scripted,

@@ -17,9 +17,9 @@ from gateway.context.shapes import calls_by_id
 from gateway.context.summary import ModelText, extract, request
 from gateway.context.verification import accept
 from gateway.domain.message import Message, text_of
-from gateway.errors import SummaryRefused
-from gateway.tokens import TokenCounter
-from tests.unit.context.transcripts import COUNTER, call, conversation, exchange, stored, transcripts
+from gateway.runtime.errors import SummaryRefused
+from gateway.runtime.tokens import TokenCounter
+from tests.support.transcripts import COUNTER, call, conversation, exchange, stored, transcripts
 
 SECRET = "hunter" + "2-very-secret"
 

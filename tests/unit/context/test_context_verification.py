@@ -10,9 +10,9 @@ from gateway.context.identifiers import ledger
 from gateway.context.prompts import IDENTIFIERS
 from gateway.context.verification import completed, held, notes_in, without_section
 from gateway.domain.message import Message, assistant, note_of, text_of, user
-from gateway.errors import ProviderUnavailable, SummaryRefused
-from gateway.redaction import Redactor
-from tests.unit.context.transcripts import (
+from gateway.runtime.errors import ProviderUnavailable, SummaryRefused
+from gateway.runtime.redaction import Redactor
+from tests.support.transcripts import (
     COUNTER,
     Extractive,
     Failing,
@@ -24,7 +24,7 @@ from tests.unit.context.transcripts import (
     summaries,
     tokens,
 )
-from tests.unit.test_redaction import PARTLY, SAMPLES, pem
+from tests.unit.runtime.test_redaction import PARTLY, SAMPLES, pem
 
 NOTES = "## Active Task\nRepair the import.\n## Goal\nAll is well."
 

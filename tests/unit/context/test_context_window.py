@@ -13,8 +13,8 @@ from gateway.context.prompts import END_MARKER, OPENER
 from gateway.context.registry import builtin_engines
 from gateway.context.window import Archive, Window
 from gateway.domain.message import Message, assistant, is_request, note_of, text_of, user
-from tests.fakes import ManualClock
-from tests.unit.context.transcripts import (
+from tests.support.fakes import ManualClock
+from tests.support.transcripts import (
     COUNTER,
     Extractive,
     compressor,

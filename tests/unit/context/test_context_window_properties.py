@@ -13,7 +13,7 @@ from gateway.context.assembly import sanitize
 from gateway.context.policy import CompressionSettings
 from gateway.context.window import Window
 from gateway.domain.message import Message, assistant, is_summary, note_of, text_of, tool_result, user
-from tests.unit.context.transcripts import (
+from tests.support.transcripts import (
     COUNTER,
     call,
     counts_hold,

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from gateway.context.withheld import withheld, without
 from gateway.domain.message import Message, user
-from gateway.redaction import MARK, Redactor
-from tests.unit.context.transcripts import call
+from gateway.runtime.redaction import MARK, Redactor
+from tests.support.transcripts import call
 
 REDACT = Redactor(["configured-one"])
 

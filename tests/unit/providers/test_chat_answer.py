@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.errors import ProviderUnavailable
 from gateway.providers.base import Completed, ReasoningDelta, TextDelta
 from gateway.providers.chat_answer import ChatAnswer
+from gateway.runtime.errors import ProviderUnavailable
 
 
 def fresh() -> ChatAnswer:

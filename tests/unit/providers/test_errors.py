@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.errors import (
+from gateway.providers.errors import classify, retry_after
+from gateway.runtime.errors import (
     ContextOverflow,
     OutputCapTooLarge,
     PicturesRefused,
@@ -19,7 +20,6 @@ from gateway.errors import (
     ProviderUnavailable,
     QuotaExceeded,
 )
-from gateway.providers.errors import classify, retry_after
 
 
 def openai(message: str, code: str | None = None, kind: str = "invalid_request_error") -> str:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.errors import ProviderError, ProviderRejected, ProviderUnavailable
 from gateway.providers.http import FOREIGN_ERRORS, json_bytes, transport_error
+from gateway.runtime.errors import ProviderError, ProviderRejected, ProviderUnavailable
 
 
 def family(root: type[BaseException]) -> Iterator[type[BaseException]]:

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.agent.files.kinds import read
+from gateway.agent.files.message import Reader, Received, with_files
 from gateway.domain.chat import Attachment, Inbound, SessionKey, Source
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, assistant, tool_result, user
 from gateway.domain.usage import CanonicalUsage
-from gateway.files.kinds import read
-from gateway.files.message import Reader, Received, with_files
 from gateway.providers.base import Completed, ModelRequest, ModelSpec, TextDelta
 from gateway.providers.offline import SUMMARY_MARKER, Offline, OfflinePrices, words
 from gateway.providers.offline_facts import arithmetic

@@ -6,7 +6,9 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from gateway.errors import (
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, TextDelta
+from gateway.providers.retry import FIRST_DELAY, LONGEST_DELAY, Retrying
+from gateway.runtime.errors import (
     ContextOverflow,
     ProviderError,
     ProviderRateLimited,
@@ -14,9 +16,7 @@ from gateway.errors import (
     ProviderUnavailable,
     QuotaExceeded,
 )
-from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, TextDelta
-from gateway.providers.retry import FIRST_DELAY, LONGEST_DELAY, Retrying
-from tests.fakes import ManualClock
+from tests.support.fakes import ManualClock
 
 SPEC = ModelSpec(provider="fake", name="fake")
 REQUEST = ModelRequest(messages=[])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.message import user
-from gateway.errors import StoreError
+from gateway.runtime.errors import StoreError
 from gateway.store.moved import (
     KINDS,
     MovedItem,
@@ -23,7 +23,7 @@ from gateway.store.moving import Tally, canonical
 from gateway.store.sqlite.codec import message_id, message_number
 from gateway.store.sqlite.migrations import migrate
 from gateway.store.sqlite.moving import EMPTIED
-from tests.contract.store_kit import START, key, new_session
+from tests.support.store_kit import START, key, new_session
 
 
 def digest(*records) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.agent.tools.history import render
 from gateway.domain.message import assistant, tool_result, user
-from gateway.store import text
-from gateway.store.base import Found
-from gateway.store.searchable import RESULT_NUMBERS, RESULT_TERMS, kind_of, terms_of
-from gateway.store.text import passage
-from gateway.tools.history import render
+from gateway.store.port import Found
+from gateway.store.shared import text
+from gateway.store.shared.searchable import RESULT_NUMBERS, RESULT_TERMS, kind_of, terms_of
+from gateway.store.shared.text import passage
 
 
 def test_what_was_said_and_what_a_tool_returned_are_kept_apart() -> None:

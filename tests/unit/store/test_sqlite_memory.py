@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.domain.chat import ChatAddress, Inbound, Source
-from gateway.errors import SessionConflict
-from gateway.store.base import InboxItem, ToolIntent
-from gateway.store.documents import dumps, inbound_from, inbound_json, storable
+from gateway.runtime.errors import SessionConflict
+from gateway.store.port import InboxItem, ToolIntent
+from gateway.store.shared.documents import dumps, inbound_from, inbound_json, storable
 from gateway.store.sqlite.agenda import Agenda, rows_to_send
 from gateway.store.sqlite.codec import intents_from, intents_json, lane_of, message_columns, message_from
 from gateway.store.sqlite.lanes import Lanes
 from gateway.store.sqlite.outbox import Advance
-from tests.contract.store_kit import key, outbound
+from tests.support.store_kit import key, outbound
 
 
 def item(number: int, chat: str = "1", attempts: int = 0) -> InboxItem:

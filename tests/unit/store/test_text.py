@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.store.text import MAX_TERM, holds_runs, normalised, passage, query, terms
+from gateway.store.shared.text import MAX_TERM, holds_runs, normalised, passage, query, terms
 
 TEXT = st.text(alphabet="ab Z_-上下文窗口タ가ไ。,\n1é", max_size=30)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.store.timetable import Timetable
+from gateway.store.shared.timetable import Timetable
 
 CHATS = [(number % 16, f"test/chat={number}") for number in range(5)]
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.domain.message import Message, user
-from gateway.store.transcripts import TranscriptCache
+from gateway.store.shared.transcripts import TranscriptCache
 
 
 def said(start: int, count: int) -> list[Message]:

@@ -176,7 +176,7 @@ CREATE TABLE ledger(
 CREATE INDEX ledger_by_time ON ledger(at);
 CREATE INDEX ledger_of_key ON ledger(key, at);
 
--- Rowid: messages.id. Filled with terms made by gateway.store.text, so the tokenizer has only to
+-- Rowid: messages.id. Filled with terms made by gateway.store.shared.text, so the tokenizer has only to
 -- split at spaces; contentless, because the text is in `messages` already. Positions are not kept:
 -- what needs adjacency is checked against the text itself.
 CREATE VIRTUAL TABLE message_search USING fts5(

@@ -1,0 +1,155 @@
+"""What came with a message is fetched from its platform, once, and kept: whoever tries the turn again,
+in whatever process, finds it in the store.
+
+A file is fetched only if this conversation's model may be shown it. One that cannot be had becomes a
+clause in the message and never an error: the person's words are answered all the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Final
+
+import structlog
+
+from gateway.agent.files.kinds import is_opaque, is_sound, read
+from gateway.agent.files.message import MOST_TEXT, NO_EYES, NOT_SHOWN, Reader, Received, no_ears, with_files
+from gateway.agent.files.view import FileView
+from gateway.domain.adapter import Adapter, CanFetch
+from gateway.domain.chat import Attachment, Inbound, SessionKey
+from gateway.domain.file import KeptFile
+from gateway.domain.message import Message
+from gateway.providers.base import ModelSpec
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import AdapterError, FileRefused, RateLimited, StoreUnavailable
+from gateway.runtime.tokens import IMAGE_TOKENS, TokenCounter
+from gateway.store.port import Store
+
+log = structlog.get_logger(__name__)
+
+_SECONDS: Final = 120.0  # for one file, all attempts together
+_ATTEMPTS: Final = 3
+_FIRST_PAUSE: Final = 1.0
+_AT_ONCE: Final = 16  # files in this process's memory, until they are kept and read
+
+FAILED = "which could not be fetched: {reason}"
+UNKEPT = "which could not be kept here: {reason}"
+TOO_SLOW = f"{{platform}} did not hand it over within {_SECONDS / 60:g} minutes"
+NOT_HERE = "this gateway cannot fetch files from {platform}"
+
+
+class FileIntake:
+    """Makes messages of Inbounds that came with files."""
+
+    def __init__(
+        self, *, store: Store, adapters: Mapping[str, Adapter], view: FileView, counter: TokenCounter, clock: Clock
+    ) -> None:
+        self._store = store
+        self._adapters = adapters
+        self._view = view
+        self._counter = counter
+        self._clock = clock
+        self._room = asyncio.Semaphore(_AT_ONCE)
+
+    async def message(
+        self, key: SessionKey, inbound: Inbound, spec: ModelSpec, alive: Callable[[], None] = lambda: None
+    ) -> Message:
+        """The user's message for this model, files and all; `alive` is called after each file. Raises
+        StoreUnavailable."""
+        reader = Reader(
+            window=spec.context_length,
+            sees=self._view.sees(spec),
+            sounds=spec.sounds,
+            count=self._counter.text,
+            image_tokens=IMAGE_TOKENS,
+        )
+        received = []
+        for file in inbound.attachments:
+            received.append(await self._received(key, inbound.source.platform, file, reader))
+            alive()
+        return with_files(key, inbound, received, reader)
+
+    async def _received(self, key: SessionKey, platform: str, file: Attachment, reader: Reader) -> Received:
+        problem = _not_wanted(file, reader)
+        if problem is not None:
+            return Received(attachment=file, problem=problem)
+        async with self._room:
+            return await self._had(key, platform, file)
+
+    async def _had(self, key: SessionKey, platform: str, file: Attachment) -> Received:
+        ref = f"{platform}:{file.ref}"
+        kept = await self._store.kept_file(key, ref)
+        content = None if kept is None else await self._store.file_content(key, kept.digest)
+        try:
+            if kept is None or content is None:
+                async with self._clock.limit(_SECONDS):
+                    content = await self._fetched(platform, file)
+                kept = await self._keep(key, ref, file, content)
+        except TimeoutError:
+            return _failed(file, TOO_SLOW.format(platform=platform.capitalize()))
+        except AdapterError as error:
+            return _failed(file, str(error))
+        except StoreUnavailable as error:
+            return _failed(file, str(error), UNKEPT)
+        # Beside the loop, as all of a long text is looked at.
+        return Received(
+            attachment=file, kept=kept, reading=await asyncio.to_thread(read, content, kept.mime, MOST_TEXT)
+        )
+
+    async def _fetched(self, platform: str, file: Attachment) -> bytes:
+        """Raises AdapterError once it makes no sense to try again."""
+        adapter = self._adapters.get(platform)
+        if not isinstance(adapter, CanFetch):
+            raise FileRefused(NOT_HERE.format(platform=platform.capitalize()))
+        pause = _FIRST_PAUSE
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                return await adapter.fetch(file)
+            except FileRefused:
+                raise
+            except AdapterError as error:
+                log.info("file_not_fetched", platform=platform, error=str(error), attempts_left=left)
+                if not left:
+                    raise
+                wait = error.retry_after if isinstance(error, RateLimited) else pause
+            await self._clock.sleep(wait)
+            pause *= 2
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _keep(self, key: SessionKey, ref: str, file: Attachment, content: bytes) -> KeptFile:
+        """Raises StoreUnavailable after a while: a disk without room for a file may have some for the answer."""
+        kept = KeptFile(
+            ref=ref,
+            digest=await asyncio.to_thread(lambda: sha256(content).hexdigest()),
+            name=file.name,
+            mime=file.mime,
+            size=len(content),
+            at=self._clock.now(),
+        )
+        pause = _FIRST_PAUSE
+        for left in reversed(range(_ATTEMPTS)):
+            try:
+                return await self._store.keep_file(key, kept, content)
+            except StoreUnavailable as error:
+                log.error("file_not_kept", error=str(error), attempts_left=left)
+                if not left:
+                    raise
+            await self._clock.sleep(pause)
+            pause *= 2
+        raise AssertionError("the last attempt returns or raises")
+
+
+def _not_wanted(file: Attachment, reader: Reader) -> str | None:
+    """Why nobody need fetch a file."""
+    if is_sound(file) and not reader.sounds:
+        return no_ears(reader.sounds)
+    if file.kind == "image" and not reader.sees:
+        return NO_EYES
+    return NOT_SHOWN if is_opaque(file) else None
+
+
+def _failed(file: Attachment, reason: str, problem: str = FAILED) -> Received:
+    log.warning("file_not_received", kind=file.kind, reason=reason)
+    return Received(attachment=file, problem=problem.format(reason=reason.rstrip(".")))

@@ -1,0 +1,95 @@
+"""Hygiene: compact before a turn what the agent's own loop cannot see coming (SPEC 6).
+
+Overnight accumulation, a switch to a smaller model, a restored backup. It uses the same engine and
+the same continuation as every other compaction, has a deadline, and never keeps a turn from running.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+import structlog
+
+from gateway.agent.compaction import CompactionReport, Compactor
+from gateway.agent.conversation import Conversation
+from gateway.runtime.clock import Clock
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HygieneRules:
+    """When to compact: at a share of the window, or at a hard count of messages."""
+
+    enabled: bool = True
+    threshold: float = 0.85
+    min_messages: int = 4
+    max_messages: int = 5_000
+    timeout: float = 120.0  # seconds
+
+    def due(self, *, messages: int, tokens: int, context_length: int) -> bool:
+        """Pure: whether a transcript of this size must be compacted before the next turn."""
+        if not self.enabled or messages < self.min_messages:
+            return False
+        return tokens >= self.threshold * context_length or messages >= self.max_messages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HygieneResult:
+    """What the pass did: `report` None and no `failure` means there was nothing to do."""
+
+    report: CompactionReport | None = None
+    failure: str | None = None
+
+
+class Hygiene:
+    """The pass before every turn."""
+
+    def __init__(self, rules: HygieneRules, clock: Clock) -> None:
+        self.rules = rules
+        self._clock = clock
+
+    def due(self, conversation: Conversation) -> bool:
+        """Whether the pass has something to do; constant time at any length.
+
+        A transcript that a pass could not shrink is not tried again until it has grown by a tenth.
+        """
+        if not self.rules.due(
+            messages=conversation.length,
+            tokens=conversation.prompt_tokens(),
+            context_length=conversation.spec.context_length,
+        ):
+            return False
+        tried_at = _tried_at(conversation.announced)
+        return not tried_at or conversation.length >= tried_at + max(self.rules.min_messages, tried_at // 10)
+
+    async def run(self, conversation: Conversation, compactor: Compactor) -> HygieneResult:
+        """Compact once, within the deadline. Never raises for a compaction that fails."""
+        length = conversation.length
+        try:
+            async with self._clock.limit(self.rules.timeout):
+                report = await compactor.run(conversation, "hygiene")
+        except TimeoutError:
+            failure = f"it took longer than {self.rules.timeout:g} seconds"
+            log.warning("hygiene_timed_out")
+            conversation.announced = _with_mark(conversation.announced, length)
+            return HygieneResult(failure=failure)
+        if report.changed:
+            return HygieneResult(report=report)
+        conversation.announced = _with_mark(conversation.announced, length)
+        return HygieneResult(failure=report.outcome.error or "nothing could be condensed")
+
+
+_MARK = "hygiene-tried-at:"
+
+
+def _tried_at(announced: Collection[str]) -> int:
+    for mark in announced:
+        if mark.startswith(_MARK):
+            return int(mark.removeprefix(_MARK))
+    return 0
+
+
+def _with_mark(announced: Collection[str], length: int) -> tuple[str, ...]:
+    return (*(entry for entry in announced if not entry.startswith(_MARK)), f"{_MARK}{length}")

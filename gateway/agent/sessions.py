@@ -1,0 +1,305 @@
+"""How sessions begin, continue and end: the sole owner of both, and of the `on_session_*` calls.
+
+A session ends once. Its end is stored first, with its hook owed; then `on_session_end` is called;
+then the debt is struck out. A crash in between leaves the debt, and the next start pays it: so the
+hook is called at least once, and exactly once unless the process was killed inside it. A compaction
+is not an end: the engine hears of the child instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache, partial
+from hashlib import blake2s
+
+import structlog
+
+from gateway.agent.conversation import Conversation
+from gateway.agent.engines import Engines
+from gateway.agent.models import Models
+from gateway.agent.preparation import Preparations
+from gateway.agent.prompt import PromptBuilder
+from gateway.context.engine import Outcome
+from gateway.domain.chat import ChatType, SessionKey
+from gateway.domain.expiry import ExpiryPolicy
+from gateway.domain.message import Message
+from gateway.domain.pin import Pins
+from gateway.domain.session import Compaction, EndReason, Session
+from gateway.domain.usage import CanonicalUsage
+from gateway.runtime.clock import Clock, Ids
+from gateway.runtime.points import Points
+from gateway.runtime.tasks import best_effort
+from gateway.runtime.tokens import TokenCounter
+from gateway.store.insist import insist
+from gateway.store.port import InboxItem, Lease, Opening, Rebuilt, Store
+
+log = structlog.get_logger(__name__)
+
+PolicyOf = Callable[[str, ChatType], ExpiryPolicy]
+
+
+class Lifecycle:
+    """Opens, continues and ends sessions in the lane that holds the lease."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        engines: Engines,
+        preparations: Preparations,
+        models: Models,
+        prompts: PromptBuilder,
+        counter: TokenCounter,
+        schema_tokens: int,
+        policy_of: PolicyOf,
+        clock: Clock,
+        ids: Ids,
+        points: Points,
+    ) -> None:
+        self._store = store
+        self._engines = engines
+        self._preparations = preparations
+        self._models = models
+        self._prompts = prompts
+        self._counter = counter
+        self._schema_tokens = schema_tokens
+        self._policy_of = policy_of
+        self._clock = clock
+        self._ids = ids
+        self._points = points
+        self._ending: set[str] = set()  # sessions whose hook this process owes or is calling
+        # A prompt is long, many sessions share one, and every turn asks.
+        self._prompt_tokens = lru_cache(maxsize=256)(self._count_prompt)
+
+    # -- beginning --------------------------------------------------------------------------
+
+    async def open(self, lease: Lease, chat_type: ChatType) -> Session:
+        """The key's present session, or a new one. A due one is not ended here: see `is_due`."""
+        present = await self._store.tip(lease.key)
+        if present is not None:
+            return present
+        session = await self._prompted(self._blank(lease.key, chat_type))
+        return await self._store.open_session(lease, Opening(session=session))
+
+    def _blank(
+        self, key: SessionKey, chat_type: ChatType, *, model: str | None = None, session_id: str | None = None
+    ) -> Session:
+        """A session about to be opened under `key`, still without a prompt; `session_id` None: a fresh id."""
+        now = self._clock.now()
+        return Session(
+            id=session_id or self._ids.new("s"),
+            key=key,
+            chat_type=chat_type,
+            parent_id=None,
+            started_at=now,
+            model=model or self._models.main.name,
+            system_prompt="",
+            last_active_at=now,
+            expires_at=self._policy_of(key.platform, chat_type).deadline(now),
+        )
+
+    async def _prompted(self, session: Session) -> Session:
+        """The session as it opens: its prompt says what it is, and what is pinned under its key now."""
+        return replace(session, system_prompt=self._prompt(session, await self._store.pins(session.key)))
+
+    def _prompt(self, session: Session, pins: Pins) -> str:
+        return self._prompts.build(
+            platform=session.key.platform,
+            chat_type=session.chat_type,
+            shared=session.key.user is None,
+            compacted=session.compaction_count > 0,
+            todos=session.todos,
+            pins=pins.rules,
+        )
+
+    async def conversation(self, session: Session) -> Conversation:
+        """The session in memory, ready for a turn."""
+        seat = await self._engines.seat(session)
+        transcript = await self._store.transcript(session)
+        return Conversation(
+            session=session,
+            messages=list(transcript.messages),
+            engine=seat.engine,
+            spec=seat.spec,
+            counter=self._counter,
+            calibration=self._models.calibration,
+            overhead=self._overhead(session),
+            prefix=seat.prefix,
+            references=seat.references,
+            ledger=seat.ledger,
+        )
+
+    async def preview(
+        self, conversation: Conversation, messages: Sequence[Message], focus: str | None
+    ) -> tuple[list[Message], Outcome]:
+        """What a compaction of these messages would make of them, without asking a model: what stands
+        in for the summary is the engine's own extract. Nothing is changed by it."""
+        engine = await self._engines.understudy(conversation.session, await conversation.engine.dump(), None)
+        tokens = conversation.prompt_tokens()
+        return await engine.compress(messages, current_tokens=tokens, focus_topic=focus, force=True)
+
+    def policy(self, session: Session) -> ExpiryPolicy:
+        """The expiry policy in force for this session."""
+        return self._policy_of(session.key.platform, session.chat_type)
+
+    def is_due(self, session: Session) -> bool:
+        """Whether the session's policy, as it is now, has ended it."""
+        deadline = self.policy(session).deadline(session.last_active_at)
+        return deadline is not None and deadline <= self._clock.now() and session.message_count > 0
+
+    # -- continuing -------------------------------------------------------------------------
+
+    async def continue_(
+        self, lease: Lease, conversation: Conversation, transcript: Sequence[Message], compaction: Compaction
+    ) -> Compaction:
+        """Open the continuation that holds `transcript`, under the id the compaction names if it names
+        one, move `conversation` into it and tell the engine. Raises SessionConflict, with nothing
+        changed, if somebody else moved the key."""
+        parent = conversation.session
+        now = self._clock.now()
+        child = replace(
+            parent,
+            id=compaction.child_id or self._ids.new("s"),
+            parent_id=parent.id,
+            started_at=now,
+            epoch=1,
+            usage=CanonicalUsage(),
+            cost_usd=0.0,
+            last_prompt_tokens=0,
+            reported_messages=0,
+            transcript_tokens=0,
+            message_count=0,
+            compaction_count=parent.compaction_count + 1,
+            engine_state=await conversation.engine.dump(),
+            todos=conversation.todos,
+            last_active_at=now,
+            announced=(),
+        )
+        child = await self._prompted(child)
+        compaction = replace(compaction, child_id=child.id)
+        child = await self._store.continue_session(
+            lease, parent.ref, Opening(session=child, transcript=transcript), len(conversation.messages), compaction
+        )
+        # First what the turn must know to end well; an engine may be slow, and a /stop may come meanwhile.
+        conversation.adopt(child, list((await self._store.transcript(child)).messages))
+        conversation.overhead = self._overhead(child)
+        await self._engines.move(parent, child, "compression")
+        log.info(
+            "compacted", trigger=compaction.trigger, before=compaction.tokens_before, after=compaction.tokens_after
+        )
+        return compaction
+
+    async def set_pins(self, lease: Lease, present: Session | None, pins: Pins) -> None:
+        """Make these the pins of the key, whose present session's prompt holds them from now on."""
+        rebuilt = None
+        if present is not None:
+            prompt = self._prompt(present, pins)
+            # What the provider counted was the old prompt: the rest of its report holds.
+            before, after = self._prompt_tokens(present.system_prompt), self._prompt_tokens(prompt)
+            correct = partial(self._models.calibration.correct, present.model)
+            reported = present.last_prompt_tokens and max(
+                1, present.last_prompt_tokens + correct(after) - correct(before)
+            )
+            rebuilt = Rebuilt(ref=present.ref, system_prompt=prompt, last_prompt_tokens=reported)
+        await self._store.set_pins(lease, pins, rebuilt)
+
+    # -- ending -----------------------------------------------------------------------------
+
+    async def end(
+        self, lease: Lease, session: Session, reason: EndReason, opening: Opening | None = None
+    ) -> Session | None:
+        """End `session` for good, open what `opening` says in the same step, and call the hook."""
+        at = self._clock.now()
+        self._ending.add(session.id)
+        try:
+            # A full disk delays an end; failing half-way would leave it to be done, or told, twice.
+            opened = await insist(
+                lambda: self._store.end_session(lease, session.ref, reason, at, opening),
+                clock=self._clock,
+                what="end_session",
+            )
+            self._points("session.ended")
+            self._preparations.forget(session)
+            await self._call_hook(session, reason)
+        finally:
+            self._ending.discard(session.id)
+        if opened is not None and reason == "reset":
+            await self._engines.move(session, opened, "reset")
+        self._engines.drop(session.id)
+        return opened
+
+    async def reset(self, lease: Lease, session: Session, *, session_id: str | None = None) -> Session:
+        """End `session` and start an empty one with the same model."""
+        fresh = self._blank(session.key, session.chat_type, model=session.model, session_id=session_id)
+        opened = await self.end(lease, session, "reset", Opening(session=await self._prompted(fresh)))
+        assert opened is not None
+        return opened
+
+    async def switch(
+        self,
+        lease: Lease,
+        present: Session | None,
+        origin: Session,
+        messages: Sequence[Message],
+        reason: EndReason,
+        *,
+        title: str | None = None,
+        session_id: str | None = None,
+    ) -> Session:
+        """Go on from `origin` in a new session whose transcript refers to `messages` of it; the
+        present one ends. A session is never reopened."""
+        session = replace(
+            self._blank(origin.key, origin.chat_type, model=origin.model, session_id=session_id),
+            parent_id=origin.id,
+            title=title or origin.title,
+            compaction_count=origin.compaction_count,
+            engine_state=origin.engine_state,
+            todos=origin.todos,
+        )
+        opening = Opening(session=await self._prompted(session), transcript=messages)
+        if present is None:
+            return await self._store.open_session(lease, opening)
+        opened = await self.end(lease, present, reason, opening)
+        assert opened is not None
+        return opened
+
+    async def pay_hooks(self, owed: Sequence[Session]) -> None:
+        """Call the hooks that an earlier process owed; one that cannot be called stays owed."""
+        for session in owed:
+            if session.id in self._ending:
+                continue  # not a debt of the past: this process is at it
+            self._ending.add(session.id)
+            await best_effort(self._pay(session), what="owed hook")
+            self._ending.discard(session.id)
+            self._engines.drop(session.id)
+
+    async def _pay(self, session: Session) -> None:
+        """Call an owed hook, unless it was called since somebody looked: by the turn that ended the
+        session, which was still at it then."""
+        if (await self._store.session(session.id)).hook == "pending":
+            await self._call_hook(session, session.end_reason)
+
+    async def _call_hook(self, session: Session, reason: EndReason | None) -> None:
+        """Call `on_session_end` (and `on_session_reset` after a reset) and strike out the debt."""
+        seat = await self._engines.seat(session)
+        transcript = await self._store.transcript(session)
+        await seat.engine.end(session.id, list(transcript.messages))
+        if reason == "reset":
+            await seat.engine.reset()
+        self._points("session.hook_called")
+        await insist(lambda: self._store.hook_done(session.id), clock=self._clock, what="hook_done")
+
+    def _overhead(self, session: Session) -> int:
+        return self._prompt_tokens(session.system_prompt) + self._schema_tokens
+
+    def _count_prompt(self, system_prompt: str) -> int:
+        return self._counter.message({"role": "system", "content": system_prompt})
+
+
+def opened_by(item: InboxItem) -> str:
+    """The id of the session that a command opens: the same at every attempt, so that an attempt can
+    see what one before it, cut short by a crash, has done. Times could not tell: a session opened by
+    the item before may be younger than this item, too."""
+    name = f"{item.key} {item.inbound.event_id} {item.id}"
+    return f"s_{blake2s(name.encode(errors='replace'), digest_size=8).hexdigest()}"

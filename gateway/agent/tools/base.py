@@ -1,0 +1,86 @@
+"""What a tool is, and what it is given.
+
+A tool declares how it behaves when a crash interrupts it:
+`read_only`: it changes nothing, so it is simply run again.
+`idempotent`: running it twice leaves what running it once would, so it is simply run again.
+Neither: its intent is stored before it runs, and after a crash it is not run again.
+
+One whose calls a person must allow says so (`NeedsApproval`); it is run only after their yes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+from gateway.domain.file import KeptFile
+from gateway.domain.session import Session, Todo
+from gateway.runtime.clock import Clock
+from gateway.store.port import Found
+
+
+class Recall(Protocol):
+    """Search in what the caller may see."""
+
+    async def __call__(self, words: str, limit: int) -> Sequence[Found]: ...
+
+
+class Files(Protocol):
+    """The files of the caller's conversation."""
+
+    async def listed(self, limit: int) -> Sequence[KeptFile]:
+        """What was sent in it, newest first."""
+
+    async def content(self, file: KeptFile) -> bytes | None:
+        """The content of one of them; None if it is not there."""
+
+    async def send(self, name: str, mime: str, content: bytes, caption: str = "") -> None:
+        """Show a file to the person, with a caption in Markdown: a picture as one, where the platform can. Raises
+        ToolError if it shows none."""
+
+
+@dataclass(slots=True, kw_only=True)
+class ToolContext:
+    """What a call may use. `todos` is the one thing a tool may change: replace the tuple, and it is
+    stored with the step."""
+
+    session: Session
+    clock: Clock
+    recall: Recall
+    files: Files
+    admin: bool = False  # whether the person whom the turn answers is one
+    todos: tuple[Todo, ...] = field(default=())
+
+
+class Tool(Protocol):
+    """One function the model may call. `parameters` is a JSON schema of an object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    read_only: bool
+    idempotent: bool
+    timeout: float  # seconds
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """The result as the model sees it. Raises ToolError with a sentence for the model."""
+
+
+@runtime_checkable
+class NeedsApproval(Protocol):
+    """A tool some or all of whose calls a person must allow. `admins_only`: nobody else's turn may call it."""
+
+    admins_only: bool
+
+    def question(self, arguments: Mapping[str, Any]) -> str | None:
+        """What to ask before this call, in one line that hides nothing of it; None: it needs no yes. Depends
+        on the arguments alone. Raises ToolError for a call that would not be run at all."""
+
+
+@runtime_checkable
+class Recalls(Protocol):
+    """A tool whose results only repeat what was said before. They are noted as that, so that no search finds
+    its own finds and no summary takes what was looked up for what was said."""
+
+    recalls: bool

@@ -1,0 +1,77 @@
+"""Search in what was said before, compacted or not: nothing is ever out of reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
+
+from gateway.agent.tools.base import ToolContext
+from gateway.domain.message import text_of
+from gateway.runtime.errors import ToolError
+from gateway.store.port import Found
+from gateway.store.shared.text import passage
+
+_MOST_RESULTS = 20
+_EXCERPT = 600  # characters
+
+
+class HistoryTool:
+    """Finds original messages of this person's own conversations. `redact` is for what tools returned."""
+
+    name = "search_history"
+    description = (
+        "Searches the original wording of earlier messages of this conversation and its predecessors, including "
+        "everything that was summarised since, and then of what tools returned. Use it before saying that you do "
+        "not remember something."
+    )
+    parameters: Mapping[str, Any] = {
+        "type": "object",
+        "properties": {
+            "words": {"type": "string", "description": "Words that must all occur in the message."},
+            "limit": {"type": "integer", "minimum": 1, "maximum": _MOST_RESULTS},
+        },
+        "required": ["words"],
+        "additionalProperties": False,
+    }
+    read_only = True
+    idempotent = True
+    recalls = True
+    timeout = 20.0
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        self._redact = redact
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """Up to `limit` excerpts: what was said, newest first, then what tools returned."""
+        words = arguments.get("words")
+        limit = arguments.get("limit", 5)
+        if not isinstance(words, str) or not words.strip():
+            raise ToolError("`words` must be the text to look for.")
+        if not isinstance(limit, int) or not 1 <= limit <= _MOST_RESULTS:
+            raise ToolError(f"`limit` must be a number from 1 to {_MOST_RESULTS}.")
+        found = await context.recall(words, limit)
+        if not found:
+            return f"Nothing was found for {words!r}."
+        return "\n\n".join(render(hit, words, self._redact) for hit in found)
+
+
+def render(
+    hit: Found, words: str, redact: Callable[[str], str], speakers: Mapping[str, str] = MappingProxyType({})
+) -> str:
+    """Date, speaker and, of a long message, the passage around what was looked for. What a tool returned is
+    redacted: nobody in the chat was ever shown it. `speakers`: what whoever reads it calls a role."""
+    day = datetime.fromtimestamp(hit.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    returned = hit.message.get("role") == "tool"
+    text = redact(text_of(hit.message)) if returned else text_of(hit.message)
+    excerpt = text if len(text) <= _EXCERPT else _excerpt(text, words)
+    role = str(hit.message.get("role"))
+    speaker = "a tool's result" if returned else speakers.get(role, role)
+    return f"{day}, {speaker} (session {hit.session_id}):\n{excerpt}"
+
+
+def _excerpt(text: str, words: str) -> str:
+    part = passage(text, words, _EXCERPT)
+    before, after = "" if text.startswith(part) else "… ", "" if text.endswith(part) else " …"
+    return f"{before}{part}{after} ({len(text):,} characters in all)"

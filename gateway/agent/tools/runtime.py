@@ -1,0 +1,176 @@
+"""Running the tool calls of one step: foreign code is contained here.
+
+Every call gets exactly one result, whatever happens: an unknown tool, arguments that are no JSON
+object, a time-out and an exception are results the model can read and act upon.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol
+
+import structlog
+
+from gateway.agent.tools.base import NeedsApproval, Recalls, ToolContext
+from gateway.agent.tools.registry import ToolRegistry
+from gateway.domain.message import Message, ToolCall, tool_result
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import ToolDenied, ToolError
+from gateway.store.port import ToolIntent
+
+log = structlog.get_logger(__name__)
+
+UNKNOWN_OUTCOME = (
+    "The gateway stopped while this tool was running, so its outcome is unknown: it may or may not have taken "
+    "effect. It was not run again. Check the present state before repeating it."
+)
+INTERRUPTED = "The person stopped this turn while the tool was running; it may or may not have taken effect."
+
+_MOST_ASKED = 10  # questions of one step: each is a message, and platforms show few a minute
+_ENGINE_SECONDS = 120.0  # for a tool of the context engine, which declares no limit of its own
+
+EngineTool = Callable[[str, Mapping[str, Any]], Awaitable[str]]
+
+
+class Gate(Protocol):
+    """Stands before the calls of a step in which a person is asked."""
+
+    @property
+    def asked(self) -> Mapping[str, str]:
+        """The questions by call id."""
+
+    async def ask(self) -> None:
+        """Put all questions of the step to the person at once."""
+
+    async def open(self, call: ToolCall) -> None:
+        """Return when the call may take effect, and that is on record. Raises ToolDenied."""
+
+
+class ToolRuntime:
+    """Executes calls against the registry and, for the names it owns, the context engine."""
+
+    def __init__(self, registry: ToolRegistry, clock: Clock) -> None:
+        self.registry = registry
+        self._clock = clock
+
+    def intents(self, calls: Sequence[ToolCall], asked: Collection[str] = ()) -> list[ToolIntent]:
+        """The calls whose effects must not be repeated after a crash, and those that are asked for: while
+        some are, all of them wait."""
+        return [
+            ToolIntent(call_id=call["id"], tool=call["function"]["name"], waits=bool(asked))
+            for call in calls
+            if not self.repeatable(call) or call["id"] in asked
+        ]
+
+    def repeatable(self, call: ToolCall) -> bool:
+        """Whether the call may simply be run again."""
+        tool = self.registry.get(call["function"]["name"])
+        return tool is None or tool.read_only or tool.idempotent
+
+    def questions(self, calls: Sequence[ToolCall], *, admin: bool) -> dict[str, str]:
+        """What to ask a person, who may be an admin, before these calls, by call id. One that would fail is
+        not asked for: the attempt to run it says why. Nor are those beyond the tenth, which do not run."""
+        questions = [(call["id"], self._question(call, admin)) for call in calls]
+        return dict([(call_id, question) for call_id, question in questions if question][:_MOST_ASKED])
+
+    def _question(self, call: ToolCall, admin: bool) -> str | None:
+        tool = self.registry.get(call["function"]["name"])
+        if not isinstance(tool, NeedsApproval) or (tool.admins_only and not admin):
+            return None
+        try:
+            return tool.question(_arguments(call["function"]["arguments"]))
+        except Exception:
+            return None  # it raises again when the call comes to run, and the call fails with it
+
+    async def run(
+        self,
+        calls: Sequence[ToolCall],
+        context: ToolContext,
+        engine_tools: Mapping[str, EngineTool],
+        results: dict[str, Message],
+        gate: Gate | None = None,
+    ) -> None:
+        """Fill `results` (by call id) as calls end: read-only ones side by side, then the others, each through
+        the `gate`, in the order the model asked for. If cancelled, `results` holds what had ended."""
+
+        async def one(call: ToolCall) -> None:
+            allowed = gate is not None and call["id"] in gate.asked
+            text = await self._result(call, context, engine_tools, allowed=allowed)
+            recalled = isinstance(self.registry.get(call["function"]["name"]), Recalls)
+            results[call["id"]] = tool_result(call["id"], text, **({"recalled": True} if recalled else {}))
+
+        waiting = [call for call in calls if call["id"] not in results]
+        if gate is not None:
+            await gate.ask()
+        async with asyncio.TaskGroup() as group:
+            for call in waiting:
+                if self._independent(call):
+                    group.create_task(one(call))
+        for call in waiting:
+            if self._independent(call):
+                continue
+            try:
+                if gate is not None:
+                    await gate.open(call)
+            except ToolDenied as denied:
+                results[call["id"]] = tool_result(call["id"], f"Denied: {denied}")
+            else:
+                await one(call)
+
+    def _independent(self, call: ToolCall) -> bool:
+        tool = self.registry.get(call["function"]["name"])
+        return tool is None or (tool.read_only and not isinstance(tool, NeedsApproval))
+
+    async def _result(
+        self, call: ToolCall, context: ToolContext, engine_tools: Mapping[str, EngineTool], *, allowed: bool
+    ) -> str:
+        name = call["function"]["name"]
+        try:
+            arguments = _arguments(call["function"]["arguments"])
+            engine_tool = engine_tools.get(name)
+            if engine_tool is not None:
+                return await self._timed(name, _ENGINE_SECONDS, engine_tool(name, arguments))
+            tool = self.registry.get(name)
+            if tool is None:
+                raise ToolError(f"There is no tool named {name!r}. The tools are: {', '.join(self.registry.names)}.")
+            if isinstance(tool, NeedsApproval):
+                _check(tool, arguments, admin=context.admin, allowed=allowed)
+            return await self._timed(name, tool.timeout, tool.run(arguments, context))
+        except ToolError as error:
+            return f"Error: {error}"
+        except Exception as error:
+            # A tool is foreign code: whatever it raises is a result, not the end of the turn.
+            log.exception("tool_failed", tool=name)
+            return f"Error: {name} failed unexpectedly ({type(error).__name__})."
+
+    async def _timed(self, name: str, seconds: float, work: Awaitable[object]) -> str:
+        try:
+            async with self._clock.limit(seconds):
+                result = await work
+        except TimeoutError:
+            raise ToolError(f"{name} did not finish within {seconds:g} seconds.") from None
+        # A transcript holds text only; whatever else a tool gives would make it unsendable for good.
+        return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+
+
+def _check(tool: NeedsApproval, arguments: Mapping[str, Any], *, admin: bool, allowed: bool) -> None:
+    """The last wall before a tool that a person must allow. Raises ToolDenied."""
+    if tool.admins_only and not admin:
+        raise ToolDenied("Only an admin of this bot may have this done; say so and do not try another way.")
+    if tool.question(arguments) and not allowed:
+        raise ToolDenied(
+            f"This needs a person's yes, and nobody was asked: at most {_MOST_ASKED} calls of one answer are asked "
+            "for. If it is still needed, call it again."
+        )
+
+
+def _arguments(text: str) -> Mapping[str, Any]:
+    try:
+        arguments = json.loads(text or "{}")
+    except ValueError as error:
+        raise ToolError(f"The arguments are not valid JSON ({error}); send one JSON object.") from None
+    if not isinstance(arguments, dict):
+        raise ToolError("The arguments must be one JSON object.")
+    return arguments

@@ -1,0 +1,109 @@
+"""Sends the person a file: one that the model has written, or one of the conversation's."""
+
+from __future__ import annotations
+
+import mimetypes
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from gateway.agent.files.kinds import picture_type
+from gateway.agent.tools.base import ToolContext
+from gateway.agent.tools.read_file import LOOKED_AT, chosen
+from gateway.runtime.errors import ToolError
+
+_OTHER: Final = "application/octet-stream"
+_MOST: Final = 2_000_000  # characters; far more than a model writes in one answer
+_LONGEST_CAPTION: Final = 4_000  # characters: what is longer belongs into the answer
+_LONGEST_NAME: Final = 60  # characters, of four bytes at most: file systems take names of 255
+_UNSAFE: Final = re.compile(
+    r'[\x00-\x1f\x7f<>:"/\\|?*\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]+'
+)  # of some file system, misleading, or half a character
+# https://learn.microsoft.com/en-us/windows/win32/fileio/naming-a-file ("Naming Conventions")
+_DEVICE: Final = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", re.IGNORECASE)
+
+
+class SendFileTool:
+    """One file into the chat. After a crash it is not run again: the file may be on its way."""
+
+    name = "send_file"
+    description = (
+        "Sends the person a text file that you write, for what they want as a file or what is too long for a message; "
+        "or, with `file`, one that was sent in this conversation: pictures are shown."
+    )
+    parameters: Mapping[str, Any] = {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "description": "With an ending that says what it is, such as notes.md."},
+            "content": {"type": "string", "description": "The text of a file that you write."},
+            "file": {"type": "string", "description": "Instead of `content`: its name or id, as read_file lists them."},
+            "caption": {"type": "string", "description": "A sentence or two to be shown with it."},
+        },
+        "additionalProperties": False,
+    }
+    read_only = False
+    idempotent = False
+    timeout = 60.0
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """What was sent, under which name."""
+        caption = _caption(arguments)
+        if arguments.get("file") and not arguments.get("content"):  # some models fill in everything, with nothing
+            name, mime, data = await _kept(arguments, context)
+        else:
+            name, mime, data = _written(arguments)
+        await context.files.send(name, mime, data, caption)
+        return f"The file {name} ({len(data):,} bytes) is on its way to the person; do not repeat its content."
+
+
+def _written(arguments: Mapping[str, Any]) -> tuple[str, str, bytes]:
+    """Name, type and bytes of a file that the model writes."""
+    name, content = arguments.get("name"), arguments.get("content")
+    if not isinstance(name, str) or not isinstance(content, str):
+        raise ToolError("`name` and `content` must be texts; or `file` alone, of one that was sent here.")
+    if not content:
+        raise ToolError("`content` is empty, and an empty file cannot be sent.")
+    if len(content) > _MOST:
+        raise ToolError(f"`content` has {len(content):,} characters, and {_MOST:,} can be sent; send it in parts.")
+    name = safe_name(name)
+    return name, _mime(name), content.encode("utf-8", "replace")
+
+
+async def _kept(arguments: Mapping[str, Any], context: ToolContext) -> tuple[str, str, bytes]:
+    """The same of one of the conversation's files. What it is, its bytes say."""
+    file = chosen(await context.files.listed(LOOKED_AT), arguments["file"])
+    content = await context.files.content(file)
+    if not content:
+        raise ToolError(f"{arguments['file']!r} is empty or not kept any more, so it cannot be sent.")
+    name = arguments.get("name") or file.name or "file"
+    if not isinstance(name, str):
+        raise ToolError("`name` must be a text.")
+    return safe_name(name), picture_type(content) or _OTHER, content
+
+
+def _caption(arguments: Mapping[str, Any]) -> str:
+    caption = arguments.get("caption") or ""
+    if not isinstance(caption, str):
+        raise ToolError("`caption` must be a text.")
+    if len(caption) > _LONGEST_CAPTION:
+        raise ToolError(
+            f"`caption` has {len(caption):,} characters, and {_LONGEST_CAPTION:,} can be shown; say the rest in your "
+            "answer."
+        )
+    return caption.strip()
+
+
+def _mime(name: str) -> str:
+    """What a text of this name is: nothing that a platform would try to show as a picture or to play."""
+    mime = mimetypes.guess_type(name)[0] or "text/plain"
+    return "text/plain" if mime != "image/svg+xml" and mime.startswith(("image/", "audio/", "video/")) else mime
+
+
+def safe_name(name: str) -> str:
+    """A name that is one on every system and cannot leave its folder."""
+    base = re.split(r"[/\\]", name.strip())[-1]
+    plain = " ".join(_UNSAFE.sub("_", base).split()).strip(". ")
+    stem, dot, ending = plain.rpartition(".")
+    if len(plain) > _LONGEST_NAME:
+        plain = f"{stem[: _LONGEST_NAME - 12]}.{ending[:11]}" if dot else plain[:_LONGEST_NAME]
+    return f"_{plain}" if _DEVICE.fullmatch(plain) else plain or "file.txt"

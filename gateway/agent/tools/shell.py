@@ -1,0 +1,258 @@
+"""Commands on the gateway's own machine, each allowed by a person.
+
+The command runs as the gateway's user and can do what that user can: it is no sandbox. What this module does
+is to show the person the whole command before it runs, to keep the gateway's environment (and so its secrets)
+from it, and to end all that it started when its time is over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from hashlib import blake2s
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import regex
+
+from gateway.agent.tools.base import ToolContext
+from gateway.domain.chat import SessionKey
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import ToolError
+
+_LONGEST: Final = 1_500  # characters of a command as it is shown: the person must be able to read all of it
+_KEPT: Final = 12_000  # bytes of output at its beginning, and as many at its end
+_LAST_WORDS: Final = 1.0  # seconds in which what was written before a command's end is still read
+_PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ")  # of the gateway's environment, and nothing else
+_LONGEST_NAME: Final = 120  # of a folder
+_ROUNDS: Final = 20  # of looking for what a command left: it may start more while it is ended
+# Everything that a shell might read as more than a word is left out, so what looks like one command is one.
+_PLAIN: Final = re.compile(r"[\w./,:=@%+ -]+")
+# Letters and marks that show nothing (Unicode's Default_Ignorable_Code_Point, and three blanks that it leaves out),
+# and the mark that begins a sign which is spelled out.
+_UNSEEN: Final = regex.compile(r"[\p{DI}\u2800\U00016FE4\U0001D159‹]")
+# Each such word is isolated (https://www.unicode.org/reports/tr9/), so that words stand in the order they have.
+_FROM_THE_RIGHT: Final = regex.compile(r"[\p{bc=R}\p{bc=AL}\p{bc=AN}][\p{bc=R}\p{bc=AL}\p{bc=AN}\p{M}]*")
+_NAMED: Final = {"\n": "new line", "\t": "tab"}
+
+
+class ShellTool:
+    """Runs a command with /bin/sh. `allow`: first words of commands that need no yes; `folder`: under which each
+    conversation has a folder that its commands start in; `redact`: takes secrets out of what they print."""
+
+    name = "shell"
+    description = (
+        "Runs a command with /bin/sh on the machine this bot runs on, and returns its exit code and what it printed. "
+        "The person is shown each command and must allow it, so use few and readable ones and say what they are for."
+    )
+    parameters: Mapping[str, Any] = {
+        "type": "object",
+        "properties": {"command": {"type": "string", "description": "What to run, as one would type it."}},
+        "required": ["command"],
+        "additionalProperties": False,
+    }
+    read_only = False
+    idempotent = False
+
+    def __init__(
+        self,
+        *,
+        folder: Path,
+        allow: Sequence[str],
+        admins_only: bool,
+        seconds: float,
+        clock: Clock,
+        redact: Callable[[str], str],
+    ) -> None:
+        self.admins_only = admins_only
+        self.timeout = seconds + 10.0  # its own limit comes first: it keeps what was printed
+        self._folder = folder
+        self._allowed = [start.split() for start in allow]
+        self._seconds = seconds
+        self._clock = clock
+        self._redact = redact
+
+    def question(self, arguments: Mapping[str, Any]) -> str | None:
+        """The whole command, nothing of it hidden; None if it is on the list."""
+        command = _command(arguments)
+        return None if self._is_allowed(command) else f"Run this command? {shown(command)}"
+
+    def _is_allowed(self, command: str) -> bool:
+        if not _PLAIN.fullmatch(command):
+            return False
+        words = command.split()
+        return any(words[: len(start)] == start for start in self._allowed)
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """What became of the command, and what it printed, both its streams as they came."""
+        command = _command(arguments)
+        folder = self._folder / _name(context.session.key)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        transport, output = await _started(command, folder)
+        try:
+            outcome = await self._ended(transport, output)
+        finally:
+            await _closed(transport, output)
+        text = self._redact(output.text())
+        return f"{outcome}\n{text}" if text else f"{outcome}, and it printed nothing"
+
+    async def _ended(self, transport: asyncio.SubprocessTransport, output: _Output) -> str:
+        """How the command ended, with everything that it started."""
+        try:
+            async with self._clock.limit(self._seconds):
+                await output.exited.wait()
+        except TimeoutError:
+            outcome = f"ended after {self._seconds:g} seconds, because it took longer"
+        else:
+            code = transport.get_returncode() or 0
+            outcome = f"exit code {code}" if code >= 0 else f"ended by signal {-code}"
+        _end(transport)  # what it left running in the background, too, which may hold the output open
+        with suppress(TimeoutError):
+            async with self._clock.limit(_LAST_WORDS):
+                await output.closed.wait()
+        return outcome
+
+
+class _Output(asyncio.SubprocessProtocol):
+    """The beginning and the end of what was printed, and how much there was."""
+
+    def __init__(self) -> None:
+        self.exited = asyncio.Event()
+        self.closed = asyncio.Event()  # nobody can print any more
+        self._first = b""
+        self._last = b""
+        self._size = 0
+
+    def process_exited(self) -> None:
+        """The shell itself has ended."""
+        self.exited.set()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """Nobody holds the other end of the pipe."""
+        self.closed.set()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Keep what belongs to the beginning or, so far, to the end."""
+        self._size += len(data)
+        room = _KEPT - len(self._first)
+        self._first += data[:room]
+        if room < len(data):
+            self._last = (self._last + data[room:])[-_KEPT:]
+
+    def text(self) -> str:
+        """What the model reads. It is cut between lines: half of a credential would not be known for one."""
+        if self._size == len(self._first) + len(self._last):
+            return _decoded(self._first + self._last).rstrip()
+        first = self._first[: self._first.rfind(b"\n") + 1] or self._first
+        last = self._last[self._last.find(b"\n") + 1 :] or self._last
+        left_out = self._size - len(first) - len(last)
+        mark = f"[… {left_out:,} of {self._size:,} bytes left out …]"
+        return f"{_decoded(first).rstrip()}\n{mark}\n{_decoded(last).rstrip()}"
+
+
+def _decoded(printed: bytes) -> str:
+    return printed.decode("utf-8", "replace")
+
+
+def shown(command: str) -> str:
+    """A command in one line, in which nothing is invisible or turns the reading direction round. A sign that is
+    spelled out looks like nothing that could have been typed: a new line is no `\\n` in somebody's quotes."""
+    spelled = "".join(sign if sign.isprintable() and not _UNSEEN.match(sign) else _spelled(sign) for sign in command)
+    return str(_FROM_THE_RIGHT.sub("\u2068\\g<0>\u2069", spelled))
+
+
+def _spelled(sign: str) -> str:
+    return f"‹{_NAMED.get(sign) or f'U+{ord(sign):04X}'}›"
+
+
+def _command(arguments: Mapping[str, Any]) -> str:
+    command = arguments.get("command")
+    if not isinstance(command, str) or not command.strip():
+        raise ToolError("`command` must be a text that is not empty.")
+    command = command.strip()
+    if "\0" in command:
+        raise ToolError("A command cannot hold a zero byte.")
+    if len(shown(command)) > _LONGEST:
+        raise ToolError(f"A command has at most {_LONGEST:,} characters, so that it can be read; do it in steps.")
+    return command
+
+
+def _name(key: SessionKey) -> str:
+    """A conversation's folder. Slashes are escaped, so no name leaves the folder above."""
+    name = quote(str(key), safe="=")
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[:80]}-{blake2s(name.encode(), digest_size=16).hexdigest()}"
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return {"PATH": os.defpath, **kept, "HOME": str(folder), "PWD": str(folder), "TERM": "dumb", "LEGATO": "shell"}
+
+
+async def _started(command: str, folder: Path) -> tuple[asyncio.SubprocessTransport, _Output]:
+    """Start the shell. Who is cancelled meanwhile ends it like any other: by itself asyncio would end the shell only,
+    which may have started others by then."""
+    loop = asyncio.get_running_loop()
+    starting = loop.create_task(
+        loop.subprocess_exec(
+            _Output,
+            "/bin/sh",
+            "-c",
+            command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            cwd=folder,
+            env=_environment(folder),
+            start_new_session=True,  # which can be ended as a whole
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with suppress(OSError):
+            await _closed(*await starting)
+        raise
+
+
+async def _closed(transport: asyncio.SubprocessTransport, output: _Output) -> None:
+    """Let go of a command, which is ended if its turn was before it."""
+    if not output.exited.is_set():
+        _end(transport)
+        await output.exited.wait()
+    transport.close()
+
+
+def _end(transport: asyncio.SubprocessTransport) -> None:
+    """End the command and all that it started in its session. Its group is not enough: `timeout` and shells with
+    job control put what they start into groups of their own."""
+    session = transport.get_pid()
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(session, signal.SIGKILL)
+    for _ in range(_ROUNDS):
+        left = _members(session)
+        for pid in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not left:
+            return
+
+
+def _members(session: int) -> list[int]:
+    """The processes of a session that have not ended. None where the system does not list them in /proc."""
+    return [int(stat.parent.name) for stat in Path("/proc").glob("[0-9]*/stat") if _is_of(session, stat)]
+
+
+def _is_of(session: int, stat: Path) -> bool:
+    try:
+        *_, facts = stat.read_bytes().rpartition(b")")  # a program's name may hold spaces and brackets
+    except OSError:
+        return False  # it has ended meanwhile
+    state, _, _, of, *_ = facts.split()  # proc(5): state, parent, group, session
+    return int(of) == session and state not in (b"Z", b"X")

@@ -1,0 +1,1 @@
+"""Puts the gateway together, starts it and ends it."""

@@ -1,0 +1,193 @@
+"""What the environment adds to a configuration: `${NAME}` inside values, and overrides.
+
+`LEGATO__COMPRESSION__THRESHOLD=0.6` sets `compression.threshold`. Variables hold text only, so a
+text that came from one is read as the type its key wants.
+"""
+
+from __future__ import annotations
+
+import re
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal, TypeGuard, Union
+
+import yaml
+from pydantic import BaseModel, SecretStr
+
+from gateway.app.config.models import Config, Model
+from gateway.app.config.source import KeyPath, Tree, dotted
+
+PREFIX: Final = "LEGATO__"
+
+_REFERENCE = re.compile(r"\$?\$\{([^}]*)\}")
+_ONLY_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+_LITERAL_PASSWORD = re.compile(r"://[^/:@\s]*:(?!\$\{)[^/@\s]+@")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def refuse_literal_secrets(tree: Tree) -> None:
+    """Note every key, token or password that stands in the file itself, and forget it."""
+    for path, value in tree.leaves():
+        name = dotted(path)
+        if value is None or (isinstance(value, str) and _ONLY_REFERENCE.fullmatch(value)):
+            continue
+        if is_secret(path):
+            variable = _customary(path)
+            text = f'{name} must not be written into the file: put it into a variable and write "${{{variable}}}"'
+        elif isinstance(value, str) and _LITERAL_PASSWORD.search(value):
+            text = f"{name} must not hold a password: put it into a variable and write ${{NAME}} in its place"
+        else:
+            continue
+        tree.problems.append((path, text))
+        tree.drop(path)
+
+
+def _customary(path: KeyPath) -> str:
+    """The variable that config.yaml and the README name for a secret; else one that says which it is."""
+    name = "_".join(str(part) for part in path[-2:]).upper()
+    return {"MODEL_API_KEY": "OPENAI_API_KEY", "TELEGRAM_TOKEN": "TELEGRAM_BOT_TOKEN"}.get(name, name)
+
+
+def override(tree: Tree, environ: Mapping[str, str]) -> None:
+    """Lay `LEGATO__…` variables over the tree; those that name nothing are left for the type check."""
+    for name in sorted(environ):
+        if not name.startswith(PREFIX):
+            continue
+        path: KeyPath = tuple(name.removeprefix(PREFIX).lower().split("__"))
+        if is_section(annotation(path)):
+            tree.origins.setdefault((*path, name), name)
+            tree.problems.append(((*path, name), f"{dotted(path)} is a section: name one of its keys, as {name}__KEY"))
+            continue
+        holder = _section_for(tree, path, name)
+        if holder is not None:
+            holder[str(path[-1])] = typed(path, environ[name])
+            for known in [known for known in tree.origins if known[: len(path)] == path]:
+                del tree.origins[known]
+            tree.origins[path] = name
+            tree.from_environment.add(path)
+
+
+def _section_for(tree: Tree, path: KeyPath, name: str) -> dict[str, Any] | None:
+    """The mapping that holds the last key of `path`, made where it is missing; None if a value is in its way."""
+    holder: Any = tree.values
+    for index, part in enumerate(path[:-1], start=1):
+        inner = holder.get(part)
+        if inner is None:
+            inner = holder[part] = {}
+            tree.origins[path[:index]] = name
+        holder = inner
+        if not isinstance(holder, dict):
+            return None
+    return typing.cast("dict[str, Any]", holder)
+
+
+def interpolate(tree: Tree, environ: Mapping[str, str]) -> None:
+    """Put the values of variables in place of `${NAME}`; `$${NAME}` stays as a literal `${NAME}`.
+
+    A section that is switched off may name a variable that is not set: the value is forgotten.
+    """
+    for path, value in tree.leaves():
+        if not isinstance(value, str) or "${" not in value or _overridden(tree, path):
+            continue
+        missing: list[str] = []
+        text = _filled_in(value, environ, missing)
+        if missing:
+            if _in_use(tree, path):
+                tree.problems.extend((path, f"{dotted(path)} {reason}") for reason in missing)
+            tree.drop(path)
+            continue
+        tree.from_environment.add(path)
+        holder = tree.at(path[:-1])
+        if holder is not None:  # a list goes as a whole when one of its items could not be filled in
+            holder[path[-1]] = typed(path, text)
+
+
+def _filled_in(value: str, environ: Mapping[str, str], missing: list[str]) -> str:
+    def replacement(match: re.Match[str]) -> str:
+        if match[0].startswith("$$"):
+            return match[0][1:]
+        name = match[1]
+        if not _VARIABLE.fullmatch(name):
+            missing.append(f"holds ${{{name}}}, which is not the name of a variable; for a literal, write $${{{name}}}")
+        elif name not in environ:
+            missing.append(f"needs the variable {name}, which is set neither in the environment nor in .env")
+        return environ.get(name, "")
+
+    return _REFERENCE.sub(replacement, value)
+
+
+def _overridden(tree: Tree, path: KeyPath) -> bool:
+    return any(path[:length] in tree.from_environment for length in range(1, len(path) + 1))
+
+
+def _in_use(tree: Tree, path: KeyPath) -> bool:
+    """Whether the section around a value is switched on, or has no switch."""
+    for length in range(1, len(path)):
+        section = tree.at(path[:length])
+        if not isinstance(section, dict):
+            continue
+        declared = tuple(alternatives(annotation(path[:length])))
+        switch = next((kind.model_fields.get("enabled") for kind in declared if is_section(kind)), None)
+        if switch is not None and section.get("enabled", switch.default) is False:
+            return False
+        if Model in declared and section.get("provider", "offline") == "offline":
+            return False
+    return path[0] != "auxiliary" or tree.at(("auxiliary", "mode")) == "custom"
+
+
+def is_secret(path: KeyPath) -> bool:
+    """Whether the key at `path` holds a credential; also for keys that do not exist but sound like it."""
+    if path and path[-1] in ("api_key", "token", "secret", "password", "webhook_secret"):
+        return True
+    return any(kind is SecretStr for kind in alternatives(annotation(path)))
+
+
+def typed(path: KeyPath, text: str) -> Any:
+    """A variable's text as the key at `path` wants it; unchanged where it cannot be read that way."""
+    kinds = tuple(alternatives(annotation(path)))
+    if SecretStr in kinds:
+        return text
+    try:
+        value = yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError):
+        return text
+    if any(typing.get_origin(kind) is tuple for kind in kinds):
+        if isinstance(value, list):
+            return value
+        return [part.strip() for part in text.split(",") if part.strip()]
+    wants_text = str in kinds or any(typing.get_origin(kind) is Literal for kind in kinds)
+    if isinstance(value, str) or (wants_text and not (value is None and types.NoneType in kinds)):
+        return text
+    return value
+
+
+def annotation(path: KeyPath) -> Any:
+    """The declared type of the key at `path`; None where no such key exists."""
+    kind: Any = Config
+    for part in path:
+        if isinstance(part, int):
+            kind = next((typing.get_args(k)[0] for k in alternatives(kind) if typing.get_origin(k) is tuple), None)
+            continue
+        section = next((k for k in alternatives(kind) if is_section(k)), None)
+        if section is None or part not in section.model_fields:
+            return None
+        kind = section.model_fields[part].annotation
+    return kind
+
+
+def is_section(kind: Any) -> TypeGuard[type[BaseModel]]:
+    """Whether a declared type is a section rather than a value."""
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def alternatives(kind: Any) -> Iterator[Any]:
+    """The members of a union, without the wrapping of `Annotated`."""
+    origin = typing.get_origin(kind)
+    if origin is typing.Annotated:
+        yield from alternatives(typing.get_args(kind)[0])
+    elif origin in (Union, types.UnionType):
+        for member in typing.get_args(kind):
+            yield from alternatives(member)
+    else:
+        yield kind

@@ -1,0 +1,104 @@
+"""Several gateway processes on one host, kept running: `legato run --workers N`.
+
+The parent does no work of its own. A worker that dies is started again, later each time it dies
+young; SIGTERM and SIGINT are passed on, and the parent ends when the last worker has. A parent that is
+killed takes its workers along: each sees the end of a pipe that only the parent holds open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from gateway.runtime.clock import Clock
+
+log = structlog.get_logger(__name__)
+
+_FIRST_WAIT = 0.5  # seconds before a dead worker is started again
+_LAST_WAIT = 30.0
+_GROWN_UP = 60.0  # seconds of life after which a death is not held against a worker
+
+
+@dataclass(slots=True, kw_only=True)
+class Fleet:
+    """Runs `command` in `size` processes until asked to stop."""
+
+    command: Sequence[str]
+    size: int
+    clock: Clock
+    _workers: dict[int, asyncio.subprocess.Process] = field(default_factory=dict)
+    _stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    _hopeless: int = 0
+
+    async def run(self) -> int:
+        """The exit status: 0, or that of a worker that cannot run at all (a bad configuration)."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        leash, held = os.pipe()
+        try:
+            async with asyncio.TaskGroup() as group:
+                for index in range(self.size):
+                    group.create_task(self._keep(index, leash))
+        finally:
+            os.close(leash)
+            os.close(held)
+        return self._hopeless
+
+    def stop(self) -> None:
+        """Let every worker drain and end."""
+        self._stopping.set()
+        for worker in self._workers.values():
+            if worker.returncode is None:
+                worker.send_signal(signal.SIGTERM)
+
+    async def _keep(self, index: int, leash: int) -> None:
+        wait = _FIRST_WAIT
+        while not self._stopping.is_set():
+            began = self.clock.monotonic()
+            worker = await asyncio.create_subprocess_exec(*self.command, stdin=leash)
+            self._workers[index] = worker
+            if self._stopping.is_set():  # asked while it was being started
+                worker.send_signal(signal.SIGTERM)
+            status = await worker.wait()
+            if self._stopping.is_set():
+                return
+            if status == _BAD_CONFIGURATION:
+                self._hopeless = status  # it has said why; another start would say it again
+                self.stop()
+                return
+            if self.clock.monotonic() - began > _GROWN_UP:
+                wait = _FIRST_WAIT
+            log.error("worker_died", worker=index, status=status, again_in=wait)
+            await self._pause(wait)
+            wait = min(2 * wait, _LAST_WAIT)
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with self.clock.limit(seconds):
+                await self._stopping.wait()
+        except TimeoutError:
+            return
+
+
+def when_alone(leash: int, stop: Callable[[], None]) -> None:
+    """In a worker: call `stop` when the parent has ended, however it did. `leash` is the descriptor of
+    the pipe that it was started with, its standard input."""
+    loop = asyncio.get_running_loop()
+
+    def look() -> None:
+        if not os.read(leash, 64):
+            loop.remove_reader(leash)
+            log.error("parent_died")
+            stop()
+
+    loop.add_reader(leash, look)
+
+
+_BAD_CONFIGURATION = 2
+"""The exit status of a program whose configuration cannot be used."""

@@ -1,0 +1,1 @@
+"""Commands that a person types in a shell."""

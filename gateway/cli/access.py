@@ -1,0 +1,88 @@
+"""`legato access`: who was let in by a code, from a shell, beside a running gateway if need be."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from random import SystemRandom
+from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
+
+import typer
+
+if TYPE_CHECKING:
+    from gateway.people.pairing import Door
+    from gateway.store.port import Store
+
+T = TypeVar("T")
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", metavar="PATH", help="Configuration file (default: ./config.yaml).")
+]
+
+
+class Ask(Protocol):
+    """Runs a question on the configured store, whatever else has it open."""
+
+    def __call__(self, path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T: ...
+
+
+def access_app(ask: Ask) -> typer.Typer:
+    """The sub-commands."""
+    app = typer.Typer(
+        help="Let people in who were given a code, and show them out.", no_args_is_help=True, rich_markup_mode=None
+    )
+
+    @app.command("list")
+    def list_(config: ConfigOption = None) -> None:
+        """Who was let in, and who asks."""
+        from gateway.commands.people import IN_SHELL, listed
+        from gateway.runtime.clock import SystemClock
+
+        async def look(store: Store) -> str:
+            return listed(await store.guest_book(), SystemClock().now(), IN_SHELL)
+
+        print(ask(config, look))
+
+    @app.command()
+    def confirm(
+        code: Annotated[str, typer.Argument(metavar="CODE", help="The code that the bot gave them.")],
+        config: ConfigOption = None,
+    ) -> None:
+        """Let somebody in by the code they told you."""
+        from gateway.commands.people import IN_SHELL, named, refused
+        from gateway.runtime.errors import UserError
+
+        async def look(store: Store) -> str:
+            verdict, guest = await _door(store).confirm(code)
+            if guest is None:
+                raise UserError(refused(verdict, IN_SHELL))
+            return f"Let in: {named(guest)}. The gateway tells them within ten seconds, or as soon as it runs."
+
+        print(ask(config, look))
+
+    @app.command()
+    def remove(
+        who: Annotated[str, typer.Argument(metavar="PLATFORM:USER", help="As `legato access list` names them.")],
+        config: ConfigOption = None,
+    ) -> None:
+        """Show somebody out. A running gateway knows within ten seconds."""
+        from gateway.commands.people import IN_SHELL, shown_out, unnamed
+        from gateway.runtime.errors import UserError
+
+        platform, _, user = who.partition(":")
+
+        async def look(store: Store) -> str:
+            if not user:
+                raise UserError(unnamed(IN_SHELL))
+            return shown_out(await _door(store).show_out(platform.lower(), user), IN_SHELL)
+
+        print(ask(config, look))
+
+    return app
+
+
+def _door(store: Store) -> Door:
+    from gateway.people.access import Access
+    from gateway.people.pairing import Door
+    from gateway.runtime.clock import SystemClock
+
+    return Door(access=Access(), store=store, clock=SystemClock(), rng=SystemRandom(), pairing=True)

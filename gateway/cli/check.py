@@ -1,0 +1,96 @@
+"""`legato check`: is everything that the configuration names really there?"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import aclosing
+
+from gateway.agent.models import Models
+from gateway.domain.adapter import Adapter, CanBeProbed, Finding
+from gateway.domain.message import user
+from gateway.domain.wording import counted
+from gateway.providers.base import Completed, ModelRequest, ModelSpec
+from gateway.runtime.errors import GatewayError, StoreLocked
+from gateway.store.port import Store
+
+_PROBE_TOKENS = 16
+_GREETING = "Answer with the single word: ready"
+
+
+async def findings(
+    store: Store,
+    models: Models,
+    adapters: Iterable[Adapter] = (),
+    *,
+    threshold: float,
+    caching: str,
+    spending: str | None = None,
+    people: str | None = None,
+) -> AsyncIterator[Finding]:
+    """Probe the store, the model, the auxiliary model and the platforms, one after the other; `caching`,
+    `spending` and `people` are what there is to say about prompt caching, spend caps and who may talk."""
+    yield await _store(store)
+    yield await _model("model", models, models.main)
+    live = models.main
+    for helper in models.helpers("compression", live)[:-1]:
+        yield await _model("auxiliary model", models, helper)
+        if helper.context_length < threshold * live.context_length:
+            yield Finding(
+                what="auxiliary window",
+                ok=None,
+                detail=f"{helper.name} reads {helper.context_length:,} tokens, less than a compaction may hold; "
+                "it is fed in parts",
+            )
+    yield Finding(what="prompt caching", ok=None, detail=caching)
+    if spending is not None:
+        yield Finding(what="spend caps", ok=None, detail=spending)
+    if people is not None:
+        yield Finding(what="people", ok=None, detail=people)
+    for adapter in adapters:
+        if isinstance(adapter, CanBeProbed):
+            for finding in await adapter.probe():
+                yield finding
+
+
+async def _store(store: Store) -> Finding:
+    try:
+        await store.open()
+    except StoreLocked as error:
+        using = str(error).partition(": ")[0]  # what to do about it is for whoever wants to start another
+        return Finding(what="store", ok=None, detail=f"{using}, so I did not look into it")
+    except GatewayError as error:
+        return Finding(what="store", ok=False, detail=str(error))
+    try:
+        status = await store.status()
+    except GatewayError as error:
+        return Finding(what="store", ok=False, detail=str(error))
+    finally:
+        await store.aclose()
+    detail = f"{counted(status.sessions, 'session')}, {counted(status.waiting, 'message')} waiting, "
+    detail += f"{status.unsent:,} not yet shown"
+    return Finding(what="store", ok=True, detail=detail)
+
+
+def may_talk(allow: Sequence[str], admins: Sequence[str], *, pairing: bool) -> str:
+    """Who may talk on public platforms, as far as the configuration says so."""
+    if not allow and not admins:
+        if not pairing:
+            return "nobody may talk: access.allow and access.admins are empty, and access.pairing is off"
+        return "access names nobody: write to the bot, and let in with `legato access confirm CODE` whom it gave a code"
+    strangers = "strangers are given a code" if pairing else "strangers get no answer"
+    return f"{len(allow):,} in access.allow, {len(admins):,} in access.admins; {strangers}"
+
+
+async def _model(what: str, models: Models, spec: ModelSpec) -> Finding:
+    request = ModelRequest(messages=[user(_GREETING)], max_tokens=_PROBE_TOKENS)
+    name = spec.name if spec.name == spec.provider else f"{spec.name} ({spec.provider})"
+    detail = f"{name}, window {spec.context_length:,} tokens"
+    try:
+        async with aclosing(models.provider(spec).stream(spec, request)) as events:
+            answered = [event async for event in events if isinstance(event, Completed)]
+    except GatewayError as error:
+        return Finding(what=what, ok=False, detail=f"{detail}: {error}")
+    if not answered:
+        return Finding(what=what, ok=False, detail=f"{detail}: it did not answer")
+    reported = "" if answered[0].usage else "; it reports no usage, so tokens are estimated"
+    return Finding(what=what, ok=True, detail=f"{detail}, answers{reported}")

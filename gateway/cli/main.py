@@ -1,0 +1,312 @@
+"""The commands of the `legato` program. Imports happen where they are needed: `--help` is quick."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+
+import typer
+
+from gateway import __version__
+from gateway.cli.access import access_app
+from gateway.cli.trajectories import trajectories_app
+from gateway.runtime.errors import ConfigError, GatewayError
+
+if TYPE_CHECKING:
+    from gateway.app.config import Config
+    from gateway.store.port import Store
+
+app = typer.Typer(
+    name="legato",
+    help="A chat gateway bot whose conversations never outgrow the model's window.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+sessions_app = typer.Typer(
+    help="Look at sessions, beside a running gateway if need be.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(sessions_app, name="sessions")
+
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", metavar="PATH", help="Configuration file (default: ./config.yaml).")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, one value.")]
+SessionArgument = Annotated[str, typer.Argument(metavar="ID", help="A session, as `legato sessions list` names it.")]
+
+T = TypeVar("T")
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False,
+) -> None:
+    """A chat gateway bot whose conversations never outgrow the model's window."""
+    if version:
+        print(f"legato {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def chat(
+    json_lines: Annotated[bool, typer.Option("--json", help="JSON lines in, JSON lines out.")] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Talk to Legato in this terminal, or through a pipe."""
+    from gateway.app.serving import serve_terminal
+
+    settings = _settings(config)
+    raise typer.Exit(_guarded(lambda: serve_terminal(settings, json_lines, _log_to)))
+
+
+@app.command()
+def run(
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Processes on this host; more than one needs Redis.")] = 1,
+    worker: Annotated[bool, typer.Option("--worker", hidden=True, help="Started by another `run`.")] = False,
+    config: ConfigOption = None,
+) -> None:
+    """Serve the enabled platforms. It works without a terminal, and for every conversation of its store."""
+    from gateway.app.serving import announcement, is_of_use, serve_fleet, serve_platforms
+
+    settings = _settings(config)
+    if not is_of_use(settings):
+        _misused(
+            "there is nothing to run: enable a platform (adapters.telegram.enabled in config.yaml), or talk here with "
+            "`legato chat`, whose work a `legato run` on the same Redis store (store.url) would share"
+        )
+    if workers > 1 and settings.store.sqlite_path is not None:
+        _misused("several workers need a Redis store (store.url); a SQLite file has one owner")
+    _log_to(settings, None)
+    if not worker and sys.stderr.isatty():
+        print(announcement(settings, workers), file=sys.stderr)
+    if workers == 1:
+        leash = sys.stdin.fileno() if worker else None
+        raise typer.Exit(_guarded(lambda: serve_platforms(settings, leash=leash)))
+    command = [sys.executable, "-m", "gateway", "run", "--worker", *(["--config", str(config)] if config else [])]
+    raise typer.Exit(_guarded(lambda: serve_fleet(command, workers)))
+
+
+@app.command()
+def check(config: ConfigOption = None) -> None:
+    """Validate the configuration and probe what it names."""
+    settings = _settings(config)
+    raise typer.Exit(_guarded(lambda: _check(settings)))
+
+
+@app.command()
+def usage(
+    days: Annotated[int, typer.Option(min=1, metavar="N", help="How many days back.")] = 30,
+    by: Annotated[str, typer.Option(metavar="WHAT", help="model, purpose, platform or session.")] = "model",
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """What was used and what it cost."""
+    from gateway.cli.reports import usage_rows, usage_text
+    from gateway.runtime.clock import SystemClock
+
+    if by not in ("model", "purpose", "platform", "session"):
+        _misused(f"--by takes model, purpose, platform or session, not {by!r}")
+    since = SystemClock().now() - days * 86_400
+    rows = _read(config, lambda store: usage_rows(store, since, by))
+    _print(rows, as_json, usage_text)
+
+
+@app.command()
+def migrate(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="The store as it is, such as sqlite:///legato.db.")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="An empty one, such as redis://127.0.0.1:6379/0.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Copy one store into another and verify it. No gateway may run meanwhile."""
+    from gateway.store.transfer.migration import migrate_between, report_row, report_text
+
+    for name, url in (("SOURCE", source), ("TARGET", target)):
+        _check_address(name, url)
+    rows: list[dict[str, Any]] = []
+
+    async def run() -> int:
+        rows.append(report_row(await migrate_between(source, target)))
+        return 0
+
+    code = _guarded(run)
+    if not rows:
+        raise typer.Exit(code)
+    _print(rows[0], as_json, report_text)
+
+
+@sessions_app.command("list")
+def sessions_list(
+    limit: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="How many at most.")] = 50,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Sessions, newest first."""
+    from gateway.cli.reports import session_rows, sessions_text
+
+    _print(_read(config, lambda store: session_rows(store, limit)), as_json, sessions_text)
+
+
+@sessions_app.command("show")
+def sessions_show(session_id: SessionArgument, as_json: JsonOption = False, config: ConfigOption = None) -> None:
+    """One session with its transcript."""
+    from gateway.cli.reports import show_row, show_text
+
+    _print(_read(config, lambda store: show_row(store, session_id)), as_json, show_text)
+
+
+@sessions_app.command("lineage")
+def sessions_lineage(session_id: SessionArgument, as_json: JsonOption = False, config: ConfigOption = None) -> None:
+    """The chain of continuations a session belongs to, root to tip."""
+    from gateway.cli.reports import lineage_rows, sessions_text
+
+    _print(_read(config, lambda store: lineage_rows(store, session_id)), as_json, sessions_text)
+
+
+@sessions_app.command("search")
+def sessions_search(
+    words: Annotated[list[str], typer.Argument(metavar="WORDS", help="What the messages must hold.")],
+    limit: Annotated[int, typer.Option(min=1, max=1_000, metavar="N", help="How many at most.")] = 20,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Original messages that hold all the words."""
+    from gateway.cli.reports import found_rows, found_text
+
+    _print(_read(config, lambda store: found_rows(store, " ".join(words), limit)), as_json, found_text)
+
+
+# -- what the commands share -----------------------------------------------------------------
+
+
+def _settings(path: Path | None) -> Config:
+    from gateway.app.config import find_config, load_config, variables
+
+    try:
+        found = find_config(path)
+        return load_config(found, variables(found, os.environ))
+    except ConfigError as error:
+        for problem in error.problems:
+            print(problem, file=sys.stderr)
+        raise typer.Exit(2) from None
+
+
+def _guarded(run: Callable[[], Awaitable[int]]) -> int:
+    async def main() -> int:
+        return await run()
+
+    try:
+        return asyncio.run(main())
+    except ConfigError as error:
+        for problem in error.problems:
+            print(problem, file=sys.stderr)
+        return 2
+    except GatewayError as error:
+        _fail(str(error))
+    except KeyboardInterrupt:
+        return 130
+
+
+def _fail(sentence: str, *, status: int = 1) -> NoReturn:
+    print(f"legato: {sentence}", file=sys.stderr)
+    raise typer.Exit(status)
+
+
+def _misused(sentence: str) -> NoReturn:
+    _fail(sentence, status=2)
+
+
+def _read(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:
+    """What `ask` finds in the configured store, opened for reading only."""
+    from gateway.app.build import configured_store
+
+    settings = _settings(path)
+    answers: list[T] = []
+
+    async def run() -> int:
+        _log_to(settings, None)
+        store = configured_store(settings, read_only=True)
+        await store.open()
+        try:
+            answers.append(await ask(store))
+        finally:
+            await store.aclose()
+        return 0
+
+    code = _guarded(run)
+    if not answers:
+        raise typer.Exit(code)
+    return answers[0]
+
+
+def _print(rows: T, as_json: bool, text: Callable[[T], str]) -> None:
+    output = json.dumps(rows, ensure_ascii=False, indent=2) if as_json else text(rows)
+    # A terminal that is not UTF-8 gets JSON's own escapes, or a picture of what it cannot show.
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        output.encode(encoding)
+    except UnicodeEncodeError:
+        output = json.dumps(rows, indent=2) if as_json else output.encode(encoding, "replace").decode(encoding)
+    try:
+        print(output, flush=True)
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; keep the interpreter from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _log_to(settings: Config, file: Path | None) -> None:
+    """Logs go to `file`, else to stderr: stdout belongs to what was asked for."""
+    from gateway.runtime.logs import configure_logs
+    from gateway.runtime.redaction import Redactor
+
+    configure_logs(level=settings.log.level, form=settings.log.format, redact=Redactor(settings.secrets()), file=file)
+
+
+def _check_address(name: str, url: str) -> None:
+    from pydantic import ValidationError
+
+    from gateway.app.config.models import Store
+
+    try:
+        Store(url=url)
+    except ValidationError as error:  # the address may hold a password, so it is not shown
+        print(f"legato: {name} {error.errors()[0]['msg'].removeprefix('Value error, ')}", file=sys.stderr)
+        raise typer.Exit(2) from None
+
+
+async def _check(settings: Config) -> int:
+    from gateway.app.build import Parts, build, caching_note, configured_store
+    from gateway.app.serving import platforms
+    from gateway.cli.check import findings, may_talk
+    from gateway.runtime.clock import SystemClock
+
+    _log_to(settings, None)
+    adapters, access = platforms(settings, SystemClock()), settings.access
+    gateway = build(settings, adapters, Parts(store=configured_store(settings, waits=False)))
+    print("config           ok    valid")  # only now: building finds what no single value can show
+    await gateway.turns.services.models.learn_window(gateway.clock)
+    worst = 0
+    async for finding in findings(
+        gateway.store,
+        gateway.turns.services.models,
+        adapters,
+        threshold=settings.compression.threshold,
+        caching=caching_note(settings),
+        spending=gateway.turns.services.metering.note(),
+        people=may_talk(access.allow, access.admins, pairing=access.pairing) if adapters else None,
+    ):
+        mark = {True: "ok", False: "FAIL", None: "note"}[finding.ok]
+        print(f"{finding.what:<16} {mark:<5} {finding.detail}")
+        worst = max(worst, int(finding.ok is False))
+    for close in (*(adapter.aclose for adapter in adapters), *gateway.close):
+        await close()
+    return worst
+
+
+app.add_typer(access_app(_read), name="access")
+app.add_typer(trajectories_app(_settings, _guarded), name="trajectories")

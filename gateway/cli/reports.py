@@ -1,0 +1,158 @@
+"""What the `legato` program shows of the store: rows with stable fields, and the same as text.
+
+Fields of a session row: id, key, parent_id, started_at, ended_at, end_reason, title, messages (a
+count). Times are ISO 8601 in UTC. `show` has the transcript's messages in `messages` instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any, Literal, cast
+
+from gateway.domain.message import is_summary, note_of, text_of, wire
+from gateway.domain.session import Session
+from gateway.runtime.errors import SessionNotFound
+from gateway.store.port import Store
+
+Row = dict[str, Any]
+UsageBy = Literal["model", "purpose", "platform", "session"]
+
+_TEXT_WIDTH = 2_000  # characters of a message shown as text; --json shows all
+
+
+async def session_rows(store: Store, limit: int) -> list[Row]:
+    """Sessions of everybody, newest first."""
+    return [_session(session) for session in await store.sessions(None, limit)]
+
+
+async def lineage_rows(store: Store, session_id: str) -> list[Row]:
+    """Root to tip. Raises SessionNotFound."""
+    with _named(session_id):
+        return [_session(session) for session in await store.lineage(session_id)]
+
+
+@contextmanager
+def _named(session_id: str) -> Iterator[None]:
+    try:
+        yield
+    except SessionNotFound:
+        text = f"There is no session {session_id}; `legato sessions list` says which there are."
+        raise SessionNotFound(text) from None
+
+
+async def show_row(store: Store, session_id: str) -> Row:
+    """A session and its transcript: each message with `id`, `at`, `tokens` and `summary` beside
+    the fields a model sees. Raises SessionNotFound."""
+    with _named(session_id):
+        session = await store.session(session_id)
+    transcript = await store.transcript(session)
+    messages = []
+    for message in transcript.messages:
+        note = note_of(message)
+        host = {
+            "id": note.get("id"),
+            "at": _time(note.get("at")),
+            "tokens": note.get("tokens"),
+            "summary": is_summary(message),
+            "derived_from": note.get("derived_from", []),
+        }
+        messages.append({**host, **wire(message)})
+    return {**_session(session), "messages": messages}
+
+
+async def found_rows(store: Store, words: str, limit: int) -> list[Row]:
+    """Hits, newest first: session_id, message_id, at, role, text."""
+    return [
+        {
+            "session_id": hit.session_id,
+            "message_id": note_of(hit.message).get("id"),
+            "at": _time(hit.at),
+            "role": hit.message["role"],
+            "text": text_of(hit.message),
+        }
+        for hit in await store.search(words, None, limit)
+    ]
+
+
+async def usage_rows(store: Store, since: float, by: str) -> list[Row]:
+    """Totals, most expensive first: label, calls, the token buckets, cost_usd, unpriced_calls."""
+    return [
+        {
+            "label": total.label,
+            "calls": total.calls,
+            **total.usage.as_dict(),
+            "cost_usd": round(total.cost_usd, 6),
+            "unpriced_calls": total.unpriced_calls,
+        }
+        for total in await store.usage(since, cast(UsageBy, by))
+    ]
+
+
+def sessions_text(rows: list[Row]) -> str:
+    """A table of sessions."""
+    if not rows:
+        return "There are no sessions yet."
+    lines = [f"{'id':<19} {'started':<17} {'ended':<12} {'messages':>8}  key"]
+    for row in rows:
+        started = row["started_at"][:16].replace("T", " ")
+        title = f"  “{row['title']}”" if row["title"] else ""
+        lines.append(
+            f"{row['id']:<19} {started:<17} {row['end_reason'] or 'open':<12} {row['messages']:>8}  {row['key']}{title}"
+        )
+    return "\n".join(lines)
+
+
+def show_text(row: Row) -> str:
+    """A transcript to be read."""
+    head = f"{row['id']}  {row['key']}  {row['end_reason'] or 'open'}  {len(row['messages'])} messages"
+    blocks = [head]
+    for message in row["messages"]:
+        who = "summary" if message["summary"] else message["role"]
+        text = text_of(message)
+        calls = [call["function"]["name"] for call in message.get("tool_calls", ())]
+        if calls:
+            text = f"{text}\n→ calls {', '.join(calls)}".strip()
+        if len(text) > _TEXT_WIDTH:
+            text = f"{text[:_TEXT_WIDTH]} … ({len(text):,} characters)"
+        blocks.append(f"── {who}\n{text}")
+    return "\n\n".join(blocks)
+
+
+def found_text(rows: list[Row]) -> str:
+    """Hits to be read."""
+    if not rows:
+        return "Nothing was found."
+    return "\n\n".join(f"{row['at']}  {row['session_id']}  {row['role']}\n{row['text'][:_TEXT_WIDTH]}" for row in rows)
+
+
+def usage_text(rows: list[Row]) -> str:
+    """A table of totals."""
+    if not rows:
+        return "Nothing was used in this time."
+    lines = [f"{'':<28} {'calls':>8} {'tokens in':>12} {'cached':>12} {'tokens out':>12} {'US$':>10}"]
+    for row in rows:
+        unpriced = f"  (no price for {row['unpriced_calls']})" if row["unpriced_calls"] else ""
+        lines.append(
+            f"{row['label'][:28]:<28} {row['calls']:>8,} {row['prompt_tokens']:>12,} {row['cache_read_tokens']:>12,} "
+            f"{row['output_tokens']:>12,} {row['cost_usd']:>10.4f}{unpriced}"
+        )
+    return "\n".join(lines)
+
+
+def _session(session: Session) -> Row:
+    return {
+        "id": session.id,
+        "key": str(session.key),
+        "parent_id": session.parent_id,
+        "started_at": _time(session.started_at),
+        "ended_at": _time(session.ended_at),
+        "end_reason": session.end_reason,
+        "title": session.title,
+        "messages": session.message_count,
+    }
+
+
+def _time(at: float | None) -> str | None:
+    return None if at is None else datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")

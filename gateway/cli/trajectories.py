@@ -1,0 +1,166 @@
+"""`legato trajectories`: work on finished runs, away from any conversation."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+if TYPE_CHECKING:
+    from gateway.agent.auxiliary import AuxiliaryModel
+    from gateway.app.config import Config
+    from gateway.domain.message import Message
+    from gateway.domain.usage import LedgerEntry
+    from gateway.runtime.clock import Clock
+    from gateway.runtime.tokens import TokenCounter
+    from gateway.trajectories.region import TrajectorySettings
+    from gateway.trajectories.run import Order
+
+_PATIENCE: Final = 300.0  # seconds for one summary, repeats and the second model included
+
+
+def trajectories_app(
+    settings_of: Callable[[Path | None], Config], guarded: Callable[[Callable[[], Awaitable[int]]], int]
+) -> typer.Typer:
+    """The commands, for a program that reads its configuration with `settings_of` and runs its
+    coroutines with `guarded`."""
+    app = typer.Typer(help="Compress finished runs, offline.", no_args_is_help=True, rich_markup_mode=None)
+
+    @app.callback()
+    def root() -> None:
+        """Compress finished runs, offline."""
+
+    @app.command("compress")
+    def compress(
+        source: Annotated[Path, typer.Argument(metavar="IN", help="A .jsonl file, or a folder of such files.")],
+        output: Annotated[Path, typer.Argument(metavar="OUT", help="The file, or folder, to write.")],
+        target: Annotated[int, typer.Option(min=1, metavar="N", help="Tokens a trajectory may have.")] = 15_250,
+        summary_target: Annotated[int, typer.Option(min=100, metavar="N", help="Tokens of a summary.")] = 750,
+        concurrency: Annotated[int, typer.Option(min=1, max=256, metavar="N", help="How many side by side.")] = 8,
+        notice: Annotated[bool, typer.Option(help="Say on the system turn that turns were condensed.")] = False,
+        metrics: Annotated[
+            Path | None, typer.Option(metavar="PATH", help="Where the figures go (default: OUT.metrics.json).")
+        ] = None,
+        limit: Annotated[int | None, typer.Option(min=1, metavar="N", help="Only the first N trajectories.")] = None,
+        config: Annotated[
+            Path | None, typer.Option("--config", metavar="PATH", help="Configuration file (default: ./config.yaml).")
+        ] = None,
+    ) -> None:
+        """Make trajectories (ShareGPT form, JSON lines) fit a length: their middle becomes a summary.
+
+        A run that was broken off goes on where it was when the same command is given again.
+        """
+        from gateway.trajectories.region import TrajectorySettings
+        from gateway.trajectories.run import Order
+
+        order = Order(source=source, output=output, metrics=metrics, limit=limit, concurrency=concurrency)
+        wanted = TrajectorySettings(target=target, summary=summary_target, notice=notice)
+        configured = settings_of(config)
+        raise typer.Exit(guarded(lambda: _compress(order, wanted, configured)))
+
+    return app
+
+
+async def _compress(order: Order, wanted: TrajectorySettings, config: Config) -> int:
+    from gateway.runtime.logs import configure_logs
+    from gateway.runtime.redaction import Redactor
+    from gateway.runtime.tokens import TokenCounter
+    from gateway.trajectories.compressor import TrajectoryCompressor
+    from gateway.trajectories.report import failures_text, report_text, shown_progress
+    from gateway.trajectories.run import compress_files
+
+    redact, counter = Redactor(config.secrets()), TokenCounter()
+    configure_logs(level=config.log.level, form=config.log.format, redact=redact, file=None)
+    summariser = await _summariser(config, counter)
+    compressor = TrajectoryCompressor(
+        wanted, summarise=summariser, counter=counter, redact=redact, window=summariser.model.context_length
+    )
+    try:
+        with shown_progress() as tell:
+            report = await compress_files(order, compressor, summariser=summariser.name, tell=tell)
+    finally:
+        await summariser.aclose()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a path may hold what the terminal cannot show
+    print("\n".join([report_text(report, wanted), *summariser.spent()]))
+    problems = failures_text(report)
+    for problem in problems:
+        print(f"legato: {problem}", file=sys.stderr)
+    return 1 if problems else 0
+
+
+@dataclass(kw_only=True)
+class _Summariser:
+    """The configured auxiliary model, which gives up in time, and what it cost."""
+
+    name: str
+    model: AuxiliaryModel
+    clock: Clock
+    closers: Sequence[Callable[[], Awaitable[None]]]
+    ledger: list[LedgerEntry] = field(default_factory=list)
+
+    async def __call__(self, messages: Sequence[Message], max_tokens: int) -> str:
+        async with self.clock.limit(_PATIENCE):
+            return await self.model(messages, max_tokens)
+
+    def spent(self) -> list[str]:
+        """A line about what this process's calls took, unless they were free."""
+        if not any(entry.cost_usd != 0 for entry in self.ledger):
+            return []
+        usage = [entry.usage for entry in self.ledger]
+        read, written = sum(each.prompt_tokens for each in usage), sum(each.output_tokens for each in usage)
+        unknown = any(entry.cost_usd is None for entry in self.ledger)
+        cost = "an unknown price" if unknown else f"${sum(entry.cost_usd or 0 for entry in self.ledger):,.2f}"
+        return [f"Summaries took {read:,} tokens read and {written:,} written, for {cost}"]
+
+    async def aclose(self) -> None:
+        for close in self.closers:
+            await close()
+
+
+async def _summariser(config: Config, counter: TokenCounter) -> _Summariser:
+    """A run belongs to no conversation and may be compressed beside a running gateway, so no store is
+    opened: spend caps, which are kept there, do not hold, and the person is told."""
+    from gateway.agent.auxiliary import AuxiliaryModel
+    from gateway.agent.metering import Caps, Metering
+    from gateway.agent.prefix import Prefix
+    from gateway.app.build import Parts, build, configured_store
+    from gateway.domain.chat import SessionKey
+    from gateway.domain.session import Session
+    from gateway.runtime.clock import SystemClock, SystemIds
+
+    clock = SystemClock()
+    store = configured_store(config, clock=clock, waits=False)
+    gateway = build(config, [], Parts(store=store, clock=clock))
+    models = gateway.turns.services.models
+    await models.learn_window(clock)
+    helpers = models.helpers("compression", models.main)
+    if Caps(**config.budgets.model_dump()) and any(spec.provider != "offline" for spec in helpers):
+        print("legato: the spend caps of the configuration do not hold for trajectories", file=sys.stderr)
+    metering = Metering(models=models, store=store, caps=Caps(), counter=counter, clock=clock, ids=SystemIds())
+    session = Session(
+        id="trajectories",
+        key=SessionKey(platform="offline", chat="trajectories"),
+        chat_type="direct",
+        parent_id=None,
+        started_at=clock.now(),
+        model=models.main.name,
+        system_prompt="",
+    )
+    ledger: list[LedgerEntry] = []
+    model = AuxiliaryModel(
+        metering=metering,
+        purpose="compression",
+        session=lambda: session,
+        live=lambda: models.main,
+        prefix=Prefix(),
+        charge=ledger.append,
+        clock=clock,
+    )
+    name = " or ".join(spec.name for spec in helpers)
+    return _Summariser(name=name, model=model, clock=clock, closers=gateway.close, ledger=ledger)

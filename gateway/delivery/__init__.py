@@ -1,0 +1,1 @@
+"""Everything that people are shown, on its way to a platform."""

@@ -1,0 +1,205 @@
+"""A reply while it is being written: one message that is edited as the text grows, or previews of a message to come.
+
+The row that will be the reply is stored before anything is shown. Where it grows by edits it keeps the platform's id
+of its message: whoever ends the turn, be it after a crash, gives that very message its final text. A preview is no
+message, so the reply is sent like any other. What is shown meanwhile is a comfort. An edit that fails is given up, a
+preview is simply followed by the next; neither takes anything with it: whether its chat is gone, the reply will find
+out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import structlog
+
+from gateway.delivery.silence import Silence
+from gateway.domain.adapter import Adapter, CanEdit, CanPreview, account_of
+from gateway.domain.chat import Outbound
+from gateway.domain.rates import Rate
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import AdapterError, ChatGone, RateLimited, StoreError
+from gateway.store.insist import insist
+from gateway.store.port import InboxItem, Lease, Store
+
+log = structlog.get_logger(__name__)
+
+_FIRST_LOOK = 0.7  # seconds: an answer that is ready by then is shown at once, and once
+_LAST_LOOK = 1.0  # seconds for which a finished reply waits for its preview: one that came later would follow it
+_RENEWED_AT = 2 / 3  # of a preview's life: then it is shown again
+_GOES_ON = " …"
+
+
+class Editor(Adapter, CanEdit, Protocol):
+    """An adapter that can edit."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """The draft of one reply. `row`: its row without a text. `run` is somebody's task until `end`. `previewer` is the
+    editor, if that can show previews, too."""
+
+    editor: Editor
+    previewer: CanPreview | None
+    store: Store
+    silence: Silence
+    clock: Clock
+    lease: Lease
+    item: InboxItem
+    row: Outbound
+    _text: str = ""
+    _shown: str = ""
+    _full: str | None = None  # as much as one message holds, once there is so much
+    _opened: bool = False  # the row is stored
+    _previewing: bool = False  # the call on its way is a preview, whose outcome nobody needs
+    _renewed_at: float | None = None  # monotonic: when the preview must be shown again
+    _number: int = 0
+    _grown: asyncio.Event = field(default_factory=asyncio.Event)
+    _ended: asyncio.Event = field(default_factory=asyncio.Event)
+    _free: asyncio.Event = field(default_factory=asyncio.Event)  # no call is on its way
+
+    def __post_init__(self) -> None:
+        self._free.set()
+
+    def show(self, text: str) -> None:
+        """The reply so far."""
+        self._text = text
+        self._grown.set()
+
+    async def end(self) -> None:
+        """Show no more. Returns when what was shown is noted, so that the reply can take its place; a preview that is
+        on its way for long is waited for no longer."""
+        self._ended.set()
+        self._grown.set()
+        if not self._previewing:
+            await self._free.wait()
+            return
+        with suppress(TimeoutError):
+            async with self.clock.limit(_LAST_LOOK):
+                await self._free.wait()
+
+    async def run(self) -> None:
+        """Show what `show` was given, until `end` or a failure."""
+        try:
+            await self.clock.sleep(_FIRST_LOOK)
+            while await self._has_grown() and self._rates is not None and await self._may_be_shown():
+                await self._turn_comes()
+                await self._step()
+        except (AdapterError, StoreError) as error:
+            log.info("draft_given_up", outbound=self.row.id, error=str(error))
+
+    async def _has_grown(self) -> bool:
+        """Wait for more text, or until what is shown fades; whether to go on."""
+        if self._renewed_at is None:
+            await self._grown.wait()
+        else:
+            with suppress(TimeoutError):
+                async with self.clock.limit(max(0.0, self._renewed_at - self.clock.monotonic())):
+                    await self._grown.wait()
+        self._grown.clear()
+        return not self._ended.is_set()
+
+    @property
+    def _previews(self) -> Sequence[Rate] | None:
+        """Limits of previews; None: there are none here, or the reply has a message already."""
+        if self.previewer is None or self.row.platform_message_id is not None:
+            return None
+        return self.previewer.preview_rates(self.row.to)
+
+    @property
+    def _rates(self) -> Sequence[Rate] | None:
+        """Limits for the next call; None: the reply is not shown before it is finished."""
+        previews = self._previews
+        return self.editor.draft_rates(self.row.to) if previews is None else previews
+
+    async def _may_be_shown(self) -> bool:
+        """Whether the chat is open; then the row is stored."""
+        if await self.store.closed(self.row.to) is not None:
+            return False
+        if self._opened or self._ended.is_set():
+            return True
+        self._free.clear()
+        try:
+            opened = await self.store.open_reply(self.lease, self.item, self.row)
+            self.row, self._opened = replace(self.row, platform_message_id=opened.platform_message_id), True
+        finally:
+            self._free.set()
+        return True
+
+    async def _turn_comes(self) -> None:
+        """Wait for a moment that the platform leaves to drafts."""
+        self._number += 1
+        ticket = f"{self.row.id} {self._number}"
+        while not self._ended.is_set() and (wait := await self._until_allowed(ticket)):
+            with suppress(TimeoutError):
+                async with self.clock.limit(wait):
+                    await self._ended.wait()
+
+    async def _until_allowed(self, ticket: str) -> float:
+        # Edits count against the limits that hold a silence; previews have limits of their own.
+        left = 0.0 if self._previews is None else await self.silence.left(self.row.to)
+        return left or await self.store.take(account_of(self.editor), ticket, self._rates or ())
+
+    async def _step(self) -> None:
+        """One call of the platform, which nothing may break off: its outcome would not be known."""
+        text = self._beginning()
+        fades = self._renewed_at is not None and self._renewed_at <= self.clock.monotonic()
+        if self._ended.is_set() or (text == self._shown and not fades):
+            return
+        self._free.clear()
+        try:
+            if self.previewer is None or self._previews is None:
+                await self._edit(text)
+            else:
+                await self._preview(self.previewer, text)
+        except RateLimited as error:
+            await self.silence.keep(self.row.to, error)
+            if self._previews is None:
+                raise
+            self._grown.set()  # when the silence is over
+        finally:
+            self._free.set()
+
+    async def _preview(self, previewer: CanPreview, text: str) -> None:
+        self._previewing = True
+        self._renewed_at = self.clock.monotonic() + _RENEWED_AT * previewer.preview_seconds
+        try:
+            await previewer.preview(replace(self.row, text=text))
+            self._shown = text
+        except (ChatGone, RateLimited):
+            raise
+        except AdapterError as error:
+            log.info("preview_lost", outbound=self.row.id, error=str(error))
+            if self._previews is None:
+                self._grown.set()  # they were refused: by edits, then
+        finally:
+            self._previewing = False
+
+    async def _edit(self, text: str) -> None:
+        self._renewed_at = None
+        shown_as = self.row.platform_message_id
+        if shown_as is None:
+            shown_as = await self.editor.send(replace(self.row, text=text))
+        else:
+            await self.editor.edit(replace(self.row, text=text), shown_as)
+        self._shown = text
+        if shown_as != self.row.platform_message_id:
+            self.row = replace(self.row, platform_message_id=shown_as)
+            noted = shown_as
+            await insist(lambda: self.store.note_streamed(self.row.id, noted), clock=self.clock, what="note_streamed")
+
+    def _beginning(self) -> str:
+        """As much as one message holds. Only the beginning of the text is looked at, and no more of it once that is
+        full: to split all of a long one at every look would hold up everybody else."""
+        if self._full is None:
+            limits = self.editor.limits
+            text = self._text if limits.text_units is None else self._text[: 2 * limits.text_units]
+            first, *more = limits.split_reply(text) if limits.split_reply else [text]
+            if not more:
+                return first.rstrip() + (_GOES_ON if self._previews is None else "")
+            self._full = first
+        return self._full

@@ -1,0 +1,1 @@
+"""Who may talk, and who decides."""

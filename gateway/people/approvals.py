@@ -1,0 +1,221 @@
+"""Questions that only a person may decide: asked by a turn, answered by a button or a command.
+
+A question is bound to one tool call and to the person whom the turn answers; an admin may answer it, too.
+It is decided once, by whoever is first, in whatever process; until then its turn waits, and after its
+deadline it counts as a no. All of it is in the store: a turn that a crash made start again finds its
+question, or what was decided meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from gateway.delivery.outbox import Outbox
+from gateway.domain.approval import Approval, Verdict
+from gateway.domain.chat import Button, ChatAddress, Inbound, Outbound, SessionKey, Source
+from gateway.people.access import Access
+from gateway.runtime.clock import Clock, Ids
+from gateway.runtime.tasks import unbroken
+from gateway.store.approving import Decision
+from gateway.store.insist import insist
+from gateway.store.port import InboxItem, Lease, Store
+
+_LOOK_AGAIN: Final = 5.0  # seconds: news of a decision may be lost on their way
+
+ASKED: Final = "{question}\n\n{how}. Without an answer within {span} I take it as a no."
+DECIDED: Final[dict[Verdict, str]] = {
+    "approved": "Approved.",
+    "denied": "Denied.",
+    "expired": "Nobody answered in time, so it was not done.",
+}
+WITHDRAWN: Final = "No longer needed: it was not done."
+NOT_YOURS: Final = "This question is for somebody else; nothing was done."
+GONE: Final = "This question is not open any more; nothing was done."
+BEFORE: Final[dict[Verdict, str]] = {
+    "approved": "This was approved before.",
+    "denied": "This was denied before.",
+    "expired": "This came too late: without an answer it counted as a no.",
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Approvals:
+    """Only `_waiting` changes: the turns of this process that wait for an answer. `seconds`: how long one may
+    take."""
+
+    store: Store
+    outbox: Outbox
+    access: Access
+    clock: Clock
+    ids: Ids
+    seconds: float
+    _waiting: dict[SessionKey, asyncio.Event] = field(default_factory=dict)
+
+    # -- asking -----------------------------------------------------------------------------
+
+    def of_turn(self, lease: Lease, item: InboxItem, known: Sequence[Approval]) -> TurnQuestions:
+        """What a turn asks; `known` are those that an earlier attempt at it asked."""
+        return TurnQuestions(approvals=self, lease=lease, item=item, known={each.call: each for each in known})
+
+    async def ask(
+        self, lease: Lease, item: InboxItem, call: str, question: str, number: int, before: Sequence[Outbound]
+    ) -> Approval:
+        """Store a question and show it, behind the rows `before`."""
+        token, now = self.ids.new("a"), self.clock.now()
+        rows = [*before, *self._asking(item, token, question, number)]
+        asked = Approval(
+            token=token,
+            key=item.key,
+            item=item.id,
+            call=call,
+            number=number,
+            person=item.inbound.source.user,
+            question=question,
+            shown_as=rows[-1].id,
+            asked_at=now,
+            expires_at=now + self.seconds,
+        )
+        self.outbox.deliver(
+            await insist(lambda: self.store.ask(lease, asked, rows), clock=self.clock, what="ask approval")
+        )
+        return asked
+
+    def _asking(self, item: InboxItem, token: str, question: str, number: int) -> list[Outbound]:
+        which = f" {number}" if number > 1 else ""
+        how = f"/approve{which} or /deny{which}"
+        text = ASKED.format(question=question, how=how, span=_span(self.seconds))
+        buttons = ((Button(label="Approve", token=f"approve {token}"), Button(label="Deny", token=f"deny {token}")),)
+        *first, last = self.outbox.answer(item, "question", text)
+        return [*first, replace(last, buttons=buttons)]
+
+    @contextmanager
+    def listening(self, key: SessionKey) -> Iterator[asyncio.Event]:
+        """The event is set whenever something of this key may have been decided."""
+        news = self._waiting[key] = asyncio.Event()
+        try:
+            yield news
+        finally:
+            if self._waiting.get(key) is news:  # else a turn listens that took the lane from this one
+                del self._waiting[key]
+
+    async def wait(self, news: asyncio.Event, seconds: float) -> None:
+        """Return when the event is set, or after `seconds`."""
+        with suppress(TimeoutError):
+            async with self.clock.limit(seconds):
+                await news.wait()
+
+    def heard(self, key: SessionKey) -> None:
+        """Something was decided, here or in another process."""
+        if (news := self._waiting.get(key)) is not None:
+            news.set()
+
+    # -- answering --------------------------------------------------------------------------
+
+    async def pressed(self, inbound: Inbound) -> str:
+        """Do what a button says, if it still means something; a sentence for whoever pressed it."""
+        verb, _, token = inbound.text.partition(" ")
+        verdict: Verdict | None = "approved" if verb == "approve" else "denied" if verb == "deny" else None
+        asked = await self.store.approvals(inbound.source.address)
+        approval = next((each for each in asked if each.token == token), None)
+        if verdict is None or approval is None:
+            return GONE
+        if not approval.may_be_answered_by(inbound.source, admin=self.access.is_admin(inbound.source)):
+            return NOT_YOURS
+        return await self.answer(approval, verdict, inbound.source)
+
+    async def answerable(self, source: Source) -> list[Approval]:
+        """The open questions that somebody may answer in a chat: their own, else, for an admin, everybody's."""
+        admin = self.access.is_admin(source)
+        found = [each for each in await self.store.approvals(source.address) if each.key.thread == source.thread]
+        there = [each for each in found if each.is_open and each.may_be_answered_by(source, admin=admin)]
+        return [each for each in there if each.person == source.user] or there
+
+    async def answer(self, approval: Approval, verdict: Verdict, source: Source) -> str:
+        """Decide a question for somebody who may; what became of it, as a sentence."""
+        late = self.clock.now() >= approval.expires_at
+        decision = await self.decide(approval, "expired" if late else verdict, source.user)
+        if decision is None:
+            return GONE
+        state = decision.approval.state
+        if state == "open":
+            raise AssertionError("a verdict leaves no question open")
+        return DECIDED[state] if decision.first and not late else BEFORE[state]
+
+    async def decide(self, approval: Approval, verdict: Verdict, by: str | None) -> Decision | None:
+        """Decide a question, and say so under it. None: it is gone."""
+        rows = self._edit(approval, DECIDED[verdict])
+        at = self.clock.now()
+        decision = await insist(
+            lambda: self.store.decide(approval, verdict, by, at, rows), clock=self.clock, what="decide approval"
+        )
+        if decision is not None:
+            self.outbox.deliver(decision.outbound)
+        return decision
+
+    async def withdrawn(self, item: InboxItem) -> list[Outbound]:
+        """What to show under the questions of an item that ends without their answers."""
+        asked = await self.store.approvals(item.inbound.source.address)
+        left = [each for each in asked if each.item == item.id and each.key == item.key and each.is_open]
+        return [row for each in left for row in self._edit(each, WITHDRAWN)]
+
+    def _edit(self, approval: Approval, what: str) -> list[Outbound]:
+        key = approval.key
+        to = ChatAddress(platform=key.platform, chat=key.chat, thread=key.thread)
+        *_, last = self.outbox.compose(key, to, "question", f"{approval.question}\n\n{what}")
+        return [replace(last, edits=approval.shown_as)]
+
+
+@dataclass(slots=True, kw_only=True)
+class TurnQuestions:
+    """What one turn asks, by call: the agent's `Questions`. `known` grows as it asks."""
+
+    approvals: Approvals
+    lease: Lease
+    item: InboxItem
+    known: dict[str, Approval]
+
+    def has_asked(self, call: str) -> bool:
+        """Whether this turn did."""
+        return call in self.known
+
+    async def ask(self, call: str, question: str, said: str, said_as: str | None) -> None:
+        """Put a question, and before it what the model said."""
+        approvals, number = self.approvals, len(self.known) + 1
+        before = approvals.outbox.answer(self.item, "remark", said, first_id=said_as) if said else []
+        self.known[call] = await unbroken(approvals.ask(self.lease, self.item, call, question, number, before))
+
+    async def answer(self, call: str) -> Verdict:
+        """Wait until the question is decided, at the latest by its deadline."""
+        approvals = self.approvals
+        with approvals.listening(self.item.key) as news:
+            while True:
+                news.clear()  # before looking: who decides while we look is heard after it
+                approval = await self._look(call)
+                if approval.state != "open":
+                    return approval.state
+                left = approval.expires_at - approvals.clock.now()
+                if left > 0:
+                    await approvals.wait(news, min(left, _LOOK_AGAIN))
+                elif await approvals.decide(approval, "expired", None) is None:
+                    return "expired"
+
+    async def _look(self, call: str) -> Approval:
+        """Learn what became of all that this turn asked."""
+        asked = await self.approvals.store.approvals(self.item.inbound.source.address)
+        self.known.update({each.call: each for each in asked if each.item == self.item.id})
+        return self.known[call]
+
+
+def listed(approvals: Collection[Approval]) -> str:
+    """Open questions with their numbers, one line each."""
+    return "\n".join(f"{each.number}. {each.question}" for each in approvals)
+
+
+def _span(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:g} seconds"
+    return f"{seconds / 60:g} minutes"

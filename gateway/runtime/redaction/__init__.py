@@ -1,0 +1,15 @@
+"""Credentials never leave: `Redactor` replaces them by `[REDACTED]` and keeps the text around them.
+
+Two layers. What the configuration holds is replaced wherever it appears, exactly. Everything else
+is recognised by form: vendors give most keys a prefix of their own (`kinds`), and the rest is
+given away by the name it is assigned to (`assignments`: `password: …`, `API_KEY=…`).
+
+Texts come from strangers and may be a megabyte long, so no pattern may backtrack over unbounded
+text: every unbounded repeat is possessive (or followed by nothing), and a pattern of several
+parts cannot begin inside its own first part. A test walks the parsed patterns to keep it so.
+"""
+
+from gateway.runtime.redaction.places import MARK
+from gateway.runtime.redaction.redactor import SHORTEST_SECRET, Redactor
+
+__all__ = ["MARK", "SHORTEST_SECRET", "Redactor"]

@@ -1,0 +1,145 @@
+"""Supervised tasks: everything that runs beside the main story has an owner here.
+
+`Background` is one task group for the life of the app. A job that fails is logged and does not
+touch its neighbours; at most one job of a kind runs per name; closing cancels and awaits all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import structlog
+
+from gateway.runtime.errors import GatewayError
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+_LAST_CHANCE = 5.0  # seconds
+
+
+async def unbroken(work: Coroutine[Any, Any, T]) -> T:
+    """Run `work` to its end even if the caller is cancelled meanwhile; the cancellation follows then.
+
+    For a write and what must be noted in memory once it is durable: half of it would leave a turn
+    that contradicts the store. Work that does not end within 5 s of the cancellation is given up.
+    """
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await _ended(task)
+        task.cancel()
+        await _ended(task)
+        raise
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    """Return when `task` has ended, at the latest after 5 s. A further cancellation (a /stop after a
+    deadline) does not shorten that: the caller would go on beside its own unfinished write."""
+    loop = asyncio.get_running_loop()
+    give_up = loop.time() + _LAST_CHANCE
+    while not task.done() and (left := give_up - loop.time()) > 0:
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([task], timeout=left)
+
+
+async def ended_before(work: Callable[[], Awaitable[None]], event: asyncio.Event) -> bool:
+    """Run `work` until it ends or `event` comes: whether it ended. A GatewayError of it comes out as
+    itself, not inside a group's error."""
+    failures: list[GatewayError] = []
+
+    async def contained() -> None:
+        try:
+            await work()
+        except GatewayError as error:
+            failures.append(error)
+
+    async with asyncio.TaskGroup() as group:
+        working, waiting = group.create_task(contained()), group.create_task(event.wait())
+        await asyncio.wait([working, waiting], return_when=asyncio.FIRST_COMPLETED)
+        ended = working.done()
+        working.cancel()
+        waiting.cancel()
+    if failures:
+        raise failures[0]
+    return ended
+
+
+async def best_effort(work: Awaitable[None], *, what: str) -> bool:
+    """Await something that a turn can do without, such as showing that somebody types; False, after
+    logging, if it raised."""
+    try:
+        await work
+    except Exception as error:
+        log.warning("best_effort_failed", what=what, error=f"{type(error).__name__}: {error}")
+        return False
+    return True
+
+
+class Background:
+    """Starts jobs, remembers them, and outlives none of them."""
+
+    def __init__(self) -> None:
+        self._jobs: set[asyncio.Task[None]] = set()
+        self._named: dict[str, asyncio.Task[None]] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    def start(self, job: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
+        """Run `job` until it ends or the app closes. Its failure is logged under `name`."""
+        task = asyncio.create_task(self._supervise(job, name), name=name)
+        self._jobs.add(task)
+        self._idle.clear()
+        task.add_done_callback(self._forget)
+        # A task that is cancelled before its first step never gets to its job.
+        task.add_done_callback(lambda _: job.close())
+        return task
+
+    def start_once(self, job: Coroutine[Any, Any, None], *, name: str) -> bool:
+        """Like `start`, unless a job of this name still runs: then it is not begun. False then."""
+        if name in self._named:
+            job.close()
+            return False
+        task = self.start(job, name=name)
+        self._named[name] = task
+        task.add_done_callback(lambda _: self._named.pop(name, None))
+        return True
+
+    async def ended(self, name: str) -> None:
+        """Return when no job of this name runs."""
+        if (task := self._named.get(name)) is not None:
+            await asyncio.wait([task])
+
+    def stop(self, name: str) -> None:
+        """Cancel the job of this name, if there is one."""
+        if (task := self._named.get(name)) is not None:
+            task.cancel()
+
+    async def idle(self) -> None:
+        """Return when no job runs."""
+        await self._idle.wait()
+
+    async def aclose(self) -> None:
+        """Cancel all jobs and wait for each. Idempotent."""
+        while self._jobs:
+            jobs = list(self._jobs)
+            for job in jobs:
+                job.cancel()
+            await asyncio.gather(*jobs, return_exceptions=True)
+
+    async def _supervise(self, job: Coroutine[Any, Any, None], name: str) -> None:
+        try:
+            await job
+        except Exception:
+            # The owner of last resort: a job's bug must not cancel its neighbours.
+            log.exception("job_failed", job=name)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        self._jobs.discard(task)
+        if not self._jobs:
+            self._idle.set()

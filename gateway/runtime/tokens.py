@@ -1,0 +1,171 @@
+"""Counting tokens with the o200k_base vocabulary, offline.
+
+The vocabulary is package data (`gateway/runtime/vocabulary/o200k_base.tiktoken`), checked against its SHA-256,
+read once per `TokenCounter` when first needed (about 0.25 s and 45 MB) and never fetched from
+anywhere. One counter is made by `bootstrap` and shared: counting is thread safe.
+
+Counts are those of one tokenizer. A model with another one is corrected by the ratio that
+`gateway.context.policy.Correction` learns from what its provider reports.
+
+Speed, measured on one core: 1 MB of prose 20 ms; of one repeated letter, of spaces, of Chinese or
+of base64 70 to 210 ms. It stays linear because the text is encoded in pieces of at most
+`PIECE_CHARS`: tiktoken panics on a megabyte of spaces in one call. Cutting costs at most a few
+tokens per piece, always upwards. Beyond `EXACT_CHARS` an even sample is counted and scaled up.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import io
+import json
+import math
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+import tiktoken
+
+from gateway.runtime.errors import ConfigError
+
+VOCABULARY_SHA256: Final = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
+PIECE_CHARS: Final = 16_384  # at most 64 KB of UTF-8: a code point takes four bytes at most
+EXACT_CHARS: Final = 4_000_000  # counted in full up to here; under a second at worst
+MESSAGE_OVERHEAD: Final = 4  # tokens a chat format spends on role and delimiters
+IMAGE_TOKENS: Final = 1_600  # of one image part (SPEC 5): a large image at full detail
+
+SOUND_TOKENS: Final = 1_600  # of one sound part: a minute or two, by the ten to thirty tokens a second that models take
+
+_IMAGE_TYPES: Final = frozenset({"image", "image_url", "input_image"})
+
+# How o200k_base cuts text into words before it merges bytes. Part of the vocabulary's definition:
+# with any other rule the counts would not be the model's.
+_UPPER: Final = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]"
+_LOWER: Final = r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+_CONTRACTION: Final = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+_WORDS: Final = "|".join(
+    [
+        rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}*{_LOWER}+{_CONTRACTION}",
+        rf"[^\r\n\p{{L}}\p{{N}}]?{_UPPER}+{_LOWER}*{_CONTRACTION}",
+        r"\p{N}{1,3}",
+        r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+        r"\s*[\r\n]+",
+        r"\s+(?!\S)",
+        r"\s+",
+    ]
+)
+
+
+class TokenCounter:
+    """Counts tokens of texts, messages and tool schemas. Raises ConfigError on the first count if
+    the vocabulary is missing or damaged; nothing else ever raises."""
+
+    def __init__(self) -> None:
+        self._encoding: tiktoken.Encoding | None = None
+        self._loading = threading.Lock()
+
+    def text(self, text: str) -> int:
+        """Tokens of `text`. Lone surrogates count as the replacement character they become."""
+        if not text:
+            return 0
+        encode = self._vocabulary().encode_ordinary
+        length = len(text)
+        if length <= PIECE_CHARS:
+            return len(encode(text))
+        starts = range(0, length, PIECE_CHARS)
+        if length <= EXACT_CHARS:
+            return sum(len(encode(text[start : start + PIECE_CHARS])) for start in starts)
+        sample = starts[:: math.ceil(length / EXACT_CHARS)]
+        pieces = [text[start : start + PIECE_CHARS] for start in sample]
+        counted = sum(len(encode(piece)) for piece in pieces)
+        return math.ceil(counted * length / sum(map(len, pieces)))
+
+    def message(self, message: Mapping[str, Any]) -> int:
+        """Tokens a message takes in a prompt: overhead, content, reasoning and tool calls."""
+        total = MESSAGE_OVERHEAD + self._content(message.get("content"))
+        name, reasoning = message.get("name"), message.get("reasoning_content")
+        if isinstance(name, str):
+            total += self.text(name)
+        if isinstance(reasoning, str):
+            total += self.text(reasoning)
+        calls = message.get("tool_calls")
+        if isinstance(calls, Sequence) and not isinstance(calls, str | bytes):
+            total += sum(self._call(call) for call in calls)
+        return total
+
+    def schemas(self, tools: Iterable[Any]) -> int:
+        """Tokens of the tool schemas of a request, as the JSON they are sent as."""
+        return sum(MESSAGE_OVERHEAD + self.text(_compact(tool)) for tool in tools)
+
+    def _content(self, content: Any) -> int:
+        if content is None:
+            return 0
+        if isinstance(content, str):
+            return self.text(content)
+        if isinstance(content, Sequence) and not isinstance(content, bytes):
+            return sum(self._part(part) for part in content)
+        return self.text(_compact(content))
+
+    def _part(self, part: Any) -> int:
+        if isinstance(part, Mapping):
+            kind = part.get("type")
+            if isinstance(kind, str) and kind in _IMAGE_TYPES:
+                return IMAGE_TOKENS
+            if kind == "input_audio":
+                return SOUND_TOKENS
+            text = part.get("text")
+            if isinstance(text, str):
+                return self.text(text)
+        return self.text(part if isinstance(part, str) else _compact(part))
+
+    def _call(self, call: Any) -> int:
+        """A call may be a dict or, from an SDK, an object; its arguments text or a dict."""
+        function = _field(call, "function") or call
+        name, arguments = _field(function, "name"), _field(function, "arguments")
+        total = MESSAGE_OVERHEAD
+        for value in (_field(call, "id"), name, arguments):
+            if value is not None:
+                total += self.text(value if isinstance(value, str) else _compact(value))
+        return total
+
+    def _vocabulary(self) -> tiktoken.Encoding:
+        encoding = self._encoding
+        if encoding is None:
+            with self._loading:
+                encoding = self._encoding
+                if encoding is None:
+                    encoding = self._encoding = _load()
+        return encoding
+
+
+@cache
+def _load() -> tiktoken.Encoding:
+    """The vocabulary. It never changes, and each one more takes a third of a second and 45 MB."""
+    try:
+        raw = (files("gateway.runtime") / "vocabulary" / "o200k_base.tiktoken").read_bytes()
+    except OSError as error:
+        raise ConfigError([f"The token vocabulary cannot be read ({error.strerror}): reinstall legato."]) from error
+    if hashlib.sha256(raw).hexdigest() != VOCABULARY_SHA256:
+        raise ConfigError(["The token vocabulary is damaged (its checksum differs): reinstall legato."])
+    ranks: dict[bytes, int] = {}
+    for line in io.BytesIO(raw):  # one at a time: a list of all of them would be the process's peak
+        token, _, rank = line.partition(b" ")
+        ranks[binascii.a2b_base64(token)] = int(rank)
+    encoding = tiktoken.Encoding("o200k_base", pat_str=_WORDS, mergeable_ranks=ranks, special_tokens={})
+    # The encoder has made its own table by now; what asks for this one is not used here.
+    ranks.clear()
+    return encoding
+
+
+def _field(holder: Any, name: str) -> Any:
+    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+
+
+def _compact(value: Any) -> str:
+    """JSON as it is sent, or whatever text a value has that JSON cannot hold."""
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    except (TypeError, ValueError, RecursionError):
+        return repr(type(value))

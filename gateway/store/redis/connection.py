@@ -1,0 +1,369 @@
+"""One connection, and everything that goes through it in order.
+
+Whatever waits when the connection is free goes out as one batch, and its answers are read before
+the next goes: with many callers that is a round trip for dozens of steps, and with one it is no
+delay. If the connection breaks before the answers are there, the batch's writing steps may or may
+not have been done. They are sent again, under the same numbers, until somebody answers: the scripts
+do a number once (see parts/base.lua). So no step that may have happened is ever given up while the
+store is open; one that was certainly not sent fails with StoreUnavailable after `patience`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import types
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any, Final
+
+import structlog
+from hiredis import pack_command
+from redis.asyncio.connection import AbstractConnection
+from redis.exceptions import (
+    AskError,
+    BusyLoadingError,
+    ClusterDownError,
+    MasterDownError,
+    MovedError,
+    NoPermissionError,
+    NoScriptError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+    TryAgainError,
+)
+
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import GatewayError, SessionConflict, SessionNotFound, StoreError, StoreUnavailable
+from gateway.store.redis.endpoint import UNREACHABLE
+from gateway.store.redis.scripts import Script
+from gateway.store.shared.platforms import Platforms
+
+log = structlog.get_logger(__name__)
+
+MOST: Final = 128  # steps in one batch: bounds what one failure repeats
+_PASSES: Final = 4
+_FIRST_WAIT: Final = 0.05
+_LAST_WAIT: Final = 1.0
+# The server did nothing and will not here or now; another try may find it willing.
+_UNWILLING: Final = (
+    AskError,
+    BusyLoadingError,
+    ClusterDownError,
+    MasterDownError,
+    MovedError,
+    ReadOnlyError,
+    TryAgainError,
+)
+# The same, of answers that the library has no class for: a script runs for too long, or too few
+# replicas are there.
+_UNWILLING_WORDS: Final = ("BUSY ", "NOREPLICAS ")
+
+
+@types.coroutine
+def _pass() -> Generator[None, None, None]:
+    """Let everything else that is ready have its turn."""
+    yield
+
+
+def _nothing(*_: Any) -> None:
+    """The default of every callback."""
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One step on its way: a script with what it takes, or a plain command that only reads.
+
+    When it is answered, `read` makes its result of the answer; then, on the loop, `done(result)`, and
+    `abandoned(result)` if the caller was cancelled and will never see it.
+    """
+
+    future: asyncio.Future[Any]
+    script: Script | None
+    key: str
+    arguments: Sequence[str]
+    writes: bool
+    since: float
+    read: Callable[[Any], Any]
+    done: Callable[[Any], None] = _nothing
+    abandoned: Callable[[Any], None] = _nothing
+    number: int = 0
+    sent: bool = False  # it may have been done
+    ended: bool = False
+    over: list[Callable[[Job], None]] = field(default_factory=list)
+
+    def answer(self, reply: Any) -> None:
+        """The server's answer is there."""
+        if self.script is not None:
+            status, *reply = reply
+            if status != "ok":
+                self.fail(_refusal(status, reply))
+                return
+        try:
+            result = self.read(reply)
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            what = self.script.name if self.script else self.arguments[0]
+            log.exception("store_unreadable", step=what)
+            self.fail(StoreError(f"The store holds something that this release cannot read ({what}: {error})."))
+            return
+        self.done(result)
+        if self.future.cancelled():
+            self.abandoned(result)
+        else:
+            self.future.set_result(result)
+        self._end()
+
+    def fail(self, error: GatewayError) -> None:
+        """There will be no answer, or it is an error."""
+        if not self.future.done():
+            self.future.set_exception(error)
+        self._end()
+
+    def _end(self) -> None:
+        self.ended = True
+        for call in self.over:
+            call(self)
+
+
+def _refusal(status: str, reply: Sequence[str]) -> GatewayError:
+    if status == "conflict":
+        return SessionConflict(reply[0])
+    if status == "missing":
+        return SessionNotFound(reply[0])
+    return StoreError("The server took this step for an old copy of one that was answered; nothing was done.")
+
+
+@dataclass(slots=True, kw_only=True)
+class Caller:
+    """What every script is told about who calls: the process, where news go, how many milliseconds
+    it counts as alive after a beat, and the platforms whose lanes it runs and those it sends to, which
+    may change."""
+
+    owner: str
+    channel: str
+    life: int
+    runs: Platforms = field(default_factory=Platforms)
+    sends: Platforms = field(default_factory=Platforms)
+
+
+class Conduit:
+    """Carries jobs through a connection that `dial` makes. `lost` is called when one breaks."""
+
+    def __init__(
+        self,
+        dial: Callable[[], Awaitable[AbstractConnection]],
+        *,
+        caller: Caller,
+        clock: Clock,
+        timeout: float,
+        patience: float,
+        lost: Callable[[], None],
+    ) -> None:
+        self._dial = dial
+        self._caller = caller
+        self._clock = clock
+        self._timeout = timeout
+        self._patience = patience
+        self._lost = lost
+        self._waiting: deque[Job] = deque()
+        self._carried: list[Job] = []
+        self._wake = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._numbered = 0  # the last job's number
+        self._answered = 0  # no job up to this number will be sent again
+        self._connection: AbstractConnection | None = None
+        self._known: set[str] = set()  # scripts that this connection has used
+        self._told = False
+
+    def put(self, job: Job) -> None:
+        """Send a job with the next batch."""
+        self._waiting.append(job)
+        self._wake.set()
+        self._idle.clear()
+
+    async def serve(self) -> None:
+        """Carry jobs until cancelled."""
+        while True:
+            while not self._waiting:
+                self._idle.set()
+                self._wake.clear()
+                await self._wake.wait()
+            await self._assemble()
+            self._carried = [self._waiting.popleft() for _ in range(min(MOST, len(self._waiting)))]
+            for job in self._carried:
+                self._numbered += 1
+                job.number = self._numbered
+            await self._carry()
+            self._answered = self._numbered
+
+    async def _assemble(self) -> None:
+        """Let callers that are about to put something do so: a pass of the loop costs far less than
+        a batch of its own."""
+        for _ in range(_PASSES):
+            before = len(self._waiting)
+            await _pass()
+            if len(self._waiting) == before:
+                return
+
+    async def aclose(self, reason: str) -> None:
+        """Fail what is left and hang up; after `serve` has ended."""
+        left = [*self._carried, *self._waiting]
+        self._carried = []
+        self._waiting.clear()
+        for job in left:
+            job.fail(StoreUnavailable(reason))
+        await self._hang_up()
+
+    async def idle(self) -> None:
+        """Return when nothing waits or is on its way."""
+        await self._idle.wait()
+
+    # -- one batch --------------------------------------------------------------------------
+
+    async def _carry(self) -> None:
+        wait = _FIRST_WAIT
+        trouble: BaseException | None
+        while self._carried:
+            try:
+                if self._connection is not None and _is_cut(self._connection):
+                    await self._hang_up()  # found before anything was sent: nobody need wonder what was done
+                if self._connection is None:
+                    self._known.clear()
+                    self._connection = await self._dial()
+                trouble = await self._exchange(self._connection)
+            except UNREACHABLE as error:
+                trouble = error
+            if trouble is None:
+                self._tell_found()
+                continue
+            await self._hang_up()
+            self._lost()
+            self._tell_lost(trouble)
+            self._give_up(trouble)
+            if self._carried:
+                await self._clock.sleep(wait)
+                wait = min(2 * wait, _LAST_WAIT)
+
+    async def _exchange(self, connection: AbstractConnection) -> BaseException | None:
+        """Send what is carried and hand out the answers as they come, so that callers go on while the
+        server does the rest. What was not done stays carried. Why it was not, unless trying again at
+        once helps."""
+        packed = b"".join(pack_command(self._command(job)) for job in self._carried)  # type: ignore[arg-type]
+        for job in self._carried:
+            job.sent = True
+        trouble: BaseException | None = None
+        undone: list[Job] = []
+        try:
+            async with asyncio.timeout(self._timeout):
+                await connection.send_packed_command(packed, check_health=False)
+                while self._carried:
+                    reply = await _reply(connection)
+                    job = self._carried.pop(0)
+                    if not self._deliver(job, reply):
+                        undone.append(job)
+                        trouble = reply if _is_unwilling(reply) else trouble
+        finally:
+            self._carried = [*undone, *self._carried]
+        return trouble
+
+    def _command(self, job: Job) -> tuple[str, ...]:
+        if job.script is None:
+            return (*job.arguments,)
+        sha = job.script.sha
+        start = ("EVALSHA", sha) if sha in self._known else ("EVAL", job.script.text)
+        self._known.add(sha)
+        caller = self._caller
+        header = (
+            caller.owner,
+            str(job.number),
+            str(self._answered),
+            caller.channel,
+            str(caller.life),
+            caller.runs.text,
+            caller.sends.text,
+        )
+        return (*start, "1", job.key, *header, *job.arguments)
+
+    def _deliver(self, job: Job, reply: Any) -> bool:
+        """Hand out an answer; False if the step was not done and should be sent again."""
+        if isinstance(reply, NoScriptError) or _is_unwilling(reply):
+            if isinstance(reply, NoScriptError):
+                self._known.clear()
+            job.sent = False
+            return False
+        if isinstance(reply, RedisError):
+            job.fail(_failure(job, reply))
+        else:
+            job.answer(reply)
+        return True
+
+    def _give_up(self, trouble: BaseException) -> None:
+        """Fail what has waited too long and was certainly not done."""
+        before = self._clock.monotonic() - self._patience
+        keep: list[Job] = []
+        lost: list[Job] = []
+        for job in (*self._carried, *self._waiting):
+            hopeless = job.since <= before and not (job.sent and job.writes)
+            (lost if hopeless else keep).append(job)
+        carried = set(self._carried)
+        self._carried = [job for job in keep if job in carried]
+        self._waiting = deque(job for job in keep if job not in carried)
+        for job in lost:
+            job.fail(StoreUnavailable(f"The Redis server cannot be used now: {_said(trouble)}."))
+
+    async def _hang_up(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(*UNREACHABLE):
+                await connection.disconnect(nowait=True)
+
+    def _tell_lost(self, trouble: BaseException) -> None:
+        if not self._told:
+            self._told = True
+            log.error("store_unreachable", error=_said(trouble))
+
+    def _tell_found(self) -> None:
+        if self._told:
+            self._told = False
+            log.info("store_reached_again")
+
+
+async def _reply(connection: AbstractConnection) -> Any:
+    """The next answer, or the error that the server gave in its place. Raises UNREACHABLE."""
+    try:
+        return await connection.read_response(timeout=inf, disconnect_on_error=False)
+    except (ResponseError, BusyLoadingError) as error:
+        return error
+
+
+def _is_unwilling(reply: Any) -> bool:
+    return isinstance(reply, _UNWILLING) or (
+        isinstance(reply, ResponseError) and str(reply).startswith(_UNWILLING_WORDS)
+    )
+
+
+def _is_cut(connection: AbstractConnection) -> bool:
+    """Whether the server has closed it; what that took away is not known to the connection yet."""
+    reader = connection._reader
+    return reader is None or reader.at_eof() or reader.exception() is not None
+
+
+def _said(error: BaseException) -> str:
+    return str(error).rstrip(".") or type(error).__name__
+
+
+def _failure(job: Job, error: RedisError) -> GatewayError:
+    """What a server's refusal means. It refuses a whole script or none of it."""
+    text = str(error)
+    if "OOM" in text or "maxmemory" in text:
+        return StoreUnavailable("The Redis server is out of memory: raise its maxmemory, nothing was stored.")
+    if "MISCONF" in text:
+        return StoreUnavailable("The Redis server cannot write to its disk: free some space, nothing was stored.")
+    if isinstance(error, NoPermissionError):
+        return StoreUnavailable(f"The Redis server does not let this user do that, give it the right: {_said(error)}.")
+    what = job.script.name if job.script else job.arguments[0]
+    return StoreError(f"The store's step {what!r} failed: {text}.")

@@ -1,0 +1,1 @@
+"""Moves a whole store into another."""

@@ -1,1 +1,0 @@
-"""Logs and named points: how the running gateway tells what it does."""

@@ -1,0 +1,244 @@
+"""`legato trajectories compress`: files of runs in, files of runs out, line for line.
+
+Line n of a file becomes line n of its output; what is no run is passed on as it is. Every file is
+written beside its final name and gets that when it is complete; `journal` says how far all is, and
+goes when all is done. A file that cannot be read or written fails alone.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from gateway.runtime.errors import UserError
+from gateway.trajectories.compressor import Line, TrajectoryCompressor
+from gateway.trajectories.journal import FileState, Journal
+from gateway.trajectories.lines import LONGEST_LINE, PartFile, RawLine, SourceFile, part_of, publish, written_bytes
+from gateway.trajectories.metrics import Totals
+from gateway.trajectories.window import in_order
+
+VERSION: Final = 1  # of the progress and the metrics file
+_TOO_LONG: Final = f"It is longer than {LONGEST_LINE // 1024 // 1024} MB"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What to do. `source`: a file, or a folder whose *.jsonl files are taken in the order of their names;
+    `output` is of the same kind. `metrics` None: beside `output`. `limit`: trajectories in all."""
+
+    source: Path
+    output: Path
+    metrics: Path | None = None
+    limit: int | None = None
+    concurrency: int = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far it is: bytes of the source that are done, of how many, and what became of them."""
+
+    read: int
+    size: int
+    totals: Totals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """How it ended. `failed`: files that could not be done, and why. `resumed`: an earlier run was
+    finished."""
+
+    totals: Totals
+    failed: dict[str, str]
+    output: Path
+    metrics: Path
+    resumed: bool
+
+
+Tell = Callable[[Progress], None]
+
+
+def _tell_nobody(_: Progress) -> None:
+    """The default: nobody watches."""
+
+
+class _Changed(Exception):
+    """A file cannot be gone on with; the text completes "it failed because"."""
+
+
+async def compress_files(
+    order: Order, compressor: TrajectoryCompressor, *, summariser: str = "", tell: Tell = _tell_nobody
+) -> Report:
+    """Do all of it, or what an earlier call left undone. `summariser` is named in the metrics; `tell` is
+    called after every line. Raises UserError if it cannot be begun or noted, ConfigError if no model
+    can be asked at all."""
+    try:
+        pairs = _pairs(order)
+        beside = order.output.resolve() if order.output.is_dir() else order.output  # "." has no name
+        metrics = order.metrics or beside.with_name(beside.name + ".metrics.json")
+        progress = beside.with_name(beside.name + ".progress")
+        _check_places(order, pairs, metrics)
+        if not progress.exists():
+            _check_absent(pairs)
+    except OSError as error:
+        raise UserError(f"{error.filename} cannot be used ({error.strerror}): choose another place") from error
+    sizes = {name: written_bytes(target) for name, (_, target) in pairs.items()}
+    settings = {"version": VERSION, **asdict(compressor.settings), "limit": order.limit}
+    journal = Journal(progress, settings, lambda name: sizes.get(name, 0))
+    over = False
+    try:
+        run = _Run(order, compressor, journal, tell, sum(_size(source) for source, _ in pairs.values()))
+        failed = await run.all(pairs)
+        about = {"source": str(order.source), "output": str(order.output), "summariser": summariser}
+        _write_metrics(metrics, {**settings, **about, "failed_files": failed}, journal)
+        over = not failed
+    finally:
+        journal.close(remove=over)
+    return Report(totals=journal.totals, failed=failed, output=order.output, metrics=metrics, resumed=journal.resumed)
+
+
+class _Run:
+    """One call of `compress_files`, once its places are known."""
+
+    def __init__(self, order: Order, compressor: TrajectoryCompressor, journal: Journal, tell: Tell, size: int) -> None:
+        self._order = order
+        self._compressor = compressor
+        self._journal = journal
+        self._tell = tell
+        self._size = size
+        self._left = None if order.limit is None else order.limit - journal.totals.trajectories
+
+    async def all(self, pairs: dict[str, tuple[Path, Path]]) -> dict[str, str]:
+        """Do every file; why those failed that did."""
+        failed: dict[str, str] = {}
+        read = 0
+        for name, (source, target) in pairs.items():
+            if self._left is not None and self._left <= 0 and name not in self._journal.files:
+                break
+            try:
+                await self._file(name, source, target, read)
+            except OSError as error:
+                failed[name] = error.strerror or str(error)
+            except _Changed as error:
+                failed[name] = str(error)
+            read += _size(source)
+        return failed
+
+    async def _file(self, name: str, source: Path, target: Path, before: int) -> None:
+        """One file, from where it stands. `before`: bytes of the files before it."""
+        state = self._journal.files.get(name)
+        if state is None or not state.done:
+            with SourceFile(source) as lines:
+                state = self._begun(name, state, lines, target)
+                with PartFile(target, like=source, written=state.written) as part:
+                    await self._lines(name, state, lines, part, before)
+                    part.sync()
+            self._journal.end(name)
+        publish(target)
+
+    def _begun(self, name: str, state: FileState | None, source: SourceFile, target: Path) -> FileState:
+        if state is None:
+            if target.exists():
+                raise _Changed(f"{target} exists already")
+            return self._journal.begin(name, size=source.size, digest=source.digest)
+        if (state.size, state.digest) != (source.size, source.digest):
+            raise _Changed(
+                f"it was changed since its compression began: put it back, or delete {part_of(target)} and the "
+                ".progress file"
+            )
+        return state
+
+    async def _lines(self, name: str, state: FileState, source: SourceFile, part: PartFile, before: int) -> None:
+        async def work(line: RawLine) -> Line | None:
+            if line.data is None:
+                return Line(data=b"", fault=_TOO_LONG)
+            return None if line.blank else await self._compressor.compress_line(line.data)
+
+        def done(line: RawLine, result: Line | None) -> None:
+            for piece in source.pieces(line) if line.data is None else [result.data if result else line.data]:
+                part.write(piece)
+            part.flush()
+            if result is not None:
+                row = result.row()
+                self._journal.note(name, row, line=line.number, read=line.end, written=part.written)
+            self._tell(Progress(read=before + line.end, size=self._size, totals=self._journal.totals))
+
+        await in_order(
+            self._limited(source.lines(begin=state.read, number=state.lines)),
+            work,
+            done,
+            concurrency=self._order.concurrency,
+            size=lambda line: len(line.data or b""),
+        )
+
+    def _limited(self, lines: Iterator[RawLine]) -> Iterator[RawLine]:
+        for line in lines:
+            if self._left is not None and not line.blank:
+                if self._left <= 0:
+                    return
+                self._left -= 1
+            yield line
+
+
+# -- places ---------------------------------------------------------------------------------------
+
+
+def _pairs(order: Order) -> dict[str, tuple[Path, Path]]:
+    """Source and target of every file, by the file's name. Raises UserError, OSError."""
+    source, output = order.source, order.output
+    if not source.exists():
+        raise UserError(f"{source} does not exist: name a .jsonl file, or a folder with such files")
+    if not source.is_dir():
+        if output.is_dir():
+            raise UserError(f"{output} is a folder: name the file to write, as {output / source.name}")
+        return {source.name: (source, output)}
+    if output.exists() and not output.is_dir():
+        raise UserError(f"{output} is a file, and {source} a folder: name a folder to write to")
+    found = sorted(path for path in source.glob("*.jsonl") if not path.is_dir())
+    if not found:
+        raise UserError(f"there is no file *.jsonl in {source}: name the folder that holds the trajectories")
+    return {path.name: (path, output / path.name) for path in found}
+
+
+def _check_places(order: Order, pairs: dict[str, tuple[Path, Path]], metrics: Path) -> None:
+    """Refuse a run whose files would overwrite one another; make the folders. Raises UserError, OSError."""
+    for source, target in pairs.values():
+        if source.resolve() == target.resolve():
+            raise UserError(f"{target} is what is to be compressed: name another place to write to")
+        if metrics.resolve() in (source.resolve(), target.resolve(), part_of(target).resolve()):
+            raise UserError(f"{metrics} cannot hold the metrics as well: choose another place with --metrics")
+    if metrics.is_dir():
+        raise UserError(f"{metrics} is a folder: name a file with --metrics")
+    folder = order.output if order.source.is_dir() else order.output.parent
+    for path in (folder, metrics.parent):
+        path.mkdir(parents=True, exist_ok=True)
+
+
+def _check_absent(pairs: dict[str, tuple[Path, Path]]) -> None:
+    for _, target in pairs.values():
+        if target.exists():
+            raise UserError(f"{target} exists already: delete it, or name another place to write to")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _write_metrics(path: Path, about: dict[str, Any], journal: Journal) -> None:
+    """One JSON object; each trajectory's row stands on a line of its own. Raises UserError."""
+    making = path.with_name(path.name + ".part")
+    head = json.dumps({**about, "totals": journal.totals.row()}, indent=1)
+    try:
+        with making.open("w", encoding="utf-8") as file:
+            file.write(head[: head.rindex("}")].rstrip() + ',\n "trajectories": [')
+            for number, row in enumerate(journal.rows()):
+                file.write((",\n  " if number else "\n  ") + json.dumps(row))
+            file.write("\n ]\n}\n")
+        making.replace(path)
+    except OSError as error:
+        raise UserError(f"the metrics {path} cannot be written ({error.strerror}): run the command again") from error

@@ -1,0 +1,1 @@
+"""One message, from receipt to reply."""

@@ -1,0 +1,66 @@
+"""Which sessions are due? The sweep puts their end into their lanes; it ends nothing itself.
+
+One APScheduler interval job asks the store, so sessions that no agent has in memory, or that became
+due while the process was down, are found too. The request is an ordinary inbox item whose event id
+names the session, its deadline and the hour: two sweeps, or two processes, make one item of it, and
+one that came to nothing (a clock that had jumped ahead, a store that failed) is made again later. In
+the lane the deadline is checked again, so a session with a running turn is never ended under it.
+"""
+
+from __future__ import annotations
+
+import structlog
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
+from gateway.domain.chat import Inbound, Source
+from gateway.domain.session import Session
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import StoreUnavailable
+from gateway.store.port import Arrival, Store
+
+log = structlog.get_logger(__name__)
+
+_BATCH = 500
+_ASK_AGAIN = 3_600.0  # seconds after which a request that had no effect is made anew
+_NO_CAP = 1_000_000  # the gateway's own requests are never refused
+
+
+class Expiry:
+    """Sweeps the store for sessions whose time is over."""
+
+    def __init__(self, *, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    async def sweep(self) -> int:
+        """Put the end of every due session into its lane. Returns how many requests were new."""
+        try:
+            due = await self._store.claim_due_sessions(self._clock.now(), _BATCH)
+            receipts = await self._store.accept([self._request(session) for session in due], cap=_NO_CAP)
+        except StoreUnavailable as error:
+            log.error("sweep_failed", error=str(error))
+            return 0
+        return sum(receipt.status == "new" for receipt in receipts)
+
+    def schedule(self, scheduler: AsyncIOScheduler, *, every: float) -> None:
+        """Sweep now and then every `every` seconds; a late or overlapping run is not doubled."""
+        scheduler.add_job(
+            self.sweep, "interval", seconds=every, id="expiry", coalesce=True, max_instances=1, misfire_grace_time=None
+        )
+
+    def _request(self, session: Session) -> Arrival:
+        key = session.key
+        source = Source(
+            platform=key.platform,
+            chat=key.chat,
+            chat_type=session.chat_type,
+            user=key.user or "",
+            thread=key.thread,
+        )
+        inbound = Inbound(
+            event_id=f"expiry:{session.id}:{session.expires_at}:{self._clock.now() // _ASK_AGAIN:.0f}",
+            source=source,
+            text=session.id,
+            kind="expiry",
+        )
+        return Arrival(inbound=inbound, key=key, at=self._clock.now())

@@ -1,0 +1,141 @@
+"""Lanes: one turn at a time per key, in the order of acceptance, many keys at once.
+
+The store decides which lane may run; this module only keeps as many running as configured and
+hands each claimed item to `run`, which returns the lane's next item (already claimed) or None.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+import structlog
+
+from gateway.domain.chat import SessionKey
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import SessionConflict, StoreError, StoreUnavailable
+from gateway.runtime.tasks import Background
+from gateway.store.insist import insist
+from gateway.store.port import Claim, InboxItem, Lease, Store
+
+RunItem = Callable[[Lease, InboxItem], Awaitable[InboxItem | None]]
+
+log = structlog.get_logger(__name__)
+
+_RETRY_SECONDS = 1.0
+# Claims on their way at once: one after the other, each would wait for the store's answer to the one
+# before, and a store with a network in between would start few turns a second.
+_CLAIMERS = 8
+
+
+class Lanes:
+    """Claims lanes and drains them."""
+
+    def __init__(
+        self, *, store: Store, run: RunItem, worker: str, concurrent: int, background: Background, clock: Clock
+    ) -> None:
+        self._store = store
+        self._run = run
+        self._worker = worker
+        self._slots = asyncio.Semaphore(concurrent)
+        self._background = background
+        self._clock = clock
+        # By lease, not by key: a lane can be claimed again some steps before its last worker has left.
+        self._running: dict[Lease, asyncio.Task[None]] = {}
+        self._claiming: list[asyncio.Task[None]] = []
+        self._stopping = False
+
+    @property
+    def active(self) -> int:
+        """How many lanes are being drained."""
+        return len(self._running)
+
+    async def serve(self) -> None:
+        """Claim and drain lanes until cancelled, or until `stop` was called."""
+        async with asyncio.TaskGroup() as group:
+            self._claiming = [group.create_task(self._serve()) for _ in range(_CLAIMERS)]
+
+    async def _serve(self) -> None:
+        while True:
+            await self._slots.acquire()
+            claim: Claim | None = None
+            try:
+                claim = await self._claim()
+            finally:
+                if claim is None:
+                    self._slots.release()
+            if self._stopping:
+                # Else the lanes that a stop gives back would be claimed and given back without end.
+                await self._give_back(claim.lease, counted=False)
+                return
+            lease = claim.lease
+            self._running[lease] = self._background.start(self._drain(claim), name=f"lane {lease.key}")
+
+    async def stop(self, grace: float, *, waits: Callable[[SessionKey], bool] = lambda _: False) -> None:
+        """Let running lanes finish their present item for `grace` seconds, then give them back; at once
+        those whose turn `waits` for a person, which no grace is long enough for."""
+        self._stopping = True
+        for claiming in self._claiming:
+            claiming.cancel()  # a cancelled wait claims nothing
+        running = list(self._running.values())
+        if not running:
+            return
+        for lease, task in self._running.items():
+            if waits(lease.key):
+                task.cancel()
+        try:
+            async with self._clock.limit(grace):
+                await asyncio.wait(running)
+        except TimeoutError:
+            log.warning("turns_cut_short", count=len(self._running))
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def _claim(self) -> Claim:
+        while True:
+            try:
+                return await self._store.claim_next(self._worker)
+            except StoreError as error:  # whatever it is: without claims nobody is ever answered again
+                log.error("claim_failed", error=str(error))
+                await self._clock.sleep(_RETRY_SECONDS)
+
+    async def _drain(self, claim: Claim) -> None:
+        lease = claim.lease
+        following: InboxItem | None = claim.item
+        counted = False
+        try:
+            while following is not None and not self._stopping:
+                counted = True
+                following = await self._run(lease, following)
+                counted = False
+        except SessionConflict as error:
+            # Somebody else owns the lane or moved the session: what this turn knew is void.
+            log.warning("turn_void", key=str(lease.key), error=str(error))
+        except StoreUnavailable as error:
+            counted = False  # the store's fault: no number of times makes it the message's
+            log.warning("turn_put_off", key=str(lease.key), error=str(error))
+            await self._clock.sleep(_RETRY_SECONDS)
+        except asyncio.CancelledError:
+            counted = False
+            raise
+        finally:
+            try:
+                if following is not None:
+                    await self._give_back(lease, counted=counted)
+            finally:
+                del self._running[lease]
+                self._slots.release()
+
+    async def _give_back(self, lease: Lease, *, counted: bool) -> None:
+        """Let the lane be claimed again; an attempt that failed counts, so that it ends some day."""
+        with suppress(SessionConflict):  # the lane is somebody else's, or has ended with its item
+            try:
+                await self._store.release(lease, counted=counted)
+            except StoreUnavailable as error:
+                if self._stopping:
+                    # The next start finds the lane all the same; a full disk must not hold up this one's end.
+                    log.warning("lane_not_given_back", key=str(lease.key), error=str(error))
+                    return
+                await insist(lambda: self._store.release(lease, counted=counted), clock=self._clock, what="release")

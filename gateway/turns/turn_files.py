@@ -1,0 +1,57 @@
+"""The files that the tools of one turn may read and send: those of the turn's own key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2s, sha256
+
+from gateway.delivery.outbox import Outbox
+from gateway.domain.file import KeptFile
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import ToolError
+from gateway.store.insist import insist
+from gateway.store.port import InboxItem, Store
+
+NOT_HERE = "{platform} shows no files here; put the text into your answer instead."
+TOO_LARGE = "That file has {size:,} bytes, and {platform} shows {most:,} at most; send it in parts."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handout:
+    """For one item. What is sent is kept, and is a row of the outbox like any other."""
+
+    item: InboxItem
+    store: Store
+    outbox: Outbox
+    clock: Clock
+
+    async def listed(self, limit: int) -> Sequence[KeptFile]:
+        """The key's files, newest first."""
+        return await self.store.kept_files(self.item.key, limit)
+
+    async def content(self, file: KeptFile) -> bytes | None:
+        """The content of one of them."""
+        return await self.store.file_content(self.item.key, file.digest)
+
+    async def send(self, name: str, mime: str, content: bytes, caption: str = "") -> None:
+        """Show a file in the chat with a caption, after what was emitted before. The same file under the same name is
+        shown once a turn, however often it is asked for: a model that was told of an unknown outcome may
+        repeat it. Raises ToolError where the platform shows none."""
+        platform = self.item.inbound.source.platform.capitalize()
+        most = self.outbox.largest_file(self.item.inbound.source.platform)
+        if most is None:
+            raise ToolError(NOT_HERE.format(platform=platform))
+        if len(content) > most:
+            raise ToolError(TOO_LARGE.format(size=len(content), platform=platform, most=most))
+        digest = sha256(content).hexdigest()
+        told = f"{self.item.key} {self.item.inbound.event_id} {name} {digest}"
+        row_id = f"o_{blake2s(told.encode(errors='replace'), digest_size=10).hexdigest()}"
+        file = KeptFile(
+            ref=f"sent:{row_id}", digest=digest, name=name, mime=mime, size=len(content), at=self.clock.now()
+        )
+        kept = await insist(
+            lambda: self.store.keep_file(self.item.key, file, content), clock=self.clock, what="keep_file"
+        )
+        rows = self.outbox.with_file(self.item, kept, caption, row_id)
+        await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="emit")

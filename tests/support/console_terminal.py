@@ -1,0 +1,77 @@
+"""The real program on a real terminal: `legato chat` behind a pty, its keys and what it writes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pty
+import re
+import signal
+import sys
+import termios
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tests.support.program import environment
+from tests.support.waiting import eventually
+
+_ESCAPES = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[=>])|\r")
+_CHUNK = 65_536
+
+
+class Terminal:
+    """A program's other end; `text` is all that it ever wrote, without colours and cursor movements."""
+
+    def __init__(self, process: asyncio.subprocess.Process, end: int) -> None:
+        self._process = process
+        self._end = end
+        self._written = b""
+        os.set_blocking(end, False)
+        asyncio.get_running_loop().add_reader(end, self._read)
+
+    @property
+    def text(self) -> str:
+        return _ESCAPES.sub("", self._written.decode("utf-8", "replace"))
+
+    def _read(self) -> None:
+        try:
+            self._written += os.read(self._end, _CHUNK)
+        except OSError:  # the program has gone
+            asyncio.get_running_loop().remove_reader(self._end)
+
+    async def sees(self, text: str) -> None:
+        await eventually(lambda: text in self.text)
+
+    def types(self, keys: str) -> None:
+        os.write(self._end, keys.encode())
+
+    def interrupts(self) -> None:
+        """What a terminal makes of Ctrl-C while no prompt reads keys."""
+        self._process.send_signal(signal.SIGINT)
+
+    async def left(self) -> int:
+        """The exit status."""
+        async with asyncio.timeout(20):
+            return await self._process.wait()
+
+
+@asynccontextmanager
+async def chatting(folder: Path) -> AsyncIterator[Terminal]:
+    """`legato chat` started in `folder`, in a terminal of 24 rows and 80 columns."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 80))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "gateway", "chat",
+        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+        cwd=folder, env=environment(TERM="xterm", PROMPT_TOOLKIT_NO_CPR="1"),
+    )  # fmt: skip
+    os.close(theirs)
+    try:
+        yield Terminal(process, ours)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        asyncio.get_running_loop().remove_reader(ours)
+        os.close(ours)

@@ -1,0 +1,357 @@
+"""A store with something of everything in it, and what a store shows of itself, for migration tests."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from gateway.domain.approval import Approval
+from gateway.domain.chat import Button, Source
+from gateway.domain.file import KeptFile
+from gateway.domain.message import Message, assistant, note_of, user
+from gateway.domain.pairing import GuestBook, asked, confirmed
+from gateway.domain.pin import Pin, Pins
+from gateway.domain.session import Compaction, Todo
+from gateway.domain.usage import CanonicalUsage, LedgerEntry
+from gateway.runtime.clock import SystemClock
+from gateway.store.port import Cap, Claim, Opening, Patch, Rebuilt, Reservation, StepRecord, Store, ToolIntent
+from gateway.store.transfer.migration import Report, migrate
+from gateway.store.transfer.places import source_at, target_at
+from tests.support.store_kit import (
+    START,
+    arrival,
+    claimed,
+    exchange,
+    finish,
+    in_session,
+    key,
+    new_session,
+    outbound,
+    put,
+    step,
+)
+
+ROOT: Final = Path(__file__).parents[2]
+CHATS: Final = [str(number) for number in range(12)]
+WORDS: Final = ("question", "你好", "好", "gruß", "ananas", "late", "nowhere")
+PICTURE: Final = bytes(range(256)) * 8_000
+LONG: Final = "An ananas, and 20,000 more characters. " + "long text 長い文章 " * 1_300
+
+
+async def fill(store: Store) -> None:
+    """Everything that a store can hold. All steps go through the port."""
+    await _conversation(store)
+    await _compaction(store)
+    await _branch(store)
+    await _dead(store)
+    await _turn_in_the_middle(store)
+    await _waiting(store)
+    await _suspect(store)
+    await _ended_otherwise(store)
+    await _rows(store)
+    await _files(store)
+    await _spending(store)
+    await _guest_book(store)
+    await _closed_chats(store)
+    await store.rename_chat("test", "ÄÖ/ 买", "x3")
+    await store.rename_chat("test", "x3", "x4")
+
+
+async def _conversation(store: Store) -> None:
+    claim, session = await in_session(store, chat="1", session_id="s1")
+    usage = CanonicalUsage(input_tokens=10, output_tokens=4, cache_read_tokens=2, reasoning_tokens=1)
+    calls = [
+        LedgerEntry(at=START + 1, purpose="turn", provider="p", model="m", usage=usage, cost_usd=0.1),
+        LedgerEntry(at=START + 1, purpose="title", provider="p", model="n", usage=usage, cost_usd=None),
+    ]
+    patch = Patch(
+        at=START + 9,
+        usage=usage,
+        cost_usd=0.1 + 0.2,
+        last_prompt_tokens=12,
+        reported_messages=1,
+        engine_state={"strikes": 1, "names": ["ß", 1.5, None]},
+        todos=(Todo(text="buy milk"), Todo(text="買う", status="done")),
+        expires_at=START + 100,
+        announced=("65", "80"),
+    )
+    said: list[Message] = [
+        user("你好 \ud83d \x00 ½ Gruß \u2028 \U0001f600", tokens=3, speaker="Ann", at=START - 5, identifiers=["a/b"]),
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "u"}}],
+        },
+        assistant(LONG, tokens=9_000),
+    ]
+    record = StepRecord(messages=said, patch=patch, ledger=calls)
+    await store.finish_turn(claim.lease, session.ref, claim.item, record, "answered", [outbound("o1", "1")])
+    await store.mark_sent("o1", "platform-1")
+    claim = await claimed(store, "titled", "1")
+    await store.update_session(claim.lease, (await store.session("s1")).ref, title="Ein Titel", model="bigger")
+    await finish(store, claim)
+
+
+async def _compaction(store: Store) -> None:
+    claim, session = await in_session(store, *exchange(1), *exchange(2), chat="2", session_id="s2")
+    before = (await store.transcript(session)).messages
+    await store.record_step(claim.lease, session.ref, claim.item, step(user("a late question", tokens=2)))
+    summary = user("What was said: 你好", tokens=2, summary=True, derived_from=[note_of(m)["id"] for m in before[:2]])
+    opening = Opening(
+        session=new_session("s2b", "2", parent_id="s2", started_at=START + 3, compaction_count=1),
+        transcript=[summary, *before[2:]],
+    )
+    compaction = Compaction(
+        at=START + 2,
+        parent_id="s2",
+        child_id="s2b",
+        trigger="manual",
+        messages_before=4,
+        messages_after=3,
+        tokens_before=14,
+        tokens_after=9,
+        focus="grüße",
+        fallback=True,
+        error="none at all",
+    )
+    await store.continue_session(claim.lease, session.ref, opening, 4, compaction)
+    child = await store.session("s2b")
+    await store.finish_turn(claim.lease, child.ref, claim.item, step(*exchange(3)), "answered", [outbound("o2", "2")])
+
+
+async def _branch(store: Store) -> None:
+    """Sessions that share messages, and hooks that are owed, done and not owed."""
+    claim, session = await in_session(store, *exchange(4), chat="3", session_id="s3")
+    shared = (await store.transcript(session)).messages
+    opening = Opening(session=new_session("s3b", "3", parent_id="s3", title="branch"), transcript=shared)
+    branch = await store.end_session(claim.lease, session.ref, "switched", START + 4, opening)
+    assert branch is not None
+    await store.end_session(claim.lease, branch.ref, "reset", START + 5, None)
+    await store.hook_done("s3")
+    await finish(store, claim)
+    claim, session = await in_session(store, *shared[:1], chat="3", session_id="s3c")
+    rules = tuple(Pin(text=text, at=START + 0.1) for text in ("niemals grüßen", "two\nlines \ud83d"))
+    rebuilt = Rebuilt(ref=session.ref, system_prompt="With pins.", last_prompt_tokens=0)
+    now = await store.set_pins(claim.lease, Pins(rules=rules, set_by=claim.item.id), rebuilt)
+    assert now is not None
+    await store.finish_turn(claim.lease, now.ref, claim.item, step(*exchange(5)), "stopped", [])
+
+
+async def _turn_in_the_middle(store: Store) -> None:
+    claim, session = await in_session(store, chat="4", session_id="s4")
+    await put(store, "behind-1", "behind-2", "behind-3", chat="4")
+    behind = await store.waiting(key("4"), 9)
+    await store.record_step(claim.lease, session.ref, claim.item, step(*exchange(6), absorbed=[behind[0].id]))
+    await store.open_reply(claim.lease, claim.item, outbound("o4", "4", "", session_id="s4", answers="e-s4"))
+    await store.note_streamed("o4", "platform-4")
+    intents = [ToolIntent(call_id="c1", tool="pay"), ToolIntent(call_id="c2", tool="pay", waits=True)]
+    await store.begin_tools(claim.lease, session.ref, claim.item, step(user("x")), intents)
+    for number, state in enumerate(("open", "approved"), 1):
+        asked = Approval(
+            token=f"token-{number}",
+            key=key("4"),
+            item=claim.item.id,
+            call=f"1/c{number}",
+            number=number,
+            person="u4",
+            question="Pay 5 €? \ud83d",
+            shown_as=f"asks-{number}",
+            asked_at=START + number,
+            expires_at=START + 300,
+        )
+        buttons = ((Button(label="Ja", token=f"approve token-{number}"),),)
+        row = outbound(f"asks-{number}", "4", "Pay?", buttons=buttons)
+        await store.ask(claim.lease, asked, [row])
+        if state == "approved":
+            edit = outbound(f"says-{number}", "4", "Pay? Ja.", edits=row.id)
+            await store.decide(asked, "approved", "u4", START + 9, [edit])
+    await store.signal(key("4"), "interrupt", START + 6)
+    await store.signal(key("4"), "stop", START + 5)
+
+
+async def _waiting(store: Store) -> None:
+    for number, chat in enumerate(("9", "5", "8", "6", "7")):
+        await put(store, f"waits-{number}", f"waits-too-{number}", chat=chat)
+    await store.accept([arrival("bypass-1", "5", "/status", bypass=True)], cap=9)
+    await store.accept([arrival("bypass-2", "4", "/stop", bypass=True)], cap=9)
+
+
+async def _suspect(store: Store) -> None:
+    """An item that has been claimed three times, among others that are not claimed now."""
+    claims: list[Claim] = []
+    while len(claims) < 5:
+        claims.append(await store.claim_next("w"))
+    for claim in claims:
+        await store.release(claim.lease, counted=claim.lease.key == key("8"))
+    for _ in range(2):
+        claims = [await store.claim_next("w") for _ in range(5)]
+        for claim in claims:
+            await store.release(claim.lease, counted=claim.lease.key == key("8"))
+
+
+async def _ended_otherwise(store: Store) -> None:
+    await store.refuse(arrival("refused", "10"), outbound("o-full", "10", "There is too much waiting."))
+    (receipt,) = await store.accept([arrival("bypass-3", "10", "/help", bypass=True)], cap=9)
+    assert receipt.item is not None
+    await store.finish_bypassed(receipt.item, [outbound("o-help", "10", "Help")])
+
+
+async def _dead(store: Store) -> None:
+    claim = await claimed(store, "dead", "11")
+    await store.set_pins(claim.lease, Pins(set_by=claim.item.id), None)
+    await store.finish_turn(claim.lease, None, claim.item, None, "dead", [outbound("o-dead", "11", "given up")])
+
+
+async def _spending(store: Store) -> None:
+    """A call that was settled, and one whose process died."""
+    caps = (
+        Cap(name="gateway", account="day 2100", limit=10**9, resets_at=4_102_444_800.25),
+        Cap(name="session", account="session s1", limit=10**9),
+    )
+    settled, left = (Reservation(id=call, amount=1_000, caps=caps) for call in ("c1", "c2"))
+    assert await store.reserve(settled) is None
+    assert await store.reserve(left) is None
+    await store.settle(settled, 7)
+
+
+async def _guest_book(store: Store) -> None:
+    """A person who was let in, one who asks, and a code that was wrong."""
+    book = GuestBook()
+    for number, name in enumerate(("Grüße \ud83d", "买东西")):
+        source = Source(platform="p", chat=f"c{number}", chat_type="direct", user=f"u{number}", user_name=name)
+        book, _ = asked(book, source, f"e{number}", f"CODE{number}", START)
+        assert await store.set_guest_book(book)
+    for code in ("code0", "nobody's"):
+        book, _, _ = confirmed(book, code, START + 1)
+        assert await store.set_guest_book(book)
+
+
+async def _closed_chats(store: Store) -> None:
+    """Two that are closed, one of them named in an odd way, and one that is open again."""
+    for chat in ("x1", "é/ 买", "x2"):
+        await store.close_chat(outbound("x", chat).to, f"{chat} was deleted")
+    await store.open_chat(outbound("x", "x2").to)
+
+
+async def _rows(store: Store) -> None:
+    await store.emit([outbound("r1", "0"), outbound("r2", "0"), outbound("r3", "0")])
+    await store.mark_refused("r1", "not that", outbound("r1b", "0", "instead"))  # r1b takes its place, and is sending
+    await store.mark_retry("r1b", 50, ambiguous=True)
+    await store.mark_refused("o-full", "never", None)
+
+
+async def _files(store: Store) -> None:
+    """A long one, an empty one, the same content twice, and a row that shows one."""
+    for chat, ref, content in (("1", "r2", PICTURE), ("1", "r1", PICTURE), ("3", "r1", b"")):
+        await store.keep_file(key(chat), kept(ref, content), content)
+    await store.emit([outbound("o-file", "3", "caption", file=kept("r1", b""))])
+
+
+def kept(ref: str, content: bytes) -> KeptFile:
+    """A file of this content."""
+    digest = sha256(content).hexdigest()
+    return KeptFile(ref=ref, digest=digest, name="größe\n.png", mime="image/png", size=len(content), at=START + 7)
+
+
+async def shown(store: Store) -> dict[str, Any]:
+    """All that a store's readers say."""
+    sessions = await store.sessions(None, 999)
+    return {
+        "sessions": sessions,
+        "of keys": {chat: await store.sessions(key(chat), 99) for chat in CHATS},
+        "tips": {chat: await store.tip(key(chat)) for chat in CHATS},
+        "transcripts": {each.id: (await store.transcript(each)).messages for each in sessions},
+        "order of fields": [
+            [list(message) for message in (await store.transcript(each)).messages] for each in sessions
+        ],
+        "lineages": {each.id: await store.lineage(each.id) for each in sessions},
+        "compactions": {each.id: await store.compactions(each.id) for each in sessions},
+        "waiting": {chat: await store.waiting(key(chat), 99) for chat in CHATS},
+        "hooks": await store.pending_hooks(99),
+        "pins": {chat: await store.pins(key(chat)) for chat in CHATS},
+        "files": {chat: await store.kept_files(key(chat), 99) for chat in CHATS},
+        "contents": {
+            (chat, size): await store.file_content(key(chat), kept("", size).digest)
+            for chat in CHATS
+            for size in (PICTURE, b"")
+        },
+        "asked": {chat: await store.approvals(outbound("x", chat).to) for chat in CHATS},
+        "guests": await store.guest_book(),
+        "closed": {chat: await store.closed(outbound("x", chat).to) for chat in (*CHATS, "x1", "x2", "é/ 买")},
+        "names": [
+            (await store.first_name("test", chat, "e"), await store.later_name("test", chat))
+            for chat in ("ÄÖ/ 买", "x3", "x4", "x5")
+        ],
+        "rows": await store.outbox(None, 999),
+        "rows of chats": {chat: await store.outbox(outbound("x", chat).to, 99) for chat in CHATS},
+        "usage": [await store.usage(0, by) for by in ("model", "purpose", "platform", "session")],
+        "spent": await store.spent(["day 2100", "session s1", "unknown"]),
+        "status": await store.status(),
+        "found": {words: await store.search(words, None, 99) for words in WORDS},
+        "found in chats": {
+            (words, chat): await store.search(words, key(chat), 99) for words in WORDS for chat in CHATS
+        },
+    }
+
+
+async def worked_off(store: Store) -> dict[str, Any]:
+    """What a gateway that starts on the store is given, in its order, until nothing is left."""
+    store._time.learn(START + 1_000_000_000)  # type: ignore[attr-defined]  # whatever was put off is due
+    bypassed = await store.claim_bypassed("w")
+    for each in bypassed:
+        await store.finish_bypassed(each, [])
+    due = await store.claim_due_sessions(START + 1_000, 99)
+    turns = []
+    while (await store.status()).waiting:
+        async with asyncio.timeout(20):
+            claim = await store.claim_next("w")
+        item: Any = claim.item
+        while item is not None:
+            journal, signals = await store.journal(item), await store.signals(item)
+            turns.append((item, journal, signals))
+            end = await store.finish_turn(claim.lease, None, item, None, "answered", [])
+            item = end.next
+    rows = []
+    left = await store.claim_outbound(99)
+    while left:
+        row: Any = left.pop(0)
+        while row is not None:
+            rows.append(row)
+            row = (await store.mark_sent(row.id, None)).next
+        left = left or await store.claim_outbound(99)
+    per_chat = {chat: [row for row in rows if row.to.chat == chat] for chat in CHATS}
+    return {"bypassed": bypassed, "due": due, "turns": turns, "rows": per_chat, "status": await store.status()}
+
+
+async def move(source: str, target: str, **how: Any) -> Report:
+    """Migrate between two addresses."""
+    clock = SystemClock()
+    return await migrate(source_at(source, clock), target_at(target, clock), clock=clock, **how)
+
+
+_KILLED: Final = """
+import asyncio, os, signal, sys
+from gateway.runtime.clock import SystemClock
+from gateway.store.transfer.migration import migrate
+from gateway.store.transfer.places import source_at, target_at
+
+pages = 0
+
+def tell(progress):
+    global pages
+    pages += 1
+    if pages == int(sys.argv[3]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+clock = SystemClock()
+asyncio.run(migrate(source_at(sys.argv[1], clock), target_at(sys.argv[2], clock), clock=clock, tell=tell))
+"""
+
+
+def killed(source: str, target: str, page: int) -> None:
+    """A migration in a process of its own that dies after so many pages."""
+    command = [sys.executable, "-c", _KILLED, source, target, str(page)]
+    assert subprocess.run(command, cwd=ROOT, check=False).returncode == -9

@@ -1,0 +1,142 @@
+"""The real program in a process of its own, talked to in JSON lines."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+PATIENCE = 100.0  # seconds until a test that hangs is failed rather than waited for
+_ASIDE = ("notice", "remark", "question")
+_LINE = 32 * 1024 * 1024  # bytes; replies may be long
+KEY = "sk-legato-test-0123456789abcdef"
+
+Row = dict[str, Any]
+
+
+def environment(**more: str) -> dict[str, str]:
+    """What the program's process sees: this checkout, and nothing of the tester's own settings."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LEGATO__")}
+    return {**kept, "PYTHONPATH": str(ROOT), "TEST_LLM_KEY": KEY, **more}
+
+
+def write_config(folder: Path, base_url: str, **sections: Mapping[str, Any]) -> Path:
+    """A configuration for a loopback model; `sections` are laid over it (JSON is YAML)."""
+    model = {"provider": "openai", "name": "test-model", "base_url": base_url, "api_key": "${TEST_LLM_KEY}"}
+    given = dict(sections)
+    config = {
+        "model": {**model, **given.pop("model", {})},
+        "store": {"url": f"sqlite:///{folder / 'legato.db'}"},
+        **given,
+    }
+    path = folder / "config.yaml"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    return path
+
+
+class Program:
+    """`legato chat --json` as a peer: what was said so far is in `lines`."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.lines: list[Row] = []
+
+    def send(self, *requests: Mapping[str, Any] | bytes) -> None:
+        """Write requests; bytes go out as they are, with a line end."""
+        assert self.process.stdin is not None
+        for request in requests:
+            data = request if isinstance(request, bytes) else json.dumps(request).encode()
+            self.process.stdin.write(data + b"\n")
+
+    async def until_answered(self, *ids: str) -> list[Row]:
+        """The final lines (reply, command or error) for these event ids, in the given order."""
+        while True:
+            found = {row["answers"]: row for row in self.lines if row["kind"] not in _ASIDE and row["answers"] in ids}
+            if len(found) == len(ids):
+                return [found[name] for name in ids]
+            assert await self.read_line(), f"the program ended without answering {set(ids) - found.keys()}"
+
+    async def read_line(self) -> Row | None:
+        """The next line, also appended to `lines`; None at the end."""
+        assert self.process.stdout is not None
+        line = await self.process.stdout.readline()
+        if not line:
+            return None
+        row: Row = json.loads(line)
+        self.lines.append(row)
+        return row
+
+    async def read_line_within(self, seconds: float) -> Row | None:
+        """The next line, or None if none came in that time."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.read_line()
+        except TimeoutError:
+            return None
+
+    async def finish(self) -> tuple[int, str]:
+        """Close the input, read all that is left; the exit status and what stderr held."""
+        assert self.process.stdin is not None
+        assert self.process.stderr is not None
+        self.process.stdin.close()
+        errors = asyncio.get_running_loop().create_task(self.process.stderr.read())
+        while await self.read_line():
+            pass
+        return await self.process.wait(), (await errors).decode()
+
+
+@asynccontextmanager
+async def chatting(folder: Path, *arguments: str, **variables: str) -> AsyncIterator[Program]:
+    """`legato chat --json` started in `folder`; killed at the end if it still runs."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "gateway", "chat", "--json", *arguments,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        cwd=folder, env=environment(**variables), limit=_LINE,
+    )  # fmt: skip
+    try:
+        async with asyncio.timeout(PATIENCE):
+            yield Program(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+        # Read to the end, so that no transport is left open behind the test.
+        await process.communicate()
+
+
+@asynccontextmanager
+async def legato_run(folder: Path, **variables: str) -> AsyncIterator[asyncio.subprocess.Process]:
+    """`legato run` in a folder, killed in the end."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "gateway", "run", cwd=folder, env=environment(**variables),
+        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def legato(folder: Path, *arguments: str, given: bytes = b"", **variables: str) -> tuple[int, str, str]:
+    """Run one `legato` command to its end: status, stdout, stderr."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "gateway", *arguments,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        cwd=folder, env=environment(**variables), limit=_LINE,
+    )  # fmt: skip
+    async with asyncio.timeout(PATIENCE):
+        out, err = await process.communicate(given)
+    assert process.returncode is not None
+    return process.returncode, out.decode(), err.decode()
+
+
+def texts(rows: Sequence[Row], kind: str = "reply") -> list[str]:
+    """The texts of one kind of line, in order."""
+    return [row["text"] for row in rows if row["kind"] == kind]

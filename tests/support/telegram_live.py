@@ -1,0 +1,145 @@
+"""A whole gateway with a bot on the emulated Telegram: what people see is what is looked at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from adapters.telegram.adapter import TelegramAdapter
+from adapters.telegram.drafts import Streaming
+from adapters.telegram.webhook import WebhookAdapter
+from gateway.agent.tools.base import Tool
+from gateway.app.config.models import Access
+from gateway.app.config.models import Model as ModelEntry
+from gateway.app.gateway import Gateway
+from gateway.app import build as bootstrap
+from gateway.domain.adapter import MenuEntry
+from gateway.providers.base import Provider
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.points import Points, ignore_points
+from gateway.turns.reception import BUSY
+from tests.emulators.telegram import Chat, TelegramServer, User
+from tests.support.gateway import config_in
+from tests.support.model import PATIENCE, FakeModel
+
+MENU = [
+    MenuEntry(name="help", help="Help."),
+    MenuEntry(name="usage", help="Usage.", audience="person"),
+    MenuEntry(name="pair", help="Pair.", audience="admins"),
+]
+
+
+@dataclass(slots=True, kw_only=True)
+class Bot:
+    """A running gateway and the Telegram that it is on. Anna may talk to it, and whoever `allow` adds."""
+
+    telegram: TelegramServer
+    gateway: Gateway
+    model: FakeModel
+    anna: User
+    serving: asyncio.Task[bool]
+
+    @property
+    def chat(self) -> Chat:
+        """Anna's with the bot."""
+        return self.telegram.people.private(self.anna)
+
+    def says(self, text: str, chat: Chat | None = None, **how: Any) -> Any:
+        """Anna writes."""
+        return self.telegram.people.say(chat or self.chat, self.anna, text, **how)
+
+    def shown(self, chat: Chat | None = None) -> list[str]:
+        """What the bot's messages say now, but that it is busy."""
+        texts = [message.text for message in self.telegram.shown(chat or self.chat)]
+        return [text for text in texts if text != BUSY]
+
+    def drafted(self, topic: int | None = None) -> str | None:
+        """What Anna sees of the reply that the bot is just writing."""
+        draft = self.telegram.cloud.drafts(self.chat).get(topic)
+        return None if draft is None else draft.text
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        """Return once it holds. Fails after `PATIENCE`."""
+        async with asyncio.timeout(PATIENCE):
+            await self.telegram.until(condition)
+
+    async def until_shown(self, *texts: str, chat: Chat | None = None) -> None:
+        """Return once the bot's messages are these."""
+        try:
+            await self.until(lambda: self.shown(chat) == list(texts))
+        except TimeoutError:
+            assert self.shown(chat) == list(texts)
+
+    async def until_ended(self) -> None:
+        """Return when the gateway has ended by itself."""
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.wait([self.serving])
+
+    async def quiet(self) -> None:
+        """Return when nothing is accepted, running or being shown any more."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                status = await self.gateway.store.status()
+                busy = self.gateway.lanes.active or self.gateway.outbox.in_flight
+                if not (status.waiting or status.unsent or busy):
+                    return
+                await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def on_telegram(
+    folder: Path,
+    telegram: TelegramServer,
+    anna: User,
+    *,
+    model: FakeModel | None = None,
+    paced: bool = False,
+    patience: float = 2.0,
+    allow: tuple[str, ...] = (),
+    admins: tuple[str, ...] = (),
+    pairing: bool = False,
+    webhook: Mapping[str, Any] | None = None,
+    points: Points = ignore_points,
+    entry: ModelEntry | None = None,
+    provider: Provider | None = None,
+    proxy: str | None = None,
+    streaming: Streaming = "edits",
+    with_tools: Sequence[Tool] = (),
+    **sections: Any,
+) -> AsyncIterator[Bot]:
+    """A gateway on this Telegram, until the block ends. It polls, or is called as `webhook` says. `entry` is the
+    configured model; `provider` answers for `openai` in the place of `model`."""
+    model, clock = model or FakeModel(), SystemClock()
+    access = Access(allow=(f"telegram:{anna.id}", *allow), admins=admins, pairing=pairing)
+    if entry is not None:
+        sections["model"] = entry
+    config = config_in(folder, access=access, **sections)
+    kind, reads = (TelegramAdapter, {}) if webhook is None else (WebhookAdapter, webhook)
+    adapter = kind(
+        telegram.token,
+        **reads,
+        clock=clock,
+        base_url=telegram.base_url,
+        paced=paced,
+        patience=patience,
+        proxy=proxy,
+        streaming=streaming,
+        menu=MENU,
+        admins=[entry.removeprefix("telegram:") for entry in admins],
+    )
+    providers: dict[str, Provider] = {"offline": model, "openai": provider or model}
+    gateway = bootstrap.build(config, [adapter], bootstrap.Parts(providers=providers, points=points, tools=with_tools))
+    serving = asyncio.create_task(gateway.run())
+    bot = Bot(telegram=telegram, gateway=gateway, model=model, anna=anna, serving=serving)
+    seen = {call.number for call in telegram.journal.calls}
+    try:
+        await bot.until(lambda: any(call.number not in seen for call in telegram.journal.calls))  # its store is open
+        yield bot
+    finally:
+        gateway.stop()
+        async with asyncio.timeout(PATIENCE):
+            await serving

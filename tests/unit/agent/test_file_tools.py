@@ -1,0 +1,213 @@
+"""The tools that read and send files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from gateway.agent.tools.base import ToolContext
+from gateway.agent.tools.read_file import ReadFileTool
+from gateway.agent.tools.send_file import SendFileTool, safe_name
+from gateway.domain.file import KeptFile
+from gateway.runtime.errors import ToolError
+from tests.emulators.telegram.people import PIXEL
+from tests.support.fakes import ManualClock
+
+
+class Files:
+    """A conversation's, made of a dict; what is sent goes into it."""
+
+    def __init__(self, **contents: bytes) -> None:
+        self.contents = contents
+        self.sent: list[tuple[str, str, bytes]] = []
+        self.captions: list[str] = []
+
+    async def listed(self, limit: int) -> Sequence[KeptFile]:
+        return [
+            KeptFile(ref=name, digest=sha256(content).hexdigest(), name=name, mime="", size=len(content), at=0.0)
+            for name, content in [*self.contents.items()][:limit]
+        ]
+
+    async def content(self, file: KeptFile) -> bytes | None:
+        return self.contents.get(file.ref)
+
+    async def send(self, name: str, mime: str, content: bytes, caption: str = "") -> None:
+        self.sent.append((name, mime, content))
+        self.captions.append(caption)
+
+
+def context(files: Files) -> ToolContext:
+    nothing: Any = None
+    return ToolContext(session=nothing, clock=ManualClock(), recall=nothing, files=files)
+
+
+async def read(files: Files, **arguments: Any) -> str:
+    return await ReadFileTool().run(arguments, context(files))
+
+
+async def test_pages_join_to_the_whole_text() -> None:
+    text, files = "0123456789" * 3, Files(a=b"0123456789" * 3)
+    pages = [await read(files, file="a", offset=offset, limit=7) for offset in range(0, 30, 7)]
+    assert "".join(page.partition("]\n")[2] for page in pages) == text
+    assert "characters 0 to 7 of 30; go on with offset 7" in pages[0]
+    assert "this is its end" in pages[-1]
+
+
+async def test_a_file_is_named_by_its_name_or_its_id() -> None:
+    files = Files(a=b"one", b=b"two")
+    assert (await read(files, file=sha256(b"two").hexdigest()[:12])).endswith("two")
+    with pytest.raises(ToolError, match="There is no file"):
+        await read(files, file="c")
+
+
+async def test_nothing_sent_is_said() -> None:
+    assert await read(Files()) == "No file was sent in this conversation."
+
+
+async def test_what_is_no_text_is_not_read() -> None:
+    with pytest.raises(ToolError, match="not text"):
+        await read(Files(a=b"\x00\x01"), file="a")
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"offset": -1}, {"offset": 4}, {"limit": 0}, {"limit": 10**9}, {"offset": "1"}, {"limit": True}]
+)
+async def test_numbers_out_of_range_are_refused(arguments: dict[str, Any]) -> None:
+    with pytest.raises(ToolError, match="must be a number"):
+        await read(Files(a=b"one"), file="a", **arguments)
+
+
+async def test_lines_that_match_come_once_with_their_offset() -> None:
+    found = await read(Files(a=b"ab ab\nc\nab\n"), file="a", pattern="ab")
+    assert found.splitlines()[1:] == ["0: ab ab", "8: ab"]
+    assert await read(Files(a=b"x"), file="a", pattern="y") == '["a": nothing matches]'
+
+
+async def test_many_matches_are_paged() -> None:
+    files = Files(a=b"x\n" * 100)
+    first = await read(files, file="a", pattern="x")
+    assert "go on with offset 80" in first
+    assert len(first.splitlines()) == 41
+    assert (await read(files, file="a", pattern="x", offset=80)).splitlines()[1] == "80: x"
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", "(.*a){12}b"])
+async def test_a_pattern_that_takes_for_ever_is_ended(pattern: str) -> None:
+    files = Files(a=b"a" * 5_000 + b"!")
+    with pytest.raises(ToolError, match="make it simpler"):
+        await ReadFileTool(seconds=0.05).run({"file": "a", "pattern": pattern}, context(files))
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(?:(?:(?:a{500}){500}){500}){500}", "(?:(?:a?){1000}){1000}", "(?#[)(?:(?:a?){,1000}){1000,}(?#])"]
+)
+async def test_a_pattern_that_takes_all_memory_is_never_made(pattern: str) -> None:
+    with pytest.raises(ToolError, match="smaller ones"):
+        await read(Files(a=b"one"), file="a", pattern=pattern)
+
+
+async def test_a_long_line_is_shown_around_each_match_and_gone_on_with() -> None:
+    line = (b"-" * 999 + b"x") * 3_000
+    first = await read(Files(a=line), file="a", pattern="x")
+    assert [found.partition(":")[0] for found in first.splitlines()[1:3]] == ["799", "1799"]
+    assert "go on with offset 40199" in first
+    last = await read(Files(a=line), file="a", pattern="x", offset=2_999_000)
+    assert last.splitlines()[1:] == ["2999799: " + "-" * 200 + "x"]
+
+
+@pytest.mark.parametrize("pattern", ["^last$", "(?<=\n)last", "last\\Z"])
+async def test_edges_of_pieces_are_line_ends_and_no_others(pattern: str) -> None:
+    text = b"first\n" * 20_000 + b"last"
+    assert (await read(Files(a=text), file="a", pattern=pattern)).endswith("\n120000: last")
+    assert (await read(Files(a=text), file="a", pattern="^irst$", offset=1)).endswith("nothing matches]")
+
+
+@pytest.mark.parametrize("pattern", ["(", "x" * 201, 7])
+async def test_what_is_no_pattern_is_refused(pattern: object) -> None:
+    with pytest.raises(ToolError, match="`pattern`"):
+        await read(Files(a=b"one"), file="a", pattern=pattern)
+
+
+@pytest.mark.parametrize(
+    ("given", "safe"),
+    [
+        ("notes.md", "notes.md"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\Windows\\x.txt", "x.txt"),
+        ("a\x00b\nc.txt", "a_b_c.txt"),
+        ("evil\u202egpj.txt", "evil_gpj.txt"),
+        ("...", "file.txt"),
+        ("", "file.txt"),
+        ("/", "file.txt"),
+        (".hidden", "hidden"),
+        ("отчёт 2026.md", "отчёт 2026.md"),
+        ("x" * 200 + ".csv", "x" * 48 + ".csv"),
+        ("y" * 200, "y" * 60),
+        ("\U0001f600" * 99, "\U0001f600" * 60),
+        ("half\ud800.md", "half_.md"),
+        ("CON", "_CON"),
+        ("aux.tar.gz", "_aux.tar.gz"),
+        ("console.md", "console.md"),
+    ],
+)
+def test_a_name_is_safe_on_every_system(given: str, safe: str) -> None:
+    assert safe_name(given) == safe
+
+
+async def test_a_file_is_sent_as_what_its_name_says() -> None:
+    files = Files()
+    told = await SendFileTool().run({"name": "a.csv", "content": "ü,1\n"}, context(files))
+    assert files.sent == [("a.csv", "text/csv", "ü,1\n".encode())]
+    assert told.startswith("The file a.csv (5 bytes) is on its way")
+
+
+@pytest.mark.parametrize(
+    ("name", "mime"), [("a.png", "text/plain"), ("a.svg", "image/svg+xml"), ("a.mp3", "text/plain")]
+)
+async def test_a_text_is_never_sent_as_a_picture_or_a_sound(name: str, mime: str) -> None:
+    files = Files()
+    await SendFileTool().run({"name": name, "content": "x"}, context(files))
+    assert files.sent == [(name, mime, b"x")]
+
+
+async def test_a_file_of_the_conversation_is_sent_again_as_what_it_is() -> None:
+    files = Files(**{"cat.txt": PIXEL, "b.png": b"no picture"})
+    await SendFileTool().run({"file": "cat.txt", "caption": " Your **cat** "}, context(files))
+    await SendFileTool().run({"file": "b.png", "name": "c/d.bin"}, context(files))
+    assert files.sent == [("cat.txt", "image/png", PIXEL), ("d.bin", "application/octet-stream", b"no picture")]
+    assert files.captions == ["Your **cat**", ""]
+
+
+@pytest.mark.parametrize("nothing", [None, ""])
+async def test_what_a_model_fills_in_with_nothing_is_left_out(nothing: str | None) -> None:
+    files = Files(**{"": b"a voice", "cat.txt": PIXEL})
+    for given in ({"file": "cat.txt"}, {"name": "a.txt", "content": "x"}):
+        left_out = dict.fromkeys(("file", "name", "content", "caption"), nothing)
+        await SendFileTool().run(left_out | given, context(files))
+    assert [(name, content) for name, _, content in files.sent] == [("cat.txt", PIXEL), ("a.txt", b"x")]
+    with pytest.raises(ToolError):
+        await SendFileTool().run({"file": nothing}, context(files))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {},
+        {"name": "a"},
+        {"name": 1, "content": "x"},
+        {"name": "a", "content": ""},
+        {"name": "a", "content": "x", "caption": 1},
+        {"name": "a", "content": "x", "caption": "x" * 4_001},
+        {"file": "nobody's"},
+        {"file": 7},
+        {"file": "empty"},
+    ],
+)
+async def test_a_file_without_name_or_content_is_refused(arguments: dict[str, Any]) -> None:
+    files = Files(empty=b"")
+    with pytest.raises(ToolError):
+        await SendFileTool().run(arguments, context(files))
+    assert files.sent == []

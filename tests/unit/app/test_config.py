@@ -1,0 +1,396 @@
+"""The configuration: defaults without a file, and every mistake told at once, with its line."""
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from gateway.app.config import Config, find_config, load_config
+from gateway.app.config.models import Model
+from gateway.app.config.rules import UNAVAILABLE
+from gateway.runtime.errors import ConfigError
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def load(tmp_path, monkeypatch):
+    """Load a YAML text as ./config.yaml, with an environment."""
+    monkeypatch.chdir(tmp_path)
+
+    def loaded(text, **environ):
+        path = Path("config.yaml")
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return load_config(path, environ)
+
+    return loaded
+
+
+@pytest.fixture
+def problems(load):
+    """The problems of a YAML text."""
+
+    def found(text, **environ):
+        with pytest.raises(ConfigError) as caught:
+            load(text, **environ)
+        return list(caught.value.problems)
+
+    return found
+
+
+def test_without_a_file_everything_has_its_default():
+    config = load_config(None, {"HOME": "/", "LEGATO_HOME": "x"})
+    assert config == Config()
+    assert config.model.provider == "offline"
+    assert (config.compression.threshold, config.hygiene.threshold) == (0.50, 0.85)
+    assert config.store.sqlite_path == Path("legato.db")
+    assert config.secrets() == ()
+
+
+def test_the_file_at_the_root_holds_exactly_the_defaults():
+    assert load_config(ROOT / "config.yaml", {}) == Config()
+
+
+def test_every_key_is_shown_in_the_file_at_the_root():
+    text = (ROOT / "config.yaml").read_text()
+    for section, field in Config.model_fields.items():
+        assert f"\n{section}:" in text
+        for key in getattr(field.annotation, "model_fields", {}):
+            assert f" {key}:" in text or f"{{{key}:" in text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "# nothing\n", "---\n", "model:\n", "model:\nsessions:\n  expiry:\n", "\ufeffmodel:\n"]
+)
+def test_what_is_left_empty_has_its_default(load, text):
+    assert load(text) == Config()
+
+
+def test_values_and_their_types(load):
+    config = load(
+        'model: {provider: openai, name: some-model, api_key: "${KEY}", context_length: 200000,'
+        " prices: {input: 1, output: 2.5}}\n"
+        "access: {allow: ['telegram:12345', 'public:anna@*'], admins: ['telegram:*@-100']}\n"
+        'sessions: {expiry: {mode: both, daily_at: "23:59", timezone: Europe/Berlin}}\n'
+        "store: {url: sqlite:////var/lib/legato.db}\n"
+        "hygiene: {timeout: 5}\n",
+        KEY="s3cret-value",
+    )
+    assert config.model.api_key.get_secret_value() == "s3cret-value"
+    assert "s3cret-value" not in repr(config)
+    assert config.secrets() == ("s3cret-value",)
+    assert config.model.prices.output == 2.5
+    assert config.access.allow == ("telegram:12345", "public:anna@*")
+    assert config.store.sqlite_path == Path("/var/lib/legato.db")
+    assert config.sessions.expiry.mode == "both"
+
+
+def test_a_configuration_does_not_change():
+    with pytest.raises(ValidationError):
+        Config().compression.threshold = 0.7
+
+
+def test_all_problems_are_told_at_once_with_line_and_nearest_name(problems):
+    assert problems(
+        "compression:\n"
+        "  treshold: 0.4\n"
+        "  enabled: maybe\n"
+        "  target_ratio: 0.9\n"
+        "busy_mode: queue\n"
+        "turns: {max_steps: 0, deadline: .inf}\n"
+        "sessions:\n"
+        "  busy_mode: stear\n"
+        "  expiry: {daily_at: 14:00, timezone: Mars/X}\n"
+        "hygiene: {min_messages: 9, max_messages: 3}\n"
+        "access: {allow: ['public:anna', true]}\n"
+        "log: [debug]\n"
+    ) == [
+        "config.yaml:2: compression.treshold is not a known key; did you mean threshold?",
+        "config.yaml:3: compression.enabled must be true or false, not 'maybe'",
+        "config.yaml:4: compression.target_ratio must be at most 0.8, not 0.9",
+        "config.yaml:5: busy_mode is not a known key; did you mean sessions.busy_mode?",
+        "config.yaml:6: turns.deadline must be a finite number, not inf",
+        "config.yaml:6: turns.max_steps must be at least 1, not 0",
+        "config.yaml:8: sessions.busy_mode must be queue, collect, steer or interrupt, not 'stear'; "
+        "did you mean steer?",
+        'config.yaml:9: sessions.expiry.daily_at must be written in quotes, such as "04:00": '
+        "YAML reads bare 14:00 as a number",
+        "config.yaml:9: sessions.expiry.timezone must be the name of a time zone such as Europe/Berlin, not 'Mars/X'",
+        "config.yaml:10: hygiene.max_messages (3) must be above hygiene.min_messages (9)",
+        "config.yaml:11: access.allow[1] must be text, not true",
+        "config.yaml:12: log must hold keys of its own, indented below it, not a list",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("compression: {threshold: 0.9}", ":1: hygiene.threshold (0.85) must be above compression.threshold (0.9)"),
+        ("hygiene:\n  threshold: 0.5", ":2: hygiene.threshold (0.5) must be above compression.threshold (0.5)"),
+        ("compression: {threshold: 0}", ":1: compression.threshold must be greater than 0, not 0"),
+        ("compression: {threshold: 1}", ":1: compression.threshold must be less than 1, not 1"),
+        ("compression: {threshold: true}", ":1: compression.threshold must be a number, not true"),
+        ("compression: {protect_first_n: -1}", ":1: compression.protect_first_n must be at least 0, not -1"),
+        ("compression: {enabled: 1}", ":1: compression.enabled must be true or false, not 1"),
+        ("turns: {lane_cap: '100'}", ":1: turns.lane_cap must be a whole number, not '100'"),
+        ("turns: {lane_cap: null}", ":1: turns.lane_cap must be a whole number, not empty"),
+        ("tools: {result_chars: 10}", ":1: tools.preview_chars (1,500) must not exceed tools.result_chars (10)"),
+        (
+            "tools: {approval_deadline: 1800}",
+            ":1: tools.approval_deadline (1800) must be below turns.deadline (1800), which ends a turn that waits",
+        ),
+        ("tools: {shell: {allow: [ls, 'a; b']}}", ":1: tools.shell.allow[1] must be the first words of a command"),
+        ("tools: {shell: {allow: ['']}}", ":1: tools.shell.allow[0] must be the first words of a command"),
+        ("tools: {shell: {allow: ['ls ']}}", ":1: tools.shell.allow[0] must be the first words of a command"),
+        (
+            "sessions: {expiry: {daily_at: '24:00'}}",
+            """:1: sessions.expiry.daily_at must be a time of day from "00:00" to""",
+        ),
+        ("store: {url: legato.db}", ":1: store.url must be sqlite:///FILE"),
+        ("store: {url: 'sqlite://legato.db'}", ":1: store.url must be sqlite:///FILE"),
+        ("store: {url: 'sqlite:///:memory:'}", ":1: store.url must name a file"),
+        ("store: {url: 'redis://'}", ":1: store.url must be redis://HOST:PORT/0"),
+        ("store: {url: 'redis://host:99999/0'}", ":1: store.url must be redis://HOST:PORT/0"),
+        ("model: {provider: openai, base_url: 'http://h'}", ":1: model.name is needed: which model of openai"),
+        ("model: {provider: openai, name: x}", ":1: model.api_key is needed by openai"),
+        ("model: {base_url: localhost}", ":1: model.base_url must be an address that begins with http://"),
+        ("model: {base_url: 'http://[::1'}", ":1: model.base_url must be an address that begins with http://"),
+        (
+            "model: {context_length: 10, max_output_tokens: 10}",
+            ":1: model.max_output_tokens (10) must be below context_length",
+        ),
+        ("model: {prices: {input: 1}}", ":1: model.prices.output is missing"),
+        ("model: {name: ''}", ":1: model.name must not be empty"),
+        ("auxiliary: {mode: custom}", ":1: auxiliary.mode is custom, but no model is given"),
+        (
+            "auxiliary: {mode: custom, title: {provider: openai, base_url: 'http://h'}}",
+            ":1: auxiliary.title.name is needed",
+        ),
+        ("adapters: {matrix: {}}", ":1: adapters.matrix is not a known key; known here: web, telegram, discord"),
+        ("budgets: {daily_usd: 0}", ":1: budgets.daily_usd must be greater than 0, not 0"),
+        ("budgets: {per_session_usd: '5'}", ":1: budgets.per_session_usd must be a number, not '5'"),
+        (
+            "budgets: {daily_usd: 1, per_user_daily_usd: 2}",
+            ":1: budgets.per_user_daily_usd (2) must not exceed budgets.daily_usd (1), which all share",
+        ),
+        ("1: 2", ":1: 1 is not a known key"),
+        ("? [a, b]\n: c", ":1: ? a key must be a single word"),
+        ("model: {}\nlog: {}\nmodel: {}", ":1: model is given twice, here and in line 3"),
+        ("log: {level: debug, level: info}", ":1: log.level is given twice, here and in line 1"),
+        ("log: {level: !!int x}", ":1: log.level is a value YAML cannot read"),
+        ("log: {level: !strange x}", ":1: log.level is a value YAML cannot read"),
+        ("prompt: {persona: 2024-13-45}", ":1: prompt.persona is a value YAML cannot read"),
+    ],
+)
+def test_one_problem(problems, text, problem):
+    (found,) = problems(text)
+    assert found.startswith("config.yaml" + problem)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("- a\n- b", "config.yaml: the file must hold sections such as `model:` at its top level"),
+        ("just words", "config.yaml: the file must hold sections"),
+        ("model: {}\nlog: [", "config.yaml:2: the file is not valid YAML: "),
+        ("model: {}\n\tlog: {}", "config.yaml:2: the file is not valid YAML: "),
+        ("model: *nowhere", "config.yaml:1: the file is not valid YAML: "),
+        ("a: 1\n---\nb: 2", "config.yaml:2: the file is not valid YAML: "),
+        ("a: 1\nb: \x00", "config.yaml:2: the file holds a character that YAML forbids (U+0000)"),
+        (b"a: \xff", "config.yaml: the file is not UTF-8 text (byte 3)"),
+    ],
+)
+def test_a_file_that_cannot_be_read_as_yaml(problems, text, problem):
+    (found,) = problems(text)
+    assert found.startswith(problem)
+
+
+def test_a_file_that_is_not_there_or_no_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for path, words in [
+        (Path("gone.yaml"), "gone.yaml: there is no such file"),
+        (Path("."), "the file cannot be read: "),
+    ]:
+        with pytest.raises(ConfigError, match=words):
+            load_config(path, {})
+    assert find_config(None) is None
+    assert find_config(Path("gone.yaml")) == Path("gone.yaml")
+    Path("config.yaml").touch()
+    assert find_config(None) == Path("config.yaml")
+
+
+def test_an_alias_of_itself_is_refused(problems):
+    assert any("is nested too deeply" in line for line in problems("prompt: &a {persona: *a}"))
+
+
+def test_aliases_that_multiply_are_refused(problems):
+    lines = ["tools:", "  mcp:", "    a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"    a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    assert any("repeats itself without end" in line for line in problems("\n".join(lines)))
+
+
+def test_spend_caps_are_taken_as_they_are_given(load):
+    assert load("budgets: {daily_usd: 5, per_user_daily_usd: 0.5}").budgets.model_dump() == {
+        "per_session_usd": None,
+        "per_user_daily_usd": 0.5,
+        "daily_usd": 5,
+    }
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ("12345", "must name a platform and a person, as in \"telegram:12345678\", not '12345'"),
+        (
+            "telegram:@anna",
+            "must give a number, as in \"telegram:12345678\", not 'telegram:@anna'; `legato access list` has",
+        ),
+        ("telegram:7@trip", "must give a number, as in"),
+    ],
+)
+def test_who_is_named_so_that_nobody_would_ever_be_meant_is_told(problems, entry, said):
+    (found,) = problems(f"access: {{admins: ['{entry}']}}")
+    assert found.startswith(f"config.yaml:1: access.admins[0] {said}")
+
+
+def test_a_platform_without_its_token_says_how_to_give_one(problems):
+    assert problems("adapters: {telegram: {enabled: true}}") == [
+        'config.yaml:1: adapters.telegram.token is needed: write "${TELEGRAM_BOT_TOKEN}" and set that variable, or '
+        "set enabled to false"
+    ]
+
+
+# A webhook
+
+HOOK = 'adapters: {telegram: {enabled: true, token: "${K}", mode: webhook, webhook: {%s}}}'
+
+
+@pytest.mark.parametrize("url", ["https://a.example/hook", "https://a.example:8443/hook", "https://a.example:80/"])
+def test_an_address_that_telegram_calls_is_taken(load, url):
+    assert load(HOOK % f'url: "{url}"', K="k").adapters.telegram.webhook.url == url
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("", "webhook.url is needed in mode webhook"),
+        ('url: "http://a.example/hook"', "must begin with https:// and use port 443, 80, 88 or 8443"),
+        ('url: "https://a.example:8444/hook"', "must begin with https:// and use port 443, 80, 88 or 8443"),
+        ('url: "https://a.example/", path: hook', "webhook.path must begin with /"),
+        ('url: "https://a.example/", secret: "${S}"', "webhook.secret must be 16 to 256 of the characters"),
+        ('url: "https://a.example/", port: 0', "webhook.port must be at least 1"),
+    ],
+)
+def test_a_webhook_that_telegram_would_not_call_is_refused(problems, given, said):
+    (found,) = problems(HOOK % given, K="k", S="with spaces in between")
+    assert said in found
+    assert "in between" not in found
+
+
+@pytest.mark.parametrize("proxy", ["http://p:3128", "https://p", "socks5://p:1080", "socks5h://p:1080"])
+def test_a_proxy_to_telegram_is_taken(load, proxy):
+    assert load(f'adapters: {{telegram: {{proxy: "{proxy}"}}}}').adapters.telegram.proxy == proxy
+
+
+@pytest.mark.parametrize("proxy", ["p:3128", "socks4://p", "http://", "http:// p"])
+def test_what_is_no_proxy_is_refused(problems, proxy):
+    (found,) = problems(f'adapters: {{telegram: {{proxy: "{proxy}"}}}}')
+    assert "adapters.telegram.proxy must be an address" in found
+
+
+def test_a_server_of_ones_own_calls_any_address(load):
+    text = 'adapters: {telegram: {enabled: true, token: "${K}", mode: webhook, base_url: "http://127.0.0.1:1/bot",'
+    assert load(text + ' webhook: {url: "http://127.0.0.1:2/"}}}', K="k").adapters.telegram.mode == "webhook"
+
+
+def test_the_secret_of_a_webhook_is_a_secret(load):
+    secret = "this-is-a-long-secret"
+    assert secret in load(HOOK % 'url: "https://a.example/", secret: "${S}"', K="k", S=secret).secrets()
+
+
+# What this version cannot do
+
+ASKING = {
+    ("model", "provider"): 'model: {provider: anthropic, name: m, api_key: "${K}"}',
+    ("auxiliary", "*", "provider"): "auxiliary: {title: {provider: openai-responses}}",
+    ("fallback_models",): "fallback_models: [{provider: offline}]",
+    ("sessions", "busy_mode"): "sessions: {busy_mode: collect}",
+    ("tools", "mcp"): "tools: {mcp: {files: {command: x}}}",
+    ("adapters", "web", "enabled"): "adapters: {web: {enabled: true}}",
+    ("adapters", "discord", "enabled"): 'adapters: {discord: {enabled: true, token: "${K}"}}',
+}
+
+
+@pytest.mark.parametrize("row", UNAVAILABLE, ids=lambda row: ".".join(row.keys))
+def test_what_does_not_exist_yet_is_refused_and_not_ignored(problems, row):
+    (found,) = problems(ASKING[row.keys], K="some-value")
+    assert found.startswith("config.yaml:1: ")
+    assert found.endswith(f"asks for {row.what}, which is not available in this version; {row.instead}")
+
+
+# Auxiliary models
+
+
+def test_which_model_does_side_work(load):
+    main = 'model: {provider: openai, name: big, api_key: "${K}", context_length: 9000}\n'
+    short = "compression: {summary_model: small}\n"
+    entry = 'auxiliary: {mode: custom, compression: {provider: openai, name: own, api_key: "${K}"}}\n'
+    assert load(main, K="v").auxiliary_model("compression") is None
+    by_short_form = load(main + short, K="v").auxiliary_model("compression")
+    assert (by_short_form.name, by_short_form.context_length) == ("small", None)
+    assert load(main + short + entry, K="v").auxiliary_model("compression").name == "own"
+    assert load(main + short + entry, K="v").auxiliary_model("memory") is None
+    assert load(main + short + "auxiliary: {mode: same-as-main}", K="v").auxiliary_model("compression") is None
+
+
+# Whatever is written, the answer is a configuration or a list of problems.
+
+names = st.sampled_from(
+    [*Config.model_fields, "provider", "enabled", "expiry", "token", "api_key", "url", "x", "threshold"]
+)
+scalars = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 10**6),
+    st.floats(),
+    st.sampled_from(["", "${X}", "${", "queue", "openai", "redis://h/0", "04:00", "a: b", "null"]),
+)
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=4), max_leaves=12
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.dictionaries(names, values, max_size=5),
+    st.dictionaries(names, st.sampled_from(["1", "x", "[", "null"]), max_size=2),
+)
+def test_nothing_else_is_ever_raised(tmp_path_factory, values, overrides):
+    path = tmp_path_factory.getbasetemp() / f"{random.Random(str(values)).random()}.yaml"
+    path.write_text(_as_yaml(values))
+    environ = {f"LEGATO__MODEL__{key.upper()}": text for key, text in overrides.items()}
+    lines = _problems_of(path, environ)
+    path.unlink()
+    assert not [line for line in lines if not line or "Input should" in line or "\n" in line]
+
+
+def _problems_of(path, environ):
+    try:
+        load_config(path, environ)
+    except ConfigError as error:
+        return error.problems or [""]
+    return []
+
+
+def _as_yaml(value):
+    import yaml
+
+    return yaml.safe_dump(value)
+
+
+def test_a_section_replaced_for_a_test_leaves_the_rest():
+    config = Config().replace(model=Model(name="other"))
+    assert (config.model.name, config.turns) == ("other", Config().turns)

@@ -1,0 +1,97 @@
+"""What the program prints, on terminals of every kind."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from gateway.app.config import Config
+from gateway.app.config.models import Adapters, Telegram
+from gateway.app.serving import announcement
+from gateway.cli.check import _store, may_talk
+from gateway.cli import main as cli
+from gateway.store.sqlite.store import SqliteStore
+from tests.support.fakes import ManualClock
+
+
+def on_a_narrow_terminal(rows: Any, *, as_json: bool, text: Callable[[Any], str]) -> bytes:
+    """What is printed on a terminal of western Europe, as in 1998."""
+    shown = io.BytesIO()
+    with redirect_stdout(io.TextIOWrapper(shown, encoding="latin-1")) as terminal:
+        cli._print(rows, as_json, text)
+        terminal.flush()
+        return shown.getvalue()
+
+
+ROWS: list[dict[str, Any]] = [{"title": "会议 “notes” \ud800"}]
+
+
+def test_json_stays_whole_where_the_terminal_cannot_show_it() -> None:
+    assert json.loads(on_a_narrow_terminal(ROWS, as_json=True, text=str)) == ROWS
+
+
+def test_text_is_shown_as_far_as_the_terminal_can() -> None:
+    shown = on_a_narrow_terminal(ROWS, as_json=False, text=lambda rows: str(rows[0]["title"]))
+    assert shown == b"?? ?notes? ?\n"
+
+
+def test_a_reading_command_that_was_broken_off_ends_with_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli, "_settings", lambda path: None)
+    monkeypatch.setattr(cli, "_guarded", lambda run: 130)
+
+    async def ask(store: Any) -> None:
+        """Never asked."""
+
+    with pytest.raises(typer.Exit) as ended:
+        cli._read(None, ask)
+    assert ended.value.exit_code == 130
+
+
+def test_a_command_line_that_cannot_be_meant_ends_with_2_and_says_what_to_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text(f"store: {{url: 'sqlite:///{tmp_path}/legato.db'}}\n")
+    for arguments, said in (
+        (["run"], "there is nothing to run: enable a platform"),
+        (["usage", "--by", "day"], "--by takes model, purpose, platform or session, not 'day'"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            cli.app([*arguments, "--config", str(config)])
+        assert ended.value.code == 2
+        assert capsys.readouterr().err.startswith(f"legato: {said}")
+
+
+def test_who_starts_it_in_a_terminal_is_told_that_it_runs() -> None:
+    telegram = Config().replace(adapters=Adapters(telegram=Telegram(enabled=True)))
+    end = "Ctrl-C ends it, when what is being answered is finished."
+    assert announcement(telegram, 1) == f"Legato serves Telegram. {end}"
+    assert announcement(Config(), 4) == f"Legato serves the conversations of its store with 4 workers. {end}"
+
+
+def test_a_check_says_who_may_talk() -> None:
+    assert "`legato access confirm CODE`" in may_talk((), (), pairing=True)
+    assert may_talk((), (), pairing=False).startswith("nobody may talk: ")
+    told = may_talk(("telegram:1", "telegram:2"), ("telegram:1",), pairing=False)
+    assert told == "2 in access.allow, 1 in access.admins; strangers get no answer"
+
+
+async def test_a_check_beside_a_gateway_gives_no_advice_to_stop_it(tmp_path: Path) -> None:
+    one, other = (SqliteStore(tmp_path / "legato.db", clock=ManualClock()) for _ in range(2))
+    await one.open()
+    try:
+        found = await _store(other)
+    finally:
+        await one.aclose()
+    assert found.ok is None
+    assert re.fullmatch(r"Another gateway \(process \d+\) is using \S+, so I did not look into it", found.detail)
+    again = await _store(SqliteStore(tmp_path / "legato.db", clock=ManualClock()))
+    assert again.detail == "0 sessions, 0 messages waiting, 0 not yet shown"

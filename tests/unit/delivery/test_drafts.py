@@ -1,0 +1,346 @@
+"""A reply while it grows: what is shown of it, what is noted, and when it is given up."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+
+from gateway.delivery.drafts import Draft
+from gateway.delivery.silence import Silence
+from gateway.domain.adapter import Limits
+from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey, Source
+from gateway.domain.rates import Rate
+from gateway.runtime.errors import Ambiguous, ChatGone, DeliveryRefused, RateLimited, SessionConflict
+from gateway.runtime.tasks import Background
+from gateway.store.port import InboxItem, Lease
+from tests.support.fakes import ManualClock
+from tests.support.model import Gate
+
+KEY, TO = SessionKey(platform="test", chat="c"), ChatAddress(platform="test", chat="c")
+
+
+class World:
+    """A platform that edits, and the store behind it."""
+
+    name = "test"
+    account = "bot"
+    limits = Limits(
+        text_units=10, split_reply=lambda text: [text[at : at + 10] for at in range(0, len(text), 10)] or [""]
+    )
+
+    def __init__(self, clock) -> None:
+        self.clock = clock
+        self.silent_until = 0.0
+        self.taken = []  # what the last call counted against
+        self.shown = []
+        self.noted = []
+        self.held = []
+        self.troubles = []
+        self.gone = None  # why the chat is closed
+        self.known = None  # the message of the row, if an earlier process showed one
+        self.gate = None
+
+    def rates(self, to):
+        return [Rate(bucket="chat c", most=1, seconds=1.0)]
+
+    def draft_rates(self, to):
+        return [*self.rates(to), Rate(bucket="drafts", most=1, seconds=2.0)]
+
+    async def closed(self, to):
+        return self.gone
+
+    async def send(self, outbound):
+        if self.troubles:
+            raise self.troubles.pop(0)
+        self.shown.append(("sent", outbound.text))
+        if self.gate:
+            await self.gate.pass_through()
+        return "m1"
+
+    async def edit(self, outbound, platform_message_id):
+        self.shown.append((platform_message_id, outbound.text))
+
+    async def take(self, account, ticket, rates):
+        self.taken = [rate.bucket for rate in rates]
+        return 0.0
+
+    async def resting(self, account, bucket):
+        return max(0.0, self.silent_until - self.clock.monotonic())
+
+    async def hold_off(self, account, bucket, seconds):
+        self.held.append((account, bucket, seconds))
+        self.silent_until = self.clock.monotonic() + seconds
+
+    async def open_reply(self, lease, item, row):
+        if isinstance(self.known, Exception):
+            raise self.known
+        return Outbound(id=row.id, key=KEY, to=TO, kind="reply", text="", platform_message_id=self.known)
+
+    async def note_streamed(self, outbound_id, platform_message_id):
+        self.noted.append((outbound_id, platform_message_id))
+
+
+class Previewing(World):
+    """A platform that shows previews, too, until it says that it has none."""
+
+    preview_seconds = 30.0
+
+    def __init__(self, clock) -> None:
+        super().__init__(clock)
+        self.has_previews = True
+
+    def preview_rates(self, to):
+        return [Rate(bucket="previews", most=1, seconds=2.0)] if self.has_previews else None
+
+    async def preview(self, outbound):
+        if self.troubles:
+            self.has_previews = not isinstance(self.troubles[0], DeliveryRefused)
+            raise self.troubles.pop(0)
+        self.shown.append(("preview", outbound.text))
+        if self.gate:
+            await self.gate.pass_through()
+
+
+@pytest.fixture
+async def world():
+    async with drafted(World) as made:
+        yield made
+
+
+@pytest.fixture
+async def previews():
+    async with drafted(Previewing) as made:
+        yield made
+
+
+@asynccontextmanager
+async def drafted(kind):
+    """A world, the draft of a reply in it, and its clock."""
+    jobs, clock = Background(), ManualClock()
+    made = kind(clock)
+    inbound = Inbound(event_id="e", source=Source(platform="test", chat="c", chat_type="direct", user="u"), text="hi")
+    draft = Draft(
+        editor=made,
+        previewer=made if isinstance(made, Previewing) else None,
+        store=made,
+        silence=Silence(store=made, clock=clock, rated={"test": made}),
+        clock=clock,
+        lease=Lease(key=KEY, worker="w", fence=1),
+        item=InboxItem(id="1", key=KEY, inbound=inbound, attempts=1, accepted_at=0.0),
+        row=Outbound(id="o1", key=KEY, to=TO, kind="reply", text=""),
+    )
+    jobs.start(draft.run(), name="draft")
+    yield made, draft, clock
+    await jobs.aclose()
+
+
+async def test_it_is_sent_once_noted_and_edited_from_then_on(world):
+    made, draft, clock = world
+    draft.show("one")
+    await clock.advance(0.5)
+    assert made.shown == []  # an answer that is ready by now is shown once
+    await clock.advance(0.5)
+    draft.show("one two ")
+    await clock.advance(0.1)
+    assert made.shown == [("sent", "one …"), ("m1", "one two …")]
+    assert made.noted == [("o1", "m1")]
+
+
+async def test_as_much_is_shown_as_one_message_holds(world):
+    made, draft, clock = world
+    draft.show("0123456789abc")
+    await clock.advance(1)
+    draft.show("0123456789abcdef")
+    await clock.advance(1)
+    assert made.shown == [("sent", "0123456789")]
+
+
+async def test_of_a_long_reply_only_the_beginning_is_looked_at_and_that_once(world):
+    made, draft, clock = world
+    looked_at = []
+
+    def split(text):
+        looked_at.append(len(text))
+        return [text[:10], text[10:]]
+
+    made.limits = Limits(text_units=10, split_reply=split)
+    for length in (1_000, 2_000, 3_000):
+        draft.show("0123456789" * (length // 10))
+        await clock.advance(1)
+    assert made.shown == [("sent", "0123456789")]
+    assert looked_at == [20]
+
+
+async def test_the_message_of_a_turn_that_a_crash_cut_is_taken_up(world):
+    made, draft, clock = world
+    made.known = "m7"
+    draft.show("again")
+    await clock.advance(1)
+    assert made.shown == [("m7", "again …")]
+
+
+async def test_its_end_waits_for_the_call_on_its_way_and_for_nothing_else(world):
+    made, draft, clock = world
+    made.gate = Gate()
+    draft.show("one")
+    await clock.advance(1)
+    ending = asyncio.create_task(draft.end())
+    await clock.settle()
+    assert not ending.done()
+    made.gate.open()
+    await ending
+    assert made.noted == [("o1", "m1")]
+    draft.show("one two")
+    await clock.advance(5)
+    assert len(made.shown) == 1
+
+
+async def test_an_end_before_anything_was_shown_shows_nothing(world):
+    made, draft, clock = world
+    draft.show("one")
+    await draft.end()
+    await clock.advance(5)
+    assert made.shown == []
+
+
+@pytest.mark.parametrize("error", [Ambiguous("lost"), ChatGone("blocked"), RateLimited("slowly", retry_after=9.0)])
+async def test_what_fails_is_given_up_and_silence_is_told_to_all(world, error):
+    made, draft, clock = world
+    made.troubles = [error]
+    draft.show("one")
+    await clock.advance(1)
+    draft.show("one two")
+    await clock.advance(9)
+    assert made.shown == []
+    assert made.held == ([("test:bot", "chat c", 9.0)] if isinstance(error, RateLimited) else [])
+    await draft.end()
+
+
+async def test_a_chat_that_is_closed_is_shown_no_draft(world):
+    made, draft, clock = world
+    made.gone = "blocked"
+    draft.show("one")
+    await clock.advance(9)
+    assert made.shown == []
+    await draft.end()
+
+
+async def test_who_lost_the_lane_shows_nothing(world):
+    made, draft, clock = world
+    made.known = SessionConflict("another runs it")
+    draft.show("one")
+    await clock.advance(1)
+    assert made.shown == []
+    await draft.end()
+
+
+# -- previews -------------------------------------------------------------------------------------
+
+
+async def test_a_preview_counts_against_no_limit_of_messages_and_leaves_no_message(previews):
+    made, draft, clock = previews
+    draft.show("one")
+    await clock.advance(1)
+    draft.show("one two ")
+    await clock.advance(1)
+    assert made.shown == [("preview", "one"), ("preview", "one two")]
+    assert made.taken == ["previews"]
+    assert made.noted == []
+    await draft.end()
+
+
+async def test_a_message_that_is_there_already_is_edited(previews):
+    made, draft, clock = previews
+    made.known = "m7"  # from a time when replies grew by edits
+    draft.show("again")
+    await clock.advance(1)
+    assert made.shown == [("m7", "again …")]
+    await draft.end()
+
+
+async def test_where_previews_are_refused_the_same_reply_goes_on_by_edits(previews):
+    made, draft, clock = previews
+    made.troubles = [DeliveryRefused("there is no such thing here")]
+    draft.show("one")
+    await clock.advance(1)
+    draft.show("one two")
+    await clock.advance(60)
+    assert made.shown == [("sent", "one …"), ("m1", "one two …")]
+    await draft.end()
+
+
+async def test_a_preview_that_is_lost_is_followed_by_the_next(previews):
+    made, draft, clock = previews
+    made.troubles = [Ambiguous("lost")]
+    draft.show("one")
+    await clock.advance(1)
+    assert made.shown == []
+    draft.show("one two")
+    await clock.advance(1)
+    assert made.shown == [("preview", "one two")]
+    await draft.end()
+
+
+async def test_previews_go_on_when_the_silence_is_over_and_not_before(previews):
+    made, draft, clock = previews
+    made.troubles = [RateLimited("slowly", retry_after=9.0)]
+    draft.show("one")
+    await clock.advance(1)
+    assert made.held == [("test:bot", "chat c", 9.0)]
+    draft.show("one two")
+    await clock.advance(7.9)
+    assert made.shown == []
+    await clock.advance(1.0)
+    assert made.shown == [("preview", "one two")]
+    await draft.end()
+
+
+async def test_the_silence_that_another_call_was_asked_for_holds_previews_too(previews):
+    made, draft, clock = previews
+    made.silent_until = clock.monotonic() + 9.0
+    draft.show("one")
+    await clock.advance(8)
+    assert made.shown == []
+    await draft.end()  # which waits for no silence
+
+
+async def test_a_preview_is_shown_again_before_it_fades(previews):
+    made, draft, clock = previews
+    draft.show("one")
+    await clock.advance(1)
+    await clock.advance(15)
+    assert len(made.shown) == 1
+    await clock.advance(6)
+    await clock.advance(21)
+    assert made.shown == 3 * [("preview", "one")]
+    draft.show("0123456789abc")
+    for _ in range(4):  # of a text that grows beyond what one message holds, the same is to be seen
+        await clock.advance(6)
+        draft.show("0123456789abc...")
+    await clock.advance(1)
+    assert made.shown[3:] == 2 * [("preview", "0123456789")]
+    await draft.end()
+
+
+async def test_a_finished_reply_waits_for_its_preview_but_not_for_long(previews):
+    made, draft, clock = previews
+    made.gate = Gate()
+    draft.show("one")
+    await clock.advance(1)
+    ending = asyncio.create_task(draft.end())
+    await clock.advance(0.9)
+    assert not ending.done()
+    await clock.advance(0.2)
+    assert ending.done()
+    made.gate.open()
+
+
+async def test_a_platform_may_show_nothing_of_an_unfinished_reply(world):
+    made, draft, clock = world
+    made.draft_rates = lambda to: None
+    draft.show("one")
+    await clock.advance(9)
+    assert made.shown == []
+    await draft.end()

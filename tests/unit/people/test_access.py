@@ -1,0 +1,75 @@
+"""Who may talk, who may administer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gateway.domain.chat import Source
+from gateway.people.access import Access
+
+
+def source(platform: str = "telegram", user: str = "7", chat: str = "c", **more: Any) -> Source:
+    return Source(platform=platform, chat=chat, chat_type="group", user=user, **more)
+
+
+def test_nobody_is_allowed_by_default() -> None:
+    assert not Access().allows(source())
+    assert not Access().is_admin(source())
+
+
+def test_a_trusted_platform_needs_no_entry() -> None:
+    access = Access(trusted={"console"})
+    assert access.allows(source("console"))
+    assert access.is_admin(source("console"))
+    assert not access.allows(source("telegram"))
+
+
+def test_a_renamed_chat_goes_by_either_name() -> None:
+    for name in ("c", "d"):
+        assert Access(allow={f"telegram:7@{name}"}).allows(source(renamed="d"))
+        assert Access(admins={f"telegram:*@{name}"}).is_admin(source(renamed="d"))
+    assert not Access(allow={"telegram:7@d"}).allows(source())
+
+
+@pytest.mark.parametrize(
+    ("entry", "allowed"),
+    [
+        ("telegram:7", True),
+        ("telegram:7@c", True),
+        ("telegram:*", True),
+        ("telegram:*@c", True),
+        ("telegram:7@*", True),
+        ("telegram:*@*", True),
+        ("telegram:7@other", False),
+        ("telegram:*@other", False),
+        ("telegram:70", False),
+        ("discord:7", False),
+        ("*:7", False),
+        ("7", False),
+        ("", False),
+    ],
+)
+def test_entries(entry: str, allowed: bool) -> None:
+    assert Access(allow={entry}).allows(source()) is allowed
+    assert Access(admins={entry}).is_admin(source()) is allowed
+
+
+def test_an_admin_may_talk_but_who_may_talk_is_no_admin() -> None:
+    assert Access(admins={"telegram:7"}).allows(source())
+    assert not Access(allow={"telegram:7"}).is_admin(source())
+
+
+def test_a_name_buys_nothing() -> None:
+    access = Access(allow={"telegram:7"})
+    assert not access.allows(source(user="8", user_name="7"))
+    assert not access.allows(source(user="7@c"))
+
+
+def test_an_id_that_looks_like_an_entry_matches_nobody_else() -> None:
+    access = Access(allow={"telegram:7@c"})
+    assert not access.allows(source(user="7", chat="d"))
+    assert not access.allows(source(user="7@c", chat="d"))
+    assert Access(allow={"telegram:7@c@*"}).allows(source(user="7@c", chat="d"))
+    assert not Access(allow={"telegram:8"}).allows(source(user="*"))

@@ -1,0 +1,76 @@
+"""Work that must not be broken off, and jobs that are ended before they began."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+
+import pytest
+
+from gateway.runtime.tasks import Background, unbroken
+
+
+async def test_a_second_cancellation_does_not_leave_the_work_running_behind_its_caller() -> None:
+    """A deadline strikes, then a /stop: the caller goes on to write the turn's end, and must know what
+    the write before it did."""
+    go_on = asyncio.Event()
+    done: list[str] = []
+
+    async def work() -> None:
+        await go_on.wait()
+        done.append("written")
+
+    async def caller() -> None:
+        try:
+            await unbroken(work())
+        finally:
+            done.append("caller went on")
+
+    task = asyncio.create_task(caller())
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert done == ["written", "caller went on"]
+
+
+async def test_work_that_fails_after_the_cancellation_leaves_no_unread_exception() -> None:
+    loop = asyncio.get_running_loop()
+    complaints: list[object] = []
+    loop.set_exception_handler(lambda _, context: complaints.append(context))
+    go_on = asyncio.Event()
+
+    async def work() -> None:
+        await go_on.wait()
+        raise ValueError("too late")
+
+    task = asyncio.create_task(unbroken(work()))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    del task
+    gc.collect()
+    await asyncio.sleep(0)
+    assert complaints == []
+
+
+async def test_a_job_that_is_cancelled_before_it_began_is_closed() -> None:
+    """A SIGTERM right at the start; Python warns of a coroutine that nobody ever awaited."""
+    background = Background()
+
+    async def job() -> None:
+        await asyncio.sleep(1)
+
+    background.start(job(), name="early")
+    await background.aclose()
+    gc.collect()
