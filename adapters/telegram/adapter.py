@@ -19,13 +19,13 @@ from telegram.error import ChatMigrated, InvalidToken, TelegramError
 from telegram.warnings import PTBDeprecationWarning, PTBUserWarning
 
 from adapters.telegram import codec, drafts, failures
-from adapters.telegram.buttons import LONGEST_TOKEN, Presses, keyboard
+from adapters.telegram.buttons import LONGEST_TOKEN, ButtonAnswers, keyboard
 from adapters.telegram.files import Downloads, upload
 from adapters.telegram.formatting import Rendered, caption, render
 from adapters.telegram.limits import LIMITS, draft_rates, preview_rates, rates
 from adapters.telegram.line import Line
 from adapters.telegram.menu import show
-from adapters.telegram.migrated_chats import Numbers
+from adapters.telegram.migrated_chats import MigratedChats
 from adapters.telegram.receiving import POLL_SECONDS, Receiver, ReceivingBot, poll
 from adapters.telegram.silence import Silence
 from gateway.domain.adapter import Accept, Finding, MenuEntry
@@ -85,9 +85,9 @@ class TelegramBot:
         self._paced = paced
         self._grows = streaming != "none"
         self._drafts = drafts.Drafts(streaming)
-        self._presses = Presses()
+        self._button_answers = ButtonAnswers()
         self._receiver = Receiver(
-            clock, stored=lambda updates, accepted: self._presses.answer(self._bot, updates, accepted)
+            clock, stored=lambda updates, accepted: self._button_answers.answer(self._bot, updates, accepted)
         )
         self._silence = Silence(clock)
         address = (
@@ -103,7 +103,7 @@ class TelegramBot:
         self._downloads = Downloads(patience, proxy)
         self._opening = asyncio.Lock()
         self._open = False
-        self._numbers = Numbers()
+        self._migrated = MigratedChats()
         self._typing: dict[ChatAddress, asyncio.Task[None]] = {}
 
     # -- getting to know one another ---------------------------------------------------------
@@ -194,10 +194,10 @@ class TelegramBot:
         chat = outbound.to.chat
         self._silence.check(chat)
         try:
-            message = await self._numbers.reach(chat, show)
+            message = await self._migrated.reach(chat, show)
         except TelegramError as error:
             raise self._silence.heard(chat, failures.mapped(error)) from error
-        return self._numbers.note(chat, message.chat.id, message.message_id)
+        return self._migrated.note(chat, message.chat.id, message.message_id)
 
     async def _send(self, chat: int, outbound: Outbound, rendered: Rendered) -> Message:
         return await self._bot.send_message(
@@ -224,12 +224,12 @@ class TelegramBot:
 
     async def edit(self, outbound: Outbound, platform_message_id: str) -> None:
         """Replace a message's text. Raises AdapterError."""
-        chat, message = self._numbers.place(outbound.to.chat, platform_message_id)
+        chat, message = self._migrated.place(outbound.to.chat, platform_message_id)
         try:
             await self._formatted(outbound, lambda each: self._edit(chat, message, outbound, each))
         except TelegramError as error:
             if isinstance(error, ChatMigrated):
-                self._numbers.learn(outbound.to.chat, error)
+                self._migrated.learn(outbound.to.chat, error)
             if not failures.is_unchanged(error):
                 raise self._silence.heard(outbound.to.chat, failures.mapped_edit(error)) from error
 
@@ -288,7 +288,7 @@ class TelegramBot:
 
     async def _show_typing(self, to: ChatAddress) -> None:
         try:
-            await self._numbers.reach(
+            await self._migrated.reach(
                 to.chat, lambda chat: self._bot.send_chat_action(chat, "typing", message_thread_id=_thread(to))
             )
         except TelegramError as error:
@@ -301,7 +301,7 @@ class TelegramBot:
         await asyncio.gather(*self._typing.values(), return_exceptions=True)
         self._typing.clear()
         self._open = False
-        await self._presses.aclose()
+        await self._button_answers.aclose()
         await self._downloads.aclose()
         for line in self._lines:  # the bot's own way leaves them open where nobody ever answered
             await line.shutdown()

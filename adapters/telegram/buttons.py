@@ -33,7 +33,7 @@ def keyboard(rows: Sequence[Sequence[Button]]) -> InlineKeyboardMarkup | None:
     )
 
 
-class Presses:
+class ButtonAnswers:
     """Answers presses beside the reading, which waits for none of them."""
 
     def __init__(self) -> None:

@@ -16,8 +16,8 @@ from telegram.error import ChatMigrated
 T = TypeVar("T")
 
 
-class Numbers:
-    """Numbers of chats, by the ones that the gateway knows."""
+class MigratedChats:
+    """Where chats are now, by the names that the gateway knows."""
 
     def __init__(self) -> None:
         self._now: dict[str, int] = {}

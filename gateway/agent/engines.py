@@ -28,7 +28,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True, kw_only=True)
-class Seat:
+class EngineSession:
     """A session's engine, the model it works for, what that was last sent, where the transcript refers
     to files, and the calls the engine caused that no record holds yet."""
 
@@ -60,54 +60,54 @@ class Engines:
         self._clock = clock
         self._home = home
         self._capacity = capacity
-        self._seats: OrderedDict[str, Seat] = OrderedDict()
+        self._held: OrderedDict[str, EngineSession] = OrderedDict()
 
-    async def seat(self, session: Session, reason: StartReason | None = None) -> Seat:
+    async def of(self, session: Session, reason: StartReason | None = None) -> EngineSession:
         """The session's engine, made and started if it is not in memory.
 
         `reason` None means "new" for a session without messages and "resume" otherwise.
         """
         spec = self._models.spec(session.model)
-        seat = self._seats.get(session.id)
-        if seat is None:
-            seat = self._make(session, spec)
-            self._seats[session.id] = seat
-            await seat.engine.load(session.engine_state)
-            await self._start(seat, session, reason or ("resume" if session.message_count else "new"))
+        held = self._held.get(session.id)
+        if held is None:
+            held = self._make(session, spec)
+            self._held[session.id] = held
+            await held.engine.load(session.engine_state)
+            await self._start(held, session, reason or ("resume" if session.message_count else "new"))
             self._shrink()
-        elif seat.spec != spec:
-            seat.spec = spec
-            await adopt(seat.engine, spec)
-        seat.session = session
-        self._seats.move_to_end(session.id)
-        return seat
+        elif held.spec != spec:
+            held.spec = spec
+            await adopt(held.engine, spec)
+        held.session = session
+        self._held.move_to_end(session.id)
+        return held
 
     async def move(self, parent: Session, child: Session, reason: StartReason) -> None:
         """The parent's engine goes on with the child."""
-        seat = self._seats.pop(parent.id, None)
-        if seat is None:
-            seat = self._make(child, self._models.spec(child.model))
-            await seat.engine.load(parent.engine_state)
-        seat.session = child
-        self._seats[child.id] = seat
-        await self._start(seat, child, reason)
+        held = self._held.pop(parent.id, None)
+        if held is None:
+            held = self._make(child, self._models.spec(child.model))
+            await held.engine.load(parent.engine_state)
+        held.session = child
+        self._held[child.id] = held
+        await self._start(held, child, reason)
         self._shrink()
 
-    async def understudy(
+    async def stand_in(
         self, session: Session, state: Mapping[str, Any], charge: Callable[[LedgerEntry], None] | None
     ) -> GuardedEngine:
         """A fresh engine that works for the session beside its own, from that one's state; its calls
         are handed to `charge` (None: it may make none)."""
-        beside = self._seats.get(session.id)
+        beside = self._held.get(session.id)
         spec, prefix = self._models.spec(session.model), beside.prefix if beside else None
-        seat = self._make(session, spec, charge, prefix)
-        await seat.engine.load(state)
-        await self._start(seat, session, "preparation", asks=charge is not None)
-        return seat.engine
+        held = self._make(session, spec, charge, prefix)
+        await held.engine.load(state)
+        await self._start(held, session, "preparation", asks=charge is not None)
+        return held.engine
 
     def drop(self, session_id: str) -> None:
         """Let go of an ended session's engine."""
-        self._seats.pop(session_id, None)
+        self._held.pop(session_id, None)
 
     def _make(
         self,
@@ -115,42 +115,44 @@ class Engines:
         spec: ModelSpec,
         charge: Callable[[LedgerEntry], None] | None = None,
         prefix: Prefix | None = None,
-    ) -> Seat:
+    ) -> EngineSession:
         ledger: list[LedgerEntry] = []
         prefix = prefix or Prefix()
-        seat: Seat
+        held: EngineSession
         auxiliary = AuxiliaryModel(
             metering=self._metering,
             purpose="compression",
-            session=lambda: seat.session,
-            live=lambda: seat.spec,
+            session=lambda: held.session,
+            live=lambda: held.spec,
             prefix=prefix,
             charge=charge or ledger.append,
             clock=self._clock,
         )
         engine = GuardedEngine(self._factory(), log=log, clock=self._clock)
-        seat = Seat(session=session, engine=engine, spec=spec, auxiliary=auxiliary, prefix=prefix, ledger=ledger)
-        return seat
+        held = EngineSession(
+            session=session, engine=engine, spec=spec, auxiliary=auxiliary, prefix=prefix, ledger=ledger
+        )
+        return held
 
-    async def _start(self, seat: Seat, session: Session, reason: StartReason, *, asks: bool = True) -> None:
-        await adopt(seat.engine, seat.spec)
-        await seat.engine.start(
+    async def _start(self, held: EngineSession, session: Session, reason: StartReason, *, asks: bool = True) -> None:
+        await adopt(held.engine, held.spec)
+        await held.engine.start(
             session.id,
             platform=session.key.platform,
-            model=seat.spec.name,
-            context_length=seat.spec.context_length,
-            max_output_tokens=seat.spec.max_output_tokens,
-            auxiliary_context_length=seat.auxiliary.context_length,
-            home=self._home / seat.engine.engine.name,
+            model=held.spec.name,
+            context_length=held.spec.context_length,
+            max_output_tokens=held.spec.max_output_tokens,
+            auxiliary_context_length=held.auxiliary.context_length,
+            home=self._home / held.engine.engine.name,
             parent_session_id=session.parent_id,
             reason=reason,
-            call_model=seat.auxiliary if asks else _no_model,
-            call_aligned=seat.auxiliary.aligned if asks else None,
+            call_model=held.auxiliary if asks else _no_model,
+            call_aligned=held.auxiliary.aligned if asks else None,
         )
 
     def _shrink(self) -> None:
-        while len(self._seats) > self._capacity:
-            self._seats.popitem(last=False)
+        while len(self._held) > self._capacity:
+            self._held.popitem(last=False)
 
 
 async def _no_model(*_: object) -> str:

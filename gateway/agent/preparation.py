@@ -147,7 +147,7 @@ class Preparations:
     async def _make(
         self, job: _Job, snapshot: Sequence[Message], state: Mapping[str, Any], conversation: Conversation
     ) -> Prepared | None:
-        engine = await self._engines.understudy(job.session, state, charge=job.calls.append)
+        engine = await self._engines.stand_in(job.session, state, charge=job.calls.append)
         transcript, outcome = await engine.compress(snapshot, current_tokens=conversation.prompt_tokens())
         if outcome.fallback or outcome.aborted:
             # Who needs room may find the model back; without a hurry there is no reason for less than a summary.

@@ -1,7 +1,7 @@
 """What must reach a running turn: a registry of the turns that run in this process.
 
 A `/stop` or an interrupting message leaves a durable signal in the store; the store tells every
-process's listener; the board of the process that runs the turn ends it. `/status` reads the board.
+process's listener; the list of the process that runs the turn ends it. `/status` reads this list.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class RunningTurn:
 
 
 @dataclass(slots=True)
-class SignalBoard:
+class RunningTurns:
     """The running turns of this process, by key."""
 
     _running: dict[SessionKey, RunningTurn] = field(default_factory=dict)
 
     @contextmanager
-    def running(self, turn: RunningTurn) -> Iterator[RunningTurn]:
+    def register(self, turn: RunningTurn) -> Iterator[RunningTurn]:
         """List `turn` while the block runs."""
         self._running[turn.key] = turn
         try:

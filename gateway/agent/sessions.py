@@ -39,7 +39,7 @@ log = structlog.get_logger(__name__)
 PolicyOf = Callable[[str, ChatType], ExpiryPolicy]
 
 
-class Lifecycle:
+class Sessions:
     """Opens, continues and ends sessions in the lane that holds the lease."""
 
     def __init__(
@@ -115,19 +115,19 @@ class Lifecycle:
 
     async def conversation(self, session: Session) -> Conversation:
         """The session in memory, ready for a turn."""
-        seat = await self._engines.seat(session)
+        held = await self._engines.of(session)
         transcript = await self._store.transcript(session)
         return Conversation(
             session=session,
             messages=list(transcript.messages),
-            engine=seat.engine,
-            spec=seat.spec,
+            engine=held.engine,
+            spec=held.spec,
             counter=self._counter,
             calibration=self._models.calibration,
             overhead=self._overhead(session),
-            prefix=seat.prefix,
-            references=seat.references,
-            ledger=seat.ledger,
+            prefix=held.prefix,
+            references=held.references,
+            ledger=held.ledger,
         )
 
     async def preview(
@@ -135,7 +135,7 @@ class Lifecycle:
     ) -> tuple[list[Message], Outcome]:
         """What a compaction of these messages would make of them, without asking a model: what stands
         in for the summary is the engine's own extract. Nothing is changed by it."""
-        engine = await self._engines.understudy(conversation.session, await conversation.engine.dump(), None)
+        engine = await self._engines.stand_in(conversation.session, await conversation.engine.dump(), None)
         tokens = conversation.prompt_tokens()
         return await engine.compress(messages, current_tokens=tokens, focus_topic=focus, force=True)
 
@@ -282,11 +282,11 @@ class Lifecycle:
 
     async def _call_hook(self, session: Session, reason: EndReason | None) -> None:
         """Call `on_session_end` (and `on_session_reset` after a reset) and strike out the debt."""
-        seat = await self._engines.seat(session)
+        held = await self._engines.of(session)
         transcript = await self._store.transcript(session)
-        await seat.engine.end(session.id, list(transcript.messages))
+        await held.engine.end(session.id, list(transcript.messages))
         if reason == "reset":
-            await seat.engine.reset()
+            await held.engine.reset()
         self._points("session.hook_called")
         await insist(lambda: self._store.hook_done(session.id), clock=self._clock, what="hook_done")
 

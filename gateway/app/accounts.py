@@ -50,7 +50,7 @@ class _Account:
         self.held.set()  # nobody need wait for it
 
 
-class Ownership:
+class AccountLeases:
     """Runs adapters whose account nobody else reads, and tells the store whose work is done here:
     the lanes of the platforms `runs`, and the messages of every adapter that may send."""
 

@@ -22,8 +22,8 @@ from gateway.agent.metering import Caps, Metering
 from gateway.agent.models import Models, Prices, Windows
 from gateway.agent.preparation import Preparations
 from gateway.agent.prompt import PromptBuilder
-from gateway.agent.running import SignalBoard
-from gateway.agent.sessions import Lifecycle
+from gateway.agent.running import RunningTurns
+from gateway.agent.sessions import Sessions
 from gateway.agent.tools.base import Tool
 from gateway.agent.tools.clock import ClockTool
 from gateway.agent.tools.history import HistoryTool
@@ -33,12 +33,13 @@ from gateway.agent.tools.runtime import ToolRuntime
 from gateway.agent.tools.send_file import SendFileTool
 from gateway.agent.tools.shell import ShellTool
 from gateway.agent.tools.todo import TodoTool
-from gateway.app.accounts import Ownership
+from gateway.app.accounts import AccountLeases
 from gateway.app.config import Config, Model
 from gateway.app.gateway import Gateway
 from gateway.app.settings import compression, expiry_policy, hygiene_rules, turn_rules
-from gateway.commands import approval, compress, people, pins, sessions, status, turn
+from gateway.commands import approval, compress, people, pins, status, turn
 from gateway.commands import help as help_family
+from gateway.commands import sessions as sessions_family
 from gateway.commands.base import CommandRegistry, Services
 from gateway.context.engine import ContextEngine
 from gateway.context.registry import EngineRegistry, builtin_engines
@@ -47,7 +48,7 @@ from gateway.domain.adapter import Adapter, Limits
 from gateway.domain.usage import Purpose
 from gateway.people.access import Access
 from gateway.people.approvals import Approvals
-from gateway.people.pairing import Door
+from gateway.people.pairing import Pairing
 from gateway.people.welcome import Welcome
 from gateway.providers.base import ModelSpec, Provider
 from gateway.providers.offline import Offline, OfflinePrices
@@ -123,7 +124,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         timeout=config.hygiene.timeout,
         enabled=config.compression.enabled and config.compression.background,
     )
-    lifecycle = Lifecycle(
+    sessions = Sessions(
         store=store,
         engines=engines,
         preparations=preparations,
@@ -141,7 +142,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     outbox = Outbox(
         store=store, adapters=by_name, limits=limits, clock=clock, ids=ids, background=background, points=points
     )
-    board = SignalBoard()
+    running_turns = RunningTurns()
     rules = hygiene_rules(config)
     busy, commands = turn_rules(config), command_registry()
     access = Access(
@@ -152,14 +153,14 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     approvals = Approvals(
         store=store, outbox=outbox, access=access, clock=clock, ids=ids, seconds=config.tools.approval_deadline
     )
-    door = Door(access=access, store=store, clock=clock, rng=random.SystemRandom(), pairing=config.access.pairing)
-    welcome = Welcome(door=door, outbox=outbox)
+    pairing = Pairing(access=access, store=store, clock=clock, rng=random.SystemRandom(), enabled=config.access.pairing)
+    welcome = Welcome(pairing=pairing, outbox=outbox)
     turns = Turns(
         reception=Reception(
             store=store,
             outbox=outbox,
             commands=commands,
-            door=door,
+            pairing=pairing,
             welcome=welcome,
             approvals=approvals,
             clock=clock,
@@ -167,7 +168,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             rules=busy,
         ),
         store=store,
-        lifecycle=lifecycle,
+        sessions=sessions,
         outbox=outbox,
         agents=AgentFactory(
             models=models,
@@ -184,14 +185,14 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         commands=commands,
         services=Services(
             store=store,
-            lifecycle=lifecycle,
+            sessions=sessions,
             outbox=outbox,
             approvals=approvals,
-            door=door,
+            pairing=pairing,
             welcome=welcome,
             models=models,
             metering=metering,
-            board=board,
+            running_turns=running_turns,
             clock=clock,
             counter=counter,
             redact=redact,
@@ -201,7 +202,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             version=__version__,
         ),
         approvals=approvals,
-        board=board,
+        running_turns=running_turns,
         background=background,
         clock=clock,
         points=points,
@@ -222,14 +223,14 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         turns=turns,
         lanes=lanes,
         outbox=outbox,
-        lifecycle=lifecycle,
+        sessions=sessions,
         expiry=Expiry(store=store, clock=clock),
         welcome=welcome,
-        board=board,
+        running_turns=running_turns,
         background=background,
         adapters=by_name,
         clock=clock,
-        ownership=Ownership(store=store, clock=clock, worker=worker, background=background, runs=tuple(limits)),
+        accounts=AccountLeases(store=store, clock=clock, worker=worker, background=background, runs=tuple(limits)),
         worker=worker,
         close=closers,
     )
@@ -237,7 +238,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
 
 def command_registry() -> CommandRegistry:
     """All commands of this version."""
-    families = (help_family, sessions, turn, approval, compress, pins, status, people)
+    families = (help_family, sessions_family, turn, approval, compress, pins, status, people)
     return CommandRegistry(command for family in families for command in family.COMMANDS)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
@@ -12,13 +11,12 @@ from datetime import UTC
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
-from gateway.agent.running import SignalBoard
-from gateway.agent.sessions import Lifecycle
-from gateway.app.accounts import Ownership
+from gateway.agent.running import RunningTurns
+from gateway.agent.sessions import Sessions
+from gateway.app.accounts import AccountLeases
 from gateway.app.recovery import recover
 from gateway.delivery.outbox import Outbox
-from gateway.domain.adapter import Accepted, Adapter
-from gateway.domain.chat import Inbound
+from gateway.domain.adapter import Adapter
 from gateway.people.welcome import Welcome
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError, StoreUnavailable
@@ -26,6 +24,7 @@ from gateway.runtime.tasks import Background, best_effort, ended_before
 from gateway.store.port import Store
 from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
+from gateway.turns.poison import PoisonGuard
 from gateway.turns.turn import Turns
 
 log = structlog.get_logger(__name__)
@@ -34,9 +33,6 @@ DRAIN_SECONDS = 30.0  # running turns may finish that long after a stop was aske
 _SWEEP_SECONDS = 60.0
 _LOOK_AGAIN = 0.02  # seconds between two looks at whether everything has settled
 _ASK_AGAIN = 1.0  # the same, after the store could not be asked
-_BROKEN_REMEMBERED = 1_000  # events of an adapter that could not be stored because of a bug
-TRIES = 10  # of such an event; by polling, half a minute
-_ALONE = 3  # of them between which others were stored, where nobody can be told
 _LAST_WORDS = 5.0  # seconds for messages that are being delivered when the gateway stops
 
 
@@ -50,14 +46,14 @@ class Gateway:
     turns: Turns
     lanes: Lanes
     outbox: Outbox
-    lifecycle: Lifecycle
+    sessions: Sessions
     expiry: Expiry
     welcome: Welcome
-    board: SignalBoard
+    running_turns: RunningTurns
     background: Background
     adapters: Mapping[str, Adapter]
     clock: Clock
-    ownership: Ownership
+    accounts: AccountLeases
     worker: str
     close: Sequence[Callable[[], Awaitable[None]]] = ()
     leaves_questions: bool = False
@@ -76,7 +72,7 @@ class Gateway:
         """Serve until `stop` is called, or until every adapter has read all there is; then finish
         what was accepted. False if an adapter failed. Raises StoreLocked, StoreUnavailable."""
         scheduler = AsyncIOScheduler(timezone=UTC)  # the machine's own may be unreadable
-        self.ownership.begin(self.adapters.values())
+        self.accounts.begin(self.adapters.values())
         try:
             if await ended_before(self.store.open, self._stop):  # a server that is away is waited for
                 await self._serve(scheduler)
@@ -87,7 +83,7 @@ class Gateway:
         return not self._failed
 
     async def _serve(self, scheduler: AsyncIOScheduler) -> None:
-        self.store.on_signal(self.board.deliver)
+        self.store.on_signal(self.running_turns.deliver)
         self.store.on_decided(self.turns.approvals.heard)
         self.store.on_rows(self.outbox.look)
         self.store.on_left(self._take_over)
@@ -118,11 +114,11 @@ class Gateway:
         self.background.start_once(self._recover(), name="recovery")
 
     async def _recover(self) -> None:
-        await recover(self.store, self.lifecycle, self.turns, self.background, self.worker)
+        await recover(self.store, self.sessions, self.turns, self.background, self.worker)
 
     async def _read(self, adapter: Adapter) -> None:
         try:
-            await self.ownership.read(adapter, Entrance(self.turns, adapter).accept)
+            await self.accounts.read(adapter, PoisonGuard(self.turns, adapter).accept)
         except GatewayError as error:
             self._failed, self.failure = True, str(error)
             log.info("adapter_stopped", adapter=adapter.name, error=str(error))
@@ -137,7 +133,7 @@ class Gateway:
     async def _settle(self) -> None:
         """Return when everything accepted here is answered and shown, or cannot be shown now."""
         while True:
-            waiting = self.board.waiting()
+            waiting = self.running_turns.waiting()
             if self.leaves_questions and waiting and waiting == self.lanes.active and not self.outbox.in_flight:
                 self.stop(grace=0)
                 return
@@ -159,114 +155,20 @@ class Gateway:
         return True
 
     async def _shut_down(self) -> None:
-        await self.lanes.stop(self._grace, waits=self.board.waits)
+        await self.lanes.stop(self._grace, waits=self.running_turns.waits)
         try:
             async with self.clock.limit(_LAST_WORDS):
                 while self.outbox.in_flight:
                     await self.clock.sleep(_LOOK_AGAIN)
         except TimeoutError:
             log.warning("left_unsent", chats=self.outbox.in_flight)
-        await self.ownership.aclose()
+        await self.accounts.aclose()
         await self.background.aclose()
         closing: list[tuple[str, Awaitable[None]]] = [(each.name, each.aclose()) for each in self.adapters.values()]
         closing += [("a resource", close()) for close in self.close]
         for what, work in closing:  # whatever cannot be closed, the rest is
             await best_effort(work, what=f"closing {what}")
         await self.store.aclose()
-
-
-class Entrance:
-    """Where one adapter hands over what it read. Whatever keeps a batch from being stored, also a bug, is to the
-    adapter a store that is away: it confirms nothing, and tries again after a pause that grows. A platform's
-    library that met another error would end its reading, or go on without any pause.
-
-    What meets a bug again and again, when others do not, is given up, and who wrote it is told: what comes after
-    it would never be read. That they are told is stored first, or others must have been stored again and again: a
-    store that fails in a way of its own is a bug to everything, and for hours."""
-
-    def __init__(self, turns: Turns, adapter: Adapter) -> None:
-        self._turns = turns
-        self._adapter = adapter
-        self._troubles: OrderedDict[str, _Trouble] = OrderedDict()  # of events that met a bug
-        self._stored = 0  # batches since the start of which something was stored
-
-    async def accept(self, batch: Sequence[Inbound]) -> Sequence[Accepted]:
-        """See `gateway.domain.adapter.Accept`."""
-        if any(self._is_given_up(inbound) for inbound in batch):
-            return await self._one_by_one(batch)
-        try:
-            accepted = await self._turns.receive(self._adapter, batch)
-        except StoreUnavailable:
-            raise
-        except Exception as error:
-            return await (self._one_by_one(batch) if len(batch) > 1 else self._broke(batch[0], error))
-        self._stored += any(each.status == "new" for each in accepted)
-        for each in accepted if self._troubles else ():
-            self._troubles.pop(each.event_id, None)
-        return accepted
-
-    async def _one_by_one(self, batch: Sequence[Inbound]) -> Sequence[Accepted]:
-        """In their order; when one cannot be given up yet, those after it are tried, too: they may show that not
-        everything meets the bug."""
-        accepted: list[Accepted] = []
-        held: StoreUnavailable | None = None
-        for inbound in batch:
-            if self._is_given_up(inbound):
-                accepted.append(Accepted(event_id=inbound.event_id, status="refused"))
-                continue
-            try:
-                accepted += await self.accept([inbound])
-            except StoreUnavailable as error:
-                trouble = self._troubles.get(inbound.event_id)
-                if trouble is None or trouble.tries <= TRIES:
-                    raise
-                held = error
-        if held is not None:
-            raise held
-        return accepted
-
-    async def _broke(self, inbound: Inbound, error: Exception) -> Sequence[Accepted]:
-        event = inbound.event_id
-        if event not in self._troubles:
-            log.exception("receipt_broke", adapter=self._adapter.name, inbound=event)
-        trouble = self._troubles.setdefault(event, _Trouble(before=self._stored))
-        trouble.tries += 1
-        trouble.alone += self._stored > trouble.before
-        trouble.before = self._stored
-        if len(self._troubles) > _BROKEN_REMEMBERED:
-            self._troubles.popitem(last=False)
-        if trouble.tries <= TRIES or not self._stored or not await self._gave_up(inbound, trouble):
-            why = str(error) if isinstance(error, GatewayError) else "an error in Legato itself, which its log tells of"
-            raise StoreUnavailable(why) from error
-        trouble.given_up = True
-        log.error("message_given_up", adapter=self._adapter.name, inbound=event, tries=trouble.tries)
-        return [Accepted(event_id=event, status="refused")]
-
-    def _is_given_up(self, inbound: Inbound) -> bool:
-        """Whether it was: what it came with may still be tried, and then it comes again."""
-        trouble = self._troubles.get(inbound.event_id)
-        return trouble is not None and trouble.given_up
-
-    async def _gave_up(self, inbound: Inbound, trouble: _Trouble) -> bool:
-        told = False
-        try:
-            told = await self._turns.reception.give_up(inbound)
-        except StoreUnavailable:
-            return False
-        except Exception as error:
-            log.warning("not_told_of_giving_up", inbound=inbound.event_id, error=f"{type(error).__name__}: {error}")
-        return told or trouble.alone >= _ALONE
-
-
-@dataclass(slots=True, kw_only=True)
-class _Trouble:
-    """Of an event that met a bug. `before`: batches that were stored until it did last. `alone`: its tries since the
-    one before which others were stored."""
-
-    before: int
-    tries: int = 0
-    alone: int = 0
-    given_up: bool = False
 
 
 def collect_seldom() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import structlog
 
-from gateway.agent.sessions import Lifecycle
+from gateway.agent.sessions import Sessions
 from gateway.runtime.tasks import Background
 from gateway.store.port import Store
 from gateway.turns.turn import Turns
@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 _MOST_HOOKS = 10_000  # the rest is found by the next start
 
 
-async def recover(store: Store, lifecycle: Lifecycle, turns: Turns, background: Background, worker: str) -> None:
+async def recover(store: Store, sessions: Sessions, turns: Turns, background: Background, worker: str) -> None:
     """Finish what an earlier process began; before the lanes start, so that a `/stop` that was
     accepted still reaches the turn it was meant for, and no hook is owed but the earlier process's."""
     for item in await store.claim_bypassed(worker):
@@ -27,4 +27,4 @@ async def recover(store: Store, lifecycle: Lifecycle, turns: Turns, background: 
     if owed:
         log.info("hooks_owed", count=len(owed))
         # A hook may be slow; nobody has to wait for the hooks of yesterday.
-        background.start(lifecycle.pay_hooks(owed), name="owed hooks")
+        background.start(sessions.pay_hooks(owed), name="owed hooks")

@@ -16,7 +16,7 @@ from gateway.app.build import Parts, adapter_part, build, command_registry, home
 from gateway.app.config import Config
 from gateway.app.config.models import Telegram
 from gateway.app.gateway import Gateway, collect_seldom
-from gateway.app.workers import Fleet, when_alone
+from gateway.app.workers import Workers, when_alone
 from gateway.commands.sessions import greeting
 from gateway.domain.adapter import Adapter, MenuEntry
 from gateway.domain.chat import Source, session_key
@@ -79,22 +79,22 @@ def _admins(config: Config, platform: str) -> list[str]:
     return [user for where, _, user in named if where == platform and "@" not in user and user != "*"]
 
 
-async def serve_platforms(config: Config, *, leash: int | None = None) -> int:
-    """`legato run`: the exit status. `leash` is the pipe of a parent that keeps this worker."""
+async def serve_platforms(config: Config, *, parent_pipe: int | None = None) -> int:
+    """`legato run`: the exit status. `parent_pipe` is the pipe of a parent that keeps this worker."""
     collect_seldom()
     # A terminal's turns go on here when its own process dies; it shows the answers when it is back.
     parts = Parts(also_runs={"console": adapter_part("adapters.console:LIMITS")})
     gateway = build(config, platforms(config, SystemClock()), parts)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
-    if leash is not None:
-        when_alone(leash, gateway.stop)
+    if parent_pipe is not None:
+        when_alone(parent_pipe, gateway.stop)
     return await _until_ended(gateway)
 
 
 async def serve_fleet(command: Sequence[str], workers: int) -> int:
     """`legato run --workers N`: the exit status."""
-    return await Fleet(command=command, size=workers, clock=SystemClock()).run()
+    return await Workers(command=command, size=workers, clock=SystemClock()).run()
 
 
 async def serve_terminal(config: Config, json_lines: bool, log_to: Callable[[Config, Path | None], None]) -> int:
@@ -157,7 +157,7 @@ def _console(config: Config, json_lines: bool, interactive: bool, running: list[
         return ""
 
     def toolbar() -> str:
-        turns = running[0].board.count() if running else 0
+        turns = running[0].running_turns.count() if running else 0
         name = config.model.name or "offline model"
         return f" {name}  ·  {'working' if turns else 'ready'}  ·  /help  ·  Ctrl-D leaves"
 

@@ -25,7 +25,7 @@ _GROWN_UP = 60.0  # seconds of life after which a death is not held against a wo
 
 
 @dataclass(slots=True, kw_only=True)
-class Fleet:
+class Workers:
     """Runs `command` in `size` processes until asked to stop."""
 
     command: Sequence[str]
@@ -40,13 +40,13 @@ class Fleet:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
-        leash, held = os.pipe()
+        parent_pipe, held = os.pipe()
         try:
             async with asyncio.TaskGroup() as group:
                 for index in range(self.size):
-                    group.create_task(self._keep(index, leash))
+                    group.create_task(self._keep(index, parent_pipe))
         finally:
-            os.close(leash)
+            os.close(parent_pipe)
             os.close(held)
         return self._hopeless
 
@@ -57,11 +57,11 @@ class Fleet:
             if worker.returncode is None:
                 worker.send_signal(signal.SIGTERM)
 
-    async def _keep(self, index: int, leash: int) -> None:
+    async def _keep(self, index: int, parent_pipe: int) -> None:
         wait = _FIRST_WAIT
         while not self._stopping.is_set():
             began = self.clock.monotonic()
-            worker = await asyncio.create_subprocess_exec(*self.command, stdin=leash)
+            worker = await asyncio.create_subprocess_exec(*self.command, stdin=parent_pipe)
             self._workers[index] = worker
             if self._stopping.is_set():  # asked while it was being started
                 worker.send_signal(signal.SIGTERM)
@@ -86,18 +86,18 @@ class Fleet:
             return
 
 
-def when_alone(leash: int, stop: Callable[[], None]) -> None:
-    """In a worker: call `stop` when the parent has ended, however it did. `leash` is the descriptor of
+def when_alone(parent_pipe: int, stop: Callable[[], None]) -> None:
+    """In a worker: call `stop` when the parent has ended, however it did. `parent_pipe` is the descriptor of
     the pipe that it was started with, its standard input."""
     loop = asyncio.get_running_loop()
 
     def look() -> None:
-        if not os.read(leash, 64):
-            loop.remove_reader(leash)
+        if not os.read(parent_pipe, 64):
+            loop.remove_reader(parent_pipe)
             log.error("parent_died")
             stop()
 
-    loop.add_reader(leash, look)
+    loop.add_reader(parent_pipe, look)
 
 
 _BAD_CONFIGURATION = 2

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
 import typer
 
 if TYPE_CHECKING:
-    from gateway.people.pairing import Door
+    from gateway.people.pairing import Pairing
     from gateway.store.port import Store
 
 T = TypeVar("T")
@@ -52,7 +52,7 @@ def access_app(ask: Ask) -> typer.Typer:
         from gateway.runtime.errors import UserError
 
         async def look(store: Store) -> str:
-            verdict, guest = await _door(store).confirm(code)
+            verdict, guest = await _pairing(store).confirm(code)
             if guest is None:
                 raise UserError(refused(verdict, IN_SHELL))
             return f"Let in: {named(guest)}. The gateway tells them within ten seconds, or as soon as it runs."
@@ -73,16 +73,16 @@ def access_app(ask: Ask) -> typer.Typer:
         async def look(store: Store) -> str:
             if not user:
                 raise UserError(unnamed(IN_SHELL))
-            return shown_out(await _door(store).show_out(platform.lower(), user), IN_SHELL)
+            return shown_out(await _pairing(store).show_out(platform.lower(), user), IN_SHELL)
 
         print(ask(config, look))
 
     return app
 
 
-def _door(store: Store) -> Door:
+def _pairing(store: Store) -> Pairing:
     from gateway.people.access import Access
-    from gateway.people.pairing import Door
+    from gateway.people.pairing import Pairing
     from gateway.runtime.clock import SystemClock
 
-    return Door(access=Access(), store=store, clock=SystemClock(), rng=SystemRandom(), pairing=True)
+    return Pairing(access=Access(), store=store, clock=SystemClock(), rng=SystemRandom(), enabled=True)

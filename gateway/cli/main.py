@@ -86,8 +86,8 @@ def run(
     if not worker and sys.stderr.isatty():
         print(announcement(settings, workers), file=sys.stderr)
     if workers == 1:
-        leash = sys.stdin.fileno() if worker else None
-        raise typer.Exit(_guarded(lambda: serve_platforms(settings, leash=leash)))
+        parent_pipe = sys.stdin.fileno() if worker else None
+        raise typer.Exit(_guarded(lambda: serve_platforms(settings, parent_pipe=parent_pipe)))
     command = [sys.executable, "-m", "gateway", "run", "--worker", *(["--config", str(config)] if config else [])]
     raise typer.Exit(_guarded(lambda: serve_fleet(command, workers)))
 

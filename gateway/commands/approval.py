@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from gateway.commands.base import Answer, Command, Scene
+from gateway.commands.base import Answer, Command, CommandContext
 from gateway.domain.approval import Approval, Verdict
 from gateway.people.approvals import listed
 from gateway.runtime.errors import UserError
@@ -13,14 +13,14 @@ from gateway.runtime.errors import UserError
 _NONE = "Nothing waits for your yes or no here."
 
 
-async def _decide(verdict: Verdict, scene: Scene) -> Answer:
+async def _decide(verdict: Verdict, ctx: CommandContext) -> Answer:
     """Answer the one open question, the one with a number, or all of them."""
-    approvals = scene.services.approvals
-    there = await approvals.answerable(scene.inbound.source)
+    approvals = ctx.services.approvals
+    there = await approvals.answerable(ctx.inbound.source)
     if not there:
         return Answer(text=_NONE)
-    chosen = _chosen(scene.argument.strip().lower(), there, "approve" if verdict == "approved" else "deny")
-    said = [await approvals.answer(each, verdict, scene.inbound.source) for each in chosen]
+    chosen = _chosen(ctx.argument.strip().lower(), there, "approve" if verdict == "approved" else "deny")
+    said = [await approvals.answer(each, verdict, ctx.inbound.source) for each in chosen]
     if len(chosen) == 1:
         return Answer(text=said[0])
     return Answer(text="\n".join(f"{each.number}. {what}" for each, what in zip(chosen, said, strict=True)))

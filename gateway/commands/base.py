@@ -12,14 +12,14 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.hygiene import HygieneRules
 from gateway.agent.metering import Metering
 from gateway.agent.models import Models
-from gateway.agent.running import SignalBoard
-from gateway.agent.sessions import Lifecycle, opened_by
+from gateway.agent.running import RunningTurns
+from gateway.agent.sessions import Sessions, opened_by
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Audience
 from gateway.domain.chat import Attachment, Inbound, OutboundKind, SessionKey
 from gateway.domain.session import Session
 from gateway.people.approvals import Approvals
-from gateway.people.pairing import Door
+from gateway.people.pairing import Pairing
 from gateway.people.welcome import Welcome
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionNotFound
@@ -45,14 +45,14 @@ class Services:
     """What commands may use."""
 
     store: Store
-    lifecycle: Lifecycle
+    sessions: Sessions
     outbox: Outbox
     approvals: Approvals
-    door: Door
+    pairing: Pairing
     welcome: Welcome
     models: Models
     metering: Metering
-    board: SignalBoard
+    running_turns: RunningTurns
     clock: Clock
     counter: TokenCounter
     redact: Callable[[str], str]
@@ -63,7 +63,7 @@ class Services:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class CommandContext:
     """One call of a command. `compress` runs a manual compaction in this lane, with a topic, of all but
     so many messages; `lease` is None for a command that bypasses the lane, which must not touch
     sessions then."""
@@ -107,7 +107,7 @@ class Scene:
 
 Group = Literal["Conversation", "While I work", "What I remember", "Sessions", "About"]
 
-Run = Callable[[Scene], Awaitable[Answer]]
+Run = Callable[[CommandContext], Awaitable[Answer]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gateway.agent.compaction import CompactionReport, reconcile
 from gateway.agent.conversation import Conversation
-from gateway.commands.base import Answer, Command, Scene
+from gateway.commands.base import Answer, Command, CommandContext
 from gateway.commands.transcript import last_requests
 from gateway.context.assembly import sanitize
 from gateway.context.engine import Outcome
@@ -55,29 +55,29 @@ def wish(argument: str) -> Wish:
     return Wish(focus=" ".join(words) or None, keep=keep, preview=preview)
 
 
-async def compress(scene: Scene) -> Answer:
+async def compress(ctx: CommandContext) -> Answer:
     """Run the session's engine with `force`, whatever its thresholds and cooldowns say."""
-    services, asked = scene.services, wish(scene.argument)
-    session = await services.store.tip(scene.key)
-    opened = await scene.opened_before()
+    services, asked = ctx.services, wish(ctx.argument)
+    session = await services.store.tip(ctx.key)
+    opened = await ctx.opened_before()
     if asked.undo and session is not None:
-        return await _undo(scene, session, done=opened is not None)
+        return await _undo(ctx, session, done=opened is not None)
     if asked.undo:
         raise UserError(_NOT_CONDENSED)
     if session is None or session.message_count == 0:
         return Answer(text=_NOTHING)
     if opened is not None:
         done = await services.store.compactions(opened.id)
-        return Answer(text=await _recorded(scene, next(entry for entry in done if entry.child_id == opened.id)))
-    conversation = await services.lifecycle.conversation(session)
+        return Answer(text=await _recorded(ctx, next(entry for entry in done if entry.child_id == opened.id)))
+    conversation = await services.sessions.conversation(session)
     messages = conversation.all()
     kept = _kept(messages, asked.keep)
     if kept == len(messages) or not await conversation.engine.has_content(messages[: len(messages) - kept]):
         return Answer(text=_NOTHING)
     if asked.preview:
-        return Answer(text=await _preview(scene, conversation, messages, kept, asked))
-    assert scene.compress is not None, "a lane's command is given the compactor"
-    report = await scene.compress(conversation, asked.focus, kept)
+        return Answer(text=await _preview(ctx, conversation, messages, kept, asked))
+    assert ctx.compress is not None, "a lane's command is given the compactor"
+    report = await ctx.compress(conversation, asked.focus, kept)
     # The summariser's calls and what the engine learnt are stored with the answer.
     count = conversation.session.compaction_count if report.changed else 0
     return Answer(text=_describe(report, count), conversation=conversation)
@@ -90,14 +90,14 @@ def _kept(messages: Sequence[Message], exchanges: int) -> int:
 
 
 async def _preview(
-    scene: Scene, conversation: Conversation, messages: Sequence[Message], kept: int, asked: Wish
+    ctx: CommandContext, conversation: Conversation, messages: Sequence[Message], kept: int, asked: Wish
 ) -> str:
     """What would happen, with the engine's own extract in the place of the summary."""
     folded = messages[: len(messages) - kept]
-    result, outcome = await scene.services.lifecycle.preview(conversation, folded, asked.focus)
+    result, outcome = await ctx.services.sessions.preview(conversation, folded, asked.focus)
     if outcome.aborted:
         return "This context engine cannot tell beforehand what it would do; /compress does it."
-    after = reconcile(messages, sanitize([*result, *messages[len(folded) :]]), scene.services.counter)
+    after = reconcile(messages, sanitize([*result, *messages[len(folded) :]]), ctx.services.counter)
     same = sum("id" in note_of(message) for message in after)
     if same == len(messages):
         return _NOTHING
@@ -112,9 +112,9 @@ async def _preview(
     )
 
 
-async def _undo(scene: Scene, session: Session, *, done: bool) -> Answer:
+async def _undo(ctx: CommandContext, session: Session, *, done: bool) -> Answer:
     """Go back to what was before the last compaction, in a new session; what was said since follows."""
-    store = scene.services.store
+    store = ctx.services.store
     if done:
         return Answer(text=_UNDONE.format(count=session.message_count))
     made = next((entry for entry in await store.compactions(session.id) if entry.child_id == session.id), None)
@@ -123,9 +123,7 @@ async def _undo(scene: Scene, session: Session, *, done: bool) -> Answer:
     parent = await store.session(made.parent_id)
     since = (await store.transcript(session)).messages[made.messages_after :]
     messages = [*(await store.transcript(parent)).messages, *since]
-    await scene.services.lifecycle.switch(
-        scene.owned(), session, parent, messages, "undone", session_id=scene.session_id
-    )
+    await ctx.services.sessions.switch(ctx.owned(), session, parent, messages, "undone", session_id=ctx.session_id)
     return Answer(text=_UNDONE.format(count=len(messages)))
 
 
@@ -134,9 +132,9 @@ def _describe(report: CompactionReport, count: int) -> str:
     return "\n".join([*lines, *_remarks(report.outcome, count)])
 
 
-async def _recorded(scene: Scene, done: Compaction) -> str:
+async def _recorded(ctx: CommandContext, done: Compaction) -> str:
     """The answer of an attempt that was killed after it had published."""
-    store = scene.services.store
+    store = ctx.services.store
     parent, child = await store.session(done.parent_id), await store.session(done.child_id)
     before, after = (await store.transcript(parent)).messages, (await store.transcript(child)).messages
     lines = _lines(before, after, done.tokens_before, done.tokens_after)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import get_args
 
-from gateway.commands.base import Answer, Command, Group, Scene
+from gateway.commands.base import Answer, Command, CommandContext, Group
 
 
-async def start(scene: Scene) -> Answer:
+async def start(ctx: CommandContext) -> Answer:
     """Welcome a newcomer."""
     return Answer(
         text="Hello! Write to me as you would to a person. I remember our conversations, however long they get. "
@@ -15,10 +15,10 @@ async def start(scene: Scene) -> Answer:
     )
 
 
-async def help_(scene: Scene) -> Answer:
+async def help_(ctx: CommandContext) -> Answer:
     """All commands that are for this person, one line each, in groups."""
-    admin = scene.services.door.access.is_admin(scene.inbound.source)
-    commands = [each for each in scene.registry.commands if admin or each.audience != "admins"]
+    admin = ctx.services.pairing.access.is_admin(ctx.inbound.source)
+    commands = [each for each in ctx.registry.commands if admin or each.audience != "admins"]
     width = max(len(_usage(command)) for command in commands)
     blocks = ["Just write to me. What begins with a slash is a command:"]
     for group in get_args(Group):

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.commands.base import Answer, Command, Scene
+from gateway.commands.base import Answer, Command, CommandContext
 from gateway.domain.pairing import CODE_LENGTH, CODE_SECONDS, Guest, GuestBook, Verdict
 from gateway.runtime.errors import UserError
 
@@ -14,22 +14,22 @@ _WANTS_OUT: Final = re.compile(r"(?:remove|delete|rm)\b.*", re.IGNORECASE | re.D
 _REMOVAL: Final = re.compile(r"(?:remove|delete|rm)\s+([^\s:]+):(\S+)", re.IGNORECASE)
 
 
-async def pair(scene: Scene) -> Answer:
+async def pair(ctx: CommandContext) -> Answer:
     """Let somebody in, show somebody out, or list who was and who asks."""
-    door = scene.services.door
-    if not door.access.is_admin(scene.inbound.source):
+    pairing = ctx.services.pairing
+    if not pairing.access.is_admin(ctx.inbound.source):
         raise UserError("Only an admin lets people in; access.admins of the configuration names them.")
-    if not scene.argument:
-        return Answer(text=listed(await door.book(), scene.services.clock.now(), IN_CHAT))
-    removal = _REMOVAL.fullmatch(scene.argument)
+    if not ctx.argument:
+        return Answer(text=listed(await pairing.book(), ctx.services.clock.now(), IN_CHAT))
+    removal = _REMOVAL.fullmatch(ctx.argument)
     if removal is not None:
-        return Answer(text=shown_out(await door.show_out(removal[1].lower(), removal[2]), IN_CHAT))
-    if _WANTS_OUT.fullmatch(scene.argument):
+        return Answer(text=shown_out(await pairing.show_out(removal[1].lower(), removal[2]), IN_CHAT))
+    if _WANTS_OUT.fullmatch(ctx.argument):
         raise UserError(unnamed(IN_CHAT))
-    verdict, guest = await door.confirm(scene.argument)
+    verdict, guest = await pairing.confirm(ctx.argument)
     if guest is None:
         raise UserError(refused(verdict, IN_CHAT))
-    await scene.services.welcome.greet()
+    await ctx.services.welcome.greet()
     return Answer(text=let_in(guest))
 
 

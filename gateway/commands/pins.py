@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from gateway.agent.prompt import pinned
-from gateway.commands.base import Answer, Command, Scene, Services
+from gateway.commands.base import Answer, Command, CommandContext, Services
 from gateway.domain.chat import is_shared
 from gateway.domain.pin import LONGEST_PIN, MOST_PINS, PINS_SHARE, Pin, Pins
 from gateway.domain.rule import states_rule
@@ -27,67 +27,67 @@ _NUMBERS: Final = re.compile(r"all|\d{1,9}(?:[\s,]+\d{1,9})*", re.IGNORECASE)
 _REMOVAL: Final = re.compile(rf"(?:remove|delete|rm)\s+({_NUMBERS.pattern})", re.IGNORECASE)
 
 
-async def pin(scene: Scene) -> Answer:
+async def pin(ctx: CommandContext) -> Answer:
     """Keep a rule, list the rules, or take some away."""
-    argument = scene.argument
+    argument = ctx.argument
     removal = _REMOVAL.fullmatch(argument)
     if removal is not None:
-        return await _remove(scene, removal[1])
+        return await _remove(ctx, removal[1])
     if argument.lower() in ("", "list"):
-        pins = await scene.services.store.pins(scene.key)
-        return Answer(text=_listed(scene, pins.rules) if pins.rules else _NONE)
+        pins = await ctx.services.store.pins(ctx.key)
+        return Answer(text=_listed(ctx, pins.rules) if pins.rules else _NONE)
     if _NUMBERS.fullmatch(argument):
         raise UserError("A pin is a rule in words; /pin lists those there are, /pin remove 2 takes the second away.")
-    return await _add(scene, storable(argument))
+    return await _add(ctx, storable(argument))
 
 
-async def unpin(scene: Scene) -> Answer:
+async def unpin(ctx: CommandContext) -> Answer:
     """Take rules away by their numbers."""
-    if not _NUMBERS.fullmatch(scene.argument):
-        pins = await scene.services.store.pins(scene.key)
-        raise UserError(f"{_WHICH}\n{_listed(scene, pins.rules)}" if pins.rules else _NONE)
-    return await _remove(scene, scene.argument)
+    if not _NUMBERS.fullmatch(ctx.argument):
+        pins = await ctx.services.store.pins(ctx.key)
+        raise UserError(f"{_WHICH}\n{_listed(ctx, pins.rules)}" if pins.rules else _NONE)
+    return await _remove(ctx, ctx.argument)
 
 
-async def _add(scene: Scene, text: str) -> Answer:
-    services, item = scene.services, scene.item
-    pins = await services.store.pins(scene.key)
+async def _add(ctx: CommandContext, text: str) -> Answer:
+    services, item = ctx.services, ctx.item
+    pins = await services.store.pins(ctx.key)
     known = [rule.text for rule in pins.rules]
     if pins.set_by != item.id:
         if text in known:
             return Answer(text=f"That is pinned already, as number {known.index(text) + 1}.")
-        present = await services.store.tip(scene.key)
+        present = await services.store.tip(ctx.key)
         rules = (*pins.rules, Pin(text=text, at=services.clock.now()))
         spec = services.models.spec(present.model if present else services.models.main.name)
         if refusal := _refusal(services, rules, spec):
             raise UserError(f"I did not pin that: {refusal}")
-        await services.lifecycle.set_pins(scene.owned(), present, Pins(rules=rules, set_by=item.id))
+        await services.sessions.set_pins(ctx.owned(), present, Pins(rules=rules, set_by=item.id))
         known.append(text)
     number = len(known)
-    whom = " to everybody here" if is_shared(scene.key, scene.inbound.source) else ""
+    whom = " to everybody here" if is_shared(ctx.key, ctx.inbound.source) else ""
     return Answer(text=f"Pinned as number {number}, for every answer{whom} from now on. /unpin {number} takes it away.")
 
 
-async def _remove(scene: Scene, which: str) -> Answer:
-    store = scene.services.store
-    pins = await store.pins(scene.key)
+async def _remove(ctx: CommandContext, which: str) -> Answer:
+    store = ctx.services.store
+    pins = await store.pins(ctx.key)
     numbers = [] if which.lower() == "all" else sorted({int(number) for number in re.split(r"[\s,]+", which)})
     left = pins.rules
-    if pins.set_by != scene.item.id:
+    if pins.set_by != ctx.item.id:
         for number in numbers:
             if not 1 <= number <= len(pins.rules):
                 raise UserError(f"There is no pin number {number}; /pin lists them.")
         left = tuple(rule for number, rule in enumerate(pins.rules, 1) if numbers and number not in numbers)
-        present = await store.tip(scene.key)
-        await scene.services.lifecycle.set_pins(scene.owned(), present, Pins(rules=left, set_by=scene.item.id))
+        present = await store.tip(ctx.key)
+        await ctx.services.sessions.set_pins(ctx.owned(), present, Pins(rules=left, set_by=ctx.item.id))
     gone = f"Took pin {', '.join(map(str, numbers))} away." if numbers else "Took all pins away."
-    return Answer(text=f"{gone} What is left:\n{_listed(scene, left)}" if left else f"{gone} Nothing is pinned now.")
+    return Answer(text=f"{gone} What is left:\n{_listed(ctx, left)}" if left else f"{gone} Nothing is pinned now.")
 
 
-def _listed(scene: Scene, rules: Sequence[Pin]) -> str:
+def _listed(ctx: CommandContext, rules: Sequence[Pin]) -> str:
     lines = [f"{number}. {rule.text}" for number, rule in enumerate(rules, 1)]
-    whose = " and hold for everybody here" if is_shared(scene.key, scene.inbound.source) else ""
-    tokens = pins_tokens(scene.services, rules)
+    whose = " and hold for everybody here" if is_shared(ctx.key, ctx.inbound.source) else ""
+    tokens = pins_tokens(ctx.services, rules)
     lines.append(f"They take ~{tokens:,} tokens of every prompt{whose}. /unpin <number> takes one away.")
     return "\n".join(lines)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from gateway.commands.base import Answer, Command, Scene
+from gateway.commands.base import Answer, Command, CommandContext
 from gateway.commands.transcript import last_requests
 from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.domain.message import is_request, said_in
@@ -21,102 +21,100 @@ _HOUR, _DAY, _MONTH = 60, 1_440, 43_200  # minutes
 _HEADING = 60  # characters of a session's first words
 
 
-async def new(scene: Scene) -> Answer:
+async def new(ctx: CommandContext) -> Answer:
     """End the present session and start an empty one."""
-    services = scene.services
-    present = await services.store.tip(scene.key)
-    if await scene.opened_before() is None:
+    services = ctx.services
+    present = await services.store.tip(ctx.key)
+    if await ctx.opened_before() is None:
         if present is None or present.message_count == 0:
             return Answer(text="This is already a fresh session.")
-        await services.lifecycle.reset(scene.owned(), present, session_id=scene.session_id)
+        await services.sessions.reset(ctx.owned(), present, session_id=ctx.session_id)
     return Answer(text="Started a fresh session. The one before is kept: /sessions lists it, /resume goes back.")
 
 
-async def sessions(scene: Scene) -> Answer:
+async def sessions(ctx: CommandContext) -> Answer:
     """The caller's earlier conversations, newest first."""
-    listed = await earlier(scene)
+    listed = await earlier(ctx)
     if not listed:
         return Answer(text="There are no earlier sessions yet.")
-    lines = [await _line(scene, number, session) for number, session in enumerate(listed, 1)]
+    lines = [await _line(ctx, number, session) for number, session in enumerate(listed, 1)]
     return Answer(text="\n".join([*lines, "/resume <number> goes on from one of them, as in /resume 1."]))
 
 
-async def resume(scene: Scene) -> Answer:
+async def resume(ctx: CommandContext) -> Answer:
     """Go on from an earlier conversation, in a new session that refers to its messages."""
-    services = scene.services
-    if not scene.argument:
-        return await sessions(scene)
-    opened = await scene.opened_before()
+    services = ctx.services
+    if not ctx.argument:
+        return await sessions(ctx)
+    opened = await ctx.opened_before()
     if opened is not None:
         return Answer(text=f"Went back to “{await heading(services.store, opened)}”.")
-    present = await services.store.tip(scene.key)
-    target = await _find(scene, scene.argument)
+    present = await services.store.tip(ctx.key)
+    target = await _find(ctx, ctx.argument)
     if present is not None and target.id == present.id:
         raise UserError("You are in that session already; just write on.")
     messages = (await services.store.transcript(target)).messages
-    await services.lifecycle.switch(scene.owned(), present, target, messages, "switched", session_id=scene.session_id)
+    await services.sessions.switch(ctx.owned(), present, target, messages, "switched", session_id=ctx.session_id)
     return Answer(text=f"Went back to “{await heading(services.store, target)}” ({target.message_count} messages).")
 
 
-async def branch(scene: Scene) -> Answer:
+async def branch(ctx: CommandContext) -> Answer:
     """Go on in a copy, so that the original stays as it is."""
-    services = scene.services
-    if await scene.opened_before() is None:
-        present = await services.store.tip(scene.key)
+    services = ctx.services
+    if await ctx.opened_before() is None:
+        present = await services.store.tip(ctx.key)
         if present is None or present.message_count == 0:
             raise UserError("There is nothing to branch from yet; send a message first.")
         messages = (await services.store.transcript(present)).messages
-        await services.lifecycle.switch(
-            scene.owned(),
+        await services.sessions.switch(
+            ctx.owned(),
             present,
             present,
             messages,
             "switched",
-            title=scene.argument or None,
-            session_id=scene.session_id,
+            title=ctx.argument or None,
+            session_id=ctx.session_id,
         )
     return Answer(text="You are in a branch now. The original is kept: /sessions lists it.")
 
 
-async def undo(scene: Scene) -> Answer:
+async def undo(ctx: CommandContext) -> Answer:
     """Take the last exchanges back."""
-    services = scene.services
-    count = _number(scene.argument or "1", "Say how many exchanges to take back, for example: /undo 2")
-    present = await services.store.tip(scene.key)
-    if await scene.opened_before() is not None:
+    services = ctx.services
+    count = _number(ctx.argument or "1", "Say how many exchanges to take back, for example: /undo 2")
+    present = await services.store.tip(ctx.key)
+    if await ctx.opened_before() is not None:
         return Answer(text="Took the last exchange back." if count == 1 else f"Took {count} exchanges back.")
     messages = (await services.store.transcript(present)).messages if present else ()
     requests = last_requests(messages, count)
     if present is None or not requests:
         raise UserError("There is nothing to take back here; /resume goes back to an earlier session.")
     cut = requests[0]
-    await services.lifecycle.switch(
-        scene.owned(), present, present, messages[:cut], "undone", session_id=scene.session_id
-    )
+    await services.sessions.switch(ctx.owned(), present, present, messages[:cut], "undone", session_id=ctx.session_id)
     taken = "the last exchange" if len(requests) == 1 else f"{len(requests)} exchanges"
     return Answer(text=f"Took {taken} back. The original is kept: /sessions lists it.")
 
 
-async def title(scene: Scene) -> Answer:
+async def title(ctx: CommandContext) -> Answer:
     """Name the present session."""
-    services = scene.services
-    present = await services.store.tip(scene.key)
+    services = ctx.services
+    present = await services.store.tip(ctx.key)
     if present is None:
         raise UserError("There is no session to name yet; send a message first.")
-    name = " ".join(scene.argument.split())[:100]
+    name = " ".join(ctx.argument.split())[:100]
     if not name and not present.title and not present.message_count:
         return Answer(text="This session has no name yet; /title <name> gives it one.")
     if not name:
         return Answer(text=f"This session is “{await heading(services.store, present)}”. /title <name> changes that.")
-    await services.store.update_session(scene.owned(), present.ref, title=name)
+    await services.store.update_session(ctx.owned(), present.ref, title=name)
     return Answer(text=f"This session is now “{name}”.")
 
 
-async def earlier(scene: Scene) -> list[Session]:
+async def earlier(ctx: CommandContext) -> list[Session]:
     """The caller's conversations to go back to: the tips of their lineages but the present one."""
-    services = scene.services
-    present = await services.store.tip(scene.key)
-    found = await services.store.sessions(scene.key, _LOOKED_AT)
+    services = ctx.services
+    present = await services.store.tip(ctx.key)
+    found = await services.store.sessions(ctx.key, _LOOKED_AT)
     kept = [
         session
         for session in found
@@ -147,10 +145,10 @@ async def greeting(store: Store, key: SessionKey) -> str:
     return f"{text}\nI still wait for your /approve or /deny:\n{listed(asked)}" if asked else text
 
 
-async def _line(scene: Scene, number: int, session: Session) -> str:
+async def _line(ctx: CommandContext, number: int, session: Session) -> str:
     count = counted(session.message_count, "message")
-    when = ago(session.last_active_at, scene.services.clock.now())
-    return f"{number}. {await heading(scene.services.store, session)} ({count}, {when})"
+    when = ago(session.last_active_at, ctx.services.clock.now())
+    return f"{number}. {await heading(ctx.services.store, session)} ({count}, {when})"
 
 
 def ago(at: float, now: float) -> str:
@@ -168,17 +166,17 @@ def ago(at: float, now: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
 
 
-async def _find(scene: Scene, wanted: str) -> Session:
+async def _find(ctx: CommandContext, wanted: str) -> Session:
     if wanted.isdecimal() and len(wanted) <= _DIGITS:
-        listed = await earlier(scene)
+        listed = await earlier(ctx)
         if not 1 <= int(wanted) <= len(listed):
             raise UserError(f"There is no session number {wanted}; /sessions lists them.")
         return listed[int(wanted) - 1]
     try:
-        lineage = await scene.services.store.lineage(wanted)
+        lineage = await ctx.services.store.lineage(wanted)
     except SessionNotFound:
         lineage = []
-    if not lineage or lineage[-1].key != scene.key:
+    if not lineage or lineage[-1].key != ctx.key:
         # The same sentence whether it does not exist or is somebody else's: ids reveal nothing.
         raise UserError(f"There is no session {wanted[:40]} here; /sessions lists yours.")
     return lineage[-1]

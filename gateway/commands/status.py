@@ -8,7 +8,7 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.metering import Standing, written
 from gateway.agent.running import RunningTurn
 from gateway.agent.tools.history import render as render_hit
-from gateway.commands.base import Answer, Command, Scene
+from gateway.commands.base import Answer, Command, CommandContext
 from gateway.commands.pins import pins_room, pins_tokens
 from gateway.domain.chat import is_shared
 from gateway.domain.message import is_summary, note_of
@@ -24,14 +24,14 @@ _RECALLED = 5
 _WHOSE = {"session": "this conversation", "person": "you today", "gateway": "everybody today"}
 
 
-async def status(scene: Scene) -> Answer:
+async def status(ctx: CommandContext) -> Answer:
     """What runs, what waits and which session this is; answers while a turn hangs."""
-    services = scene.services
-    turn = services.board.of(scene.key)
-    waiting = await services.store.waiting(scene.key, 100)
-    session = await services.store.tip(scene.key)
-    lines = [_running(turn, services.clock.monotonic()) if turn else await _elsewhere(scene)]
-    if asked := [each for each in await services.approvals.answerable(scene.inbound.source) if each.key == scene.key]:
+    services = ctx.services
+    turn = services.running_turns.of(ctx.key)
+    waiting = await services.store.waiting(ctx.key, 100)
+    session = await services.store.tip(ctx.key)
+    lines = [_running(turn, services.clock.monotonic()) if turn else await _elsewhere(ctx)]
+    if asked := [each for each in await services.approvals.answerable(ctx.inbound.source) if each.key == ctx.key]:
         lines.append(f"I wait for your /approve or /deny:\n{listed(asked)}")
     if waiting:
         lines.append(f"Waiting: {len(waiting)} message{'s' if len(waiting) > 1 else ''}.")
@@ -55,10 +55,10 @@ def _running(turn: RunningTurn, now: float) -> str:
     return f"Working for {now - turn.started_at:.0f} s: {turn.phase}{tools}, step {max(turn.step, 1)}. /stop ends it."
 
 
-async def _elsewhere(scene: Scene) -> str:
+async def _elsewhere(ctx: CommandContext) -> str:
     """What another process does, as far as the store knows."""
-    services = scene.services
-    item = await services.store.running(scene.key)
+    services = ctx.services
+    item = await services.store.running(ctx.key)
     if item is None:
         return "Nothing is running."
     return (
@@ -66,28 +66,28 @@ async def _elsewhere(scene: Scene) -> str:
     )
 
 
-async def context(scene: Scene) -> Answer:
+async def context(ctx: CommandContext) -> Answer:
     """How full the window is, what fills it, and when the next compaction comes."""
-    session = await scene.services.store.tip(scene.key)
+    session = await ctx.services.store.tip(ctx.key)
     if session is None:
         return Answer(text="The window is empty: your next message starts a session.")
-    conversation = await scene.services.lifecycle.conversation(session)
-    return Answer(text=await draw_context(scene, conversation))
+    conversation = await ctx.services.sessions.conversation(session)
+    return Answer(text=await draw_context(ctx, conversation))
 
 
-async def draw_context(scene: Scene, conversation: Conversation) -> str:
+async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
     """The pressure bar and the shares, as text. Reported tokens where the provider reported."""
     window = conversation.spec.context_length
     used = conversation.prompt_tokens()
     filled = min(_BAR, round(_BAR * used / window))
     summary = sum(note_of(m).get("tokens", 0) for m in conversation.messages if is_summary(m))
-    pins = (await scene.services.store.pins(scene.key)).rules
-    pinned = pins_tokens(scene.services, pins)
-    system = conversation.overhead - scene.services.tool_schema_tokens - pinned
+    pins = (await ctx.services.store.pins(ctx.key)).rules
+    pinned = pins_tokens(ctx.services, pins)
+    system = conversation.overhead - ctx.services.tool_schema_tokens - pinned
     rows = [
         ("system prompt", system),
         *([(f"pins ({len(pins)})", pinned)] if pins else []),
-        ("tools", scene.services.tool_schema_tokens),
+        ("tools", ctx.services.tool_schema_tokens),
         *([("summary", summary)] if summary else []),
         ("conversation", conversation.transcript_tokens() - summary),
     ]
@@ -100,7 +100,7 @@ async def draw_context(scene: Scene, conversation: Conversation) -> str:
         *(f"  {name:<14}{tokens:>10,}" for name, tokens in rows),
         f"{counted(len(conversation.messages), 'message')}, {history}.",
     ]
-    if threshold and scene.services.hygiene.enabled:
+    if threshold and ctx.services.hygiene.enabled:
         left = max(0, threshold - used)
         when = (
             f"at {threshold:,} tokens, about {left:,} from now"
@@ -113,21 +113,21 @@ async def draw_context(scene: Scene, conversation: Conversation) -> str:
     return "\n".join(lines)
 
 
-async def usage(scene: Scene) -> Answer:
+async def usage(ctx: CommandContext) -> Answer:
     """What this session and the last day used and cost, and what is left of each spend cap."""
-    services = scene.services
-    session = await services.store.tip(scene.key)
+    services = ctx.services
+    session = await services.store.tip(ctx.key)
     lines = []
     if session is not None:
         # What was condensed on the way is paid for, too, and counts for the cap: a person sees one session.
         whole = {each.id for each in await services.store.lineage(session.id)}
-        spent = await services.store.usage(0.0, "session", key=scene.key)
+        spent = await services.store.usage(0.0, "session", key=ctx.key)
         lines.append(f"This session: {_total([total for total in spent if total.label in whole])}")
-    day = await services.store.usage(services.clock.now() - _DAY, "model", key=scene.key)
+    day = await services.store.usage(services.clock.now() - _DAY, "model", key=ctx.key)
     lines.append(f"Last 24 hours: {_total(day)}")
     if len(day) > 1:
         lines += [f"  {total.label}: {_total([total])}" for total in day]
-    lines += map(_left, await services.metering.standings(scene.key, session))
+    lines += map(_left, await services.metering.standings(ctx.key, session))
     return Answer(text="\n".join(lines))
 
 
@@ -150,58 +150,58 @@ def _total(totals: list[UsageTotal]) -> str:
     return f"{text} (no price known for {unpriced} of the calls)" if unpriced else text
 
 
-async def whoami(scene: Scene) -> Answer:
+async def whoami(ctx: CommandContext) -> Answer:
     """How the gateway sees the caller."""
-    source = scene.inbound.source
+    source = ctx.inbound.source
     name = f" ({source.user_name})" if source.user_name else ""
-    admin = ", and an admin" if scene.services.door.access.is_admin(source) else ""
+    admin = ", and an admin" if ctx.services.pairing.access.is_admin(source) else ""
     chat = source.chat if source.renamed is None else f"{source.renamed} (before: {source.chat})"
     return Answer(
-        text=f"You are {source.platform}:{source.user}{name} in chat {chat}{admin}.\nThis conversation is {scene.key}."
+        text=f"You are {source.platform}:{source.user}{name} in chat {chat}{admin}.\nThis conversation is {ctx.key}."
     )
 
 
-async def version(scene: Scene) -> Answer:
+async def version(ctx: CommandContext) -> Answer:
     """Which Legato this is, and since when it runs."""
-    since = datetime.fromtimestamp(scene.services.started_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return Answer(text=f"Legato {scene.services.version}, running since {since}.")
+    since = datetime.fromtimestamp(ctx.services.started_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return Answer(text=f"Legato {ctx.services.version}, running since {since}.")
 
 
-async def recall(scene: Scene) -> Answer:
+async def recall(ctx: CommandContext) -> Answer:
     """Original turns of the caller's own conversations, compacted or not."""
-    if not scene.argument:
+    if not ctx.argument:
         raise UserError("Say what to look for, for example: /recall train tickets")
-    found = await scene.services.store.search(scene.argument, scene.key, _RECALLED)
+    found = await ctx.services.store.search(ctx.argument, ctx.key, _RECALLED)
     if not found:
-        return Answer(text=f"Nothing was found for “{scene.argument}”.")
-    speakers = {"user": "one of you" if is_shared(scene.key, scene.inbound.source) else "you", "assistant": "me"}
-    return Answer(text="\n\n".join(render_hit(hit, scene.argument, scene.services.redact, speakers) for hit in found))
+        return Answer(text=f"Nothing was found for “{ctx.argument}”.")
+    speakers = {"user": "one of you" if is_shared(ctx.key, ctx.inbound.source) else "you", "assistant": "me"}
+    return Answer(text="\n\n".join(render_hit(hit, ctx.argument, ctx.services.redact, speakers) for hit in found))
 
 
-async def model(scene: Scene) -> Answer:
+async def model(ctx: CommandContext) -> Answer:
     """Show or switch the session's model; budgets follow its window from the next message on."""
-    services = scene.services
-    session = await _session(scene)
-    if not scene.argument:
+    services = ctx.services
+    session = await _session(ctx)
+    if not ctx.argument:
         spec = services.models.spec(session.model)
         return Answer(text=f"This session uses {spec.name} ({spec.context_length:,} tokens of window).")
-    name = scene.argument.split()[0]
+    name = ctx.argument.split()[0]
     spec = services.models.spec(name)
     if not services.models.may_be(name):
         raise UserError(f"There is no model {name[:40]} here, only the offline one; config.yaml can name another.")
-    pinned = pins_tokens(services, (await services.store.pins(scene.key)).rules)
+    pinned = pins_tokens(services, (await services.store.pins(ctx.key)).rules)
     if pinned > pins_room(spec):
         raise UserError(
             f"{name} has room for {pins_room(spec):,} tokens of pins, and yours take {pinned:,}: /pin lists them, "
             "/unpin <number> makes room."
         )
     # What the old model reported says nothing about the new one's tokenizer or window.
-    await services.store.update_session(scene.owned(), session.ref, model=name)
+    await services.store.update_session(ctx.owned(), session.ref, model=name)
     return Answer(text=f"This session now uses {name} ({spec.context_length:,} tokens of window).")
 
 
-async def _session(scene: Scene) -> Session:
-    session = await scene.services.store.tip(scene.key)
+async def _session(ctx: CommandContext) -> Session:
+    session = await ctx.services.store.tip(ctx.key)
     if session is None:
         raise UserError("There is no session yet; send a message first.")
     return session

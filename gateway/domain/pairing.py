@@ -2,7 +2,7 @@
 
 Who asks gets a code and tells it to an admin by a way of their own; the admin's typing it is the proof
 that this account is that person. Codes are few, short-lived and asked for seldom, and wrong guesses
-lock the door, so that nobody can guess one or make the bot write to strangers for ever.
+lock pairing, so that nobody can guess one or make the bot write to strangers for ever.
 
 Wall time is compared by its distance in both directions: a clock that was set back makes no code
 live longer than its hour and locks nobody out for good.

@@ -1,4 +1,4 @@
-"""The door: who may talk here by the configuration's lists or by a code that an admin confirmed.
+"""Pairing: who may talk here by the configuration's lists or by a code that an admin confirmed.
 
 The guest book lies in the store, so that every process lets in whom any of them let in. It is read for
 people that the lists do not name, and remembered for a moment: strangers who write without end cost a
@@ -48,15 +48,15 @@ ASK = (
 
 
 @dataclass(slots=True, kw_only=True)
-class Door:
-    """`pairing`: strangers may ask for a code. `rng` must not be predictable. Only `_book` changes: what the
+class Pairing:
+    """`enabled`: strangers may ask for a code. `rng` must not be predictable. Only `_book` changes: what the
     store's was, and when that was read (monotonic)."""
 
     access: Access
     store: Store
     clock: Clock
     rng: Random
-    pairing: bool
+    enabled: bool
     _book: tuple[GuestBook, float] | None = field(default=None)
 
     async def lets_in(self, source: Source) -> bool:
@@ -75,7 +75,7 @@ class Door:
         """A stranger wrote: what to tell them. None, and they learn nothing, in a group, where pairing is
         off, while they have a code and when too many ask. Raises StoreUnavailable."""
         source = inbound.source
-        if not self.pairing or source.chat_type != "direct" or inbound.kind != "message":
+        if not self.enabled or source.chat_type != "direct" or inbound.kind != "message":
             return None
         code = "".join(self.rng.choice(CODE_LETTERS) for _ in range(CODE_LENGTH))
 

@@ -17,7 +17,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from gateway.delivery.outbox import Outbox
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.pairing import Guest
-from gateway.people.pairing import Door
+from gateway.people.pairing import Pairing
 from gateway.runtime.errors import StoreUnavailable
 
 log = structlog.get_logger(__name__)
@@ -32,17 +32,17 @@ WELCOME = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Welcome:
-    """Greets the guests of the door."""
+    """Greets the people whom pairing let in."""
 
-    door: Door
+    pairing: Pairing
     outbox: Outbox
 
     async def greet(self) -> None:
         """Greet whoever was let in and was not greeted. Raises StoreUnavailable."""
-        guests = [guest for guest in (await self.door.book()).guests if not guest.greeted]
+        guests = [guest for guest in (await self.pairing.book()).guests if not guest.greeted]
         if guests:
             await self.outbox.emit([row for guest in guests for row in self._greeting(guest)])
-            await self.door.greeted(guests)
+            await self.pairing.greeted(guests)
 
     async def look(self) -> None:
         """The same, later if the store is away."""

@@ -14,14 +14,14 @@ from gateway.agent.files.intake import FileIntake
 from gateway.agent.files.message import without_files
 from gateway.agent.hygiene import Hygiene
 from gateway.agent.loop import Agent, has_open_calls
-from gateway.agent.running import SignalBoard
+from gateway.agent.running import RunningTurns
 from gateway.domain.chat import Inbound, OutboundKind
 from gateway.domain.message import Message
 from gateway.people.approvals import TurnQuestions
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError, UserError
 from gateway.store.port import ItemOutcome, Store
-from gateway.turns.observer import Watch
+from gateway.turns.observer import TurnObserver
 
 log = structlog.get_logger(__name__)
 
@@ -43,11 +43,11 @@ class Attempt:
     `cut_short` then says what the person is to be told."""
 
     agent: Agent
-    watch: Watch
+    observer: TurnObserver
     files: FileIntake
     questions: TurnQuestions
     hygiene: Hygiene
-    board: SignalBoard
+    running_turns: RunningTurns
     store: Store
     clock: Clock
     deadline: float  # seconds
@@ -68,21 +68,21 @@ class Attempt:
                 return await self.agent.run(conversation, waiting)
         finally:
             if said is not None and not heard:
-                conversation.add(without_files(self.watch.item.key, said, NOT_FETCHED), self.clock.now())
+                conversation.add(without_files(self.observer.item.key, said, NOT_FETCHED), self.clock.now())
         raise AssertionError("a limit that strikes raises")
 
     async def _message(self, conversation: Conversation, said: Inbound) -> Message:
         if said.attachments:
-            self.watch.phase("fetching files")
-        return await self.files.message(self.watch.item.key, said, conversation.spec, self.watch.alive)
+            self.observer.phase("fetching files")
+        return await self.files.message(self.observer.item.key, said, conversation.spec, self.observer.alive)
 
     async def compress(self, conversation: Conversation, focus: str | None, keep: int) -> CompactionReport:
         """/compress: the agent is a temporary one, only its compactor runs; it leaves the last `keep`
         messages alone. New messages wait for it, whatever the busy mode (SPEC 7)."""
-        self.watch.turn.interruptible = False
+        self.observer.turn.interruptible = False
         try:
             async with self._limits():
-                self.watch.phase("compacting")
+                self.observer.phase("compacting")
                 return await self.agent.compactor.run(conversation, "manual", focus=focus, force=True, keep=keep)
         except TimeoutError:
             raise UserError(COMPACTION_STOPPED) from None
@@ -93,10 +93,10 @@ class Attempt:
         shown: Shown = []
         if self.agent.partial_text:
             shown.append(("reply", self.agent.partial_text))
-        if self.watch.turn.ended_by is not None:
-            shown.append(("notice", STOPPED if self.watch.turn.ended_by == "stop" else INTERRUPTED))
+        if self.observer.turn.ended_by is not None:
+            shown.append(("notice", STOPPED if self.observer.turn.ended_by == "stop" else INTERRUPTED))
             return "stopped", shown
-        silent = self.clock.monotonic() - self.watch.alive_at >= self.inactivity
+        silent = self.clock.monotonic() - self.observer.alive_at >= self.inactivity
         limit = self.inactivity if silent else self.deadline
         what = "nothing happened" if silent else "it was not finished"
         sentence = f"I gave this up because {what} for {limit / 60:g} minutes; ask again, perhaps in parts."
@@ -109,31 +109,31 @@ class Attempt:
             self.clock.limit(self.deadline),
             self.clock.limit(self.inactivity) as idle,
         ):
-            self.watch.idle = idle
-            self.watch.turn.end = lambda _: stop.extend(0)
-            with self.board.running(self.watch.turn):
+            self.observer.idle = idle
+            self.observer.turn.end = lambda _: stop.extend(0)
+            with self.running_turns.register(self.observer.turn):
                 try:
-                    await self.watch.typing(True)
-                    for kind in await self.store.signals(self.watch.item):
-                        self.board.deliver(self.watch.item.key, kind)
+                    await self.observer.typing(True)
+                    for kind in await self.store.signals(self.observer.item):
+                        self.running_turns.deliver(self.observer.item.key, kind)
                     yield
                 finally:
                     # From here on a limit that is moved would be one that is gone.
-                    self.watch.idle = None
-                    self.watch.turn.end = lambda _: None
-                    await self.watch.drafted()
-                    await self.watch.typing(False)
+                    self.observer.idle = None
+                    self.observer.turn.end = lambda _: None
+                    await self.observer.drafted()
+                    await self.observer.typing(False)
 
     async def _clean(self, conversation: Conversation) -> None:
-        self.watch.phase("compacting")
+        self.observer.phase("compacting")
         if not self.agent.compactor.is_prepared(conversation):
-            await self.watch.compacting("hygiene", conversation.session.compaction_count + 1)
+            await self.observer.compacting("hygiene", conversation.session.compaction_count + 1)
         result = await self.hygiene.run(conversation, self.agent.compactor)
         if result.failure:
             self.agent.compact_no_more()
-            await self.watch.tell(NOT_CLEANED.format(reason=result.failure.rstrip(".")))
+            await self.observer.tell(NOT_CLEANED.format(reason=result.failure.rstrip(".")))
         elif result.report is not None and result.report.compaction is not None:
-            await self.watch.compacted(result.report.compaction, result.report.outcome)
+            await self.observer.compacted(result.report.compaction, result.report.outcome)
 
 
 def sentence_for(error: Exception) -> str:

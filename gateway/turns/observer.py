@@ -17,7 +17,7 @@ from gateway.context.feedback import aging
 from gateway.delivery.drafts import Draft
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter, CanStream, CanType
-from gateway.domain.chat import Inbound, SessionKey, readable
+from gateway.domain.chat import Inbound, readable
 from gateway.domain.command import parse_command
 from gateway.domain.session import Compaction
 from gateway.runtime.clock import Clock, Deadline
@@ -30,7 +30,6 @@ log = structlog.get_logger(__name__)
 
 _NEVER = 10 * 365 * 86_400.0  # seconds
 _STEERED_AT_ONCE = 50
-_REMEMBERED = 10_000  # keys, before those told long ago are forgotten
 
 CONDENSING = "Condensing the earlier conversation to make room; nothing that was said is lost."
 CONDENSING_AGAIN = "Condensing the earlier conversation to make room. {aging}"
@@ -46,7 +45,7 @@ _BLOCKED_MARK = "compaction-blocked"
 
 
 @dataclass(slots=True, kw_only=True)
-class Watch:
+class TurnObserver:
     """The agent's `Observer` for one turn, which begins with it. `lease` is what a reply that is shown
     while it grows is stored under."""
 
@@ -211,20 +210,3 @@ class Watch:
             log.warning("notice_not_stored", error=str(error))
             for row in rows:
                 self.outbox.announce(row)
-
-
-@dataclass(slots=True, kw_only=True)
-class Seldom:
-    """Something that a key is told at most once in `every` seconds."""
-
-    every: float
-    _told: dict[SessionKey, float] = field(default_factory=dict)
-
-    def due(self, key: SessionKey, now: float) -> bool:
-        """Whether it may be said at `now` (monotonic); if so, it counts as said."""
-        if now - self._told.get(key, -self.every) < self.every:
-            return False
-        if len(self._told) > _REMEMBERED:
-            self._told = {other: at for other, at in self._told.items() if now - at < self.every}
-        self._told[key] = now
-        return True

@@ -16,14 +16,14 @@ from gateway.domain.adapter import Accepted, Adapter
 from gateway.domain.chat import Inbound, Sharing, session_key
 from gateway.domain.command import parse_command
 from gateway.people.approvals import NOT_YOURS, Approvals
-from gateway.people.pairing import Door
+from gateway.people.pairing import Pairing
 from gateway.people.welcome import Welcome
 from gateway.runtime.clock import Clock, Deadline
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.points import Points
 from gateway.store.port import Arrival, InboxItem, Receipt, Store
 from gateway.turns.albums import Overheard
-from gateway.turns.observer import Seldom
+from gateway.turns.notices import Throttle
 from gateway.turns.parts import is_continuation
 
 BusyMode = Literal["queue", "steer", "interrupt"]
@@ -61,13 +61,13 @@ class Reception:
     store: Store
     outbox: Outbox
     commands: CommandRegistry
-    door: Door
+    pairing: Pairing
     welcome: Welcome
     approvals: Approvals
     clock: Clock
     points: Points
     rules: TurnRules
-    _notices: Seldom = field(default_factory=lambda: Seldom(every=_NOTICE_EVERY))
+    _notices: Throttle = field(default_factory=lambda: Throttle(every=_NOTICE_EVERY))
     _overheard: Overheard = field(default_factory=Overheard)
 
     async def receive(
@@ -114,7 +114,7 @@ class Reception:
         inbound = await self._at_home(inbound)
         if inbound.kind not in ("message", "steer") or inbound.only_as_part:
             return False
-        if not await self.door.lets_in(inbound.source):
+        if not await self.pairing.lets_in(inbound.source):
             return False
         await self.outbox.emit(self.outbox.answer(self.arrival(inbound), "notice", GIVEN_UP))
         return True
@@ -128,7 +128,7 @@ class Reception:
             await self.store.rename_chat(platform, told.text, chat)
         elif told.kind == "left" and await self.store.later_name(platform, chat) is None:
             inbound = await self._at_home(told)
-            if await self.door.lets_in(inbound.source):
+            if await self.pairing.lets_in(inbound.source):
                 await self.store.close_chat(inbound.source.address, told.text)
         elif told.kind == "joined":
             await self.store.open_chat((await self._at_home(told)).source.address)
@@ -170,11 +170,11 @@ class Reception:
         return is_continuation(inbound.event_id, [*([running] if running else ()), *waiting, *coming])
 
     async def _is_known(self, inbound: Inbound) -> bool:
-        if await self.door.lets_in(inbound.source):
-            if self.door.greets(inbound.source):  # before the answer to what they say
+        if await self.pairing.lets_in(inbound.source):
+            if self.pairing.greets(inbound.source):  # before the answer to what they say
                 await self.welcome.greet()
             return True
-        sentence = await self.door.knock(inbound)
+        sentence = await self.pairing.knock(inbound)
         if sentence is not None:
             await self.store.open_chat(inbound.source.address)  # who knocks is there again
             await self.outbox.emit(self.outbox.answer(self.arrival(inbound), "notice", sentence))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from gateway.agent.conversation import Conversation
-from gateway.agent.sessions import Lifecycle, opened_by
+from gateway.agent.sessions import Sessions, opened_by
 from gateway.domain.chat import Outbound
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction
@@ -28,7 +28,7 @@ class TurnRecorder:
     runs the lane by now, and nothing was written."""
 
     store: Store
-    lifecycle: Lifecycle
+    sessions: Sessions
     lease: Lease
     item: InboxItem
     clock: Clock
@@ -73,7 +73,7 @@ class TurnRecorder:
             compaction = replace(compaction, child_id=opened_by(self.item))
         await unbroken(
             insist(
-                lambda: self.lifecycle.continue_(self.lease, conversation, transcript, compaction),
+                lambda: self.sessions.continue_(self.lease, conversation, transcript, compaction),
                 clock=self.clock,
                 what="continue_session",
                 failed=self.failed,
@@ -103,5 +103,5 @@ class TurnRecorder:
 
     async def _record(self, conversation: Conversation) -> StepRecord:
         now = self.clock.now()
-        expires_at = self.lifecycle.policy(conversation.session).deadline(now)
+        expires_at = self.sessions.policy(conversation.session).deadline(now)
         return conversation.record(now, expires_at, await conversation.engine.dump())

@@ -21,9 +21,9 @@ from gateway.agent.files.intake import FileIntake
 from gateway.agent.hygiene import Hygiene
 from gateway.agent.loop import close_open_calls
 from gateway.agent.pressure import announce
-from gateway.agent.running import SignalBoard
-from gateway.agent.sessions import Lifecycle
-from gateway.commands.base import Answer, CommandRegistry, Scene, Services
+from gateway.agent.running import RunningTurns
+from gateway.agent.sessions import Sessions
+from gateway.commands.base import Answer, CommandContext, CommandRegistry, Services
 from gateway.commands.pins import is_rule
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Accepted, Adapter
@@ -38,11 +38,12 @@ from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import InboxItem, ItemOutcome, Lease, Store, TurnJournal
 from gateway.turns.attempt import Attempt, Shown, sentence_for
-from gateway.turns.observer import Seldom, Watch
+from gateway.turns.notices import Throttle
+from gateway.turns.observer import TurnObserver
 from gateway.turns.parts import following, joined, patience
 from gateway.turns.reception import Reception, TurnRules
 from gateway.turns.recorder import TurnRecorder
-from gateway.turns.turn_files import Handout
+from gateway.turns.turn_files import TurnFiles
 
 log = structlog.get_logger(__name__)
 
@@ -67,7 +68,7 @@ class Turns:
 
     reception: Reception
     store: Store
-    lifecycle: Lifecycle
+    sessions: Sessions
     outbox: Outbox
     agents: AgentFactory
     hygiene: Hygiene
@@ -75,13 +76,13 @@ class Turns:
     commands: CommandRegistry
     services: Services
     approvals: Approvals
-    board: SignalBoard
+    running_turns: RunningTurns
     background: Background
     clock: Clock
     points: Points
     rules: TurnRules
     adapters: dict[str, Adapter]
-    _notices: Seldom = field(default_factory=lambda: Seldom(every=_NOTICE_EVERY))
+    _notices: Throttle = field(default_factory=lambda: Throttle(every=_NOTICE_EVERY))
 
     # -- 1. receipt -------------------------------------------------------------------------
 
@@ -129,7 +130,7 @@ class Turns:
         """Bring one item to its end. Returns the lane's next item, already claimed."""
         recorder = TurnRecorder(
             store=self.store,
-            lifecycle=self.lifecycle,
+            sessions=self.sessions,
             lease=lease,
             item=item,
             clock=self.clock,
@@ -141,7 +142,7 @@ class Turns:
             self.points("turn.claimed")
             if item.inbound.kind == "expiry":
                 return await self._expire(recorder, item)
-            if item.attempts == 1 and not await self.services.door.lets_in(item.inbound.source):
+            if item.attempts == 1 and not await self.services.pairing.lets_in(item.inbound.source):
                 log.info("shown_out_meanwhile", key=str(item.key), item=item.id)  # what has begun is ended, no more
                 return await self._finish(recorder, item, None, "refused", [])
             call = parse_command(item.inbound.text) if item.inbound.kind == "message" else None
@@ -169,7 +170,7 @@ class Turns:
         parts = [] if resumed else await self._parts(item)
         session = await self._present(recorder, item, may_expire=not resumed)
         self.points("turn.session_opened")
-        conversation = await self.lifecycle.conversation(session)
+        conversation = await self.sessions.conversation(session)
         if not resumed:
             said = joined(said, [part.inbound for part in parts])
             text = readable(said)
@@ -197,11 +198,11 @@ class Turns:
         """The key's session; one whose time is over ends here, by the same path as in the sweep."""
         present = await self.store.tip(item.key)
         if present is not None:
-            if not may_expire or not self.lifecycle.is_due(present):
+            if not may_expire or not self.sessions.is_due(present):
                 return present
             await self._put_away(recorder.lease, item, present)
         return await insist(
-            lambda: self.lifecycle.open(recorder.lease, item.inbound.source.chat_type),
+            lambda: self.sessions.open(recorder.lease, item.inbound.source.chat_type),
             clock=self.clock,
             what="open_session",
             failed=recorder.failed,
@@ -230,13 +231,13 @@ class Turns:
         except Exception as error:
             outcome, shown = "failed", [("error", sentence_for(error))]
             attempt.agent.interrupt(conversation)
-        attempt.watch.phase("finishing")
+        attempt.observer.phase("finishing")
         unanswered = await self.approvals.withdrawn(item) if attempt.questions.known else []
-        reply_id = attempt.watch.reply_id
+        reply_id = attempt.observer.reply_id
         return await self._finish(recorder, item, conversation, outcome, shown, reply_id=reply_id, first=unanswered)
 
     def _attempt(self, recorder: TurnRecorder, item: InboxItem, journal: TurnJournal | None = None) -> Attempt:
-        watch = Watch(
+        observer = TurnObserver(
             item=item,
             adapter=self.adapters.get(item.inbound.source.platform),
             store=self.store,
@@ -252,17 +253,17 @@ class Turns:
         return Attempt(
             agent=self.agents.build(
                 writer=recorder,
-                observer=watch,
+                observer=observer,
                 questions=questions,
                 recall=lambda words, limit: self.store.search(words, item.key, limit),
-                files=Handout(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
+                files=TurnFiles(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
                 admin=self.approvals.access.is_admin(item.inbound.source),
             ),
-            watch=watch,
+            observer=observer,
             files=self.files,
             questions=questions,
             hygiene=self.hygiene,
-            board=self.board,
+            running_turns=self.running_turns,
             store=self.store,
             clock=self.clock,
             deadline=self.rules.deadline,
@@ -288,7 +289,7 @@ class Turns:
         command = self.commands.get(call.name)
         if command is None:
             return Answer(kind="error", text=self.commands.unknown(call.name))
-        scene = Scene(
+        scene = CommandContext(
             services=self.services,
             registry=self.commands,
             item=item,
@@ -312,20 +313,20 @@ class Turns:
     async def _expire(self, recorder: TurnRecorder, item: InboxItem) -> InboxItem | None:
         """End the session named by the sweep, if it is still open and still due."""
         session = await self.store.session(item.inbound.text)
-        if session.ended_at is None and self.lifecycle.is_due(session):
+        if session.ended_at is None and self.sessions.is_due(session):
             await self._put_away(recorder.lease, item, session)
         elif session.ended_at is None:
-            due = self.lifecycle.policy(session).deadline(session.last_active_at) if session.message_count else None
+            due = self.sessions.policy(session).deadline(session.last_active_at) if session.message_count else None
             await self.store.update_session(recorder.lease, session.ref, expires_at=due)
         return await self._finish(recorder, item, None, "answered", [])
 
     async def _put_away(self, lease: Lease, item: InboxItem, session: Session) -> None:
         """End a session whose time is over, and tell its chat. Told first, under the session's own id:
         after a crash in between it is neither forgotten nor told again."""
-        if self.lifecycle.policy(session).notify:
+        if self.sessions.policy(session).notify:
             rows = self.outbox.answer(item, "notice", PUT_AWAY, first_id=f"o_{session.id}")
             await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="put_away")
-        await self.lifecycle.end(lease, session, "expired")
+        await self.sessions.end(lease, session, "expired")
 
     # -- 7. the end of an item --------------------------------------------------------------
 
@@ -337,8 +338,8 @@ class Turns:
         if journal is None or not journal.begun:  # its parts, which would only do the same again
             parts = following(item, await self.store.waiting(item.key, self.rules.lane_cap))
         if journal is not None or parts:
-            session = await self.lifecycle.open(recorder.lease, item.inbound.source.chat_type)
-            conversation = await self.lifecycle.conversation(session)
+            session = await self.sessions.open(recorder.lease, item.inbound.source.chat_type)
+            conversation = await self.sessions.conversation(session)
             close_open_calls(conversation, self.clock.now())
             conversation.absorbed += [part.id for part in parts]
         text = UNREADABLE if item.inbound.kind == "unreadable" else DEAD.format(attempts=item.attempts - 1)

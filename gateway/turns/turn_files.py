@@ -18,7 +18,7 @@ TOO_LARGE = "That file has {size:,} bytes, and {platform} shows {most:,} at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Handout:
+class TurnFiles:
     """For one item. What is sent is kept, and is a row of the outbox like any other."""
 
     item: InboxItem

@@ -101,7 +101,7 @@ class _Player:
         return answer
 
     def _waits_for_summary(self) -> bool:
-        turns = self._live.gateway.board._running.values()
+        turns = self._live.gateway.running_turns._running.values()
         return bool(self._model.asleep) and any(turn.phase == "compacting" for turn in turns)
 
     async def pause(self, seconds: float) -> None:

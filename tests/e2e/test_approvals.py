@@ -11,7 +11,7 @@ from gateway.app.config.models import Sessions, Tools, Turns
 from gateway.domain.adapter import Limits
 from gateway.people.approvals import GONE, NOT_YOURS, WITHDRAWN
 from gateway.turns.reception import ASKING
-from tests.support.asking import Scene, results, scene
+from tests.support.asking import CommandContext, results, scene
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, KillAt, Say, in_turn, running
 from tests.support.tools import payments
@@ -182,7 +182,7 @@ async def test_status_says_what_is_waited_for_and_stop_ends_it(tmp_path: Path) -
 
 async def test_the_same_call_id_in_another_step_is_another_question(tmp_path: Path) -> None:
     """Some servers count their calls from 0 in every answer."""
-    here = Scene(tmp_path, payments(50), payments(70), Say(text="done"))
+    here = CommandContext(tmp_path, payments(50), payments(70), Say(text="done"))
     here.model._calls = iter(lambda: 0, None)  # type: ignore[assignment]
     async with here.open() as live:
         event = await live.tell("pay twice")
@@ -279,7 +279,7 @@ async def test_a_yes_in_other_words_is_told_how_to_say_it(tmp_path: Path) -> Non
 
 
 async def test_what_the_model_said_before_is_shown_once_whatever_a_restart_does(tmp_path: Path) -> None:
-    here = Scene(tmp_path, Say(text="I would like to pay.", calls=payments(50, 60).calls), Say(text="done"))
+    here = CommandContext(tmp_path, Say(text="I would like to pay.", calls=payments(50, 60).calls), Say(text="done"))
     async with here.open() as live:
         event = await live.tell("pay")
         await here.adapter.question(2)
@@ -322,7 +322,7 @@ async def test_a_tool_for_admins_runs_in_nobody_elses_turn(tmp_path: Path) -> No
 
 
 async def test_a_tool_that_fails_to_say_what_it_asks_is_not_run(tmp_path: Path) -> None:
-    here = Scene(tmp_path, Say(calls=[("pay", "{}"), ("pay", "no json")]), Say(text="done"))
+    here = CommandContext(tmp_path, Say(calls=[("pay", "{}"), ("pay", "no json")]), Say(text="done"))
     async with here.open() as live:
         assert await live.ask("pay") == "done"
     assert here.tool.paid == []

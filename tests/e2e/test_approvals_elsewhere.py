@@ -50,7 +50,7 @@ async def test_the_answer_reaches_the_turn_in_the_other_process(
     async with gateway() as one, gateway() as two:  # type: ignore[attr-defined]
         event = await one.tell("pay")
         row = await eventually(lambda: question(one, two))
-        other = two if one.gateway.board.count() else one
+        other = two if one.gateway.running_turns.count() else one
         assert "1. Pay 50 €?" in await said(other, (one, two), "/status")
         if how == "press":
             token = row.buttons[0][["approve", "deny"].index(verdict)].token

@@ -8,7 +8,7 @@ from typing import Any
 from gateway.app.config.models import Hygiene, Sessions
 from gateway.domain.chat import SessionKey
 from gateway.turns.reception import ASKING, BUSY
-from tests.support.asking import Scene, results, scene
+from tests.support.asking import CommandContext, results, scene
 from tests.support.gateway import Gate, Say, echo
 from tests.support.tools import payments
 
@@ -75,7 +75,7 @@ async def test_a_command_that_waits_behind_a_question_is_told_so(tmp_path: Path)
 async def test_an_admin_is_not_told_of_others_questions_as_if_they_held_up_their_own(tmp_path: Path) -> None:
     gate = Gate()
     said = [payments(50), Say(text="thought", gate=gate)]
-    here = Scene(tmp_path, *said, sessions=Sessions(groups="per_user"))
+    here = CommandContext(tmp_path, *said, sessions=Sessions(groups="per_user"))
     where: dict[str, Any] = {"chat": "g", "chat_type": "group"}
     async with here.open() as live:
         await live.tell("pay", **where)

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from gateway.app.gateway import TRIES
 from gateway.app import build as bootstrap
 from gateway.domain.chat import Inbound, InboundKind, Outbound, SessionKey
 from gateway.runtime.clock import SystemClock
@@ -19,6 +18,7 @@ from gateway.runtime.errors import SessionNotFound, StoreError, StoreUnavailable
 from gateway.runtime.points import Point
 from gateway.store.port import Arrival, InboxItem, Receipt
 from gateway.store.sqlite.store import SqliteStore
+from gateway.turns.poison import TRIES
 from gateway.turns.reception import GIVEN_UP
 from tests.emulators.telegram import TelegramServer
 from tests.support.gateway import FakeAdapter, FakeModel, Live, config_in, running

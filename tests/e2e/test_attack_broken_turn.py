@@ -118,7 +118,7 @@ async def test_a_hook_that_cannot_be_called_does_not_keep_back_the_others(tmp_pa
         ended = [session for session in await store.sessions(None, 10) if session.ended_at is not None]
         heard.clear()
         store.broken = True
-        await live.gateway.lifecycle.pay_hooks(sorted(ended, key=lambda session: session.key.chat))
+        await live.gateway.sessions.pay_hooks(sorted(ended, key=lambda session: session.key.chat))
         store.broken = False
         assert len([told for told in heard if told[0] == "end"]) == 2
 
@@ -129,7 +129,7 @@ async def test_a_hook_that_was_called_since_it_was_found_owed_is_not_called_agai
         await live.ask("hello")
         await live.ask("/new")
         ended = [session for session in await live.store.sessions(None, 10) if session.ended_at is not None]
-        await live.gateway.lifecycle.pay_hooks([replace(session, hook="pending") for session in ended])
+        await live.gateway.sessions.pay_hooks([replace(session, hook="pending") for session in ended])
         assert len([told for told in heard if told[0] == "end"]) == 1
 
 

@@ -14,7 +14,7 @@ from gateway.app.config.models import Access
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Inbound, Source
 from gateway.people.access import Access as Lists
-from gateway.people.pairing import Door
+from gateway.people.pairing import Pairing
 from gateway.people.welcome import WELCOME
 from gateway.runtime.clock import SystemClock
 from gateway.store.sqlite import SqliteStore
@@ -184,12 +184,12 @@ async def test_a_token_in_a_file_is_there_for_every_command(tmp_path: Path) -> N
 async def test_who_was_let_in_elsewhere_is_told_so_once(tmp_path: Path) -> None:
     config = config_in(tmp_path, access=Access(pairing=True))
     elsewhere = SqliteStore(tmp_path / "legato.db", clock=ManualClock(), read_only=True)
-    door = Door(access=Lists(), store=elsewhere, clock=SystemClock(), rng=Random(1), pairing=True)
+    pairing = Pairing(access=Lists(), store=elsewhere, clock=SystemClock(), rng=Random(1), enabled=True)
 
     async def lets_in(live: Live, name: str) -> None:
         await live.adapter.receive(live.adapter.inbound("hello?", user=name, chat=name))
         await live.adapter.until(lambda: live.adapter.shown(name))
-        assert (await door.confirm(code_in(live.adapter.shown(name)[0])))[0] == "let in"
+        assert (await pairing.confirm(code_in(live.adapter.shown(name)[0])))[0] == "let in"
 
     async with running(tmp_path, adapter=FakeAdapter("public", Limits()), config=config) as live:
         await elsewhere.open()
@@ -215,7 +215,7 @@ async def test_a_crash_between_a_greeting_and_its_note_greets_nobody_twice(tmp_p
     async with running(tmp_path, adapter=platform, config=config) as live:
         await platform.receive(platform.inbound("hello?", user="bob", chat="bob"))
         await platform.until(lambda: platform.shown("bob"))
-        door, store = live.gateway.welcome.door, live.store
+        pairing, store = live.gateway.welcome.pairing, live.store
         await live.ask(f"/pair {code_in(platform.shown('bob')[0])}")
         book = await store.guest_book()
         assert [guest.greeted for guest in book.guests] == [True]
@@ -224,7 +224,7 @@ async def test_a_crash_between_a_greeting_and_its_note_greets_nobody_twice(tmp_p
         await live.gateway.welcome.look()
         await live.quiet()
         assert platform.shown("bob")[1:] == [WELCOME]
-        assert [guest.greeted for guest in (await door.book()).guests] == [True]
+        assert [guest.greeted for guest in (await pairing.book()).guests] == [True]
 
 
 async def test_a_message_that_comes_again_after_a_crash_is_told_once(tmp_path: Path) -> None:
@@ -252,12 +252,12 @@ async def test_strangers_who_write_without_end_cost_a_look_a_second(tmp_path: Pa
         return await SqliteStore.guest_book(store)
 
     store.guest_book = counted  # type: ignore[method-assign, assignment]
-    door = Door(access=Lists(), store=store, clock=clock, rng=Random(1), pairing=True)
+    pairing = Pairing(access=Lists(), store=store, clock=clock, rng=Random(1), enabled=True)
     told = []
     for number in range(500):
         source = Source(platform="p", chat=f"{number}", chat_type="direct", user=f"{number}")
-        assert not await door.lets_in(source)
-        told.append(await door.knock(Inbound(event_id=f"e{number}", source=source, text="hi")))
+        assert not await pairing.lets_in(source)
+        told.append(await pairing.knock(Inbound(event_id=f"e{number}", source=source, text="hi")))
     assert sum(each is not None for each in told) == 3
     assert looks == 1
     await store.aclose()

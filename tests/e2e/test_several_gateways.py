@@ -71,7 +71,7 @@ async def pair(server: RedisServer, folder: Path, *, sessions: Sessions | None =
     async with gateway() as one, gateway() as two:
         hung = await one.tell("think hard")
         await gate.until_waiting()
-        mine = one.gateway.board.count() > 0  # whichever claimed it
+        mine = one.gateway.running_turns.count() > 0  # whichever claimed it
         runner, other = (one, two) if mine else (two, one)
         yield Pair(runner=runner, other=other, gate=gate, hung=hung)
 

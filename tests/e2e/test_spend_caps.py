@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from gateway.app import build as bootstrap
 from gateway.app.config import Config
 from gateway.app.config.models import Budgets, Compression, Prices
 from gateway.app.config.models import Model as ModelEntry
-from gateway.app import build as bootstrap
 from gateway.cli.check import findings
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.runtime.errors import ConfigError

@@ -8,7 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
-from gateway.app.workers import Fleet
+from gateway.app.workers import Workers
 from gateway.runtime.clock import SystemClock
 from tests.support.fakes import ManualClock
 
@@ -39,8 +39,8 @@ asyncio.run(work())
 PARENT = """
 import asyncio, sys
 from gateway.runtime.clock import SystemClock
-from gateway.app.workers import Fleet
-asyncio.run(Fleet(command=[sys.executable, "-c", sys.argv[1], sys.argv[2]], size=2, clock=SystemClock()).run())
+from gateway.app.workers import Workers
+asyncio.run(Workers(command=[sys.executable, "-c", sys.argv[1], sys.argv[2]], size=2, clock=SystemClock()).run())
 """
 
 
@@ -60,8 +60,8 @@ async def lines(log: Path, count: int) -> list[str]:
 async def test_a_killed_worker_is_started_again_and_all_end_together(tmp_path: Path) -> None:
     log = tmp_path / "log"
     clock = ManualClock()
-    fleet = Fleet(command=[sys.executable, "-c", WORKER, str(log)], size=2, clock=clock)
-    running = asyncio.create_task(fleet.run())
+    workers = Workers(command=[sys.executable, "-c", WORKER, str(log)], size=2, clock=clock)
+    running = asyncio.create_task(workers.run())
     first = await lines(log, 2)
     victim = int(first[0].split()[1])
     os.kill(victim, signal.SIGKILL)
@@ -88,6 +88,6 @@ async def test_a_parent_that_is_killed_takes_its_workers_along(tmp_path: Path) -
 
 
 async def test_workers_that_cannot_run_at_all_are_not_tried_again(tmp_path: Path) -> None:
-    fleet = Fleet(command=[sys.executable, "-c", "import sys; sys.exit(2)"], size=3, clock=ManualClock())
+    workers = Workers(command=[sys.executable, "-c", "import sys; sys.exit(2)"], size=3, clock=ManualClock())
     async with asyncio.timeout(20):
-        assert await fleet.run() == 2
+        assert await workers.run() == 2

@@ -58,7 +58,7 @@ def settings(folder: Path, **sections: Any) -> Any:
     return config_in(folder, access=access, **sections)
 
 
-class Scene:
+class CommandContext:
     """A gateway whose model pays, and the person who asks for it."""
 
     def __init__(self, folder: Path, *said: Say, **sections: Any) -> None:
@@ -77,5 +77,5 @@ class Scene:
         return running(self.folder, config=config, model=self.model, adapter=self.adapter, tools=[self.tool], **more)
 
 
-def scene(folder: Path, *sums: int, **sections: Any) -> Scene:
-    return Scene(folder, payments(*sums), Say(text="done"), **sections)
+def scene(folder: Path, *sums: int, **sections: Any) -> CommandContext:
+    return CommandContext(folder, payments(*sums), Say(text="done"), **sections)

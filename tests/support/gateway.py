@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from gateway.agent.tools.base import Tool
+from gateway.app import build as bootstrap
 from gateway.app.config import Config
 from gateway.app.config.models import Model as ModelEntry
 from gateway.app.config.models import Store as StoreEntry
 from gateway.app.gateway import Gateway
-from gateway.app import build as bootstrap
 from gateway.context.engine import ContextEngine, Outcome
 from gateway.domain.adapter import Accept, Accepted, Limits
 from gateway.domain.chat import ChatType, Inbound, InboundKind, Outbound, Source

@@ -13,10 +13,10 @@ from adapters.telegram.adapter import TelegramAdapter
 from adapters.telegram.drafts import Streaming
 from adapters.telegram.webhook import WebhookAdapter
 from gateway.agent.tools.base import Tool
+from gateway.app import build as bootstrap
 from gateway.app.config.models import Access
 from gateway.app.config.models import Model as ModelEntry
 from gateway.app.gateway import Gateway
-from gateway.app import build as bootstrap
 from gateway.domain.adapter import MenuEntry
 from gateway.providers.base import Provider
 from gateway.runtime.clock import SystemClock

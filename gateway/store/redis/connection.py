@@ -149,7 +149,7 @@ class Caller:
     sends: Platforms = field(default_factory=Platforms)
 
 
-class Conduit:
+class Connection:
     """Carries jobs through a connection that `dial` makes. `lost` is called when one breaks."""
 
     def __init__(

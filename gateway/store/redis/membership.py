@@ -32,7 +32,7 @@ from gateway.store.redis.mark import check_free
 from gateway.store.redis.news import News
 from gateway.store.redis.partitions import partition_of
 from gateway.store.redis.reading import EVERYWHERE
-from gateway.store.redis.ready import Bells
+from gateway.store.redis.ready import ReadyPartitions
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.platforms import Platforms
 
@@ -65,7 +65,7 @@ class PresentStore(DeliveringStore):
         self._patience = patience
         self._chores = Chores()
         self._caller: Caller | None = None
-        self._bells = Bells()
+        self._ready = ReadyPartitions()
         self._listeners: list[Callable[[SessionKey, SignalKind], None]] = []
         self._decided_listeners: list[Callable[[SessionKey], None]] = []
         self._held: dict[SessionKey, Claim] = {}  # the lanes this process runs, as far as it knows
@@ -162,9 +162,9 @@ class PresentStore(DeliveringStore):
                 log.warning("store_took_this_process_for_dead", partition=partition)
                 self._forgotten()
             if ready:  # the news of it may have been lost
-                self._bells.ring(partition, int(ready))
+                self._ready.add(partition, int(ready))
             if suspect:
-                self._bells.ring_suspect(partition, int(suspect))
+                self._ready.add_suspect(partition, int(suspect))
             if dead:
                 self._chores.start(self._take_up(), name="store takes up")
             if chat and float(due) < self._time.now() - self._lease_seconds:
@@ -207,8 +207,8 @@ class PresentStore(DeliveringStore):
         if what in ("ready", "suspect"):
             partition, number, owner, platform = rest.split(" ")
             if owner != self.owner and self._runs.has_chat_of(platform):  # its own it rang with the answer
-                ring = self._bells.ring if what == "ready" else self._bells.ring_suspect
-                ring(int(partition), int(number))
+                add = self._ready.add if what == "ready" else self._ready.add_suspect
+                add(int(partition), int(number))
         elif what == "signal":
             kind, owner, key = rest.split(" ", 2)
             if owner != self.owner:

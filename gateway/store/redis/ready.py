@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 
 
-class Bells:
+class ReadyPartitions:
     """Partitions to look into, the one whose lane has waited longest first.
 
     Suspects (items that were running at several crashes) ring apart: while this process runs one, it
@@ -22,17 +22,17 @@ class Bells:
         self._suspect_runs = False
         self._heard = asyncio.Event()
 
-    def ring(self, partition: int, number: int) -> None:
+    def add(self, partition: int, number: int) -> None:
         """The lane that was scheduled with this number waits in this partition."""
         self._rung[partition] = min(number, self._rung.get(partition, number))
         self._heard.set()
 
-    def ring_suspect(self, partition: int, number: int) -> None:
+    def add_suspect(self, partition: int, number: int) -> None:
         """The same of a suspect."""
         if self._suspect_runs:
             self._kept[partition] = min(number, self._kept.get(partition, number))
         else:
-            self.ring(partition, number)
+            self.add(partition, number)
 
     def take_suspect(self) -> bool:
         """Ask to run a suspect; if so, none other may until `suspect_ended`."""
@@ -45,7 +45,7 @@ class Bells:
         self._suspect_runs = False
         kept, self._kept = self._kept, {}
         for partition, number in kept.items():
-            self.ring(partition, number)
+            self.add(partition, number)
 
     async def next(self) -> tuple[int, int]:
         """Wait for a partition that rang, and silence it: (partition, its number). Safe to cancel."""

@@ -62,7 +62,7 @@ class RedisStore(GuestStore):
             def done(reply: list[Any], where: int = partition) -> None:
                 numbers = [int(item_id) for status, _, item_id in reply if status == "new"]
                 if numbers:
-                    self._bells.ring(where, min(numbers))
+                    self._ready.add(where, min(numbers))
 
             parts = [str(cap), str(len(batch)), *flat]
             abandoned = partial(self._accepted_for_nobody, batch)
@@ -89,17 +89,17 @@ class RedisStore(GuestStore):
 
     async def claim_next(self, worker: str) -> Claim:
         while True:
-            partition, number_ = await self._bells.next()
+            partition, number_ = await self._ready.next()
             try:
                 claim = await self._claim(partition, worker)
             except StoreUnavailable:
-                self._bells.ring(partition, number_)
+                self._ready.add(partition, number_)
                 raise
             if claim is not None:
                 return claim
 
     async def _claim(self, partition: int, worker: str) -> Claim | None:
-        suspects = self._bells.take_suspect()
+        suspects = self._ready.take_suspect()
 
         def read(reply: list[Any]) -> tuple[Claim | None, str, str]:
             fence, facts, following, suspect = reply
@@ -114,11 +114,11 @@ class RedisStore(GuestStore):
             if claim is not None:
                 self._held[claim.lease.key] = claim
             if suspects and (claim is None or claim.item.attempts <= SUSPECT):
-                self._bells.suspect_ended()
+                self._ready.suspect_ended()
             if following:
-                self._bells.ring(partition, int(following))
+                self._ready.add(partition, int(following))
             if suspect and (claim is not None or not suspects):
-                self._bells.ring_suspect(partition, int(suspect))
+                self._ready.add_suspect(partition, int(suspect))
 
         def abandoned(found: tuple[Claim | None, str, str]) -> None:
             if found[0] is not None:
@@ -130,7 +130,7 @@ class RedisStore(GuestStore):
             )
         except StoreError:
             if suspects:
-                self._bells.suspect_ended()
+                self._ready.suspect_ended()
             raise
         return claim
 
@@ -158,7 +158,7 @@ class RedisStore(GuestStore):
         )
 
     def _released(self, lease: Lease, reply: list[Any]) -> None:
-        self._bells.ring(partition_of_key(lease.key), int(reply[0]))
+        self._ready.add(partition_of_key(lease.key), int(reply[0]))
         self._let_go(lease)
 
     def _let_go(self, lease: Lease, following: InboxItem | None = None) -> None:
@@ -168,7 +168,7 @@ class RedisStore(GuestStore):
             return
         del self._held[lease.key]
         if held.item.attempts > SUSPECT:
-            self._bells.suspect_ended()
+            self._ready.suspect_ended()
         if following is not None:
             self._held[lease.key] = replace(held, item=following)
 

@@ -1,8 +1,8 @@
 """How the store's modules reach the server: steps by name, in the partition they belong to.
 
-On one server there is a conduit for what writes, so that this process's steps keep their order, and
+On one server there is a connection for what writes, so that this process's steps keep their order, and
 one for what only reads, so that a long transcript holds up no step. On a cluster each partition has
-a conduit of its own for both, so that a node that is down holds up only what lives there.
+a connection of its own for both, so that a node that is down holds up only what lives there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.store.redis.chores import Chores
-from gateway.store.redis.connection import Caller, Conduit, Job
+from gateway.store.redis.connection import Caller, Connection, Job
 from gateway.store.redis.endpoint import Endpoint
 from gateway.store.redis.partitions import PARTITIONS, prefix
 from gateway.store.redis.scripts import script
@@ -44,8 +44,8 @@ class Wire:
         self._loose: set[Job] = set()  # whose caller is gone
         self._secured = asyncio.Event()  # one of them is done
 
-        def conduit(where: int) -> Conduit:
-            made = Conduit(
+        def connection(where: int) -> Connection:
+            made = Connection(
                 partial(endpoint.connect_for, where),
                 caller=caller,
                 clock=clock,
@@ -53,13 +53,13 @@ class Wire:
                 patience=patience,
                 lost=endpoint.forget,
             )
-            chores.start(made.serve(), name=f"store conduit {where}")
+            chores.start(made.serve(), name=f"store connection {where}")
             return made
 
         if endpoint.is_cluster:
-            self._writers = self._readers = [conduit(each) for each in range(PARTITIONS)]
+            self._writers = self._readers = [connection(each) for each in range(PARTITIONS)]
         else:
-            self._writers, self._readers = [conduit(0)] * PARTITIONS, [conduit(0)] * PARTITIONS
+            self._writers, self._readers = [connection(0)] * PARTITIONS, [connection(0)] * PARTITIONS
 
     # -- steps ------------------------------------------------------------------------------
 
@@ -172,8 +172,8 @@ class Wire:
         self._draining = True
         try:
             async with asyncio.timeout(_LAST_WORDS):
-                for conduit in self._conduits():
-                    await conduit.idle()
+                for connection in self._connections():
+                    await connection.idle()
                 await self.settled()
         except TimeoutError:
             return
@@ -181,10 +181,10 @@ class Wire:
     async def aclose(self) -> None:
         """Hang up; after the chores have ended."""
         self._closed = True
-        for conduit in self._conduits():
-            await conduit.aclose("The store is closed.")
+        for connection in self._connections():
+            await connection.aclose("The store is closed.")
 
-    def _conduits(self) -> set[Conduit]:
+    def _connections(self) -> set[Connection]:
         return {*self._writers, *self._readers}
 
     def _job(

@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 import pytest
 
-from gateway.app.accounts import LEASE_SECONDS, Ownership
+from gateway.app.accounts import LEASE_SECONDS, AccountLeases
 from gateway.domain.adapter import Accept, Limits
 from gateway.domain.chat import Outbound
 from gateway.runtime.errors import Disconnected, StoreLocked, StoreUnavailable
@@ -86,8 +86,8 @@ def leases(clock: ManualClock) -> Leases:
     return Leases(clock)
 
 
-def owner(leases: Leases, clock: ManualClock, worker: str, background: Background | None = None) -> Ownership:
-    return Ownership(store=leases, clock=clock, worker=worker, background=background or Background(), runs=())
+def owner(leases: Leases, clock: ManualClock, worker: str, background: Background | None = None) -> AccountLeases:
+    return AccountLeases(store=leases, clock=clock, worker=worker, background=background or Background(), runs=())
 
 
 async def test_the_second_waits_and_takes_over_within_fifteen_seconds_of_a_death(

@@ -16,8 +16,8 @@ import typer
 from gateway.app.config import Config
 from gateway.app.config.models import Adapters, Telegram
 from gateway.app.serving import announcement
-from gateway.cli.check import _store, may_talk
 from gateway.cli import main as cli
+from gateway.cli.check import _store, may_talk
 from gateway.store.sqlite.store import SqliteStore
 from tests.support.fakes import ManualClock
 
