@@ -17,7 +17,7 @@ from gateway.domain.session import Session, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.runtime.tokens import TokenCounter
-from gateway.store.port import Patch, StepRecord
+from gateway.store.records import Patch, StepRecord
 
 
 @dataclass(slots=True, kw_only=True)

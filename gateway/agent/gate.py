@@ -16,7 +16,7 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.ports import Observer, Questions, TranscriptWriter
 from gateway.domain.message import Message, ToolCall, note_of, text_of, tool_result
 from gateway.runtime.errors import ToolDenied
-from gateway.store.port import ToolIntent
+from gateway.store.records import ToolIntent
 
 DENIED: Final = (
     "The person said no to this, so it was not done. Do not try to reach the same by another way; "

@@ -43,7 +43,8 @@ from gateway.runtime.errors import (
 )
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.insist import insist
-from gateway.store.port import Cap, CapReached, Reservation, Store
+from gateway.store.port import Store
+from gateway.store.records import Cap, CapReached, Reservation
 
 log = structlog.get_logger(__name__)
 

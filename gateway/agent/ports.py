@@ -12,7 +12,7 @@ from gateway.context.engine import Outcome
 from gateway.domain.approval import Verdict
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction
-from gateway.store.port import Found, ToolIntent
+from gateway.store.records import Found, ToolIntent
 
 
 class TranscriptWriter(Protocol):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from gateway.domain.chat import SessionKey
-from gateway.store.port import SignalKind
+from gateway.store.records import SignalKind
 
 Phase = Literal[
     "starting", "fetching files", "compacting", "thinking", "running tools", "waiting for your yes or no", "finishing"

@@ -32,7 +32,8 @@ from gateway.runtime.points import Points
 from gateway.runtime.tasks import best_effort
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.insist import insist
-from gateway.store.port import InboxItem, Lease, Opening, Rebuilt, Store
+from gateway.store.port import Store
+from gateway.store.records import InboxItem, Lease, Opening, Rebuilt
 
 log = structlog.get_logger(__name__)
 

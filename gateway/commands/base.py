@@ -24,7 +24,8 @@ from gateway.people.welcome import Welcome
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionNotFound
 from gateway.runtime.tokens import TokenCounter
-from gateway.store.port import InboxItem, Lease, Store
+from gateway.store.port import Store
+from gateway.store.records import InboxItem, Lease
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from gateway.domain.pin import LONGEST_PIN, MOST_PINS, PINS_SHARE, Pin, Pins
 from gateway.domain.rule import states_rule
 from gateway.providers.base import ModelSpec
 from gateway.runtime.errors import UserError
-from gateway.store.port import InboxItem
+from gateway.store.records import InboxItem
 from gateway.store.shared.documents import storable
 
 _NONE: Final = "Nothing is pinned here. /pin <rule> keeps a rule in every answer; for example: /pin always use metres"

@@ -24,7 +24,8 @@ from gateway.domain.rates import Rate
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, ChatGone, RateLimited, StoreError
 from gateway.store.insist import insist
-from gateway.store.port import InboxItem, Lease, Store
+from gateway.store.port import Store
+from gateway.store.records import InboxItem, Lease
 
 log = structlog.get_logger(__name__)
 

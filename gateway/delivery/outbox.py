@@ -35,7 +35,8 @@ from gateway.runtime.errors import (
 from gateway.runtime.points import Points
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
-from gateway.store.port import Arrival, InboxItem, Lease, Sent, Store
+from gateway.store.port import Store
+from gateway.store.records import Arrival, InboxItem, Lease, Sent
 
 log = structlog.get_logger(__name__)
 

@@ -20,9 +20,9 @@ from gateway.domain.chat import Button, ChatAddress, Inbound, Outbound, SessionK
 from gateway.people.access import Access
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.tasks import unbroken
-from gateway.store.approving import Decision
 from gateway.store.insist import insist
-from gateway.store.port import InboxItem, Lease, Store
+from gateway.store.port import Store
+from gateway.store.records import Decision, InboxItem, Lease
 
 _LOOK_AGAIN: Final = 5.0  # seconds: news of a decision may be lost on their way
 

@@ -21,28 +21,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal
 
+from gateway.domain.approval import Approval, Verdict
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
+from gateway.domain.file import KeptFile
 from gateway.domain.message import Message
+from gateway.domain.pairing import GuestBook
+from gateway.domain.pin import Pins
+from gateway.domain.rates import Rate
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import LedgerEntry, UsageTotal
-from gateway.store.allowance import AllowanceStore
-from gateway.store.approving import ApprovalStore
-from gateway.store.closing import ClosingStore
-from gateway.store.filing import FileStore
-from gateway.store.pairing import PairingStore
-from gateway.store.pinning import PinStore
 from gateway.store.records import (
-    Acceptance,
     Arrival,
-    Cap,
     CapReached,
     Claim,
+    Decision,
     Found,
     InboxItem,
     ItemOutcome,
     Lease,
     Opening,
-    Patch,
     Rebuilt,
     Receipt,
     Reservation,
@@ -55,36 +52,9 @@ from gateway.store.records import (
     TurnEnd,
     TurnJournal,
 )
-from gateway.store.renaming import RenamingStore
-
-__all__ = [
-    "Acceptance",
-    "Arrival",
-    "Cap",
-    "CapReached",
-    "Claim",
-    "Found",
-    "InboxItem",
-    "ItemOutcome",
-    "Lease",
-    "Opening",
-    "Patch",
-    "Rebuilt",
-    "Receipt",
-    "Reservation",
-    "Sent",
-    "SignalKind",
-    "StepRecord",
-    "Store",
-    "StoreStatus",
-    "ToolIntent",
-    "Transcript",
-    "TurnEnd",
-    "TurnJournal",
-]
 
 
-class Store(AllowanceStore, ApprovalStore, ClosingStore, PinStore, FileStore, PairingStore, RenamingStore, ABC):
+class Store(ABC):
     """The port. `open` before use, `aclose` after; every method may raise StoreUnavailable."""
 
     # -- lifetime ---------------------------------------------------------------------------
@@ -192,6 +162,32 @@ class Store(AllowanceStore, ApprovalStore, ClosingStore, PinStore, FileStore, Pa
     async def finish_bypassed(self, item: InboxItem, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
         """End a bypass item with its answer. Returns the rows to send now."""
 
+    # -- questions to people ------------------------------------------------------------------
+    # They belong to an unfinished item, whose end forgets them: a button that is pressed later names nothing.
+
+    @abstractmethod
+    async def ask(self, lease: Lease, approval: Approval, shown: Sequence[Outbound]) -> tuple[Outbound, ...]:
+        """Store a question of the item that the lane runs, and the rows that ask it; a token that is
+        known is not stored again. If the item's streaming reply is among them, it has its final text, and
+        the item may open another one. Returns the rows to send now."""
+
+    @abstractmethod
+    async def decide(
+        self, asked: Approval, verdict: Verdict, by: str | None, at: float, shown: Sequence[Outbound]
+    ) -> Decision | None:
+        """Decide a question, together with the rows that say so, unless somebody was first: then nothing
+        is stored. None: it is not there any more."""
+
+    @abstractmethod
+    async def approvals(self, chat: ChatAddress) -> list[Approval]:
+        """The questions of the chat's unfinished items (in all of its threads), decided or not, as they
+        were asked."""
+
+    @abstractmethod
+    def on_decided(self, listener: Callable[[SessionKey], None]) -> None:
+        """Call `listener` on the event loop whenever a question of a key is decided, in every process.
+        News may be lost: who waits looks now and then."""
+
     # -- signals ----------------------------------------------------------------------------
 
     @abstractmethod
@@ -289,6 +285,42 @@ class Store(AllowanceStore, ApprovalStore, ClosingStore, PinStore, FileStore, Pa
         """Open sessions whose `expires_at` has passed, earliest first. One that was returned is not
         returned again for ten minutes, unless its deadline changes or its claimant's process ends before."""
 
+    # -- pins ---------------------------------------------------------------------------------
+    # They belong to a key and to none of its sessions: they outlive resets, and what is pinned under one key is never
+    # seen under another.
+
+    @abstractmethod
+    async def pins(self, key: SessionKey) -> Pins:
+        """The key's pins; none is no error."""
+
+    @abstractmethod
+    async def set_pins(self, lease: Lease, pins: Pins, rebuilt: Rebuilt | None) -> Session | None:
+        """Replace the key's pins and, in the same step, the prompt of its present session, whose epoch
+        rises: so no prompt is ever without them. Returns that session as it now is. None: the key has
+        no session; if it has one all the same, SessionConflict."""
+
+    # -- files --------------------------------------------------------------------------------
+    # They belong to a key, as pins do: what was sent in one conversation is never read in another. A content is named
+    # by its SHA-256 and never changes, so no lease is needed: whoever keeps one twice, or too late, keeps the same.
+    # Messages and rows name a content and never hold one, which is loaded only when it is shown.
+
+    @abstractmethod
+    async def keep_file(self, key: SessionKey, file: KeptFile, content: bytes) -> KeptFile:
+        """Keep a file and its content, whose digest the file states. The first one kept under a `ref`
+        stands, and is returned."""
+
+    @abstractmethod
+    async def kept_file(self, key: SessionKey, ref: str) -> KeptFile | None:
+        """The file that was kept under this `ref`."""
+
+    @abstractmethod
+    async def kept_files(self, key: SessionKey, limit: int) -> list[KeptFile]:
+        """The key's files, newest first."""
+
+    @abstractmethod
+    async def file_content(self, key: SessionKey, digest: str) -> bytes | None:
+        """The content of a file of this key; None if it has none of this digest."""
+
     # -- delivery ---------------------------------------------------------------------------
 
     @abstractmethod
@@ -330,6 +362,96 @@ class Store(AllowanceStore, ApprovalStore, ClosingStore, PinStore, FileStore, Pa
     @abstractmethod
     async def next_due(self) -> float | None:
         """In how many seconds the earliest row that waits for a retry is due; None: none waits."""
+
+    # -- chats in which nothing can be shown any more -----------------------------------------
+    # A chat is closed in all its threads, for every process, until a message from it is accepted: `accept` opens
+    # the chat in the same step. `mark_refused` closes a chat, too.
+
+    @abstractmethod
+    async def close_chat(self, to: ChatAddress, reason: str) -> None:
+        """The platform said that nothing reaches this chat: its rows that wait are refused with `reason`, and
+        so is every later one as soon as its turn comes, without an attempt. A row that is being sent ends by itself."""
+
+    @abstractmethod
+    async def open_chat(self, to: ChatAddress) -> None:
+        """The chat is there again; nothing happens to one that is open."""
+
+    @abstractmethod
+    async def closed(self, to: ChatAddress) -> str | None:
+        """Why the chat is closed; None: it is not."""
+
+    # -- chats that their platform calls by another name than before --------------------------
+    # A chat keeps its first name, under which its conversations, rules, files and questions lie: so nothing has to be
+    # moved, and no message can fall between two keys.
+
+    @abstractmethod
+    async def rename_chat(self, platform: str, before: str, after: str) -> None:
+        """The platform calls the chat `before` by the name `after` from now on, and it is there: it is open.
+        Told again, nothing changes; what `after` was called first stays what was said of it first. It may be several
+        transactions: a caller that was cut short says it again."""
+
+    @abstractmethod
+    async def first_name(self, platform: str, chat: str, event_id: str) -> str:
+        """What the chat of an event was called first. An event that was accepted before its store knew of the
+        other name stays where it is, so that it is known when it comes again."""
+
+    @abstractmethod
+    async def later_name(self, platform: str, chat: str) -> str | None:
+        """What a chat is called instead by now; None: as it is asked for."""
+
+    # -- what may be spent, and how fast may be sent ------------------------------------------
+    # Counted for all processes.
+
+    @abstractmethod
+    async def reserve(self, reservation: Reservation) -> CapReached | None:
+        """Count a call's worst case as spent under each of its caps, or under none of them: then the
+        first cap without room is returned. Asked again with the same id, it counts once.
+
+        However many ask at once, no account goes beyond its limit; of several that together have no
+        room, all may be refused. What nobody settles stays counted as it was reserved: its process
+        is dead, and the money may have been spent.
+        """
+
+    @abstractmethod
+    async def settle(self, reservation: Reservation, cost: int) -> None:
+        """Replace a reservation by what the call really cost, in millionths of a US dollar. Done
+        once: a second time, or a day later, it changes nothing."""
+
+    @abstractmethod
+    async def spent(self, accounts: Sequence[str]) -> list[int]:
+        """What is spent and reserved under each account, in millionths of a US dollar."""
+
+    @abstractmethod
+    async def take(self, account: str, ticket: str, rates: Sequence[Rate]) -> float:
+        """Seconds until the message `ticket` may be sent; 0.0: now, and the ticket is used up.
+
+        The moment is the ticket's own: whoever waited asks again with the same ticket, in whatever
+        process, and is told 0.0, or to wait again if `hold_off` or its own delay moved the moment.
+        Moments given away in `account` keep all `rates`, however many processes ask; a moment that
+        nobody uses is lost. One clock decides: this process's, or the server's where it is shared.
+        """
+
+    @abstractmethod
+    async def hold_off(self, account: str, bucket: str, seconds: float) -> None:
+        """The platform asked for silence: no moment of this bucket comes before it is over, those
+        already given away included, and whoever starts again meanwhile."""
+
+    @abstractmethod
+    async def resting(self, account: str, bucket: str) -> float:
+        """For how many seconds the bucket is to be left alone still; 0.0: it is not."""
+
+    # -- guests -------------------------------------------------------------------------------
+    # Who was let in by a code, and who asks. Both steps work in a store that is opened for reading, too: an admin lets
+    # somebody in from a shell while the gateway runs.
+
+    @abstractmethod
+    async def guest_book(self) -> GuestBook:
+        """The one book of this store, as it is now in every process."""
+
+    @abstractmethod
+    async def set_guest_book(self, book: GuestBook) -> bool:
+        """Replace the book whose version is one less. False, and nothing is stored, if that is not the
+        present one: then look again."""
 
     # -- reading for people -----------------------------------------------------------------
 

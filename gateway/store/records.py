@@ -146,6 +146,16 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What became of a verdict. `approval` is the question as it is now; `first` says whether this verdict
+    decided it. `outbound` are the rows this worker must now send."""
+
+    approval: Approval
+    first: bool
+    outbound: tuple[Outbound, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
     """A session to be opened. `transcript` holds stored messages (with a host `id`: shared by
     reference) and new ones (without: stored)."""

@@ -12,7 +12,7 @@ from typing import Final
 
 from gateway.domain.chat import Inbound, SessionKey
 from gateway.domain.command import parse_command
-from gateway.store.port import Arrival
+from gateway.store.records import Arrival
 from gateway.turns.parts import of_group
 
 KEPT: Final = 30.0  # seconds: an album is sent at once, but each of its files when it is there

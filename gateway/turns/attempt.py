@@ -20,7 +20,8 @@ from gateway.domain.message import Message
 from gateway.people.approvals import TurnQuestions
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError, UserError
-from gateway.store.port import ItemOutcome, Store
+from gateway.store.port import Store
+from gateway.store.records import ItemOutcome
 from gateway.turns.observer import TurnObserver
 
 log = structlog.get_logger(__name__)

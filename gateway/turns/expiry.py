@@ -16,7 +16,8 @@ from gateway.domain.chat import Inbound, Source
 from gateway.domain.session import Session
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
-from gateway.store.port import Arrival, Store
+from gateway.store.port import Store
+from gateway.store.records import Arrival
 
 log = structlog.get_logger(__name__)
 

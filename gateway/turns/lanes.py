@@ -17,7 +17,8 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, StoreError, StoreUnavailable
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
-from gateway.store.port import Claim, InboxItem, Lease, Store
+from gateway.store.port import Store
+from gateway.store.records import Claim, InboxItem, Lease
 
 RunItem = Callable[[Lease, InboxItem], Awaitable[InboxItem | None]]
 

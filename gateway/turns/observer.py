@@ -23,7 +23,8 @@ from gateway.domain.session import Compaction
 from gateway.runtime.clock import Clock, Deadline
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import best_effort
-from gateway.store.port import InboxItem, Lease, Store
+from gateway.store.port import Store
+from gateway.store.records import InboxItem, Lease
 from gateway.turns.parts import following, joined, patience
 
 log = structlog.get_logger(__name__)

@@ -23,7 +23,7 @@ from typing import Final
 
 from gateway.domain.chat import CUT, TORN, Inbound
 from gateway.domain.command import parse_command
-from gateway.store.port import InboxItem
+from gateway.store.records import InboxItem
 
 DEBOUNCE: Final = 0.8  # seconds from one part's receipt in which the next one comes
 # Seconds between the sending of two parts. After an outage all of it is received at once, so receipt

@@ -21,7 +21,8 @@ from gateway.people.welcome import Welcome
 from gateway.runtime.clock import Clock, Deadline
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.points import Points
-from gateway.store.port import Arrival, InboxItem, Receipt, Store
+from gateway.store.port import Store
+from gateway.store.records import Arrival, InboxItem, Receipt
 from gateway.turns.albums import Overheard
 from gateway.turns.notices import Throttle
 from gateway.turns.parts import is_continuation

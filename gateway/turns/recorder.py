@@ -19,7 +19,8 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import unbroken
 from gateway.store.insist import insist
-from gateway.store.port import InboxItem, ItemOutcome, Lease, StepRecord, Store, ToolIntent, TurnEnd
+from gateway.store.port import Store
+from gateway.store.records import InboxItem, ItemOutcome, Lease, StepRecord, ToolIntent, TurnEnd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -36,7 +36,8 @@ from gateway.runtime.errors import SessionConflict, StoreUnavailable
 from gateway.runtime.points import Points
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
-from gateway.store.port import InboxItem, ItemOutcome, Lease, Store, TurnJournal
+from gateway.store.port import Store
+from gateway.store.records import InboxItem, ItemOutcome, Lease, TurnJournal
 from gateway.turns.attempt import Attempt, Shown, sentence_for
 from gateway.turns.notices import Throttle
 from gateway.turns.observer import TurnObserver

@@ -11,7 +11,8 @@ from gateway.domain.file import KeptFile
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ToolError
 from gateway.store.insist import insist
-from gateway.store.port import InboxItem, Store
+from gateway.store.port import Store
+from gateway.store.records import InboxItem
 
 NOT_HERE = "{platform} shows no files here; put the text into your answer instead."
 TOO_LARGE = "That file has {size:,} bytes, and {platform} shows {most:,} at most; send it in parts."

@@ -10,7 +10,8 @@ from gateway.domain.message import Message, assistant, tool_result, user
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.runtime.clock import SystemClock
-from gateway.store.port import Arrival, Opening, Patch, StepRecord, Store
+from gateway.store.port import Store
+from gateway.store.records import Arrival, Opening, Patch, StepRecord
 from tests.bench.world import REPLY, Chats
 
 CALL = "call_{number}"

@@ -34,7 +34,7 @@ from gateway.runtime.logs import configure_logs
 from gateway.runtime.points import Point
 from gateway.runtime.redaction import Redactor
 from gateway.runtime.tokens import TokenCounter
-from gateway.store.port import Sent
+from gateway.store.records import Sent
 from gateway.store.redis import RedisStore
 from tests.chaos.clocks import PACE, HurriedClock, Shift, StoreClock
 from tests.chaos.parts import Record, RecordingEngine, configuration, subject, tools

@@ -11,7 +11,8 @@ import pytest
 from gateway.domain.approval import Approval
 from gateway.domain.chat import Button, ChatAddress, Outbound, SessionKey
 from gateway.runtime.errors import SessionConflict
-from gateway.store.port import Claim, Store, ToolIntent
+from gateway.store.port import Store
+from gateway.store.records import Claim, ToolIntent
 from tests.support.store_kit import START, Bench, claimed, finish, in_session, key, outbound, step
 
 pytest_plugins = ["tests.support.stores"]

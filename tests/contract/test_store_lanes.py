@@ -10,7 +10,8 @@ import pytest
 from gateway.domain.chat import Attachment, Inbound, Source
 from gateway.domain.message import user
 from gateway.runtime.errors import SessionConflict
-from gateway.store.port import Arrival, Opening, Store
+from gateway.store.port import Store
+from gateway.store.records import Arrival, Opening
 from tests.support.store_kit import (
     START,
     Bench,

@@ -9,7 +9,8 @@ import pytest
 from gateway.domain.pin import Pin, Pins
 from gateway.domain.session import Session
 from gateway.runtime.errors import SessionConflict
-from gateway.store.port import Opening, Rebuilt, Store
+from gateway.store.port import Store
+from gateway.store.records import Opening, Rebuilt
 from tests.support.store_kit import (
     START,
     Bench,

@@ -6,7 +6,8 @@ import pytest
 
 from gateway.domain.message import assistant, tool_result, user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
-from gateway.store.port import Opening, Patch, StepRecord, Store
+from gateway.store.port import Store
+from gateway.store.records import Opening, Patch, StepRecord
 from tests.support.store_kit import (
     START,
     Bench,

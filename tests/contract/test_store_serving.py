@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from gateway.domain.chat import ChatAddress, Outbound
-from gateway.store.port import Arrival, Store
+from gateway.store.port import Store
+from gateway.store.records import Arrival
 from tests.support.store_kit import Bench, arrival, claimed, finish, key, outbound, put
 from tests.support.waiting import eventually
 

@@ -10,7 +10,8 @@ import pytest
 from gateway.domain.message import note_of, user
 from gateway.domain.session import Compaction, Session
 from gateway.runtime.errors import SessionConflict, SessionNotFound
-from gateway.store.port import Claim, Opening, Store
+from gateway.store.port import Store
+from gateway.store.records import Claim, Opening
 from tests.support.store_kit import (
     START,
     Bench,

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gateway.store.port import Cap, CapReached, Reservation, Store
+from gateway.store.port import Store
+from gateway.store.records import Cap, CapReached, Reservation
 from tests.support.store_kit import START, Bench
 
 pytest_plugins = ["tests.support.stores"]

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from gateway.store.port import Claim, Store
+from gateway.store.port import Store
+from gateway.store.records import Claim
 from tests.support.store_kit import Bench, finish, nothing_ready, put
 
 pytest_plugins = ["tests.support.stores"]

@@ -11,7 +11,8 @@ from gateway.domain.message import Message, assistant, note_of, tool_result, use
 from gateway.domain.session import Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.runtime.errors import SessionConflict
-from gateway.store.port import Opening, Patch, StepRecord, Store, ToolIntent
+from gateway.store.port import Store
+from gateway.store.records import Opening, Patch, StepRecord, ToolIntent
 from tests.support.store_kit import (
     START,
     Bench,

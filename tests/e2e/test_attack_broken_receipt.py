@@ -16,7 +16,7 @@ from gateway.domain.chat import Inbound, InboundKind, Outbound, SessionKey
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import SessionNotFound, StoreError, StoreUnavailable
 from gateway.runtime.points import Point
-from gateway.store.port import Arrival, InboxItem, Receipt
+from gateway.store.records import Arrival, InboxItem, Receipt
 from gateway.store.sqlite.store import SqliteStore
 from gateway.turns.poison import TRIES
 from gateway.turns.reception import GIVEN_UP

@@ -12,7 +12,7 @@ from gateway.domain.chat import Outbound
 from gateway.domain.message import Message
 from gateway.domain.session import Session, SessionRef
 from gateway.runtime.clock import SystemClock
-from gateway.store.port import InboxItem, ItemOutcome, Lease, StepRecord, Transcript, TurnEnd
+from gateway.store.records import InboxItem, ItemOutcome, Lease, StepRecord, Transcript, TurnEnd
 from gateway.store.sqlite.store import SqliteStore
 from gateway.turns.attempt import BROKEN
 from tests.support.gateway import FakeAdapter, FakeModel, Gate, RecordingEngine, Say, in_turn, running

@@ -17,7 +17,7 @@ from gateway.domain.message import Message, text_of
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, TextDelta
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import StoreUnavailable
-from gateway.store.port import StoreStatus
+from gateway.store.records import StoreStatus
 from gateway.store.sqlite.store import SqliteStore
 from tests.support.fakes import ManualClock
 from tests.support.gateway import (

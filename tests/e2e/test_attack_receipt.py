@@ -18,7 +18,7 @@ from gateway.domain.chat import ChatAddress, InboundKind, Outbound, SessionKey
 from gateway.people.approvals import GONE
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import StoreUnavailable
-from gateway.store.port import Arrival, InboxItem, Receipt
+from gateway.store.records import Arrival, InboxItem, Receipt
 from gateway.store.sqlite.store import SqliteStore
 from gateway.turns.reception import FULL
 from tests.support.fakes import ManualClock

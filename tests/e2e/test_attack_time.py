@@ -9,7 +9,7 @@ from typing import Any
 from gateway.domain.session import EndReason, Session, SessionRef
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
-from gateway.store.port import Lease, Opening
+from gateway.store.records import Lease, Opening
 from gateway.store.sqlite.store import EXPIRY_CLAIM, SqliteStore
 from gateway.turns.turn import MOST_ATTEMPTS, PUT_AWAY
 from tests.support.fakes import ManualClock

@@ -11,7 +11,8 @@ import pytest
 
 from gateway.domain.chat import session_key
 from gateway.runtime.clock import SystemClock
-from gateway.store.port import Arrival, Store
+from gateway.store.port import Store
+from gateway.store.records import Arrival
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
 from gateway.turns.turn import UNREADABLE

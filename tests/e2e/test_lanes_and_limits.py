@@ -13,7 +13,7 @@ from gateway.agent.loop import NO_WORDS_LEFT, OUT_OF_STEPS
 from gateway.app.config.models import Turns
 from gateway.domain.adapter import Limits
 from gateway.domain.message import text_of
-from gateway.store.port import Claim
+from gateway.store.records import Claim
 from gateway.store.sqlite.store import SqliteStore
 from gateway.turns.reception import FULL
 from tests.support.fakes import ManualClock

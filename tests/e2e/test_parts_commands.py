@@ -11,7 +11,7 @@ import pytest
 
 from gateway.domain.chat import CUT, Attachment, Inbound
 from gateway.runtime.errors import StoreUnavailable
-from gateway.store.port import Arrival, Receipt
+from gateway.store.records import Arrival, Receipt
 from gateway.store.sqlite.store import SqliteStore
 from gateway.turns.parts import DEBOUNCE
 from tests.emulators.telegram import Message, TelegramServer

@@ -14,7 +14,7 @@ from gateway.app.config.models import Model as ModelEntry
 from gateway.cli.check import findings
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.runtime.errors import ConfigError
-from gateway.store.port import Reservation
+from gateway.store.records import Reservation
 from gateway.store.sqlite.store import SqliteStore
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, FakeModel, Gate, Say, config_in, running

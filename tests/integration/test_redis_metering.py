@@ -14,7 +14,7 @@ import pytest
 
 from gateway.domain.rates import Rate
 from gateway.runtime.clock import SystemClock
-from gateway.store.port import Cap, Reservation
+from gateway.store.records import Cap, Reservation
 from gateway.store.redis import RedisStore
 from gateway.store.redis.partitions import partition_of_name, prefix
 from tests.support.stores import cut_off

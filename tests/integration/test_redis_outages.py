@@ -13,7 +13,8 @@ from structlog.testing import capture_logs
 from gateway.domain.message import user
 from gateway.domain.session import Compaction
 from gateway.runtime.errors import StoreUnavailable
-from gateway.store.port import Lease, Opening, Store
+from gateway.store.port import Store
+from gateway.store.records import Lease, Opening
 from gateway.store.redis import RedisStore
 from gateway.store.redis.admission import META
 from tests.support.redis_proxy import LosingProxy, losing_proxy

@@ -15,7 +15,8 @@ import pytest
 from gateway.domain.message import user
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import SessionConflict
-from gateway.store.port import Opening, Store
+from gateway.store.port import Store
+from gateway.store.records import Opening
 from gateway.store.redis import RedisStore
 from gateway.store.redis.partitions import partition_of
 from tests.support.fakes import ManualClock

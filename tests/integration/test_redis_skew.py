@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import redis
 
 from gateway.runtime.clock import SystemClock
-from gateway.store.port import ToolIntent
+from gateway.store.records import ToolIntent
 from gateway.store.redis import RedisStore
 from gateway.store.redis.admission import META
 from tests.support.store_kit import START, contents, exchange, in_session, key, outbound, put, step

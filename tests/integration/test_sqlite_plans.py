@@ -11,7 +11,7 @@ import pytest
 
 from gateway.domain.message import user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
-from gateway.store.port import Cap, Opening, Patch, Reservation, StepRecord, ToolIntent
+from gateway.store.records import Cap, Opening, Patch, Reservation, StepRecord, ToolIntent
 from gateway.store.sqlite import SqliteStore
 from tests.contract.test_store_sessions import compaction
 from tests.support.fakes import ManualClock

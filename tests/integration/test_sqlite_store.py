@@ -13,7 +13,7 @@ import pytest
 
 from gateway.domain.message import user
 from gateway.runtime.errors import StoreError, StoreLocked, StoreUnavailable
-from gateway.store.port import Opening
+from gateway.store.records import Opening
 from gateway.store.sqlite import SqliteStore, migrations
 from tests.support.fakes import ManualClock
 from tests.support.store_kit import (

@@ -18,7 +18,8 @@ from gateway.domain.pin import Pin, Pins
 from gateway.domain.session import Compaction, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.runtime.clock import SystemClock
-from gateway.store.port import Cap, Claim, Opening, Patch, Rebuilt, Reservation, StepRecord, Store, ToolIntent
+from gateway.store.port import Store
+from gateway.store.records import Cap, Claim, Opening, Patch, Rebuilt, Reservation, StepRecord, ToolIntent
 from gateway.store.transfer.migration import Report, migrate
 from gateway.store.transfer.places import source_at, target_at
 from tests.support.store_kit import (

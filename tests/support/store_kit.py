@@ -9,7 +9,8 @@ from typing import Any, Protocol
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey, Source
 from gateway.domain.message import Message, assistant, user
 from gateway.domain.session import Session, SessionRef
-from gateway.store.port import Arrival, Claim, Opening, Patch, Receipt, StepRecord, Store, TurnEnd
+from gateway.store.port import Store
+from gateway.store.records import Arrival, Claim, Opening, Patch, Receipt, StepRecord, TurnEnd
 from tests.support.fakes import ManualClock
 
 START = 1_700_000_000.0

@@ -17,7 +17,7 @@ from typing import Any, Protocol, runtime_checkable
 from gateway.domain.file import KeptFile
 from gateway.domain.session import Session, Todo
 from gateway.runtime.clock import Clock
-from gateway.store.port import Found
+from gateway.store.records import Found
 
 
 class Recall(Protocol):

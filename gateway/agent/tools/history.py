@@ -10,7 +10,7 @@ from typing import Any
 from gateway.agent.tools.base import ToolContext
 from gateway.domain.message import text_of
 from gateway.runtime.errors import ToolError
-from gateway.store.port import Found
+from gateway.store.records import Found
 from gateway.store.shared.text import passage
 
 _MOST_RESULTS = 20

@@ -18,7 +18,7 @@ from gateway.agent.tools.registry import ToolRegistry
 from gateway.domain.message import Message, ToolCall, tool_result
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ToolDenied, ToolError
-from gateway.store.port import ToolIntent
+from gateway.store.records import ToolIntent
 
 log = structlog.get_logger(__name__)
 

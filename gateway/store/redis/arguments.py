@@ -10,7 +10,7 @@ from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message, note_of, noted
 from gateway.domain.session import Session, SessionRef
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
-from gateway.store.port import Arrival, Opening, Patch, StepRecord
+from gateway.store.records import Arrival, Opening, Patch, StepRecord
 from gateway.store.redis.codec import (
     BUCKETS,
     field_text,

@@ -16,7 +16,7 @@ from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.message import Message, note_of, noted, wire
 from gateway.domain.session import Compaction, Session, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
-from gateway.store.port import InboxItem, ToolIntent
+from gateway.store.records import InboxItem, ToolIntent
 from gateway.store.shared.documents import (
     approval_from,
     approval_json,

@@ -9,8 +9,7 @@ from typing import Any
 
 from gateway.domain.approval import Approval, Verdict
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
-from gateway.store.approving import Decision
-from gateway.store.port import Lease
+from gateway.store.records import Decision, Lease
 from gateway.store.redis import arguments
 from gateway.store.redis.codec import number
 from gateway.store.redis.delivering import Advance, advances_from, rows_to_send

@@ -10,7 +10,7 @@ from typing import Any
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
-from gateway.store.port import Sent
+from gateway.store.records import Sent
 from gateway.store.redis import arguments
 from gateway.store.redis.codec import number, row_from
 from gateway.store.redis.connection import Job

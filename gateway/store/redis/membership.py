@@ -21,7 +21,7 @@ import structlog
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
-from gateway.store.port import Claim, InboxItem, SignalKind
+from gateway.store.records import Claim, InboxItem, SignalKind
 from gateway.store.redis import searching
 from gateway.store.redis.admission import admit, look_after, make_good
 from gateway.store.redis.chores import Chores

@@ -12,7 +12,7 @@ from math import ceil
 from typing import Any, Final
 
 from gateway.domain.rates import GRACE, Rate
-from gateway.store.port import Cap, CapReached, Reservation
+from gateway.store.records import Cap, CapReached, Reservation
 from gateway.store.redis.membership import PresentStore
 from gateway.store.redis.partitions import partition_of_name
 from gateway.store.shared.documents import storable

@@ -8,7 +8,7 @@ from typing import Any
 from gateway.domain.chat import SessionKey
 from gateway.domain.pin import Pins
 from gateway.domain.session import Session
-from gateway.store.port import Lease, Rebuilt
+from gateway.store.records import Lease, Rebuilt
 from gateway.store.redis.codec import session_from
 from gateway.store.redis.metering import MeteringStore
 from gateway.store.redis.partitions import partition_of_key

@@ -11,7 +11,8 @@ from gateway.domain.message import Message
 from gateway.domain.session import Compaction, Session, is_continuation
 from gateway.domain.usage import UsageTotal
 from gateway.runtime.errors import SessionNotFound, StoreUnavailable
-from gateway.store.port import Found, InboxItem, SignalKind, Store, StoreStatus, Transcript, TurnJournal
+from gateway.store.port import Store
+from gateway.store.records import Found, InboxItem, SignalKind, StoreStatus, Transcript, TurnJournal
 from gateway.store.redis import reading, searching
 from gateway.store.redis.codec import (
     approvals_from,

@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, UsageTotal
-from gateway.store.port import StoreStatus
+from gateway.store.records import StoreStatus
 from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import number, pairs, row_from, session_from
 from gateway.store.redis.partitions import PARTITIONS, address_name, partition_of, partition_of_key

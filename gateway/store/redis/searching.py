@@ -21,7 +21,7 @@ from typing import Final
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message, note_of, said_in
-from gateway.store.port import Found
+from gateway.store.records import Found
 from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import message_from
 from gateway.store.redis.partitions import PARTITIONS, partition_of_key, prefix

@@ -13,7 +13,7 @@ from gateway.domain.message import Message
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import LedgerEntry
 from gateway.runtime.errors import SessionConflict, StoreError, StoreUnavailable
-from gateway.store.port import (
+from gateway.store.records import (
     Arrival,
     Claim,
     InboxItem,

@@ -8,7 +8,7 @@ import apsw
 
 from gateway.domain.approval import Approval, Verdict
 from gateway.domain.chat import ChatAddress, Outbound
-from gateway.store.approving import Decision
+from gateway.store.records import Decision
 from gateway.store.shared.documents import approval_from, approval_json, in_order, verdict_json
 from gateway.store.sqlite import outbox
 from gateway.store.sqlite.codec import lane_of

@@ -11,7 +11,7 @@ from gateway.domain.message import Message, note_of, noted, wire
 from gateway.domain.session import Compaction, Session, Todo
 from gateway.domain.usage import CanonicalUsage
 from gateway.runtime.errors import StoreError
-from gateway.store.port import InboxItem, ToolIntent
+from gateway.store.records import InboxItem, ToolIntent
 from gateway.store.shared.documents import (
     buttons_from,
     dumps,

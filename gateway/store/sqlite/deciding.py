@@ -11,7 +11,7 @@ import apsw
 from gateway.domain.approval import Approval, Verdict
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.runtime.clock import Clock
-from gateway.store.approving import Decision
+from gateway.store.records import Decision
 from gateway.store.sqlite import approving
 from gateway.store.sqlite.agenda import rows_to_send
 from gateway.store.sqlite.delivering import DeliveringStore

@@ -10,7 +10,7 @@ import apsw
 
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.runtime.clock import Clock
-from gateway.store.port import Sent
+from gateway.store.records import Sent
 from gateway.store.shared.platforms import Platforms
 from gateway.store.shared.steady import SteadyTime
 from gateway.store.sqlite import closing, outbox, renaming

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import apsw
 
 from gateway.runtime.errors import SessionConflict
-from gateway.store.port import Acceptance, Arrival, InboxItem, ItemOutcome, Receipt, SignalKind
+from gateway.store.records import Acceptance, Arrival, InboxItem, ItemOutcome, Receipt, SignalKind
 from gateway.store.shared.documents import inbound_json
 from gateway.store.sqlite import closing
 from gateway.store.sqlite.codec import ITEM_COLUMNS, item_from, lane_of

@@ -20,7 +20,7 @@ from enum import Enum, auto
 
 from gateway.domain.chat import SessionKey
 from gateway.runtime.errors import SessionConflict
-from gateway.store.port import Claim, InboxItem, Lease
+from gateway.store.records import Claim, InboxItem, Lease
 from gateway.store.shared.platforms import Platforms
 
 _FENCES_PER_GENERATION = 1 << 40

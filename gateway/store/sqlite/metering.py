@@ -9,7 +9,8 @@ import apsw
 
 from gateway.domain.rates import Rate
 from gateway.runtime.clock import Clock
-from gateway.store.port import CapReached, Reservation, Store
+from gateway.store.port import Store
+from gateway.store.records import CapReached, Reservation
 from gateway.store.shared.documents import storable
 from gateway.store.sqlite import spending
 from gateway.store.sqlite.connection import change, many

@@ -8,7 +8,7 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.pin import Pins
 from gateway.domain.session import Session
 from gateway.runtime.errors import SessionConflict
-from gateway.store.port import Rebuilt
+from gateway.store.records import Rebuilt
 from gateway.store.shared.documents import pins_from, pins_json
 from gateway.store.sqlite import sessions
 from gateway.store.sqlite.connection import change, one

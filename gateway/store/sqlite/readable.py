@@ -12,7 +12,8 @@ from gateway.domain.pairing import GuestBook
 from gateway.domain.pin import Pins
 from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import UsageTotal
-from gateway.store.port import Found, InboxItem, SignalKind, Store, StoreStatus, Transcript, TurnJournal
+from gateway.store.port import Store
+from gateway.store.records import Found, InboxItem, SignalKind, StoreStatus, Transcript, TurnJournal
 from gateway.store.shared.transcripts import TranscriptCache
 from gateway.store.sqlite import inbox, messages, outbox, pairing, pinning, reading, search, sessions, turns
 from gateway.store.sqlite.database import Database

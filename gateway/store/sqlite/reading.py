@@ -11,7 +11,7 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.session import Compaction, Session, is_continuation
 from gateway.domain.usage import UsageTotal
 from gateway.runtime.errors import SessionNotFound
-from gateway.store.port import StoreStatus
+from gateway.store.records import StoreStatus
 from gateway.store.sqlite import sessions
 from gateway.store.sqlite.codec import COMPACTION_COLUMNS, compaction_from, session_from, usage_from
 from gateway.store.sqlite.connection import many, one

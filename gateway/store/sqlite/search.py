@@ -16,7 +16,7 @@ import apsw
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message, said_in
-from gateway.store.port import Found
+from gateway.store.records import Found
 from gateway.store.shared import text
 from gateway.store.shared.searchable import KINDS, Kind, kind_of, terms_of
 from gateway.store.sqlite.codec import MESSAGE_COLUMNS, message_from, message_of

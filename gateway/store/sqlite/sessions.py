@@ -13,7 +13,7 @@ from gateway.domain.message import Message
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.runtime.errors import SessionConflict, SessionNotFound
-from gateway.store.port import Opening, Patch, Rebuilt, StepRecord
+from gateway.store.records import Opening, Patch, Rebuilt, StepRecord
 from gateway.store.shared.documents import dumps, storable
 from gateway.store.sqlite import messages
 from gateway.store.sqlite.codec import (

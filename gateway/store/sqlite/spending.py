@@ -11,7 +11,7 @@ from typing import Final
 
 import apsw
 
-from gateway.store.port import CapReached, Reservation
+from gateway.store.records import CapReached, Reservation
 from gateway.store.shared.documents import storable
 from gateway.store.sqlite.connection import change, one
 

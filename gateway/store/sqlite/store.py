@@ -20,7 +20,7 @@ from gateway.domain.usage import LedgerEntry
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, StoreUnavailable
 from gateway.runtime.points import Points, ignore_points
-from gateway.store.port import (
+from gateway.store.records import (
     Arrival,
     Claim,
     InboxItem,

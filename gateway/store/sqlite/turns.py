@@ -9,7 +9,7 @@ import apsw
 
 from gateway.domain.chat import Outbound
 from gateway.domain.session import SessionRef
-from gateway.store.port import InboxItem, ItemOutcome, StepRecord, ToolIntent, TurnJournal
+from gateway.store.records import InboxItem, ItemOutcome, StepRecord, ToolIntent, TurnJournal
 from gateway.store.sqlite import approving, inbox, outbox, sessions
 from gateway.store.sqlite.codec import intents_from, intents_json
 from gateway.store.sqlite.connection import change, one

@@ -30,7 +30,8 @@ from gateway.runtime.errors import (
     UserError,
 )
 from gateway.runtime.tokens import TokenCounter
-from gateway.store.port import CapReached, Reservation, Store
+from gateway.store.port import Store
+from gateway.store.records import CapReached, Reservation
 from tests.support.fakes import ManualClock, SequentialIds
 
 NOON = 1_700_049_600.0  # 2023-11-15 12:00 UTC

@@ -14,7 +14,7 @@ from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey, Sour
 from gateway.domain.rates import Rate
 from gateway.runtime.errors import Ambiguous, ChatGone, DeliveryRefused, RateLimited, SessionConflict
 from gateway.runtime.tasks import Background
-from gateway.store.port import InboxItem, Lease
+from gateway.store.records import InboxItem, Lease
 from tests.support.fakes import ManualClock
 from tests.support.model import Gate
 

@@ -12,7 +12,7 @@ from gateway.domain.rates import Rate
 from gateway.runtime.errors import RateLimited, StoreUnavailable
 from gateway.runtime.points import ignore_points
 from gateway.runtime.tasks import Background
-from gateway.store.port import Sent
+from gateway.store.records import Sent
 from gateway.store.sqlite.rates import Rates
 from tests.support.fakes import ManualClock, SequentialIds
 

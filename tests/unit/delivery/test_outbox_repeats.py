@@ -11,7 +11,7 @@ from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.runtime.errors import StoreError
 from gateway.runtime.points import ignore_points
 from gateway.runtime.tasks import Background
-from gateway.store.port import Sent
+from gateway.store.records import Sent
 from tests.support.fakes import SequentialIds
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from gateway.agent.tools.history import render
 from gateway.domain.message import assistant, tool_result, user
-from gateway.store.port import Found
+from gateway.store.records import Found
 from gateway.store.shared import text
 from gateway.store.shared.searchable import RESULT_NUMBERS, RESULT_TERMS, kind_of, terms_of
 from gateway.store.shared.text import passage

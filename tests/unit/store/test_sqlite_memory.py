@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.domain.chat import ChatAddress, Inbound, Source
 from gateway.runtime.errors import SessionConflict
-from gateway.store.port import InboxItem, ToolIntent
+from gateway.store.records import InboxItem, ToolIntent
 from gateway.store.shared.documents import dumps, inbound_from, inbound_json, storable
 from gateway.store.sqlite.agenda import Agenda, rows_to_send
 from gateway.store.sqlite.codec import intents_from, intents_json, lane_of, message_columns, message_from

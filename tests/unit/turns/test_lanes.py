@@ -10,7 +10,8 @@ from gateway.domain.chat import Inbound, SessionKey, Source
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import StoreError, StoreUnavailable
 from gateway.runtime.tasks import Background
-from gateway.store.port import Claim, InboxItem, Lease, Store
+from gateway.store.port import Store
+from gateway.store.records import Claim, InboxItem, Lease
 from gateway.turns.lanes import Lanes
 from tests.support.fakes import ManualClock
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.chat import CUT, TORN, Attachment, Inbound, SessionKey, Source, readable
-from gateway.store.port import InboxItem
+from gateway.store.records import InboxItem
 from gateway.turns.parts import DEBOUNCE, following, is_continuation, joined, patience
 
 KEY = SessionKey(platform="p", chat="c")
