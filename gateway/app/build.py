@@ -51,7 +51,7 @@ from gateway.people.approvals import Approvals
 from gateway.people.pairing import Pairing
 from gateway.people.welcome import Welcome
 from gateway.providers.base import ModelSpec, Provider
-from gateway.providers.offline import Offline, OfflinePrices
+from gateway.providers.offline.model import Offline, OfflinePrices
 from gateway.providers.retry import Retrying
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.errors import ConfigError
@@ -67,7 +67,7 @@ from gateway.turns.reception import Reception
 from gateway.turns.turn import Turns
 
 if TYPE_CHECKING:
-    from gateway.providers.chat_completions import ChatCompletions
+    from gateway.providers.openai.chat_completions import ChatCompletions
 
 DEFAULT_WINDOW = 128_000  # tokens, for a model that neither the configuration nor the table knows
 _OFFLINE_WINDOW = 32_000  # the offline model has no window of its own; this lets compaction be tried
@@ -344,8 +344,8 @@ def _models(
 
 def _openai(redact: Redactor) -> ChatCompletions:
     # The HTTP stack takes 40 MB and 0.3 s: only who calls a real model pays for it.
-    from gateway.providers.chat_completions import ChatCompletions
     from gateway.providers.http import http_client
+    from gateway.providers.openai.chat_completions import ChatCompletions
 
     return ChatCompletions(http_client(), redact)
 

@@ -22,8 +22,8 @@ import httpx
 
 from gateway.app.config.models import Model
 from gateway.providers.base import ModelRequest, ModelSpec
-from gateway.providers.chat_codec import encode_request, endpoint
 from gateway.providers.http import http_client, json_bytes
+from gateway.providers.openai.codec import encode_request, endpoint
 from tests.bench.table import Row, Rows, milliseconds
 from tests.bench.world import quiet, running, said, settings
 

@@ -42,7 +42,7 @@ STARTS: Final = 5
 _LIMITED_EACH: Final = 2
 _LOADED: Final = """
 import time; begun = time.perf_counter()
-import gateway.app.build, gateway.providers.offline, {module}
+import gateway.app.build, gateway.providers.offline.model, {module}
 status = open("/proc/self/status").read()
 peak = next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))
 print(time.perf_counter() - begun, int(peak) / 1024)

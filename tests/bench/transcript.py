@@ -19,8 +19,8 @@ from statistics import median
 from gateway.app.config import Config
 from gateway.app.config.models import Hygiene
 from gateway.providers.base import ModelRequest, ModelSpec
-from gateway.providers.chat_codec import encode_request
 from gateway.providers.http import json_bytes
+from gateway.providers.openai.codec import encode_request
 from gateway.store.port import Store
 from tests.bench.long import converse, messages
 from tests.bench.table import Row, Rows, milliseconds

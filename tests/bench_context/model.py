@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Sequence
 from gateway.domain.message import ToolCall
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason, TextDelta
-from gateway.providers.offline import is_summary_request
+from gateway.providers.offline.model import is_summary_request
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ContextOverflow
 from gateway.runtime.tokens import TokenCounter

@@ -16,7 +16,7 @@ from gateway.context.prompts import END_MARKER, OPENER, unframed
 from gateway.domain.message import ToolCall, text_of, wire
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelRequest, ModelSpec
-from gateway.providers.chat_codec import encode_request
+from gateway.providers.openai.codec import encode_request
 from gateway.runtime.tokens import TokenCounter
 from tests.bench_context.facts import Fact, stands
 from tests.bench_context.summarisers import DIRECTIVE

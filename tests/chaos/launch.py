@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import gateway.providers.catalog
-import gateway.providers.chat_completions
 import gateway.providers.http
+import gateway.providers.openai.chat_completions
 from adapters.console import JsonConsole
 from gateway.app.build import Parts, build
 from gateway.app.config import Config
@@ -41,7 +41,7 @@ from tests.chaos.socket_adapter import PollingSocketAdapter, SocketAdapter
 
 ORDER_BYTES: Final = 64 * 1024
 _NO_ROOM: Final = 48 * 1024  # bytes of a file; the store's own log is longer after its first messages
-_WARM: Final = (gateway.providers.catalog, gateway.providers.chat_completions, gateway.providers.http)
+_WARM: Final = (gateway.providers.catalog, gateway.providers.openai.chat_completions, gateway.providers.http)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,8 +21,8 @@ from typing import Any, Final
 import redis.asyncio  # noqa: F401 (loaded before the fork)
 
 import gateway.providers.catalog
-import gateway.providers.chat_completions
 import gateway.providers.http
+import gateway.providers.openai.chat_completions
 import gateway.store.redis
 from adapters.console import LIMITS, JsonConsole
 from gateway.app.build import Parts, build
@@ -45,7 +45,7 @@ __all__ = ["Setting", "Strike", "TokenCounter", "main", "tokens"]
 
 LEASE: Final = 1.5  # real seconds after which a silent process is taken for dead
 _TICK: Final = 0.1
-_WARM: Final = (gateway.providers.catalog, gateway.providers.chat_completions, gateway.providers.http)
+_WARM: Final = (gateway.providers.catalog, gateway.providers.openai.chat_completions, gateway.providers.http)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

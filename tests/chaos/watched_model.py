@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from aiohttp import web
 
-from gateway.providers.offline import is_summary_request
+from gateway.providers.offline.model import is_summary_request
 from tests.chaos.answers import model
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Answer, Cut, Reply, rate_limited, server_error

@@ -19,9 +19,9 @@ import pytest
 import gateway.providers
 from gateway.domain.message import Message, assistant, tool_result, user
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Provider, ReasoningDelta, TextDelta
-from gateway.providers.chat_completions import ChatCompletions
 from gateway.providers.http import http_client
-from gateway.providers.offline import Offline
+from gateway.providers.offline.model import Offline
+from gateway.providers.openai.chat_completions import ChatCompletions
 from gateway.providers.retry import Retrying
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import ContextOverflow

@@ -16,9 +16,9 @@ from gateway.app.config.models import Model as ModelEntry
 from gateway.domain.message import is_summary, text_of
 from gateway.domain.session import Session
 from gateway.domain.usage import UsageTotal
-from gateway.providers.chat_completions import ChatCompletions
 from gateway.providers.http import http_client
-from gateway.providers.offline import is_summary_request
+from gateway.providers.offline.model import is_summary_request
+from gateway.providers.openai.chat_completions import ChatCompletions
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Answer, Hook, Reply, last_user_text
 from tests.support.gateway import Live, config_in, running

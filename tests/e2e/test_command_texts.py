@@ -8,7 +8,7 @@ from pathlib import Path
 from gateway.app.config.models import Access
 from gateway.app.config.models import Model as ModelEntry
 from gateway.domain.adapter import Limits
-from gateway.providers.offline import Offline
+from gateway.providers.offline.model import Offline
 from tests.support.gateway import FakeAdapter, config_in, running
 
 

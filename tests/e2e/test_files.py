@@ -20,9 +20,9 @@ from gateway.domain.adapter import Limits
 from gateway.domain.chat import Attachment, Outbound, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.providers.base import ModelRequest, ModelSpec
-from gateway.providers.chat_completions import ChatCompletions
 from gateway.providers.http import http_client
-from gateway.providers.offline import is_summary_request
+from gateway.providers.offline.model import is_summary_request
+from gateway.providers.openai.chat_completions import ChatCompletions
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import AdapterError, ContextOverflow, Disconnected, FileRefused, StoreUnavailable
 from gateway.runtime.points import Point

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from gateway.cli.main import app
 from gateway.domain.message import text_of
-from gateway.providers.offline import is_summary_request
+from gateway.providers.offline.model import is_summary_request
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Answer, Reply, last_user_text
 from tests.support.program import KEY, Program, chatting, environment, write_config

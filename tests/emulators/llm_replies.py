@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.domain.message import text_of
-from gateway.providers.offline import is_summary_request
-from gateway.providers.offline_summary import checkpoint
+from gateway.providers.offline.model import is_summary_request
+from gateway.providers.offline.summary import checkpoint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

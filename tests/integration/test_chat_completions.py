@@ -10,8 +10,8 @@ from aiohttp import web
 
 from gateway.domain.message import assistant, tool_result, user
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, TextDelta
-from gateway.providers.chat_completions import ChatCompletions
 from gateway.providers.http import http_client
+from gateway.providers.openai.chat_completions import ChatCompletions
 from gateway.runtime.errors import (
     ContextOverflow,
     OutputCapTooLarge,

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec
-from gateway.providers.chat_completions import ChatCompletions
 from gateway.providers.http import http_client
+from gateway.providers.openai.chat_completions import ChatCompletions
 from tests.support.fakes import ManualClock
 
 ANSWER = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'

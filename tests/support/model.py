@@ -11,7 +11,7 @@ from typing import Any
 from gateway.domain.message import ToolCall, text_of
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, TextDelta
-from gateway.providers.offline import is_summary_request
+from gateway.providers.offline.model import is_summary_request
 
 PATIENCE = 20.0  # seconds until a test that hangs is failed rather than waited for
 

@@ -17,7 +17,7 @@ from gateway.context.policy import CompressionSettings
 from gateway.context.prompts import END_MARKER, OPENER
 from gateway.domain.message import Message, is_request, is_summary, note_of, text_of
 from gateway.providers.base import ModelRequest, ModelSpec
-from gateway.providers.chat_codec import encode_request
+from gateway.providers.openai.codec import encode_request
 from gateway.runtime.tokens import TokenCounter
 from tests.support.fakes import ManualClock
 

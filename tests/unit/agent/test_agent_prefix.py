@@ -17,8 +17,8 @@ from gateway.domain.message import assistant, text_of, user
 from gateway.domain.session import SessionRef
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec
-from gateway.providers.chat_codec import encode_request
-from gateway.providers.offline import OfflinePrices
+from gateway.providers.offline.model import OfflinePrices
+from gateway.providers.openai.codec import encode_request
 from gateway.runtime.errors import (
     ContextOverflow,
     OutputCapTooLarge,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.providers.base import Completed, ReasoningDelta, TextDelta
-from gateway.providers.chat_answer import ChatAnswer
+from gateway.providers.openai.answer import ChatAnswer
 from gateway.runtime.errors import ProviderUnavailable
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.providers.base import ModelRequest, ModelSpec
-from gateway.providers.chat_codec import (
+from gateway.providers.openai.codec import (
     Habits,
     encode_message,
     encode_request,

@@ -14,9 +14,9 @@ from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, assistant, tool_result, user
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelRequest, ModelSpec, TextDelta
-from gateway.providers.offline import SUMMARY_MARKER, Offline, OfflinePrices, words
-from gateway.providers.offline_facts import arithmetic
-from gateway.providers.offline_replies import answer
+from gateway.providers.offline.facts import arithmetic
+from gateway.providers.offline.model import SUMMARY_MARKER, Offline, OfflinePrices, words
+from gateway.providers.offline.replies import answer
 
 SPEC = ModelSpec(provider="offline", name="offline")
 TOOLS = [

@@ -14,8 +14,8 @@ from typing import Any, Final, Literal
 from gateway.domain.message import Message, ToolCall, note_of, text_of
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason, TextDelta
-from gateway.providers.offline_replies import Answer, answer
-from gateway.providers.offline_summary import checkpoint
+from gateway.providers.offline.replies import Answer, answer
+from gateway.providers.offline.summary import checkpoint
 from gateway.runtime.clock import Ids, SystemIds
 from gateway.runtime.errors import ContextOverflow
 

@@ -1,6 +1,6 @@
 """Chat Completions over HTTP: OpenAI and everything that imitates it.
 
-The codec is pure (`chat_codec`, `chat_answer`); here is only the conversation with the server.
+The codec is pure (`codec`, `answer`); here is only the conversation with the server.
 Servers differ in what they refuse: if one objects to an optional field, the call is made again
 without it, and what was learned is kept for the life of the process.
 """
@@ -17,10 +17,10 @@ import httpx
 from httpx_sse import EventSource
 
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
-from gateway.providers.chat_answer import ChatAnswer
-from gateway.providers.chat_codec import Habits, encode_request, endpoint, learn, window_in
 from gateway.providers.errors import classify
 from gateway.providers.http import FOREIGN_ERRORS, json_bytes, sendable, transport_error
+from gateway.providers.openai.answer import ChatAnswer
+from gateway.providers.openai.codec import Habits, encode_request, endpoint, learn, window_in
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.errors import ProviderError, ProviderRejected, ProviderUnavailable
 

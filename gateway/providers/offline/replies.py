@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gateway.domain.message import text_of
-from gateway.providers.offline_facts import arithmetic, gist, recall_fact, requests_in
+from gateway.providers.offline.facts import arithmetic, gist, recall_fact, requests_in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from typing import Any, Final
 from gateway.domain.message import ToolCall
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ReasoningDelta, StopReason, TextDelta
-from gateway.providers.chat_codec import is_object, text_parts
+from gateway.providers.openai.codec import is_object, text_parts
 from gateway.providers.thinking import Thinking
 from gateway.providers.usage import normalize_usage
 from gateway.runtime.errors import ProviderUnavailable

@@ -1,0 +1,1 @@
+"""Chat Completions, as OpenAI and everything compatible speak them: `model.provider: openai`."""
