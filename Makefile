@@ -8,6 +8,9 @@ PEERS := build/peers/.installed
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 CODE  := gateway adapters tests
 
+# One process a core; who has done its share takes over tests of another.
+PARALLEL := --numprocesses auto --dist worksteal
+
 # A version manager may leave commands that exist but refuse to run, so each candidate is tried.
 # ensurepip is asked for as well: Debian and Ubuntu ship a Python without it.
 PYTHONS   := python3.13 python3.12 python3.11 python3
@@ -26,10 +29,10 @@ run: $(STAMP) ## talk to Legato in this terminal; needs no key
 	@$(BIN)/legato chat
 
 test: $(STAMP) ## run the tests
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
 
 slow: $(STAMP) ## the tests that take longer than anybody waits for
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow $(PARALLEL)
 
 check: lint test ## everything a commit must pass
 
