@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from hashlib import blake2s
 
 import structlog
 
@@ -27,7 +26,7 @@ from gateway.domain.message import Message
 from gateway.domain.pin import Pins
 from gateway.domain.session import Compaction, EndReason, Session
 from gateway.domain.usage import CanonicalUsage
-from gateway.runtime.clock import Clock, Ids
+from gateway.runtime.clock import Clock, Ids, lasting_id
 from gateway.runtime.points import Points
 from gateway.runtime.tasks import best_effort
 from gateway.runtime.tokens import TokenCounter
@@ -302,5 +301,4 @@ def opened_by(item: InboxItem) -> str:
     """The id of the session that a command opens: the same at every attempt, so that an attempt can
     see what one before it, cut short by a crash, has done. Times could not tell: a session opened by
     the item before may be younger than this item, too."""
-    name = f"{item.key} {item.inbound.event_id} {item.id}"
-    return f"s_{blake2s(name.encode(errors='replace'), digest_size=8).hexdigest()}"
+    return lasting_id("s", item.key, item.inbound.event_id, item.id, size=8)

@@ -12,7 +12,6 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import replace
-from hashlib import blake2s
 
 import structlog
 
@@ -22,7 +21,7 @@ from gateway.delivery.splitting import split_text
 from gateway.domain.adapter import Adapter, CanEdit, CanPreview, CanSendFiles, HasButtons, HasRates, Limits, account_of
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
 from gateway.domain.file import KeptFile
-from gateway.runtime.clock import Clock, Ids
+from gateway.runtime.clock import Clock, Ids, lasting_id
 from gateway.runtime.errors import (
     AdapterError,
     Ambiguous,
@@ -162,8 +161,7 @@ class Outbox:
     def _id_of(self, key: SessionKey, kind: OutboundKind, part: str, answers: str | None, number: int) -> str:
         if kind != "notice" or answers is None:
             return self._ids.new("o")
-        said = f"{key} {answers} {number} {part}"
-        return f"o_{blake2s(said.encode(errors='replace'), digest_size=10).hexdigest()}"
+        return lasting_id("o", key, answers, number, part)
 
     def new_id(self) -> str:
         """An id for a message that is shown in part before it is composed."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2s, sha256
+from hashlib import sha256
 
 from gateway.delivery.outbox import Outbox
 from gateway.domain.file import KeptFile
-from gateway.runtime.clock import Clock
+from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import ToolError
 from gateway.store.insist import insist
 from gateway.store.port import Store
@@ -46,8 +46,7 @@ class TurnFiles:
         if len(content) > most:
             raise ToolError(TOO_LARGE.format(size=len(content), platform=platform, most=most))
         digest = sha256(content).hexdigest()
-        told = f"{self.item.key} {self.item.inbound.event_id} {name} {digest}"
-        row_id = f"o_{blake2s(told.encode(errors='replace'), digest_size=10).hexdigest()}"
+        row_id = lasting_id("o", self.item.key, self.item.inbound.event_id, name, digest)
         file = KeptFile(
             ref=f"sent:{row_id}", digest=digest, name=name, mime=mime, size=len(content), at=self.clock.now()
         )
