@@ -93,7 +93,7 @@ HARNESSES = {Offline: offline, ChatCompletions: chat_completions, Retrying: retr
 
 def discovered() -> list[type]:
     found = set()
-    for module in pkgutil.iter_modules(gateway.providers.__path__, "gateway.providers."):
+    for module in pkgutil.walk_packages(gateway.providers.__path__, "gateway.providers."):
         for kind in vars(importlib.import_module(module.name)).values():
             if not inspect.isclass(kind) or kind is Provider or kind.__name__.startswith("_"):
                 continue
