@@ -7,7 +7,6 @@ sent last, so that the provider reads most of it from its cache (`prefix`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import aclosing
 
 import structlog
 
@@ -130,8 +129,8 @@ class AuxiliaryModel:
 
     async def _ask(self, spec: ModelSpec, request: ModelRequest, *, prompt_tokens: int | None = None) -> Completed:
         completed: Completed | None = None
-        stream = self._metering.stream(spec, request, self._session(), prompt_tokens=prompt_tokens)
-        async with aclosing(stream) as events:
+        call = self._metering.call(spec, request, self._session(), self._purpose, prompt_tokens=prompt_tokens)
+        async with call as events:
             async for event in events:
                 if isinstance(event, Completed):
                     completed = event

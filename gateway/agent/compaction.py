@@ -9,7 +9,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.ports import TranscriptWriter
@@ -20,10 +20,15 @@ from gateway.context.prompts import unframed
 from gateway.domain.message import Message, is_request, is_summary, note_of, noted, same, text_of, wire
 from gateway.domain.session import Compaction
 from gateway.runtime.clock import Clock
+from gateway.runtime.metrics import Counter, Metrics
 from gateway.runtime.points import Points
 from gateway.runtime.tokens import TokenCounter
 
 Trigger = Literal["threshold", "preflight", "hygiene", "overflow", "manual", "emergency"]
+
+COMPACTIONS: Final = Counter(
+    name="compactions", text="Compactions that were tried, and how they ended.", labels=("trigger", "outcome")
+)
 
 _REQUEST_LOST = "The context engine dropped the message that is to be answered."
 _LEAST_SAVING = 0.10  # of the transcript's tokens, for an automatic compaction (SPEC 21, invariant 5)
@@ -53,6 +58,7 @@ class Compactor:
     writer: TranscriptWriter
     clock: Clock
     points: Points
+    metrics: Metrics
     preparations: Preparations
 
     def is_prepared(self, conversation: Conversation) -> bool:
@@ -96,6 +102,7 @@ class Compactor:
             transcript, outcome = messages, Outcome(error=_REQUEST_LOST, aborted=True)
         after = conversation.calibration.correct(conversation.spec.name, conversation.overhead + _tokens(transcript))
         if not _worth_it(messages, transcript, automatic=trigger != "manual"):
+            self.metrics.count(COMPACTIONS, trigger, "failed" if outcome.error else "unchanged")
             return CompactionReport(
                 before=messages,
                 after=messages,
@@ -118,6 +125,7 @@ class Compactor:
         )
         await self.writer.continue_(conversation, transcript, compaction)
         self.points("compaction.published")
+        self.metrics.count(COMPACTIONS, trigger, "fallback" if outcome.fallback else "published")
         return CompactionReport(
             before=messages,
             after=transcript,

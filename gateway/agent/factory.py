@@ -13,6 +13,7 @@ from gateway.agent.preparation import Preparations
 from gateway.agent.tools.base import Files
 from gateway.agent.tools.runtime import ToolRuntime
 from gateway.runtime.clock import Clock
+from gateway.runtime.metrics import Metrics
 from gateway.runtime.points import Points
 
 
@@ -25,13 +26,20 @@ class AgentFactory:
     tools: ToolRuntime
     clock: Clock
     points: Points
+    metrics: Metrics
     max_steps: int
     preparations: Preparations
     automatic: bool = True
 
     def compactor(self, writer: TranscriptWriter) -> Compactor:
         """A compactor whose continuations go through `writer`."""
-        return Compactor(writer=writer, clock=self.clock, points=self.points, preparations=self.preparations)
+        return Compactor(
+            writer=writer,
+            clock=self.clock,
+            points=self.points,
+            metrics=self.metrics,
+            preparations=self.preparations,
+        )
 
     def build(
         self,

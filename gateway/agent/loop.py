@@ -7,7 +7,6 @@ It reads top to bottom in `Agent.run`. Everything that must survive goes through
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
@@ -171,8 +170,9 @@ class Agent:
         self.partial_text = ""
         completed: Completed | None = None
         asked_at = self.clock.monotonic()
-        stream = self.metering.stream(spec, request, conversation.session, prompt_tokens=conversation.prompt_tokens())
-        async with aclosing(stream) as events:
+        prompt_tokens = conversation.prompt_tokens()
+        call = self.metering.call(spec, request, conversation.session, "turn", prompt_tokens=prompt_tokens)
+        async with call as events:
             async for event in events:
                 if isinstance(event, TextDelta):
                     self.partial_text += event.text

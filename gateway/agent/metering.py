@@ -13,8 +13,8 @@ repeats are one call here, so what a provider bills for an attempt it never answ
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
@@ -27,12 +27,13 @@ from gateway.agent.models import Models
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Session
-from gateway.domain.usage import CanonicalUsage
+from gateway.domain.usage import CanonicalUsage, Purpose
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import (
     ConfigError,
     ContextOverflow,
+    GatewayError,
     OutputCapTooLarge,
     ProviderRateLimited,
     ProviderRejected,
@@ -41,6 +42,7 @@ from gateway.runtime.errors import (
     StoreUnavailable,
     UserError,
 )
+from gateway.runtime.metrics import Histogram, outcome_of
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.insist import insist
 from gateway.store.port import Store
@@ -51,6 +53,12 @@ log = structlog.get_logger(__name__)
 _MARGIN: Final = 1.25  # of the prompt's count: a provider may count more than we do
 _MOST_ROOTS: Final = 10_000  # sessions whose lineage's root is remembered
 _REFUSED: Final = (ProviderRejected, ProviderRateLimited, ContextOverflow, OutputCapTooLarge)
+
+CALLS: Final = Histogram(
+    name="model_call_seconds",
+    text="How long model calls took, with the attempts that were repeated.",
+    labels=("provider", "model", "purpose", "outcome"),
+)
 
 _WHOSE: Final = {
     "session": ("This conversation's", "budgets.per_session_usd"),
@@ -126,11 +134,34 @@ class Metering:
 
     # -- calling ----------------------------------------------------------------------------
 
-    def stream(
-        self, spec: ModelSpec, request: ModelRequest, session: Session, *, prompt_tokens: int | None = None
+    @asynccontextmanager
+    async def call(
+        self,
+        spec: ModelSpec,
+        request: ModelRequest,
+        session: Session,
+        purpose: Purpose,
+        *,
+        prompt_tokens: int | None = None,
+    ) -> AsyncIterator[AsyncGenerator[ModelEvent, None]]:
+        """Call the model for this session; gives the events of `Provider.stream`. `prompt_tokens` is the request's
+        count where it is known. Raises SpendCapReached, before anything is sent."""
+        began, outcome = self._clock.monotonic(), "broken_off"
+        try:
+            async with aclosing(self._stream(spec, request, session, prompt_tokens)) as events:
+                yield events
+            outcome = "answered"
+        except GatewayError as error:
+            outcome = outcome_of(error)
+            raise
+        finally:
+            took = self._clock.monotonic() - began
+            self.models.metrics.observe(CALLS, took, spec.provider, spec.name, purpose, outcome)
+
+    def _stream(
+        self, spec: ModelSpec, request: ModelRequest, session: Session, prompt_tokens: int | None
     ) -> AsyncGenerator[ModelEvent, None]:
-        """Call the model, as `Provider.stream` does, for this session. `prompt_tokens` is the request's
-        count where it is known. Raises SpendCapReached, before anything is sent.
+        """The call's events, within the caps.
 
         With a cap, a call without a limit of its own is given the model's `reserved_output`: without
         any, its worst case would be the whole window. A call that costs nothing needs no room.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Final, Protocol
 
 import structlog
 
@@ -13,10 +13,16 @@ from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
 from gateway.providers.base import HasOneModel, ModelSpec, Provider
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ConfigError, ProviderError
+from gateway.runtime.metrics import Counter, Metrics
 
 log = structlog.get_logger(__name__)
 
 _ASK_SECONDS = 3.0
+
+TOKENS: Final = Counter(name="tokens", text="Tokens that models used.", labels=("model", "purpose", "kind"))
+COST: Final = Counter(
+    name="cost_usd", text="US dollars spent on calls with a known price.", labels=("model", "purpose")
+)
 
 
 class Windows(Protocol):
@@ -68,6 +74,7 @@ class Models:
     window_is_configured: bool = False
     ask_window: Callable[[ModelSpec], Awaitable[int | None]] | None = None
     calibration: Calibration = field(default_factory=Calibration)
+    metrics: Metrics = field(default_factory=Metrics)
     _stated: dict[str, int] = field(default_factory=dict)
 
     async def learn_window(self, clock: Clock) -> None:
@@ -118,12 +125,17 @@ class Models:
         return [own, live]
 
     def entry(self, at: float, purpose: Purpose, spec: ModelSpec, usage: CanonicalUsage) -> LedgerEntry:
-        """The ledger line of one call."""
-        return LedgerEntry(
-            at=at,
-            purpose=purpose,
-            provider=spec.provider,
-            model=spec.name,
-            usage=usage,
-            cost_usd=self.prices.cost_usd(spec.provider, spec.name, usage),
-        )
+        """The ledger line of one call, whose tokens and cost are counted here."""
+        cost = self.prices.cost_usd(spec.provider, spec.name, usage)
+        kinds = {
+            "input": usage.input_tokens,
+            "output": usage.output_tokens,
+            "cache_read": usage.cache_read_tokens,
+            "cache_write": usage.cache_write_tokens,
+        }
+        for kind, tokens in kinds.items():
+            if tokens:
+                self.metrics.count(TOKENS, spec.name, purpose, kind, by=tokens)
+        if cost:
+            self.metrics.count(COST, spec.name, purpose, by=cost)
+        return LedgerEntry(at=at, purpose=purpose, provider=spec.provider, model=spec.name, usage=usage, cost_usd=cost)

@@ -14,12 +14,17 @@ from typing import Final
 import structlog
 
 from gateway.agent.conversation import Conversation
+from gateway.runtime.metrics import Histogram, Metrics
 
 log = structlog.get_logger(__name__)
 
 _LOGGED: Final = 0.65  # of the window
 _TOLD: Final = 0.75
 _NEARLY: Final = 0.85  # of the compaction threshold
+
+PRESSURE: Final = Histogram(
+    name="pressure", text="Share of the window that a turn left filled.", bounds=(0.1, 0.3, 0.5, 0.65, 0.75, 0.85, 0.95)
+)
 
 _PREFIX: Final = "pressure:"
 _WINDOW_LOG, _WINDOW, _THRESHOLD = (_PREFIX + mark for mark in ("window-log", "window", "threshold"))
@@ -60,7 +65,7 @@ class Pressure:
         return []
 
 
-def announce(conversation: Conversation, *, automatic: bool) -> list[str]:
+def announce(conversation: Conversation, metrics: Metrics, *, automatic: bool) -> list[str]:
     """The sentences that are due now; that they were said is noted on the conversation."""
     engine = conversation.engine
     condenses = automatic and not engine.automatic_blocked
@@ -69,6 +74,7 @@ def announce(conversation: Conversation, *, automatic: bool) -> list[str]:
         window=conversation.spec.context_length,
         threshold=engine.threshold_tokens if condenses else 0,
     )
+    metrics.observe(PRESSURE, pressure.tokens / pressure.window)
     marks, said = pressure.marks(), [mark for mark in conversation.announced if mark.startswith(_PREFIX)]
     crossed = marks.difference(said)
     if marks != set(said):

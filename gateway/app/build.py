@@ -55,7 +55,8 @@ from gateway.providers.offline.model import Offline, OfflinePrices
 from gateway.providers.retry import Retrying
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.errors import ConfigError
-from gateway.runtime.points import Points, ignore_points
+from gateway.runtime.metrics import Metrics
+from gateway.runtime.points import Points, TimedPoints, ignore_points
 from gateway.runtime.redaction import Redactor
 from gateway.runtime.tasks import Background
 from gateway.runtime.tokens import TokenCounter
@@ -99,12 +100,13 @@ class _Table(Windows, Prices, Protocol):
 def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -> Gateway:
     """Wire a gateway. Call it inside a running event loop. Raises ConfigError."""
     clock, ids = parts.clock or SystemClock(), parts.ids or SystemIds()
-    points = parts.points
+    metrics = Metrics()
+    points = TimedPoints(parts.points, clock, metrics)
     redact = Redactor(config.secrets())
     counter = TokenCounter()
     background = Background()
     store = parts.store or configured_store(config, clock=clock, points=points, told=parts.told)
-    models, closers = _models(config, counter, clock, redact, parts)
+    models, closers = _models(config, counter, clock, redact, metrics, parts)
     caps = Caps(**config.budgets.model_dump())
     metering = Metering(models=models, store=store, caps=caps, counter=counter, clock=clock, ids=ids)
     own: list[Tool] = [TodoTool(), ClockTool(), HistoryTool(redact), ReadFileTool(), SendFileTool()]
@@ -140,7 +142,14 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     by_name = {adapter.name: adapter for adapter in adapters}
     limits = {**parts.also_runs, **{adapter.name: adapter.limits for adapter in adapters}}
     outbox = Outbox(
-        store=store, adapters=by_name, limits=limits, clock=clock, ids=ids, background=background, points=points
+        store=store,
+        adapters=by_name,
+        limits=limits,
+        clock=clock,
+        ids=ids,
+        background=background,
+        points=points,
+        metrics=metrics,
     )
     running_turns = RunningTurns()
     rules = hygiene_rules(config)
@@ -176,6 +185,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
             tools=ToolRuntime(tools, clock),
             clock=clock,
             points=points,
+            metrics=metrics,
             max_steps=config.turns.max_steps,
             preparations=preparations,
             automatic=config.compression.enabled,
@@ -206,6 +216,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         background=background,
         clock=clock,
         points=points,
+        metrics=metrics,
         rules=busy,
         adapters=by_name,
     )
@@ -217,6 +228,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         concurrent=config.turns.concurrent,
         background=background,
         clock=clock,
+        metrics=metrics,
     )
     return Gateway(
         store=store,
@@ -232,6 +244,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         clock=clock,
         accounts=AccountLeases(store=store, clock=clock, worker=worker, background=background, runs=tuple(limits)),
         worker=worker,
+        metrics=metrics,
         close=closers,
     )
 
@@ -307,7 +320,7 @@ def caching_note(config: Config) -> str:
 
 
 def _models(
-    config: Config, counter: TokenCounter, clock: Clock, redact: Redactor, parts: Parts
+    config: Config, counter: TokenCounter, clock: Clock, redact: Redactor, metrics: Metrics, parts: Parts
 ) -> tuple[Models, list[Callable[[], Awaitable[None]]]]:
     compression = config.auxiliary_model("compression")
     entries = [entry for entry in (config.model, compression) if entry is not None]
@@ -338,6 +351,7 @@ def _models(
         auxiliary=auxiliary,
         window_is_configured=config.model.context_length is not None,
         ask_window=ask_window,
+        metrics=metrics,
     )
     return models, closers
 

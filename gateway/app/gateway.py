@@ -20,6 +20,7 @@ from gateway.domain.adapter import Adapter
 from gateway.people.welcome import Welcome
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError, StoreUnavailable
+from gateway.runtime.metrics import Metrics
 from gateway.runtime.tasks import Background, best_effort, ended_before
 from gateway.store.port import Store
 from gateway.turns.expiry import Expiry
@@ -55,6 +56,7 @@ class Gateway:
     clock: Clock
     accounts: AccountLeases
     worker: str
+    metrics: Metrics
     close: Sequence[Callable[[], Awaitable[None]]] = ()
     leaves_questions: bool = False
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -169,6 +171,7 @@ class Gateway:
         for what, work in closing:  # whatever cannot be closed, the rest is
             await best_effort(work, what=f"closing {what}")
         await self.store.aclose()
+        log.debug("counted", totals=self.metrics.totals())
 
 
 def collect_seldom() -> None:

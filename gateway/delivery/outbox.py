@@ -31,6 +31,7 @@ from gateway.runtime.errors import (
     RateLimited,
     StoreError,
 )
+from gateway.runtime.metrics import Counter, Metrics, outcome_of
 from gateway.runtime.points import Points
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
@@ -38,6 +39,12 @@ from gateway.store.port import Store
 from gateway.store.records import Arrival, InboxItem, Lease, Sent
 
 log = structlog.get_logger(__name__)
+
+SENDS = Counter(name="sends", text="Attempts to show a message, and how they ended.", labels=("platform", "outcome"))
+REDELIVERIES = Counter(name="redeliveries", text="Attempts that repeat an earlier one.", labels=("platform",))
+ISOLATION_ABORTS = Counter(
+    name="isolation_aborts", text="Messages held back on their way to another conversation.", labels=("platform",)
+)
 
 _FIRST_RETRY = 1.0
 _LAST_RETRY = 60.0
@@ -59,6 +66,7 @@ class Outbox:
         ids: Ids,
         background: Background,
         points: Points,
+        metrics: Metrics,
     ) -> None:
         self._store = store
         self._adapters = adapters
@@ -73,6 +81,7 @@ class Outbox:
         self._ids = ids
         self._background = background
         self._points = points
+        self._metrics = metrics
         self._wake = asyncio.Event()
         self._in_flight = 0
         # Where a send that may have been repeated always is, the next waits until the one before is
@@ -258,6 +267,7 @@ class Outbox:
         if (row.key.platform, row.key.chat) != (row.to.platform, row.to.chat):
             # The last wall against mixing conversations up: never send across keys.
             log.error("isolation_abort", outbound=row.id)
+            self._metrics.count(ISOLATION_ABORTS, row.to.platform)
             return await self._refuse(row, "the message's chat is not its conversation's chat", None)
         adapter = self._adapters[row.to.platform]  # no other platform's rows are claimed here
         if row.edits is not None and not self._is_edited(row):
@@ -309,6 +319,21 @@ class Outbox:
         return row.platform_message_id is not None and row.to.platform in self._editors
 
     async def _shown(self, adapter: Adapter, row: Outbound) -> str:
+        """The platform's id of the message; every attempt is counted here."""
+        outcome = "broken_off"
+        if row.attempts > 1:
+            self._metrics.count(REDELIVERIES, adapter.name)
+        try:
+            platform_id = await self._show_or_edit(adapter, row)
+            outcome = "sent"
+        except AdapterError as error:
+            outcome = outcome_of(error)
+            raise
+        finally:
+            self._metrics.count(SENDS, adapter.name, outcome)
+        return platform_id
+
+    async def _show_or_edit(self, adapter: Adapter, row: Outbound) -> str:
         most = self._tokens.get(adapter.name, -1)
         if any(len(button.token.encode()) > most for line in row.buttons for button in line):
             row = replace(row, buttons=())

@@ -1,13 +1,17 @@
 """Named points in the life of a message.
 
-Passing one is a debug log line in production. A crash test hands in a `Points` that kills the
-process at one of them, so every name here marks a place where something is durable and the next
-thing is not yet.
+A crash test hands in a `Points` that kills the process at one of them, so every name here marks a
+place where something is durable and the next thing is not yet. In production the time between two
+points is measured: `TimedPoints`.
 """
 
 from __future__ import annotations
 
-from typing import Literal, Protocol, get_args
+from contextvars import ContextVar
+from typing import Final, Literal, Protocol, get_args
+
+from gateway.runtime.clock import Clock
+from gateway.runtime.metrics import Histogram, Metrics
 
 Point = Literal[
     "accept.before",  # read, not stored
@@ -30,6 +34,15 @@ Point = Literal[
 
 POINTS: tuple[Point, ...] = get_args(Point)
 
+_FIRST: Final = frozenset[Point]({"accept.before", "turn.claimed", "outbox.before_send"})  # nothing leads to these
+
+PHASES: Final = Histogram(
+    name="phase_seconds", text="Time from the point before to this one in the same task.", labels=("point",)
+)
+
+# When the present task passed its last point, in monotonic seconds.
+_passed_at: Final = ContextVar[float | None]("passed_at", default=None)
+
 
 class Points(Protocol):
     """Called whenever a point is passed."""
@@ -38,4 +51,20 @@ class Points(Protocol):
 
 
 def ignore_points(point: Point, /) -> None:
-    """The `Points` of production: nothing happens."""
+    """`Points` that do nothing."""
+
+
+class TimedPoints:
+    """`Points` that measure the time from one to the next in the same task, and then tell `points`."""
+
+    def __init__(self, points: Points, clock: Clock, metrics: Metrics) -> None:
+        self._points = points
+        self._clock = clock
+        self._metrics = metrics
+
+    def __call__(self, point: Point, /) -> None:
+        now, before = self._clock.monotonic(), _passed_at.get()
+        _passed_at.set(now)
+        if before is not None and point not in _FIRST:
+            self._metrics.observe(PHASES, now - before, point)
+        self._points(point)

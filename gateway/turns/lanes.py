@@ -15,6 +15,7 @@ import structlog
 from gateway.domain.chat import SessionKey
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, StoreError, StoreUnavailable
+from gateway.runtime.metrics import Gauge, Metrics
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import Store
@@ -23,6 +24,9 @@ from gateway.store.records import Claim, InboxItem, Lease
 RunItem = Callable[[Lease, InboxItem], Awaitable[InboxItem | None]]
 
 log = structlog.get_logger(__name__)
+
+WAITING = Gauge(name="messages_waiting", text="Messages that are accepted and have no outcome yet.")
+RUNNING = Gauge(name="lanes_running", text="Lanes that this process drains.")
 
 _RETRY_SECONDS = 1.0
 # Claims on their way at once: one after the other, each would wait for the store's answer to the one
@@ -34,7 +38,15 @@ class Lanes:
     """Claims lanes and drains them."""
 
     def __init__(
-        self, *, store: Store, run: RunItem, worker: str, concurrent: int, background: Background, clock: Clock
+        self,
+        *,
+        store: Store,
+        run: RunItem,
+        worker: str,
+        concurrent: int,
+        background: Background,
+        clock: Clock,
+        metrics: Metrics,
     ) -> None:
         self._store = store
         self._run = run
@@ -46,6 +58,8 @@ class Lanes:
         self._running: dict[Lease, asyncio.Task[None]] = {}
         self._claiming: list[asyncio.Task[None]] = []
         self._stopping = False
+        self._metrics = metrics
+        metrics.refresh_with(self._measure)
 
     @property
     def active(self) -> int:
@@ -93,6 +107,11 @@ class Lanes:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+    async def _measure(self) -> None:
+        self._metrics.note(RUNNING, self.active)
+        with suppress(StoreError):
+            self._metrics.note(WAITING, (await self._store.status()).waiting)
 
     async def _claim(self) -> Claim:
         while True:

@@ -33,6 +33,7 @@ from gateway.domain.session import Session
 from gateway.people.approvals import Approvals
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, StoreUnavailable
+from gateway.runtime.metrics import Histogram, Metrics
 from gateway.runtime.points import Points
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
@@ -50,6 +51,12 @@ log = structlog.get_logger(__name__)
 
 MOST_ATTEMPTS = 5
 _NOTICE_EVERY = 30.0  # seconds between two sentences about the store to one key
+
+TURNS = Histogram(
+    name="turn_seconds",
+    text="Time from a message's acceptance to its stored outcome.",
+    labels=("platform", "outcome"),
+)
 
 EMPTY = "That message was empty; write something and I will answer."
 FILES_LEFT = "I did not look at the file that came with this command; send it again without one."
@@ -81,6 +88,7 @@ class Turns:
     background: Background
     clock: Clock
     points: Points
+    metrics: Metrics
     rules: TurnRules
     adapters: dict[str, Adapter]
     _notices: Throttle = field(default_factory=lambda: Throttle(every=_NOTICE_EVERY))
@@ -223,7 +231,9 @@ class Turns:
         outcome: ItemOutcome = "answered"
         try:
             shown = [("reply", await attempt.converse(conversation, said, waiting))]
-            shown += [("notice", told) for told in announce(conversation, automatic=self.agents.automatic)]
+            shown += [
+                ("notice", told) for told in announce(conversation, self.metrics, automatic=self.agents.automatic)
+            ]
         except TimeoutError:
             outcome, shown = attempt.cut_short()
             attempt.agent.interrupt(conversation)
@@ -366,6 +376,9 @@ class Turns:
             rows += self.outbox.answer(item, kind, text, session_id=session_id, first_id=first_id)
         end = await recorder.finish(conversation, outcome, rows)
         self.points("turn.finished")
+        if item.inbound.kind != "expiry":
+            took = max(0.0, self.clock.now() - item.accepted_at)
+            self.metrics.observe(TURNS, took, item.key.platform, outcome)
         self.outbox.deliver(end.outbound)
         if conversation is not None and outcome == "answered":
             self.agents.preparations.consider(conversation)

@@ -23,6 +23,7 @@ from gateway.domain.message import HOST, Message, assistant, note_of, same, text
 from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelSpec
+from gateway.runtime.metrics import Metrics
 from gateway.runtime.points import ignore_points
 from gateway.runtime.tokens import TokenCounter
 from tests.support.fakes import ManualClock
@@ -186,7 +187,13 @@ class NothingPrepared:
 
 
 def compactor(writer: Writer) -> Compactor:
-    return Compactor(writer=writer, clock=ManualClock(), points=ignore_points, preparations=NothingPrepared())
+    return Compactor(
+        writer=writer,
+        clock=ManualClock(),
+        points=ignore_points,
+        metrics=Metrics(),
+        preparations=NothingPrepared(),
+    )
 
 
 async def test_what_is_fresh_is_stored_before_an_engine_may_fold_it_away() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, cast
 
@@ -139,7 +138,7 @@ def metering(
 
 async def call(over: Metering, *, spec: ModelSpec = SPEC, of: Session | None = None) -> list[ModelEvent]:
     """One call of a thousand prompt tokens, read to its end."""
-    async with aclosing(over.stream(spec, REQUEST, of or session("s1"), prompt_tokens=1_000)) as events:
+    async with over.call(spec, REQUEST, of or session("s1"), "turn", prompt_tokens=1_000) as events:
         return [event async for event in events]
 
 
@@ -170,7 +169,7 @@ async def test_a_call_is_settled_at_what_it_cost_under_every_cap() -> None:
 async def test_the_worst_case_is_reserved_while_the_model_works() -> None:
     store = Accounts()
     over = metering(store, Script(TextDelta(text="h"), ANSWER), daily_usd=1)
-    async with aclosing(over.stream(SPEC, REQUEST, session("s1"), prompt_tokens=1_000)) as events:
+    async with over.call(SPEC, REQUEST, session("s1"), "turn", prompt_tokens=1_000) as events:
         await anext(events)
         assert store.sums == {"gateway 2023-11-15": WORST}
 
@@ -231,7 +230,7 @@ async def test_what_a_failed_call_cost(script: list[ModelEvent | Exception], lef
 async def test_a_call_that_is_broken_off_or_not_reported_stays_at_its_worst_case() -> None:
     store = Accounts()
     over = metering(store, Script(TextDelta(text="h"), Completed(text="h")), daily_usd=1)
-    async with aclosing(over.stream(SPEC, REQUEST, session("s1"), prompt_tokens=1_000)) as events:
+    async with over.call(SPEC, REQUEST, session("s1"), "turn", prompt_tokens=1_000) as events:
         await anext(events)
     assert store.sums == {"gateway 2023-11-15": WORST}
     await call(over)
@@ -241,7 +240,7 @@ async def test_a_call_that_is_broken_off_or_not_reported_stays_at_its_worst_case
 async def test_a_request_nobody_counted_is_counted() -> None:
     store = Accounts()
     over = metering(store, Script(Completed(text="no report")), daily_usd=1)
-    async with aclosing(over.stream(SPEC, replace(REQUEST, max_tokens=10), session("s1"))) as events:
+    async with over.call(SPEC, replace(REQUEST, max_tokens=10), session("s1"), "turn") as events:
         assert len([event async for event in events]) == 1
     assert 20 < store.sums["gateway 2023-11-15"] < 60
 
@@ -304,7 +303,7 @@ async def test_a_store_that_cannot_be_written_delays_a_call() -> None:
 async def test_an_answer_is_not_lost_because_its_cost_cannot_be_stored() -> None:
     store = Accounts()
     over = metering(store, Script(TextDelta(text="h"), ANSWER), daily_usd=1)
-    async with aclosing(over.stream(SPEC, REQUEST, session("s1"), prompt_tokens=1_000)) as events:
+    async with over.call(SPEC, REQUEST, session("s1"), "turn", prompt_tokens=1_000) as events:
         await anext(events)
         store.trouble = [StoreUnavailable("full")]
         assert await anext(events) == ANSWER

@@ -2,6 +2,7 @@
 line comes again, only one line is unmarked at a time."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,7 @@ from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.runtime.errors import StoreError
+from gateway.runtime.metrics import Metrics
 from gateway.runtime.points import ignore_points
 from gateway.runtime.tasks import Background
 from gateway.store.records import Sent
@@ -40,7 +42,7 @@ class Journal:
         return Sent(next=None)
 
 
-def outbox_on(journal, clock, background):
+def outbox_on(journal, clock, background, metrics=None):
     return Outbox(
         store=journal,
         adapters={journal.name: journal},
@@ -49,6 +51,7 @@ def outbox_on(journal, clock, background):
         ids=SequentialIds(),
         background=background,
         points=ignore_points,
+        metrics=metrics or Metrics(),
     )
 
 
@@ -94,6 +97,19 @@ async def test_other_platforms_are_sent_to_side_by_side(clock, background):
     await background.idle()
 
     assert [what for what, _ in journal.events[:3]] == ["sent"] * 3
+
+
+async def test_a_row_whose_earlier_attempt_may_have_been_shown_counts_as_a_redelivery(clock, background):
+    metrics = Metrics()
+    outbox = outbox_on(Journal(None), clock, background, metrics)
+
+    (row,) = outbox.compose(*place("a"), "reply", "Hello.")
+    outbox.deliver([replace(row, attempts=1)])
+    outbox.deliver([replace(row, attempts=2)])
+    await background.idle()
+
+    assert metrics.totals()["legato_sends_total console sent"] == 2
+    assert metrics.totals()["legato_redeliveries_total console"] == 1
 
 
 class Broken(Journal):
