@@ -1,4 +1,4 @@
-"""A request's messages, and where the marks of prompt caching go for models that want them (SPEC 8)."""
+"""A request's messages, and where the marks of prompt caching go for models that want them."""
 
 from __future__ import annotations
 

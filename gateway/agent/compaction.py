@@ -31,7 +31,7 @@ COMPACTIONS: Final = Counter(
 )
 
 _REQUEST_LOST = "The context engine dropped the message that is to be answered."
-_LEAST_SAVING = 0.10  # of the transcript's tokens, for an automatic compaction (SPEC 21, invariant 5)
+_LEAST_SAVING = 0.10  # of the transcript's tokens: an automatic compaction that saves less changes nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +98,7 @@ class Compactor:
         self.points("compaction.summarised")
         transcript = reconcile(messages, sanitize(result), conversation.counter)
         if trigger != "manual" and not _holds_request(messages, transcript):
-            # A turn is running: without its question the model would answer to nothing (SPEC 21, 7).
+            # A turn is running: without its question the model would answer to nothing.
             transcript, outcome = messages, Outcome(error=_REQUEST_LOST, aborted=True)
         after = conversation.calibration.correct(conversation.spec.name, conversation.overhead + _tokens(transcript))
         if not _worth_it(messages, transcript, automatic=trigger != "manual"):

@@ -1,4 +1,4 @@
-"""Hygiene: compact before a turn what the agent's own loop cannot see coming (SPEC 6).
+"""Hygiene: compact before a turn what the agent's own loop cannot see coming.
 
 Overnight accumulation, a switch to a smaller model, a restored backup. It uses the same engine and
 the same continuation as every other compaction, has a deadline, and never keeps a turn from running.

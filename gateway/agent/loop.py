@@ -29,8 +29,8 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ContextOverflow, OutputCapTooLarge, ProviderUnavailable, UserError
 from gateway.runtime.points import Points
 
-_MOST_PASSES = 3  # automatic compactions in a turn that do not bring its prompt under the mark (SPEC 8)
-_EMERGENCY = 0.95  # of the window: compact whatever holds automatic passes back (SPEC 5)
+_MOST_PASSES = 3  # automatic compactions in a turn that do not bring its prompt under the mark; then the person is told
+_EMERGENCY = 0.95  # of the window: compact whatever holds automatic passes back
 _LONGEST_TOKEN = 10  # characters, on average: an answer longer than that many windows' worth is a fault
 _EMPTY_RETRIES = 1  # an empty answer is asked for once more
 OUT_OF_STEPS = "You have used all tool calls of this turn. Answer now with what you know."

@@ -41,7 +41,7 @@ class Prices(Protocol):
 
 @dataclass(slots=True)
 class Calibration:
-    """How this process's models count, each compared with us (SPEC 5): learned from every call, so that
+    """How this process's models count, each compared with us: learned from every call, so that
     a model whose tokenizer is not tiktoken's is not overrun."""
 
     _corrections: dict[str, Correction] = field(default_factory=dict)
@@ -78,8 +78,8 @@ class Models:
     _stated: dict[str, int] = field(default_factory=dict)
 
     async def learn_window(self, clock: Clock) -> None:
-        """Ask the provider how long the main model's window is, unless the configuration says so
-        (SPEC 9: configuration, provider's report, table). A provider that is silent keeps nobody
+        """Ask the provider how long the main model's window is, unless the configuration says so.
+        The order is configuration, provider's report, table. A provider that is silent keeps nobody
         waiting for longer than 3 s."""
         if self.window_is_configured or self.ask_window is None:
             return

@@ -1,4 +1,4 @@
-"""When the provider says "too long": what to do about it, decided in one place (SPEC 10)."""
+"""When the provider says "too long": what to do about it, decided in one place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compactions prepared while nobody waits (SPEC 5, "In the background").
+"""Compactions prepared while nobody waits.
 
 From a soft mark on, a compaction is made after the reply, from a snapshot of the transcript, by a
 fresh instance of the session's engine. It is published only when a turn needs room, between two of

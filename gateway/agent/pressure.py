@@ -1,4 +1,4 @@
-"""Pressure: how full the window is, told once for each mark that is crossed (SPEC 5).
+"""Pressure: how full the window is, told once for each mark that is crossed.
 
 At 0.65 of the window the log says so, at 0.75 the person is told; so they are at 0.85 of the tokens at
 which the conversation will be condensed. A mark that the conversation has fallen back from may be

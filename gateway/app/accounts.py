@@ -22,7 +22,7 @@ from gateway.store.port import Store
 
 log = structlog.get_logger(__name__)
 
-LEASE_SECONDS = 12.0  # a dead reader is replaced within this and one look (SPEC 15: at most 15 s)
+LEASE_SECONDS = 12.0  # a dead reader is replaced within this and one look: at most 15 s together
 _LOOK_SECONDS = 2.0
 _RENEW_SECONDS = 4.0
 

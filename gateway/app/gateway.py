@@ -30,7 +30,7 @@ from gateway.turns.turn import Turns
 
 log = structlog.get_logger(__name__)
 
-DRAIN_SECONDS = 30.0  # running turns may finish that long after a stop was asked for (SPEC 20)
+DRAIN_SECONDS = 30.0  # running turns may finish that long after a stop was asked for; the next start does the rest
 _SWEEP_SECONDS = 60.0
 _LOOK_AGAIN = 0.02  # seconds between two looks at whether everything has settled
 _ASK_AGAIN = 1.0  # the same, after the store could not be asked

@@ -1,4 +1,4 @@
-"""/compress: condense the conversation now, in a continuation of it (SPEC 7)."""
+"""/compress: condense the conversation now, in a continuation of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/pair: an admin lets people in by the code that the bot gave them, and shows them out (SPEC 19)."""
+"""/pair: an admin lets people in by the code that the bot gave them, and shows them out."""
 
 from __future__ import annotations
 

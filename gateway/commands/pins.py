@@ -1,4 +1,4 @@
-"""/pin and /unpin: rules that stand word for word in every prompt of a conversation (SPEC 12).
+"""/pin and /unpin: rules that stand word for word in every prompt of a conversation.
 
 They belong to the key, so that /new, /resume and compactions leave them alone and nobody else's
 conversation shows them. Their number and size are limited, so that they never fill the window.

@@ -4,7 +4,7 @@ The story of one pass is `compress`. What it decides is in `plan` (sizes, bounda
 it gets its notes in `summariser`, what it remembers of sizes in `measured`. State changes only after
 the last await, so a cancelled pass leaves everything as it was.
 
-Beyond SPEC 4 and `MeasuredEngine`, `on_session_start` understands `auxiliary_context_length` (the
+Beyond `ContextEngine` and `MeasuredEngine`, `on_session_start` understands `auxiliary_context_length` (the
 summariser's window, when it is another model) and `call_aligned` (`summariser.CallAligned`).
 """
 
@@ -27,7 +27,7 @@ from gateway.runtime.tokens import TokenCounter
 
 
 class Compressor(MeasuredEngine):
-    """Head + summary + tail, with everything SPEC 5 says around it. One instance per session."""
+    """Head + summary + tail: the default engine. One instance per session."""
 
     name = "compressor"
     supports_background = True

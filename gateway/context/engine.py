@@ -1,4 +1,4 @@
-"""`ContextEngine`: the port that keeps a transcript inside its budget (SPEC 4).
+"""`ContextEngine`: the port that keeps a transcript inside its budget.
 
 The host calls an engine in this order: `on_session_start`; then for every provider call
 `update_from_response` with the usage that was reported, and `should_compress` before the next

@@ -1,4 +1,4 @@
-"""What people are told about compactions: plain data in, sentences out (SPEC 5 and 7)."""
+"""What people are told about compactions: plain data in, sentences out."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ from typing import Any, Final
 from gateway.context.shapes import calls_of
 from gateway.domain.message import HOST, Message, note_of, said_in, text_of
 
-LEDGER: Final = 48  # SPEC 5: entries
-HALF_LIFE: Final = 14  # SPEC 5: messages
-WEIGHTS: Final[Mapping[str, float]] = {"user": 4.0, "assistant": 3.0, "tool": 1.0}  # SPEC 5
+LEDGER: Final = 48  # entries
+HALF_LIFE: Final = 14  # messages until a mention weighs half
+WEIGHTS: Final[Mapping[str, float]] = {"user": 4.0, "assistant": 3.0, "tool": 1.0}  # by who said it
 FURTHER: Final = 192  # of the middle's own beyond these, which nobody lists but a summary may have named by itself
 EARLIER: Final = 512  # of those that the notes before held; how many of them stand in the next is a matter of room
 CORRECTION: Final = 5.0  # weighs more than anything said: without it what stays in view misleads

@@ -23,7 +23,7 @@ from gateway.runtime.tokens import TokenCounter
 
 Redact = Callable[[str], str]
 
-INPUT_CHARS: Final = 160_000  # SPEC 5: the whole input
+INPUT_CHARS: Final = 160_000  # the whole input
 RESULT_CHARS: Final = 2_000  # a tool result beyond this is cut
 RESULT_EDGE: Final = 800  # to its first and last so many
 _MOST_CHARS: Final = 40_000  # of what one person or one answer says: nobody alone fills the room

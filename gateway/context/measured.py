@@ -4,7 +4,7 @@ in the middle's place.
 It knows the window's budgets, what the provider reported last, how its tokenizer differs from ours and
 whether passes still help (`thrashing`); all of it survives a restart. A subclass writes `compress`.
 
-Beyond SPEC 4, `on_session_start` and `update_model` understand `max_output_tokens` (what the window must
+Beyond `ContextEngine`, `on_session_start` and `update_model` understand `max_output_tokens` (what the window must
 keep free for the answer). `update_from_response` learns the tokenizer's ratio if the usage also holds
 `estimated_prompt_tokens`: our own count of the very same request.
 """
@@ -23,7 +23,7 @@ from gateway.runtime.tokens import TokenCounter
 
 NOTHING: Final = "Nothing to compress yet: the conversation is still short."
 NO_GAIN: Final = "Compressing now would not make the conversation shorter."
-UNKNOWN_WINDOW: Final = 128_000  # tokens (SPEC 9)
+UNKNOWN_WINDOW: Final = 128_000  # tokens, where neither configuration nor provider nor table knows
 _COUNTERS: Final = ("last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "compression_count")
 
 

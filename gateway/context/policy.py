@@ -1,6 +1,6 @@
 """When to compact and how much each part may take: numbers in, numbers out.
 
-All sizes are tokens unless a name says `chars`. The rules are SPEC 5's. On a large window the
+All sizes are tokens unless a name says `chars`. On a large window the
 plain figures hold (200,000: threshold 100,000, tail 20,000, summary 10,000, head 4,000). On a
 small one they would collide, and shares of the threshold win: head 10 %, summary 20 %, tail 20 %,
 so that head, summary and tail together leave at least half of the threshold free.

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from gateway.context.shapes import Call
 
-STUB_CHARS: Final = 200  # SPEC 5: a longer tool result becomes one line, itself no longer
+STUB_CHARS: Final = 200  # a longer tool result becomes one line, itself no longer
 _SALIENT: Final = (
     "command", "cmd", "path", "file_path", "file", "filename", "url", "uri", "query", "q", "pattern", "words",
     "code", "sql", "method", "name", "title", "id", "key", "to", "text",

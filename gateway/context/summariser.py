@@ -34,7 +34,7 @@ CallAligned = Callable[[Sequence[Message], str, int], Awaitable[str | None]]
 most tokens of the answer. None, at once and for nothing, where no cache would be met."""
 
 NO_MODEL: Final = "No model is configured that could summarise."
-PATIENCE: Final = 300.0  # seconds for all attempts: half of what a turn may be silent (SPEC 2)
+PATIENCE: Final = 300.0  # seconds for all attempts: half of what a turn may be silent
 _SLACK: Final = 512  # tokens of the summariser's window left for formats and miscounts
 _LEDGER_SHARE: Final = 8  # at least an eighth of the room is the ledger's, if there is anything in it
 _FALLBACK_SHARE: Final = 5  # of a rule-made summary a fifth
@@ -116,7 +116,7 @@ class Summariser:
 
     async def write(self, plan: Plan, wish: Wish) -> Written:
         """Notes from the model, else by rule. Raises CompressionFailed where the key or the quota
-        was refused: no rule-made notes then, a person can mend that (SPEC 5)."""
+        was refused: no rule-made notes then, a person can mend that."""
         gone = statements.outdated(plan.middle, plan.previous, plan.head)
         ledger = identifiers.ledger(plan.middle, plan.identifiers, gone.corrections)
         ledger = {value: entry for value, entry in ledger.items() if value not in gone.values}

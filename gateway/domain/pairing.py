@@ -1,4 +1,4 @@
-"""Pairing: how a stranger is let in by an admin who knows them, decided on plain data (SPEC 19).
+"""Pairing: how a stranger is let in by an admin who knows them, decided on plain data.
 
 Who asks gets a code and tells it to an admin by a way of their own; the admin's typing it is the proof
 that this account is that person. Codes are few, short-lived and asked for seldom, and wrong guesses

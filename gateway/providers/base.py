@@ -21,7 +21,7 @@ ToolChoice = Literal["auto", "none"]
 class ModelSpec:
     """A model that can be called, with everything the host must know about it."""
 
-    provider: str  # a name of SPEC 18: openai, offline, …
+    provider: str  # `model.provider` of config.yaml
     name: str
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
@@ -33,7 +33,7 @@ class ModelSpec:
 
     @property
     def reserved_output(self) -> int:
-        """Tokens of the window kept free for the answer (SPEC 5)."""
+        """Tokens of the window kept free for the answer: `max_output_tokens`, else the smaller of 8,192 and a tenth."""
         return self.max_output_tokens or min(8_192, self.context_length // 10)
 
 

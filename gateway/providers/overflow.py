@@ -1,4 +1,4 @@
-"""Is a refusal about length, and which length? (SPEC 10)
+"""Is a refusal about length, and which length?
 
 Two errors look alike and want opposite remedies. *The prompt is too long*: compact. *The prompt
 fits, but prompt plus requested output does not*: ask for less output, keep the transcript. And

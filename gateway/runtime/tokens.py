@@ -34,7 +34,7 @@ VOCABULARY_SHA256: Final = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5
 PIECE_CHARS: Final = 16_384  # at most 64 KB of UTF-8: a code point takes four bytes at most
 EXACT_CHARS: Final = 4_000_000  # counted in full up to here; under a second at worst
 MESSAGE_OVERHEAD: Final = 4  # tokens a chat format spends on role and delimiters
-IMAGE_TOKENS: Final = 1_600  # of one image part (SPEC 5): a large image at full detail
+IMAGE_TOKENS: Final = 1_600  # of one image part: a large image at full detail
 
 SOUND_TOKENS: Final = 1_600  # of one sound part: a minute or two, by the ten to thirty tokens a second that models take
 

@@ -1,4 +1,4 @@
-"""`TrajectoryCompressor`: makes one finished run fit a length by condensing its middle (SPEC 17).
+"""`TrajectoryCompressor`: makes one finished run fit a length by condensing its middle.
 
 A run that cannot be shortened, for whatever reason, comes back as it was and its metrics say why.
 """

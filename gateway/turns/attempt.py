@@ -79,7 +79,7 @@ class Attempt:
 
     async def compress(self, conversation: Conversation, focus: str | None, keep: int) -> CompactionReport:
         """/compress: the agent is a temporary one, only its compactor runs; it leaves the last `keep`
-        messages alone. New messages wait for it, whatever the busy mode (SPEC 7)."""
+        messages alone. New messages wait for it, whatever the busy mode."""
         self.observer.turn.interruptible = False
         try:
             async with self._limits():

@@ -1,4 +1,4 @@
-"""Which items of a lane are one message that a client had to send in several (SPEC 2.5). Pure.
+"""Which items of a lane are one message that a client had to send in several. Pure.
 
 A text that is too long for its platform comes cut, several files come as a group. Each part is
 stored as it comes, because its platform is told at once; the lane joins them when it comes to the

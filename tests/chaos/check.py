@@ -1,4 +1,4 @@
-"""What must be true after a run, however often the process was killed (SPEC 21).
+"""What must be true after a run, however often the process was killed.
 
 Every check yields a sentence for each thing that is wrong, and nothing for a run that kept all
 promises. `problems` runs them all: this file looks at what people were shown and what tools did,
@@ -109,7 +109,7 @@ def rows_behind(facts: Facts) -> Iterator[str]:
 
 def seen(facts: Facts, excused: Counter[str]) -> Iterator[str]:
     """Every message was shown and marked as such. On the platform one may be refused, or stay unseen if two
-    attempts at it were struck: whose outcome is not known is tried once more and not twice (SPEC 16)."""
+    attempts at it were struck: whose outcome is not known is tried once more and not twice."""
     shown = {line.fields["id"] for line in facts.shown}
     updates = {event.id for event in facts.evidence.plan.updates}
     refused = {send.row for send in facts.evidence.sends if send.fault == "refused"}

@@ -18,7 +18,7 @@ from tests.chaos.script import Event
 BYPASSING: Final = ("/status", "/stop", "/help")
 CANNOT_STORE: Final = ("I cannot store my work right now", "Messages cannot be stored just now")
 UNSEEN: Final = "unseen after two struck attempts"
-MOST_SHOWN: Final = 2  # times that a platform is called whose answers may be lost (SPEC 16)
+MOST_SHOWN: Final = 2  # times that a platform is called whose answers may be lost
 _TOLD: Final = re.compile(r"^Answer to (tok\w+) \[(.*?)\]", re.DOTALL)
 
 _TOKEN: Final = re.compile(r"tok\d\d[0-9a-f]{5}")

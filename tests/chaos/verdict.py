@@ -1,4 +1,4 @@
-"""What must be true after a run of several processes, whatever was done to them (SPEC 21).
+"""What must be true after a run of several processes, whatever was done to them.
 
 Every check yields a sentence for each thing that is wrong. `judge` runs them all; what a fault
 excuses is counted by its kind, and told.
@@ -139,7 +139,7 @@ def _allowed(findings: Findings, facts: Facts, event: Event) -> tuple[str, ...]:
 
 def seen(findings: Findings, facts: Facts, excuses: Excuses, excused: Counter[str]) -> Iterator[str]:
     """Every message was shown, as it is kept, where it belongs. One may stay unseen only if two attempts
-    at it were struck: whose outcome is not known is tried once more and not twice (SPEC 16)."""
+    at it were struck: whose outcome is not known is tried once more and not twice."""
     texts: dict[str, set[str]] = defaultdict(set)
     for send in findings.sends:
         texts[send.row].add(send.text)

@@ -1,4 +1,4 @@
-"""One process reads an account at a time (SPEC 15), as the platform sees it that is polled.
+"""One process reads an account at a time, as the platform sees it that is polled.
 
 A platform that allows one reader answers 409 to the older of two polls; what it cannot see, that a poll
 still hangs because its process has been stopped, is all that is excused here.

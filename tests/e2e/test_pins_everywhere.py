@@ -1,4 +1,4 @@
-"""Every pin is in every prompt (SPEC 21, invariant 8), whatever happens to the conversation."""
+"""Every pin is in every prompt, whatever happens to the conversation."""
 
 from __future__ import annotations
 

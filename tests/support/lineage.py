@@ -1,7 +1,8 @@
 """A session as the host leads it, in memory: grows, is compacted, is restarted, and is looked at each time.
 
-What is checked is SPEC 21: 3 valid, 4 fits, 5 shrinks by a tenth or not at all, 6 everything reachable,
-7 the latest request verbatim after the summary, 9 no secret, 11 nothing mutated.
+What is checked: every request is valid for its API and fits the window; an automatic compaction shrinks by a tenth
+or changes nothing; every message stays reachable; the latest request stands verbatim after the summary; no summary
+holds a secret; no input is mutated.
 """
 
 from __future__ import annotations

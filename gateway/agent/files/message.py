@@ -22,7 +22,7 @@ from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, user
 
 MOST_TEXT: Final = 30_000  # characters of files' texts in one message
-SHARE: Final = 0.15  # of the model's window that they may take (SPEC 11: as a tool's result)
+SHARE: Final = 0.15  # of the model's window that they may take: as much as a tool's result
 PARTS_SHARE: Final = 0.25  # of the window that the pictures and sounds of one message may take
 
 TEXT = (

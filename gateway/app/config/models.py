@@ -1,4 +1,4 @@
-"""The shape of `config.yaml` (SPEC 18): one frozen model per section, defaults included.
+"""The shape of `config.yaml`: one frozen model per section, defaults included.
 
 Types are strict: `"5"` is not a number and `1` is not `true`. Only what concerns a single value is
 checked here; what concerns several stands in `rules`, so that all problems can be told at once.
@@ -93,7 +93,7 @@ class Auxiliary(Section):
 
 
 class Compression(Section):
-    """When and how far a transcript is compacted (SPEC 5)."""
+    """When and how far a transcript is compacted."""
 
     enabled: Flag = True
     threshold: Share = 0.50  # of the context length
@@ -106,7 +106,7 @@ class Compression(Section):
 
 
 class Hygiene(Section):
-    """The pass before the agent (SPEC 6)."""
+    """The pass before the agent."""
 
     threshold: Share = 0.85  # of the context length
     min_messages: Count = 4
@@ -121,7 +121,7 @@ class Context(Section):
 
 
 class Expiry(Section):
-    """When a session that nobody talks in ends (SPEC 3)."""
+    """When a session that nobody talks in ends."""
 
     mode: Literal["idle", "daily", "both", "none"] = "idle"
     idle_minutes: Count = 10_080
@@ -194,7 +194,7 @@ class Shell(Section):
 
 
 class Tools(Section):
-    """Limits of tool output in characters (SPEC 11), and the tools that must be asked for."""
+    """Limits of tool output in characters, and the tools that must be asked for."""
 
     result_chars: Count = 100_000
     turn_chars: Count = 200_000

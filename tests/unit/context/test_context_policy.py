@@ -1,4 +1,4 @@
-"""The numbers of SPEC 5."""
+"""Budgets: the numbers for a large window, and the shares that win on a small one."""
 
 from __future__ import annotations
 

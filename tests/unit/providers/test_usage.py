@@ -1,4 +1,4 @@
-"""`normalize_usage` follows SPEC 9's table, and nothing a provider sends can upset it."""
+"""`normalize_usage` gives every provider's buckets one meaning, and nothing a provider sends can upset it."""
 
 from types import SimpleNamespace
 from typing import Any
