@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from typing import Any, Final, Literal
 from urllib.parse import quote, unquote
@@ -13,7 +14,6 @@ from gateway.domain.file import KeptFile
 ChatType = Literal["direct", "group", "thread"]
 InboundKind = Literal["message", "steer", "queue", "press", "expiry", "unreadable", "left", "joined", "renamed"]
 OutboundKind = Literal["reply", "remark", "notice", "question", "command", "error"]
-OutboundState = Literal["streaming", "pending", "sending", "sent", "refused"]
 Sharing = Literal["shared", "per_user"]
 
 CUT: Final = "cut"  # what looks like the beginning of a longer text, whose white space at the cut is gone
@@ -208,6 +208,19 @@ class Button:
     token: str
 
 
+class OutboundState(StrEnum):
+    """How far an Outbound is. The stores' SQL and Lua take these words from here."""
+
+    STREAMING = "streaming"  # still being written, so without a place in its chat's order
+    PENDING = "pending"  # waits for its turn or for its time
+    SENDING = "sending"  # a process sends it; after that one's death nobody knows whether it was shown
+    SENT = "sent"
+    REFUSED = "refused"  # will never be shown
+
+
+UNSENT: Final = (OutboundState.STREAMING, OutboundState.PENDING, OutboundState.SENDING)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outbound:
     """One message to be shown to people, and how far its delivery got.
@@ -228,7 +241,7 @@ class Outbound:
     answers: str | None = None
     buttons: tuple[tuple[Button, ...], ...] = ()
     edits: str | None = None
-    state: OutboundState = "pending"
+    state: OutboundState = OutboundState.PENDING
     platform_message_id: str | None = None
     attempts: int = 0  # sends begun, whatever became of them, but for those that the platform asked to wait
     ambiguous: int = 0  # sends begun whose outcome is unknown

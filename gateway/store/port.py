@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, Literal
+from typing import Literal, Unpack
 
 from gateway.domain.approval import Approval, Verdict
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
@@ -44,6 +44,7 @@ from gateway.store.records import (
     Receipt,
     Reservation,
     Sent,
+    SessionChanges,
     SignalKind,
     StepRecord,
     StoreStatus,
@@ -263,8 +264,8 @@ class Store(ABC):
         the parent after `snapshot_length` are appended to the child as they are."""
 
     @abstractmethod
-    async def update_session(self, lease: Lease, ref: SessionRef, **changes: Any) -> Session:
-        """Change `title`, `model`, `system_prompt`, `engine_state`, `announced` or `expires_at`;
+    async def update_session(self, lease: Lease, ref: SessionRef, **changes: Unpack[SessionChanges]) -> Session:
+        """Change what SessionChanges names;
         bumps the epoch when `model` or `system_prompt` change, and forgets the last report with
         another `model`. Returns the session as it now is."""
 

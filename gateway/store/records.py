@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal, TypedDict
 
 from gateway.domain.approval import Approval
 from gateway.domain.chat import Inbound, Outbound, SessionKey
@@ -16,6 +16,12 @@ Acceptance = Literal["new", "duplicate", "full"]
 CapName = Literal["session", "person", "gateway"]
 ItemOutcome = Literal["answered", "stopped", "failed", "dead", "absorbed", "refused"]
 SignalKind = Literal["stop", "interrupt"]
+
+SUSPECT_ATTEMPTS: Final = 3  # that no process survived, after which an item is tried alone
+MOST_ATTEMPTS: Final = 5  # that no process survived, after which an item is a dead letter
+LEASE_SECONDS: Final = 10.0  # how long a process may be silent before others take over what it holds
+EXPIRY_CLAIM: Final = 600.0  # seconds after which a session that is still due is offered again
+ACCOUNT_KEPT: Final = 7 * 86_400.0  # seconds that a day's account outlives its day: clocks may be wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +118,10 @@ class Patch:
     announced: tuple[str, ...] | None = None
 
 
+_SUMMED: Final = ("at", "usage", "cost_usd")
+PATCHED: Final = tuple(name for name in Patch.__slots__ if name not in _SUMMED)  # the fields that it replaces
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
     """What a step (or a turn's end) adds: messages in order, calls made, changes of the session.
@@ -162,6 +172,23 @@ class Opening:
 
     session: Session
     transcript: Sequence[Message] = ()
+
+
+class SessionChanges(TypedDict, total=False):
+    """What of a session may be changed from outside a turn, and how."""
+
+    title: str | None
+    model: str
+    system_prompt: str
+    engine_state: Mapping[str, Any]
+    announced: Sequence[str]
+    expires_at: float | None
+
+
+def check_changes(changes: SessionChanges) -> None:
+    """Raises ValueError for what cannot be changed this way."""
+    if unknown := changes.keys() - SessionChanges.__annotations__:
+        raise ValueError(f"a session's {', '.join(sorted(unknown))} cannot be changed this way")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

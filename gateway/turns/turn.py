@@ -38,7 +38,7 @@ from gateway.runtime.points import Points
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import Store
-from gateway.store.records import InboxItem, ItemOutcome, Lease, TurnJournal
+from gateway.store.records import MOST_ATTEMPTS, InboxItem, ItemOutcome, Lease, TurnJournal
 from gateway.turns.attempt import Attempt, Shown, sentence_for
 from gateway.turns.notices import Throttle
 from gateway.turns.observer import TurnObserver
@@ -49,7 +49,6 @@ from gateway.turns.turn_files import TurnFiles
 
 log = structlog.get_logger(__name__)
 
-MOST_ATTEMPTS = 5
 _NOTICE_EVERY = 30.0  # seconds between two sentences about the store to one key
 
 TURNS = Histogram(

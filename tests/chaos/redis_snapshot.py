@@ -14,7 +14,7 @@ from gateway.domain.message import HOST, Message
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
-from gateway.store.redis.codec import item_from
+from gateway.store.shared.documents import item_from
 from tests.chaos.snapshot import Snapshot
 
 EVERYTHING: Final = 100_000

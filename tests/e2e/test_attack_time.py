@@ -9,9 +9,9 @@ from typing import Any
 from gateway.domain.session import EndReason, Session, SessionRef
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
-from gateway.store.records import Lease, Opening
-from gateway.store.sqlite.store import EXPIRY_CLAIM, SqliteStore
-from gateway.turns.turn import MOST_ATTEMPTS, PUT_AWAY
+from gateway.store.records import EXPIRY_CLAIM, MOST_ATTEMPTS, Lease, Opening
+from gateway.store.sqlite.store import SqliteStore
+from gateway.turns.turn import PUT_AWAY
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, KillAt, Live, RecordingEngine, running
 

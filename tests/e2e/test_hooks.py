@@ -13,7 +13,7 @@ import pytest
 from gateway.app.config import Config
 from gateway.app.config.models import Expiry, Sessions
 from gateway.runtime.points import Point
-from gateway.store.sqlite.store import EXPIRY_CLAIM
+from gateway.store.records import EXPIRY_CLAIM
 from gateway.turns.turn import PUT_AWAY
 from tests.support.fakes import ManualClock
 from tests.support.gateway import (

@@ -15,10 +15,11 @@ from gateway.app.config.models import Sessions
 from gateway.domain.chat import CUT, TORN, Attachment, Inbound
 from gateway.domain.message import text_of
 from gateway.runtime.points import Point
+from gateway.store.records import MOST_ATTEMPTS
 from gateway.turns.attempt import STOPPED
 from gateway.turns.parts import DEBOUNCE
 from gateway.turns.reception import BUSY, PASSED_ON
-from gateway.turns.turn import DEAD, EMPTY, MOST_ATTEMPTS
+from gateway.turns.turn import DEAD, EMPTY
 from tests.emulators.telegram import TelegramServer
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, FakeModel, Gate, KillAt, Live, Say, config_in, in_turn, running

@@ -2,7 +2,8 @@
 
 import pytest
 
-from gateway.turns.turn import DEAD, MOST_ATTEMPTS
+from gateway.store.records import MOST_ATTEMPTS
+from gateway.turns.turn import DEAD
 from tests.chaos.answers import answer
 from tests.chaos.drive import Launcher, carry_out
 from tests.chaos.script import Event, Plan

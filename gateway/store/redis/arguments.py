@@ -9,11 +9,11 @@ from typing import Any
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message, note_of, noted
 from gateway.domain.session import Session, SessionRef
-from gateway.domain.usage import CanonicalUsage, LedgerEntry
-from gateway.store.records import Arrival, Opening, Patch, StepRecord
+from gateway.domain.usage import LedgerEntry
+from gateway.store.records import PATCHED, Arrival, Opening, Patch, StepRecord
 from gateway.store.redis.codec import (
-    BUCKETS,
     field_text,
+    fields,
     ledger_json,
     message_text,
     number,
@@ -22,6 +22,7 @@ from gateway.store.redis.codec import (
 )
 from gateway.store.redis.partitions import address_name, chat_name
 from gateway.store.shared.documents import inbound_json, storable
+from gateway.store.shared.fields import SESSION, USAGE
 from gateway.store.shared.searchable import kind_of
 
 Arguments = list[str]
@@ -97,21 +98,15 @@ def calls(made: Sequence[LedgerEntry], session_id: str, key: SessionKey) -> Argu
 
 def _patch(patch: Patch, new_tokens: int) -> Arguments:
     """Tokens and cost to add, when, expiry, buckets to add, fields to set."""
-    usage = patch.usage or CanonicalUsage()
-    added = [text for bucket in BUCKETS if (used := getattr(usage, bucket)) for text in (bucket, str(used))]
-    changed = [
-        text
-        for name in ("last_prompt_tokens", "reported_messages", "engine_state", "todos", "announced")
-        if (value := getattr(patch, name)) is not None
-        for text in (name, field_text(name, value))
-    ]
+    used = USAGE.facts(patch.usage) if patch.usage else {}
+    changed = {name: SESSION.fact(name, getattr(patch, name)) for name in PATCHED if name != "expires_at"}
     return [
         str(new_tokens),
         number(patch.cost_usd) if patch.cost_usd else "0",
         number(patch.at),
         "" if patch.expires_at is None else number(patch.expires_at),
-        *listed(added),
-        *listed(changed),
+        *listed(fields({name: tokens or None for name, tokens in used.items()})),
+        *listed(fields(changed)),
     ]
 
 
@@ -134,5 +129,5 @@ def changes(named: Mapping[str, Any]) -> Arguments:
         if value is None:
             arguments += [name, "forget", ""]
         else:
-            arguments += [name, "set", field_text(name, value)]
+            arguments += [name, "set", field_text(SESSION.fact(name, value))]
     return arguments

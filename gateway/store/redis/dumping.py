@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.session import Session
-from gateway.domain.usage import CanonicalUsage, LedgerEntry
+from gateway.domain.usage import LedgerEntry
 from gateway.runtime.errors import StoreError
 from gateway.store.moved import (
     PAGE,
@@ -34,10 +34,8 @@ from gateway.store.moved import (
 )
 from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import (
-    BUCKETS,
     approvals_from,
     compaction_from,
-    intents_from,
     message_from,
     pairs,
     row_from,
@@ -49,7 +47,8 @@ from gateway.store.redis.keyspace import keys
 from gateway.store.redis.partitions import PARTITIONS, partition_of_key
 from gateway.store.redis.reading import EVERYWHERE
 from gateway.store.redis.wire import Wire
-from gateway.store.shared.documents import storable
+from gateway.store.shared.documents import intents_from, storable
+from gateway.store.shared.fields import USAGE
 
 _ROUND: Final = 200  # things asked for at a time, of one partition or of all
 
@@ -277,7 +276,7 @@ def _call(key: str | None, at: float, document: dict[str, Any]) -> MovedCall:
         purpose=document["purpose"],
         provider=document["provider"],
         model=document["model"],
-        usage=CanonicalUsage(**dict(zip(BUCKETS, document["usage"], strict=True))),
+        usage=USAGE.of_row(document["usage"]),
         cost_usd=None if cost is None else float(cost),
     )
     return MovedCall(key=SessionKey.parse(key), session_id=document["session"], entry=entry)

@@ -21,7 +21,7 @@ import structlog
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
-from gateway.store.records import Claim, InboxItem, SignalKind
+from gateway.store.records import LEASE_SECONDS, Claim, InboxItem, SignalKind
 from gateway.store.redis import searching
 from gateway.store.redis.admission import admit, look_after, make_good
 from gateway.store.redis.chores import Chores
@@ -49,7 +49,7 @@ class PresentStore(DeliveringStore):
         url: str,
         *,
         clock: Clock,
-        lease_seconds: float = 10.0,
+        lease_seconds: float = LEASE_SECONDS,
         timeout: float = 5.0,
         patience: float = 5.0,
         cached_messages: int = 200_000,

@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import ceil
-from typing import Any, Final
+from typing import Any
 
 from gateway.domain.rates import GRACE, Rate
-from gateway.store.records import Cap, CapReached, Reservation
+from gateway.store.records import ACCOUNT_KEPT, Cap, CapReached, Reservation
 from gateway.store.redis.membership import PresentStore
 from gateway.store.redis.partitions import partition_of_name
 from gateway.store.shared.documents import storable
-
-_KEPT: Final = 7 * 86_400.0  # seconds that a day's account outlives its day: clocks may be wrong
 
 
 class MeteringStore(PresentStore):
@@ -41,7 +39,7 @@ class MeteringStore(PresentStore):
                 self._unreserve(reservation, counted)
 
     async def _reserve(self, reservation: Reservation, cap: Cap) -> tuple[bool, int]:
-        life = 0 if cap.resets_at is None else ceil(max(0.0, cap.resets_at - self._clock.now()) + _KEPT)
+        life = 0 if cap.resets_at is None else ceil(max(0.0, cap.resets_at - self._clock.now()) + ACCOUNT_KEPT)
         parts = [storable(reservation.id), storable(cap.account), *map(str, (reservation.amount, cap.limit, life))]
 
         def read(reply: list[Any]) -> tuple[bool, int]:

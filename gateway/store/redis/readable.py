@@ -14,19 +14,11 @@ from gateway.runtime.errors import SessionNotFound, StoreUnavailable
 from gateway.store.port import Store
 from gateway.store.records import Found, InboxItem, SignalKind, StoreStatus, Transcript, TurnJournal
 from gateway.store.redis import reading, searching
-from gateway.store.redis.codec import (
-    approvals_from,
-    compaction_from,
-    intents_from,
-    item_from,
-    message_from,
-    pairs,
-    row_from,
-    session_from,
-)
+from gateway.store.redis.codec import approvals_from, compaction_from, message_from, pairs, row_from, session_from
 from gateway.store.redis.partitions import partition_of_key
 from gateway.store.redis.reading import EVERYWHERE
 from gateway.store.redis.wire import Wire
+from gateway.store.shared.documents import intents_from, item_from
 from gateway.store.shared.platforms import Platforms
 from gateway.store.shared.transcripts import TranscriptCache
 

@@ -20,6 +20,7 @@ from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import number, pairs, row_from, session_from
 from gateway.store.redis.partitions import PARTITIONS, address_name, partition_of, partition_of_key
 from gateway.store.redis.wire import Wire
+from gateway.store.shared.fields import USAGE
 from gateway.store.shared.platforms import Platforms
 
 UsageBy = Literal["model", "purpose", "platform", "session"]
@@ -92,15 +93,8 @@ async def usage(
 
 
 def _add(total: _Sum, entry: dict[str, Any]) -> None:
-    fresh, output, read, written, reasoning = entry["usage"]
     total.calls += 1
-    total.usage += CanonicalUsage(
-        input_tokens=fresh,
-        output_tokens=output,
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-        reasoning_tokens=reasoning,
-    )
+    total.usage += USAGE.of_row(entry["usage"])
     total.cost += entry["cost"] or 0.0
     total.unpriced += entry["cost"] is None
 

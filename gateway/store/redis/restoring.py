@@ -34,7 +34,6 @@ from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import (
     approval_fields,
     compaction_json,
-    intents_json,
     ledger_json,
     message_text,
     number,
@@ -45,7 +44,7 @@ from gateway.store.redis.pairing import GUEST_BOOK
 from gateway.store.redis.partitions import PARTITIONS, partition_of, partition_of_key, partition_of_name
 from gateway.store.redis.searching import entries, owner_of
 from gateway.store.redis.wire import Wire
-from gateway.store.shared.documents import file_json, guest_book_json, pins_json, storable
+from gateway.store.shared.documents import file_json, guest_book_json, intents_json, pins_json, storable
 from gateway.store.shared.searchable import kind_of
 
 _MOST: Final = 250  # records in one step, so that a step stays short

@@ -1,6 +1,7 @@
 """The Lua scripts, each put together from the parts it says it needs.
 
-A script is sent whole the first time a connection uses it and by its hash from then on, so processes
+States and numbers that Python knows, too, stand in Lua by names such as ROW_PENDING, which get their values
+here. A script is sent whole the first time a connection uses it and by its hash from then on, so processes
 of different versions, with different scripts, can share a server.
 """
 
@@ -11,8 +12,24 @@ from dataclasses import dataclass
 from functools import cache
 from hashlib import sha1
 from importlib.resources import files
+from typing import Final, get_args
+
+from gateway.domain.chat import OutboundState
+from gateway.domain.session import EndReason, HookState
+from gateway.store.records import SUSPECT_ATTEMPTS, ItemOutcome
 
 _NEEDS = re.compile(r"-- needs: ([a-z ]+)\n")
+_WORDS: Final[dict[str, tuple[str, ...]]] = {
+    "ROW": tuple(OutboundState),
+    "ITEM": get_args(ItemOutcome),
+    "HOOK": get_args(HookState),
+    "END": get_args(EndReason),
+}
+_CONSTANTS: Final = {
+    "SUSPECT_ATTEMPTS": str(SUSPECT_ATTEMPTS),
+    **{f"{of}_{word.upper()}": f"'{word}'" for of, words in _WORDS.items() for word in words},
+}
+_NAMED = re.compile(rf"\b(?:SUSPECT|{'|'.join(_WORDS)})_[A-Z_]+\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,11 +43,13 @@ class Script:
 
 @cache
 def script(name: str) -> Script:
-    """The script `scripts/<name>.lua` with its parts in front."""
+    """The script `scripts/<name>.lua` with its parts in front. Raises KeyError for a name without a value."""
     body = _read("scripts", name)
     needs = _NEEDS.match(body)
     parts = ["base", *(needs[1].split() if needs else ())]
     text = "\n".join([*(_read("parts", part) for part in parts), body])
+    constants = "".join(f"local {each} = {_CONSTANTS[each]}\n" for each in sorted(set(_NAMED.findall(text))))
+    text = constants + text
     return Script(name=name, text=text, sha=sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Unpack
 
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message
@@ -14,6 +14,8 @@ from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import LedgerEntry
 from gateway.runtime.errors import SessionConflict, StoreError, StoreUnavailable
 from gateway.store.records import (
+    EXPIRY_CLAIM,
+    SUSPECT_ATTEMPTS,
     Arrival,
     Claim,
     InboxItem,
@@ -21,22 +23,20 @@ from gateway.store.records import (
     Lease,
     Opening,
     Receipt,
+    SessionChanges,
     SignalKind,
     StepRecord,
     ToolIntent,
     TurnEnd,
+    check_changes,
 )
 from gateway.store.redis import arguments, searching
-from gateway.store.redis.codec import compaction_json, intents_json, item_from, number, row_from, session_from
+from gateway.store.redis.codec import compaction_json, number, row_from, session_from
 from gateway.store.redis.delivering import Advance, advances_from, rows_to_send
 from gateway.store.redis.pairing import GuestStore
 from gateway.store.redis.partitions import partition_of_key, partition_of_name
 from gateway.store.redis.reading import EVERYWHERE
-from gateway.store.shared.documents import storable
-
-CHANGEABLE: Final = frozenset({"title", "model", "system_prompt", "engine_state", "announced", "expires_at"})
-SUSPECT: Final = 3  # attempts that no process survived, after which an item is tried alone; parts/lanes.lua has it too
-EXPIRY_CLAIM: Final = 600.0  # seconds after which a session that is still due is offered again
+from gateway.store.shared.documents import intents_json, item_from, storable
 
 
 class RedisStore(GuestStore):
@@ -113,7 +113,7 @@ class RedisStore(GuestStore):
             claim, following, suspect = found
             if claim is not None:
                 self._held[claim.lease.key] = claim
-            if suspects and (claim is None or claim.item.attempts <= SUSPECT):
+            if suspects and (claim is None or claim.item.attempts <= SUSPECT_ATTEMPTS):
                 self._ready.suspect_ended()
             if following:
                 self._ready.add(partition, int(following))
@@ -167,7 +167,7 @@ class RedisStore(GuestStore):
         if held is None or held.lease.fence != lease.fence:
             return
         del self._held[lease.key]
-        if held.item.attempts > SUSPECT:
+        if held.item.attempts > SUSPECT_ATTEMPTS:
             self._ready.suspect_ended()
         if following is not None:
             self._held[lease.key] = replace(held, item=following)
@@ -325,9 +325,8 @@ class RedisStore(GuestStore):
 
         return await self._wire.run(partition_of_key(key), script, *parts, done=done)
 
-    async def update_session(self, lease: Lease, ref: SessionRef, **changes: Any) -> Session:
-        if unknown := changes.keys() - CHANGEABLE:
-            raise ValueError(f"a session's {', '.join(sorted(unknown))} cannot be changed this way")
+    async def update_session(self, lease: Lease, ref: SessionRef, **changes: Unpack[SessionChanges]) -> Session:
+        check_changes(changes)
         parts = [*_lease(lease), ref.id, str(ref.epoch), *arguments.changes(changes)]
 
         def read(reply: list[Any]) -> Session:

@@ -12,9 +12,10 @@ import structlog
 from gateway.domain.approval import Approval
 from gateway.domain.chat import Button, ChatType, Inbound, SessionKey, Source, file_in, file_note
 from gateway.domain.file import KeptFile
+from gateway.domain.message import Message, note_of
 from gateway.domain.pairing import Asking, Guest, GuestBook
 from gateway.domain.pin import Pin, Pins
-from gateway.store.records import ToolIntent
+from gateway.store.records import InboxItem, ToolIntent
 
 log = structlog.get_logger(__name__)
 
@@ -108,14 +109,32 @@ def file_from(text: str) -> KeptFile:
     return KeptFile(**_known(json.loads(text), KeptFile.__slots__))
 
 
-def intent_facts(intent: ToolIntent) -> list[Any]:
-    """A tool call about to run: its id, its tool and, if it waits, that it does."""
-    return [intent.call_id, intent.tool, *([True] if intent.waits else ())]
+def item_from(row: Sequence[Any]) -> InboxItem:
+    """An item from its id, key, document, time of acceptance and attempts, all texts or not."""
+    number, text, inbound, at, attempts = row
+    key = SessionKey.parse(text)
+    return InboxItem(
+        id=str(number),
+        key=key,
+        inbound=readable_inbound(inbound, key, str(number)),
+        accepted_at=float(at),
+        attempts=int(attempts),
+    )
 
 
-def intent_from(facts: Sequence[Any]) -> ToolIntent:
-    """The inverse of `intent_facts`."""
-    return ToolIntent(call_id=facts[0], tool=facts[1], waits=len(facts) > 2 and bool(facts[2]))
+def intents_json(intents: Sequence[ToolIntent]) -> str:
+    """Tool calls about to run: of each its id, its tool and, if it waits, that it does."""
+    return dumps([[intent.call_id, intent.tool, *([True] if intent.waits else ())] for intent in intents])
+
+
+def intents_from(text: str) -> tuple[ToolIntent, ...]:
+    """The inverse of `intents_json`."""
+    return tuple(ToolIntent(call_id=call, tool=tool, waits=bool(waits)) for call, tool, *waits in json.loads(text))
+
+
+def unkept_note(message: Message) -> dict[str, Any]:
+    """What the host noted of a message beyond the facts that are kept beside it."""
+    return {name: value for name, value in note_of(message).items() if name not in ("id", "tokens", "at")}
 
 
 _ASKED = ("token", "call", "number", "person", "question", "shown_as", "asked_at", "expires_at")

@@ -13,7 +13,7 @@ from gateway.runtime.clock import Clock
 from gateway.store.records import Sent
 from gateway.store.shared.platforms import Platforms
 from gateway.store.shared.steady import SteadyTime
-from gateway.store.sqlite import closing, outbox, renaming
+from gateway.store.sqlite import outbox, renaming
 from gateway.store.sqlite.agenda import Agenda, rows_to_send
 from gateway.store.sqlite.codec import lane_of
 from gateway.store.sqlite.outbox import Advance, Sender
@@ -86,15 +86,15 @@ class DeliveringStore(ReadableStore):
 
     async def close_chat(self, to: ChatAddress, reason: str) -> None:
         lane = lane_of(to)
-        await self._database.writer.run(lambda connection: closing.close(connection, lane, reason))
+        await self._database.writer.run(lambda connection: outbox.close_chat(connection, lane, reason))
 
     async def open_chat(self, to: ChatAddress) -> None:
         lane = lane_of(to)
-        await self._database.writer.run(lambda connection: closing.reopen(connection, lane))
+        await self._database.writer.run(lambda connection: outbox.reopen(connection, lane))
 
     async def closed(self, to: ChatAddress) -> str | None:
         lane = lane_of(to)
-        return await self._database.read(lambda connection: closing.reason(connection, lane))
+        return await self._database.read(lambda connection: outbox.closed_because(connection, lane))
 
     async def rename_chat(self, platform: str, before: str, after: str) -> None:
         await self._database.writer.run(lambda connection: renaming.rename(connection, platform, before, after))

@@ -35,7 +35,8 @@ from gateway.store.moved import (
     by_size,
 )
 from gateway.store.records import SignalKind
-from gateway.store.shared.documents import pins_from
+from gateway.store.shared.documents import intents_from, pins_from
+from gateway.store.shared.fields import COMPACTION, FILE, OUTBOUND, SESSION, USAGE
 from gateway.store.sqlite import approving, pairing
 from gateway.store.sqlite.codec import (
     COMPACTION_COLUMNS,
@@ -43,16 +44,11 @@ from gateway.store.sqlite.codec import (
     OUTBOUND_COLUMNS,
     SESSION_COLUMNS,
     USAGE_COLUMNS,
-    compaction_from,
-    intents_from,
     message_from,
     message_id,
-    outbound_from,
-    session_from,
-    usage_from,
 )
 from gateway.store.sqlite.connection import many
-from gateway.store.sqlite.filing import COLUMNS, file_from
+from gateway.store.sqlite.filing import COLUMNS
 
 
 def dump(connection: apsw.Connection, now: float) -> Iterator[Sequence[Record]]:
@@ -71,7 +67,7 @@ def _sessions(connection: apsw.Connection) -> Iterator[Record]:
         " LEFT JOIN tips t ON t.key = s.key AND t.session_id = s.id ORDER BY s.seq"
     )
     for row in rows:
-        yield MovedSession(session=session_from(row[1:]), is_tip=bool(row[0]))
+        yield MovedSession(session=SESSION.of_row(row[1:]), is_tip=bool(row[0]))
 
 
 def _transcripts(connection: apsw.Connection) -> Iterator[Record]:
@@ -99,7 +95,7 @@ def _compactions(connection: apsw.Connection) -> Iterator[Record]:
         f"SELECT s.key, {columns} FROM compactions c JOIN sessions s ON s.id = c.parent_id ORDER BY s.seq, c.id"
     )
     for row in rows:
-        yield MovedCompaction(key=_key(row[0]), compaction=compaction_from(row[1:]))
+        yield MovedCompaction(key=_key(row[0]), compaction=COMPACTION.of_row(row[1:]))
 
 
 def _hooks(connection: apsw.Connection) -> Iterator[Record]:
@@ -156,7 +152,7 @@ def _rows(connection: apsw.Connection) -> Iterator[Record]:
         f"SELECT coalesce(p.id, o.id), {columns} FROM outbox o LEFT JOIN outbox p ON p.seq = o.place ORDER BY o.seq"
     )
     for row in rows:
-        yield MovedRow(row=outbound_from(row[1:]), stands_for=row[0] or row[1])
+        yield MovedRow(row=OUTBOUND.of_row(row[1:]), stands_for=row[0] or row[1])
 
 
 def _calls(connection: apsw.Connection) -> Iterator[Record]:
@@ -164,7 +160,7 @@ def _calls(connection: apsw.Connection) -> Iterator[Record]:
         f"SELECT key, session_id, at, purpose, provider, model, cost_usd, {USAGE_COLUMNS} FROM ledger ORDER BY at, id"
     )
     for key, session_id, at, purpose, provider, model, cost, *buckets in rows:
-        usage = usage_from(buckets)
+        usage = USAGE.of_row(buckets)
         entry = LedgerEntry(at=at, purpose=purpose, provider=provider, model=model, usage=usage, cost_usd=cost)
         yield MovedCall(key=_key(key), session_id=session_id, entry=entry)
 
@@ -192,7 +188,7 @@ def _files(connection: apsw.Connection) -> Iterator[MovedFile]:
         " ORDER BY f.key, f.at, f.ref"
     )
     for row in rows:
-        yield MovedFile(key=_key(row[0]), content=bytes(row[1]), file=file_from(row[2:]))
+        yield MovedFile(key=_key(row[0]), content=bytes(row[1]), file=FILE.of_row(row[2:]))
 
 
 def _guest_book(connection: apsw.Connection) -> Iterator[Record]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import apsw
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.file import KeptFile
 from gateway.store.port import Store
 from gateway.store.shared.documents import storable
-from gateway.store.sqlite.connection import Row, change, many, one
+from gateway.store.shared.fields import FILE
+from gateway.store.sqlite.codec import marks
+from gateway.store.sqlite.connection import change, many, one
 from gateway.store.sqlite.database import Database
 
-COLUMNS = "ref, digest, name, mime, size, at"
+COLUMNS: Final = ", ".join(FILE.names)
 
 
 class FilingStore(Store):
@@ -33,7 +37,7 @@ class FilingStore(Store):
                 (str(key), limit),
             )
         )
-        return [file_from(row) for row in rows]
+        return [FILE.of_row(row) for row in rows]
 
     async def file_content(self, key: SessionKey, digest: str) -> bytes | None:
         row = await self._database.read(
@@ -54,8 +58,8 @@ def put(connection: apsw.Connection, key: SessionKey, file: KeptFile, content: b
         "INSERT INTO contents(key, digest, content) VALUES (?,?,?) ON CONFLICT DO NOTHING",
         (str(key), file.digest, content),
     )
-    facts = (storable(file.ref), file.digest, storable(file.name), storable(file.mime), file.size, file.at)
-    change(connection, f"INSERT INTO files(key, {COLUMNS}) VALUES (?,?,?,?,?,?,?)", (str(key), *facts))
+    facts = FILE.facts(file).values()
+    change(connection, f"INSERT INTO files(key, {COLUMNS}) VALUES (?,{marks(COLUMNS)})", (str(key), *facts))
     kept = by_ref(connection, key, file.ref)
     assert kept is not None
     return kept
@@ -64,10 +68,4 @@ def put(connection: apsw.Connection, key: SessionKey, file: KeptFile, content: b
 def by_ref(connection: apsw.Connection, key: SessionKey, ref: str) -> KeptFile | None:
     """The file of this ref."""
     row = one(connection, f"SELECT {COLUMNS} FROM files WHERE key = ? AND ref = ?", (str(key), storable(ref)))
-    return None if row is None else file_from(row)
-
-
-def file_from(row: Row) -> KeptFile:
-    """A row of COLUMNS."""
-    ref, digest, name, mime, size, at = row
-    return KeptFile(ref=ref, digest=digest, name=name, mime=mime, size=size, at=at)
+    return None if row is None else FILE.of_row(row)

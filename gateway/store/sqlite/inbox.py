@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import apsw
 
 from gateway.runtime.errors import SessionConflict
 from gateway.store.records import Acceptance, Arrival, InboxItem, ItemOutcome, Receipt, SignalKind
-from gateway.store.shared.documents import inbound_json
-from gateway.store.sqlite import closing
-from gateway.store.sqlite.codec import ITEM_COLUMNS, item_from, lane_of
+from gateway.store.shared.documents import inbound_json, item_from
+from gateway.store.sqlite import outbox
+from gateway.store.sqlite.codec import ITEM_COLUMNS, lane_of
 from gateway.store.sqlite.connection import change, many, one
 
-_QUEUED = "outcome IS NULL AND bypass = 0 AND absorbed_by IS NULL"
+ABSORBED: Final[ItemOutcome] = "absorbed"
+_QUEUED: Final = "outcome IS NULL AND bypass = 0 AND absorbed_by IS NULL"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +91,7 @@ def _insert(
         ),
     )
     if row is not None and arrival.inbound.kind != "expiry":  # the gateway's own request says nothing of the chat
-        closing.reopen(connection, lane_of(arrival.inbound.source.address))
+        outbox.reopen(connection, lane_of(arrival.inbound.source.address))
     return None if row is None else int(row[0])
 
 
@@ -145,8 +147,8 @@ def end(connection: apsw.Connection, item: InboxItem, outcome: ItemOutcome, at: 
         raise SessionConflict(f"Item {item.id} has ended already.")
     change(
         connection,
-        "UPDATE inbox SET outcome = 'absorbed', ended_at = ? WHERE outcome IS NULL AND absorbed_by = ?",
-        (at, int(item.id)),
+        "UPDATE inbox SET outcome = ?, ended_at = ? WHERE outcome IS NULL AND absorbed_by = ?",
+        (ABSORBED, at, int(item.id)),
     )
 
 

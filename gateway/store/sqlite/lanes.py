@@ -20,11 +20,10 @@ from enum import Enum, auto
 
 from gateway.domain.chat import SessionKey
 from gateway.runtime.errors import SessionConflict
-from gateway.store.records import Claim, InboxItem, Lease
+from gateway.store.records import SUSPECT_ATTEMPTS, Claim, InboxItem, Lease
 from gateway.store.shared.platforms import Platforms
 
 _FENCES_PER_GENERATION = 1 << 40
-_SUSPECT = 3  # attempts that no process survived, after which an item is tried alone
 
 
 class Phase(Enum):
@@ -116,7 +115,7 @@ class Lanes:
         if lane.head is None:
             lane.phase = Phase.CLAIMING
             self._claimed += 1
-            if lane.queue[0].attempts >= _SUSPECT:
+            if lane.queue[0].attempts >= SUSPECT_ATTEMPTS:
                 self._suspect = lane
         return lane
 
@@ -125,7 +124,7 @@ class Lanes:
         if lane.key.platform not in self._runs:
             self._elsewhere.append(lane)
             return True
-        if lane.head is None and lane.queue[0].attempts >= _SUSPECT and self._suspect is not None:
+        if lane.head is None and lane.queue[0].attempts >= SUSPECT_ATTEMPTS and self._suspect is not None:
             self._suspects.append(lane)
             return True
         return False

@@ -1,4 +1,5 @@
-"""Outbox rows: emitting, claiming one per chat at a time, and how each ends.
+"""Outbox rows: emitting, claiming one per chat at a time, and how each ends. And the chats in which nothing
+can be shown any more.
 
 A row in state `sending` carries the generation of the process that claimed it; one of an earlier
 generation was being sent when its process died.
@@ -8,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 import apsw
 
-from gateway.domain.chat import ChatAddress, Outbound
-from gateway.store.shared.documents import buttons_json, file_json, storable
+from gateway.domain.chat import UNSENT, ChatAddress, Outbound
+from gateway.domain.chat import OutboundState as State
+from gateway.store.shared.documents import storable
+from gateway.store.shared.fields import OUTBOUND
 from gateway.store.shared.platforms import Platforms
-from gateway.store.sqlite import closing
-from gateway.store.sqlite.codec import OUTBOUND_COLUMNS, lane_of, optional, outbound_from
+from gateway.store.sqlite.codec import OUTBOUND_COLUMNS, lane_of, marks, optional
 from gateway.store.sqlite.connection import change, many, one
 
 
@@ -29,11 +32,11 @@ class Sender:
     platforms: Platforms
 
 
-_UNFINISHED = "state IN ('streaming', 'pending', 'sending')"
+UNFINISHED: Final = f"state IN ({', '.join(repr(str(state)) for state in UNSENT)})"  # as the index says it
 # A reply that streams has no place yet. Its row is the older one where its place is another's, too.
 _HEAD = (
     f"SELECT seq, state, due_at, claim, {OUTBOUND_COLUMNS} FROM outbox"
-    f" WHERE lane = ? AND {_UNFINISHED} AND state != 'streaming' ORDER BY place, seq LIMIT 1"
+    f" WHERE lane = ? AND {UNFINISHED} AND state != '{State.STREAMING}' ORDER BY place, seq LIMIT 1"
 )
 
 
@@ -54,15 +57,15 @@ def emit(connection: apsw.Connection, outbound: Sequence[Outbound], sender: Send
 
 def open_streaming(connection: apsw.Connection, reply: Outbound) -> Outbound:
     """Store a reply that starts to stream."""
-    insert(connection, replace(reply, state="streaming"))
-    return replace(reply, state="streaming")
+    insert(connection, replace(reply, state=State.STREAMING))
+    return replace(reply, state=State.STREAMING)
 
 
 def note_streamed(connection: apsw.Connection, outbound_id: str, platform_message_id: str) -> None:
     """Keep the platform's id of a streaming reply; once it has ended, there is nothing to note."""
     change(
         connection,
-        "UPDATE outbox SET platform_message_id = ? WHERE id = ? AND state = 'streaming'",
+        f"UPDATE outbox SET platform_message_id = ? WHERE id = ? AND state = '{State.STREAMING}'",
         (storable(platform_message_id), outbound_id),
     )
 
@@ -71,8 +74,8 @@ def drop_streaming(connection: apsw.Connection, outbound_id: str) -> str | None:
     """End a reply that never got its text; returns its chat."""
     row = one(
         connection,
-        "UPDATE outbox SET state = 'refused', error = 'its turn ended without it'"
-        " WHERE id = ? AND state = 'streaming' RETURNING lane",
+        f"UPDATE outbox SET state = '{State.REFUSED}', error = 'its turn ended without it'"
+        f" WHERE id = ? AND state = '{State.STREAMING}' RETURNING lane",
         (outbound_id,),
     )
     return None if row is None else str(row[0])
@@ -81,7 +84,7 @@ def drop_streaming(connection: apsw.Connection, outbound_id: str) -> str | None:
 def by_id(connection: apsw.Connection, outbound_id: str) -> Outbound | None:
     """One row."""
     row = one(connection, f"SELECT {OUTBOUND_COLUMNS} FROM outbox WHERE id = ?", (outbound_id,))
-    return None if row is None else outbound_from(row)
+    return None if row is None else OUTBOUND.of_row(row)
 
 
 def advance_all(connection: apsw.Connection, lanes: Iterable[str], sender: Sender) -> tuple[Advance, ...]:
@@ -96,28 +99,28 @@ def advance(connection: apsw.Connection, lane: str, sender: Sender, *, reclaim: 
     as ambiguous.
     """
     row = one(connection, _HEAD, (lane,))
-    if row is not None and (why := closing.reason(connection, lane)) is not None:
-        closing.refuse_waiting(connection, lane, why, sender.generation)
+    if row is not None and (why := closed_because(connection, lane)) is not None:
+        refuse_waiting(connection, lane, why, sender.generation)
         row = one(connection, _HEAD, (lane,))  # one that is being sent may be left
     if row is None:
         return Advance(lane=lane)
     seq, state, due_at, claim = row[:4]
-    orphaned = state == "sending" and claim != sender.generation
-    if state == "pending" and (due_at > sender.now or not sender.platforms.has_chat_of(lane)):
+    orphaned = state == State.SENDING and claim != sender.generation
+    if state == State.PENDING and (due_at > sender.now or not sender.platforms.has_chat_of(lane)):
         return Advance(lane=lane, due_at=due_at)
-    if state != "pending" and not (reclaim and orphaned):
+    if state != State.PENDING and not (reclaim and orphaned):
         return Advance(lane=lane)
     change(
         connection,
-        "UPDATE outbox SET state = 'sending', claim = ?, attempts = attempts + 1, ambiguous = ambiguous + ?, heard = 0"
-        " WHERE seq = ?",
+        f"UPDATE outbox SET state = '{State.SENDING}', claim = ?, attempts = attempts + 1, ambiguous = ambiguous + ?,"
+        " heard = 0 WHERE seq = ?",
         (sender.generation, orphaned, seq),
     )
-    head = _placed(connection, outbound_from(row[4:]))
+    head = _placed(connection, OUTBOUND.of_row(row[4:]))
     return Advance(
         lane=lane,
         claimed=replace(
-            head, state="sending", attempts=head.attempts + 1, ambiguous=head.ambiguous + (1 if orphaned else 0)
+            head, state=State.SENDING, attempts=head.attempts + 1, ambiguous=head.ambiguous + (1 if orphaned else 0)
         ),
     )
 
@@ -141,8 +144,8 @@ def mark_sent(
     """The row is done; advance its chat. None if there was nothing to mark."""
     row = one(
         connection,
-        "UPDATE outbox SET state = 'sent', platform_message_id = coalesce(?, platform_message_id)"
-        " WHERE id = ? AND state IN ('pending', 'sending') RETURNING lane",
+        f"UPDATE outbox SET state = '{State.SENT}', platform_message_id = coalesce(?, platform_message_id)"
+        f" WHERE id = ? AND state IN ('{State.PENDING}', '{State.SENDING}') RETURNING lane",
         (optional(platform_message_id), outbound_id),
     )
     return None if row is None else advance(connection, row[0], sender)
@@ -161,9 +164,10 @@ def mark_retry(
     """The row waits, and its chat with it; `anew`: without its message. None if it was not being sent."""
     row = one(
         connection,
-        "UPDATE outbox SET state = 'pending', due_at = ?1, put_off_for = ?2, ambiguous = ?3 + iif(?4, 0, ambiguous),"
-        " platform_message_id = iif(?4, NULL, platform_message_id), attempts = iif(?4, 0, attempts - NOT ?5)"
-        " WHERE id = ?6 AND state = 'sending' RETURNING lane",
+        f"UPDATE outbox SET state = '{State.PENDING}', due_at = ?1, put_off_for = ?2,"
+        " ambiguous = ?3 + iif(?4, 0, ambiguous), attempts = iif(?4, 0, attempts - NOT ?5),"
+        " platform_message_id = iif(?4, NULL, platform_message_id)"
+        f" WHERE id = ?6 AND state = '{State.SENDING}' RETURNING lane",
         (now + seconds, seconds, ambiguous, anew, counted, outbound_id),
     )
     return None if row is None else Advance(lane=row[0], due_at=now + seconds)
@@ -176,17 +180,17 @@ def mark_refused(
     unless somebody there was heard since."""
     row = one(
         connection,
-        "UPDATE outbox SET state = 'refused', error = ?"
-        " WHERE id = ? AND state IN ('pending', 'sending') RETURNING lane, place, heard",
+        f"UPDATE outbox SET state = '{State.REFUSED}', error = ?"
+        f" WHERE id = ? AND state IN ('{State.PENDING}', '{State.SENDING}') RETURNING lane, place, heard",
         (storable(reason), outbound_id),
     )
     if row is None:
         return None
     lane, place, heard = row
     if gone and not heard:
-        closing.put(connection, lane, reason)
+        note_closed(connection, lane, reason)
     if instead is not None:
-        insert(connection, replace(instead, state="pending"), place)
+        insert(connection, replace(instead, state=State.PENDING), place)
     return advance(connection, lane, sender)
 
 
@@ -195,7 +199,8 @@ def give_back(connection: apsw.Connection, outbound_ids: Sequence[str]) -> None:
     for outbound_id in outbound_ids:
         change(
             connection,
-            "UPDATE outbox SET state = 'pending', attempts = attempts - 1 WHERE id = ? AND state = 'sending'",
+            f"UPDATE outbox SET state = '{State.PENDING}', attempts = attempts - 1"
+            f" WHERE id = ? AND state = '{State.SENDING}'",
             (outbound_id,),
         )
 
@@ -204,7 +209,7 @@ def cap_waits(connection: apsw.Connection, now: float) -> None:
     """No row waits longer from `now` on than it was put off for: the clock may have been set back."""
     change(
         connection,
-        f"UPDATE outbox SET due_at = ?1 + put_off_for WHERE {_UNFINISHED} AND due_at > ?1 + put_off_for",
+        f"UPDATE outbox SET due_at = ?1 + put_off_for WHERE {UNFINISHED} AND due_at > ?1 + put_off_for",
         (now,),
     )
 
@@ -213,13 +218,13 @@ def unfinished_heads(connection: apsw.Connection) -> list[tuple[str, float]]:
     """(chat, when to look at it) for every chat with rows that an earlier process left unsent."""
     rows = many(
         connection,
-        f"SELECT lane, state, due_at FROM outbox WHERE {_UNFINISHED} AND state != 'streaming'"
+        f"SELECT lane, state, due_at FROM outbox WHERE {UNFINISHED} AND state != '{State.STREAMING}'"
         " ORDER BY lane, place, seq",
     )
     heads: dict[str, tuple[str, float]] = {}
     for lane, state, due_at in rows:
         heads.setdefault(lane, (state, due_at))
-    return [(lane, due_at if state == "pending" else 0.0) for lane, (state, due_at) in heads.items()]
+    return [(lane, due_at if state == State.PENDING else 0.0) for lane, (state, due_at) in heads.items()]
 
 
 def listing(connection: apsw.Connection, address: ChatAddress | None, limit: int) -> list[Outbound]:
@@ -232,16 +237,16 @@ def listing(connection: apsw.Connection, address: ChatAddress | None, limit: int
             f"SELECT {OUTBOUND_COLUMNS} FROM outbox WHERE lane = ? AND thread IS ? ORDER BY seq DESC LIMIT ?",
             (lane_of(address), address.thread, limit),
         )
-    return [outbound_from(row) for row in rows]
+    return [OUTBOUND.of_row(row) for row in rows]
 
 
 def _store(connection: apsw.Connection, outbound: Outbound) -> str:
     finalised = one(
         connection,
-        "UPDATE outbox SET state = 'pending', kind = ?, text = ?, due_at = ?,"
+        f"UPDATE outbox SET state = '{State.PENDING}', kind = ?, text = ?, due_at = ?,"
         " place = 1 + (SELECT max(seq) FROM outbox),"
         " platform_message_id = coalesce(platform_message_id, ?)"
-        " WHERE id = ? AND state = 'streaming' RETURNING lane",
+        f" WHERE id = ? AND state = '{State.STREAMING}' RETURNING lane",
         (
             outbound.kind,
             storable(outbound.text),
@@ -252,7 +257,7 @@ def _store(connection: apsw.Connection, outbound: Outbound) -> str:
     )
     if finalised is not None:
         return str(finalised[0])
-    insert(connection, replace(outbound, state="pending"))
+    insert(connection, replace(outbound, state=State.PENDING))
     return lane_of(outbound.to)
 
 
@@ -262,30 +267,48 @@ def insert(connection: apsw.Connection, outbound: Outbound, place: int | None = 
     seq = ((row and row[0]) or 0) + 1
     change(
         connection,
-        f"INSERT INTO outbox(seq, place, lane, {OUTBOUND_COLUMNS})"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO NOTHING",
-        (
-            seq,
-            seq if place is None else place,
-            lane_of(outbound.to),
-            outbound.id,
-            str(outbound.key),
-            outbound.to.platform,
-            outbound.to.chat,
-            outbound.to.thread,
-            outbound.kind,
-            storable(outbound.text),
-            outbound.session_id,
-            outbound.answers,
-            outbound.state,
-            outbound.platform_message_id,
-            outbound.attempts,
-            outbound.ambiguous,
-            outbound.due_at,
-            outbound.created_at,
-            outbound.error,
-            None if outbound.file is None else file_json(outbound.file),
-            buttons_json(outbound.buttons) if outbound.buttons else None,
-            outbound.edits,
-        ),
+        f"INSERT INTO outbox(seq, place, lane, {OUTBOUND_COLUMNS}) VALUES (?,?,?,{marks(OUTBOUND_COLUMNS)})"
+        " ON CONFLICT (id) DO NOTHING",
+        (seq, seq if place is None else place, lane_of(outbound.to), *OUTBOUND.facts(outbound).values()),
+    )
+
+
+# -- closed chats ------------------------------------------------------------------------------
+
+
+def closed_because(connection: apsw.Connection, lane: str) -> str | None:
+    """Why the chat is closed; None: it is not."""
+    row = one(connection, "SELECT reason FROM closed_chats WHERE lane = ?", (lane,))
+    return None if row is None else str(row[0])
+
+
+def close_chat(connection: apsw.Connection, lane: str, why: str) -> None:
+    """Close a chat; its rows that wait are refused."""
+    note_closed(connection, lane, why)
+    refuse_waiting(connection, lane, why)
+
+
+def note_closed(connection: apsw.Connection, lane: str, why: str) -> None:
+    """Note that a chat is closed."""
+    change(connection, "INSERT OR REPLACE INTO closed_chats(lane, reason) VALUES (?, ?)", (lane, storable(why)))
+
+
+def reopen(connection: apsw.Connection, lane: str) -> None:
+    """Open a chat; what is being sent there was begun before."""
+    change(connection, "DELETE FROM closed_chats WHERE lane = ?", (lane,))
+    change(
+        connection,
+        "UPDATE outbox SET heard = 1 WHERE lane = ?"
+        f" AND {UNFINISHED} AND state = '{State.SENDING}'",  # the first is the index's condition
+        (lane,),
+    )
+
+
+def refuse_waiting(connection: apsw.Connection, lane: str, why: str, generation: int | None = None) -> None:
+    """End the rows of a closed chat that wait, and with `generation` those that only an earlier one was sending."""
+    change(
+        connection,
+        f"UPDATE outbox SET state = '{State.REFUSED}', error = ?1 WHERE lane = ?2"
+        f" AND (state = '{State.PENDING}' OR (state = '{State.SENDING}' AND claim != ?3))",  # nothing differs from NULL
+        (storable(why), lane, generation),
     )

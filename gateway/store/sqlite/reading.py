@@ -11,11 +11,14 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.session import Compaction, Session, is_continuation
 from gateway.domain.usage import UsageTotal
 from gateway.runtime.errors import SessionNotFound
-from gateway.store.records import StoreStatus
+from gateway.store.records import ItemOutcome, StoreStatus
+from gateway.store.shared.fields import COMPACTION, SESSION, USAGE
 from gateway.store.sqlite import sessions
-from gateway.store.sqlite.codec import COMPACTION_COLUMNS, compaction_from, session_from, usage_from
+from gateway.store.sqlite.codec import COMPACTION_COLUMNS
 from gateway.store.sqlite.connection import many, one
+from gateway.store.sqlite.outbox import UNFINISHED
 
+DEAD: Final[ItemOutcome] = "dead"
 UsageBy = Literal["model", "purpose", "platform", "session"]
 
 _LABELS: Final = {"model": "model", "purpose": "purpose", "platform": "platform", "session": "session_id"}
@@ -29,7 +32,7 @@ def listing(connection: apsw.Connection, key: SessionKey | None, limit: int, off
         f"{sessions.SELECT_SESSION}{condition} ORDER BY s.seq DESC LIMIT ? OFFSET ?",
         (*bindings, limit, offset),
     )
-    return [session_from(row) for row in rows]
+    return [SESSION.of_row(row) for row in rows]
 
 
 def lineage(connection: apsw.Connection, session_id: str) -> list[Session]:
@@ -61,7 +64,7 @@ def compactions(connection: apsw.Connection, session_id: str) -> list[Compaction
         f"SELECT {COMPACTION_COLUMNS} FROM compactions WHERE parent_id = ? OR child_id = ? ORDER BY id",
         (session_id, session_id),
     )
-    return [compaction_from(row) for row in rows]
+    return [COMPACTION.of_row(row) for row in rows]
 
 
 def usage(
@@ -86,7 +89,7 @@ def usage(
         bindings,
     )
     return [
-        UsageTotal(label=row[0], calls=row[1], usage=usage_from(row[2:7]), cost_usd=row[7], unpriced_calls=row[8])
+        UsageTotal(label=row[0], calls=row[1], usage=USAGE.of_row(row[2:7]), cost_usd=row[7], unpriced_calls=row[8])
         for row in rows
     ]
 
@@ -97,10 +100,10 @@ def status(connection: apsw.Connection, platforms: Collection[str] | None) -> St
     row = one(
         connection,
         f"SELECT (SELECT count(*) FROM inbox WHERE outcome IS NULL{among}),"
-        f" (SELECT count(*) FROM outbox WHERE state IN ('streaming', 'pending', 'sending'){among}),"
-        " (SELECT count(*) FROM inbox WHERE outcome = 'dead'),"
+        f" (SELECT count(*) FROM outbox WHERE {UNFINISHED}{among}),"
+        " (SELECT count(*) FROM inbox WHERE outcome = ?),"
         " (SELECT count(*) FROM sessions)",
-        (*(platforms or ()), *(platforms or ())),
+        (*(platforms or ()), *(platforms or ()), DEAD),
     )
     assert row is not None
     return StoreStatus(waiting=row[0], unsent=row[1], dead=row[2], sessions=row[3])

@@ -6,7 +6,7 @@ import apsw
 
 from gateway.domain.chat import ChatAddress
 from gateway.store.shared.documents import storable
-from gateway.store.sqlite import closing
+from gateway.store.sqlite import outbox
 from gateway.store.sqlite.codec import lane_of
 from gateway.store.sqlite.connection import change, one
 
@@ -20,7 +20,7 @@ def rename(connection: apsw.Connection, platform: str, before: str, after: str) 
     put(connection, _lane(platform, after), first, None)
     put(connection, _lane(platform, before), None, after)
     put(connection, _lane(platform, first), None, after)
-    closing.reopen(connection, _lane(platform, first))
+    outbox.reopen(connection, _lane(platform, first))
 
 
 def put(connection: apsw.Connection, lane: str, first: str | None, later: str | None) -> None:

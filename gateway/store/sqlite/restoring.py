@@ -25,8 +25,9 @@ from gateway.store.moved import (
     MovedSession,
     Record,
 )
-from gateway.store.sqlite import approving, closing, filing, outbox, pairing, pinning, renaming, search, sessions
-from gateway.store.sqlite.codec import intents_json, message_columns, message_number
+from gateway.store.shared.documents import intents_json
+from gateway.store.sqlite import approving, filing, outbox, pairing, pinning, renaming, search, sessions
+from gateway.store.sqlite.codec import message_columns, message_number
 from gateway.store.sqlite.connection import change, one
 
 
@@ -174,7 +175,7 @@ def _(record: MovedGuestBook, connection: apsw.Connection) -> None:
 
 @_write.register
 def _(record: MovedClosedChat, connection: apsw.Connection) -> None:
-    closing.put(connection, str(record.chat), record.reason)
+    outbox.note_closed(connection, str(record.chat), record.reason)
 
 
 @_write.register

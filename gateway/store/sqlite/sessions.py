@@ -10,27 +10,24 @@ import apsw
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message
-from gateway.domain.session import Compaction, EndReason, Session, SessionRef
+from gateway.domain.session import Compaction, EndReason, HookState, Session, SessionRef
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.runtime.errors import SessionConflict, SessionNotFound
-from gateway.store.records import Opening, Patch, Rebuilt, StepRecord
-from gateway.store.shared.documents import dumps, storable
+from gateway.store.records import PATCHED, Opening, Patch, Rebuilt, StepRecord
+from gateway.store.shared.documents import storable
+from gateway.store.shared.fields import COMPACTION, SESSION, USAGE, Fact
 from gateway.store.sqlite import messages
-from gateway.store.sqlite.codec import (
-    COMPACTION_COLUMNS,
-    SESSION_COLUMNS,
-    USAGE_COLUMNS,
-    compaction_columns,
-    optional,
-    session_from,
-    state_json,
-    todos_json,
-    usage_columns,
-)
+from gateway.store.sqlite.codec import COMPACTION_COLUMNS, SESSION_COLUMNS, USAGE_COLUMNS, marks
 from gateway.store.sqlite.connection import change, many, one
 
+DONE: Final[HookState] = "done"
+_ADDED: Final = ("transcript_tokens", "cost_usd", *USAGE.names)
+_APPLY: Final = (
+    "UPDATE sessions SET message_count = ?, last_active_at = max(last_active_at, ?), "
+    + ", ".join([*(f"{name} = coalesce(?, {name})" for name in PATCHED), *(f"{name} = {name} + ?" for name in _ADDED)])
+    + " WHERE id = ?"
+)
 SELECT_SESSION: Final = f"SELECT {SESSION_COLUMNS} FROM sessions s JOIN prompts p ON p.session_id = s.id"
-CHANGEABLE: Final = frozenset({"title", "model", "system_prompt", "engine_state", "announced", "expires_at"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +53,7 @@ def by_id(connection: apsw.Connection, session_id: str) -> Session:
     row = one(connection, f"{SELECT_SESSION} WHERE s.id = ?", (session_id,))
     if row is None:
         raise SessionNotFound(f"There is no session {session_id}.")
-    return session_from(row)
+    return SESSION.of_row(row)
 
 
 def tip(connection: apsw.Connection, key: SessionKey) -> Session | None:
@@ -67,7 +64,7 @@ def tip(connection: apsw.Connection, key: SessionKey) -> Session | None:
         " JOIN prompts p ON p.session_id = s.id WHERE t.key = ?",
         (str(key),),
     )
-    return None if row is None else session_from(row)
+    return None if row is None else SESSION.of_row(row)
 
 
 def length(connection: apsw.Connection, session_id: str) -> int:
@@ -150,24 +147,16 @@ def update(connection: apsw.Connection, ref: SessionRef, key: SessionKey, change
     """Change what may be changed from outside a turn; another model or prompt bumps the epoch."""
     check(connection, ref, key)
     before = by_id(connection, ref.id)
-    columns: dict[str, Any] = {}
-    for name, value in changes.items():
-        if name == "engine_state":
-            columns[name] = state_json(value)
-        elif name == "announced":
-            columns[name] = dumps(list(value))
-        elif name == "expires_at":
-            columns[name] = value
-        elif name != "system_prompt":
-            columns[name] = optional(value)
+    columns = {name: SESSION.fact(name, value) for name, value in changes.items()}
+    prompt = columns.pop("system_prompt", None)
     if any(name in changes and changes[name] != getattr(before, name) for name in ("model", "system_prompt")):
         columns["epoch"] = before.epoch + 1
     if changes.get("model", before.model) != before.model:
         # What the old model reported says nothing about the new one's tokenizer.
         columns |= {"last_prompt_tokens": 0, "reported_messages": 0}
-    if "system_prompt" in changes:
-        _set_prompt(connection, ref.id, changes["system_prompt"])
-    for name, value in columns.items():  # names come from here and CHANGEABLE, never from outside
+    if prompt is not None:
+        _set_prompt(connection, ref.id, prompt)
+    for name, value in columns.items():  # names come from here and SessionChanges, never from outside
         change(connection, f"UPDATE sessions SET {name} = ? WHERE id = ?", (value, ref.id))
     return by_id(connection, ref.id)
 
@@ -175,7 +164,7 @@ def update(connection: apsw.Connection, ref: SessionRef, key: SessionKey, change
 def rebuild(connection: apsw.Connection, key: SessionKey, rebuilt: Rebuilt) -> Session:
     """Give a session another prompt, and what the last report would have been with it."""
     check(connection, rebuilt.ref, key)
-    _set_prompt(connection, rebuilt.ref.id, rebuilt.system_prompt)
+    _set_prompt(connection, rebuilt.ref.id, storable(rebuilt.system_prompt))
     change(
         connection,
         "UPDATE sessions SET epoch = epoch + 1, last_prompt_tokens = ? WHERE id = ?",
@@ -184,11 +173,11 @@ def rebuild(connection: apsw.Connection, key: SessionKey, rebuilt: Rebuilt) -> S
     return by_id(connection, rebuilt.ref.id)
 
 
-def _set_prompt(connection: apsw.Connection, session_id: str, system_prompt: str) -> None:
+def _set_prompt(connection: apsw.Connection, session_id: str, system_prompt: Fact) -> None:
     change(
         connection,
         "UPDATE prompts SET system_prompt = ? WHERE session_id = ?",
-        (storable(system_prompt), session_id),
+        (system_prompt, session_id),
     )
 
 
@@ -200,13 +189,13 @@ def owed_hooks(connection: apsw.Connection, limit: int) -> list[Session]:
         " JOIN prompts p ON p.session_id = s.id ORDER BY o.seq LIMIT ?",
         (limit,),
     )
-    return [session_from(row) for row in rows]
+    return [SESSION.of_row(row) for row in rows]
 
 
 def hook_done(connection: apsw.Connection, session_id: str) -> None:
     """The hook is owed no more; idempotent."""
     if change(connection, "DELETE FROM owed_hooks WHERE session_id = ?", (session_id,)):
-        change(connection, "UPDATE sessions SET hook = 'done' WHERE id = ?", (session_id,))
+        change(connection, "UPDATE sessions SET hook = ? WHERE id = ?", (DONE, session_id))
 
 
 def due(connection: apsw.Connection, now: float, limit: int) -> list[Session]:
@@ -217,7 +206,7 @@ def due(connection: apsw.Connection, now: float, limit: int) -> list[Session]:
         " ORDER BY s.expires_at LIMIT ?",
         (now, limit),
     )
-    return [session_from(row) for row in rows]
+    return [SESSION.of_row(row) for row in rows]
 
 
 def _insert(connection: apsw.Connection, key: SessionKey, opening: Opening) -> Opened:
@@ -234,7 +223,8 @@ def _insert(connection: apsw.Connection, key: SessionKey, opening: Opening) -> O
 
 def put(connection: apsw.Connection, session: Session) -> None:
     """Write a session's row as it is, after all there are."""
-    columns = _columns(session)
+    columns = SESSION.facts(session)
+    prompt = columns.pop("system_prompt")
     change(
         connection,
         f"INSERT INTO sessions({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
@@ -243,7 +233,7 @@ def put(connection: apsw.Connection, session: Session) -> None:
     change(
         connection,
         "INSERT INTO prompts(session_id, system_prompt) VALUES (?,?)",
-        (session.id, storable(session.system_prompt)),
+        (session.id, prompt),
     )
 
 
@@ -251,26 +241,9 @@ def record_compaction(connection: apsw.Connection, compaction: Compaction) -> No
     """Keep a compaction for inspection."""
     change(
         connection,
-        f"INSERT INTO compactions({COMPACTION_COLUMNS}) VALUES (?,?,?,?,?,?,?,?,?,?,?)",
-        compaction_columns(compaction),
+        f"INSERT INTO compactions({COMPACTION_COLUMNS}) VALUES ({marks(COMPACTION_COLUMNS)})",
+        tuple(COMPACTION.facts(compaction).values()),
     )
-
-
-def _columns(session: Session) -> dict[str, Any]:
-    plain = (
-        "id chat_type parent_id started_at epoch ended_at end_reason continuation_id hook cost_usd"
-        " last_prompt_tokens reported_messages transcript_tokens message_count compaction_count"
-        " last_active_at expires_at"
-    )
-    columns = {name: getattr(session, name) for name in plain.split()}
-    columns.update(zip(USAGE_COLUMNS.split(", "), usage_columns(session.usage), strict=True))
-    columns["key"] = str(session.key)
-    columns["model"] = storable(session.model)
-    columns["title"] = optional(session.title)
-    columns["engine_state"] = state_json(session.engine_state)
-    columns["todos"] = todos_json(session.todos)
-    columns["announced"] = dumps(list(session.announced))
-    return columns
 
 
 def _close(
@@ -314,28 +287,17 @@ def _take_over(connection: apsw.Connection, parent_id: str, child: Session, snap
 
 
 def _apply(connection: apsw.Connection, session_id: str, patch: Patch, count: int, tokens: int) -> None:
+    used = USAGE.facts(patch.usage or CanonicalUsage())
     change(
         connection,
-        "UPDATE sessions SET message_count = ?, transcript_tokens = transcript_tokens + ?,"
-        " input_tokens = input_tokens + ?, output_tokens = output_tokens + ?,"
-        " cache_read_tokens = cache_read_tokens + ?, cache_write_tokens = cache_write_tokens + ?,"
-        " reasoning_tokens = reasoning_tokens + ?, cost_usd = cost_usd + ?,"
-        " last_prompt_tokens = coalesce(?, last_prompt_tokens),"
-        " reported_messages = coalesce(?, reported_messages), engine_state = coalesce(?, engine_state),"
-        " todos = coalesce(?, todos), expires_at = coalesce(?, expires_at),"
-        " announced = coalesce(?, announced), last_active_at = max(last_active_at, ?) WHERE id = ?",
+        _APPLY,
         (
             count,
-            tokens,
-            *usage_columns(patch.usage or CanonicalUsage()),
-            patch.cost_usd,
-            patch.last_prompt_tokens,
-            patch.reported_messages,
-            None if patch.engine_state is None else state_json(patch.engine_state),
-            None if patch.todos is None else todos_json(patch.todos),
-            patch.expires_at,
-            None if patch.announced is None else dumps(list(patch.announced)),
             patch.at,
+            *(SESSION.fact(name, getattr(patch, name)) for name in PATCHED),
+            tokens,
+            patch.cost_usd,
+            *used.values(),
             session_id,
         ),
     )
@@ -355,7 +317,7 @@ def record_call(connection: apsw.Connection, entry: LedgerEntry, session_id: str
             entry.purpose,
             entry.provider,
             storable(entry.model),
-            *usage_columns(entry.usage),
+            *USAGE.facts(entry.usage).values(),
             entry.cost_usd,
         ),
     )

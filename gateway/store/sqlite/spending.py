@@ -7,15 +7,12 @@ only the note that could have corrected the sum.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import apsw
 
-from gateway.store.records import CapReached, Reservation
+from gateway.store.records import ACCOUNT_KEPT, CapReached, Reservation
 from gateway.store.shared.documents import storable
 from gateway.store.sqlite.connection import change, one
-
-_KEPT: Final = 7 * 86_400.0  # seconds that a day's account outlives its day: clocks may be wrong
 
 
 def reserve(connection: apsw.Connection, reservation: Reservation, now: float, generation: int) -> CapReached | None:
@@ -33,7 +30,7 @@ def reserve(connection: apsw.Connection, reservation: Reservation, now: float, g
             connection,
             "INSERT INTO spending(account, spent, forget_at) VALUES (?, ?, ?)"
             " ON CONFLICT (account) DO UPDATE SET spent = spent + excluded.spent",
-            (account, reservation.amount, None if cap.resets_at is None else cap.resets_at + _KEPT),
+            (account, reservation.amount, None if cap.resets_at is None else cap.resets_at + ACCOUNT_KEPT),
         )
         change(
             connection,

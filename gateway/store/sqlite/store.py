@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TypeVar, Unpack
 
 import apsw
 
@@ -21,6 +21,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, StoreUnavailable
 from gateway.runtime.points import Points, ignore_points
 from gateway.store.records import (
+    EXPIRY_CLAIM,
     Arrival,
     Claim,
     InboxItem,
@@ -29,10 +30,12 @@ from gateway.store.records import (
     Opening,
     Rebuilt,
     Receipt,
+    SessionChanges,
     SignalKind,
     StepRecord,
     ToolIntent,
     TurnEnd,
+    check_changes,
 )
 from gateway.store.shared.platforms import Platforms
 from gateway.store.sqlite import approving, inbox, outbox, pinning, sessions, turns
@@ -43,11 +46,9 @@ from gateway.store.sqlite.lanes import Lanes
 from gateway.store.sqlite.leases import Leases
 from gateway.store.sqlite.metering import MeteringStore
 from gateway.store.sqlite.outbox import Advance
-from gateway.store.sqlite.sessions import CHANGEABLE, Appended, Opened
+from gateway.store.sqlite.sessions import Appended, Opened
 
 T = TypeVar("T")
-
-EXPIRY_CLAIM: Final = 600.0  # seconds after which a session that is still due is offered again
 
 
 class SqliteStore(DecidingStore, MeteringStore, FilingStore):
@@ -323,9 +324,8 @@ class SqliteStore(DecidingStore, MeteringStore, FilingStore):
         opened = await self._database.writer.run(work, done=self._opened)
         return opened.session
 
-    async def update_session(self, lease: Lease, ref: SessionRef, **changes: Any) -> Session:
-        if unknown := changes.keys() - CHANGEABLE:
-            raise ValueError(f"a session's {', '.join(sorted(unknown))} cannot be changed this way")
+    async def update_session(self, lease: Lease, ref: SessionRef, **changes: Unpack[SessionChanges]) -> Session:
+        check_changes(changes)
         self._lanes.check(lease)
         return await self._database.writer.run(lambda connection: sessions.update(connection, ref, lease.key, changes))
 

@@ -10,8 +10,8 @@ import apsw
 from gateway.domain.chat import Outbound
 from gateway.domain.session import SessionRef
 from gateway.store.records import InboxItem, ItemOutcome, StepRecord, ToolIntent, TurnJournal
+from gateway.store.shared.documents import intents_from, intents_json
 from gateway.store.sqlite import approving, inbox, outbox, sessions
-from gateway.store.sqlite.codec import intents_from, intents_json
 from gateway.store.sqlite.connection import change, one
 from gateway.store.sqlite.outbox import Sender
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from gateway.domain.chat import ChatAddress, Inbound, Source
 from gateway.runtime.errors import SessionConflict
 from gateway.store.records import InboxItem, ToolIntent
-from gateway.store.shared.documents import dumps, inbound_from, inbound_json, storable
+from gateway.store.shared.documents import dumps, inbound_from, inbound_json, intents_from, intents_json, storable
 from gateway.store.sqlite.agenda import Agenda, rows_to_send
-from gateway.store.sqlite.codec import intents_from, intents_json, lane_of, message_columns, message_from
+from gateway.store.sqlite.codec import lane_of, message_columns, message_from
 from gateway.store.sqlite.lanes import Lanes
 from gateway.store.sqlite.outbox import Advance
 from tests.support.store_kit import key, outbound

@@ -3,7 +3,7 @@
 local function reopen(chat)
   call('HDEL', P .. 'closed', chat)
   local head = call('ZRANGE', P .. 'out:' .. chat, 0, 0)[1]
-  if head and call('HGET', P .. 'row:' .. head, 'state') == 'sending' then
+  if head and call('HGET', P .. 'row:' .. head, 'state') == ROW_SENDING then
     call('HSET', P .. 'row:' .. head, 'heard', 1)
   end
 end

@@ -14,7 +14,6 @@ local function lane_at(lane) return P .. 'lane:' .. lane end
 -- Of the items that were running at several crashes only one may be the cause. They wait in
 -- `suspects:<platform>`, and a process runs one of them at a time (`suspect_of:<process>`), so that
 -- it is the only one whose attempts run out.
-local SUSPECT = 3
 
 local function suspects_at(platform) return P .. 'suspects:' .. platform end
 local function bypass_left_at(platform) return P .. 'bypass_left:' .. platform end
@@ -24,7 +23,7 @@ local function schedule(lane, head, aged)
   local attempts = head and tonumber(call('HGET', item_at(head), 'attempts')) or 0
   local number, what, platform = next_number(), 'ready ', platform_of(lane)
   call('SADD', P .. 'platforms', platform)
-  if attempts >= SUSPECT then
+  if attempts >= SUSPECT_ATTEMPTS then
     if aged then number = head end
     what = 'suspect '
     call('ZADD', suspects_at(platform), number, lane)
@@ -109,7 +108,7 @@ local function end_item(id, outcome, at)
   call('HSET', item_at(id), 'outcome', outcome, 'ended_at', at)
   call('DEL', P .. 'signals:' .. id)
   count('waiting:' .. platform_of(call('HGET', item_at(id), 'key')), -1)
-  if outcome == 'dead' then
+  if outcome == ITEM_DEAD then
     count('dead', 1)
     call('RPUSH', P .. 'dead', id)
   end

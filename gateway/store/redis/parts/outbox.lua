@@ -22,14 +22,14 @@ end
 
 local function refuse_row(id, chat, why)
   call('HSET', row_at(id), 'error', why)
-  settle(id, chat, 'refused')
+  settle(id, chat, ROW_REFUSED)
 end
 
 local function insert_row(id, chat, address, fields, state, place)
   local seq = next_number()
   set_fields(row_at(id), fields)
   call('HSET', row_at(id), 'f', 1, 'state', state, 'chat', chat, 'place', place or seq)
-  if state ~= 'streaming' then call('ZADD', chat_at(chat), place or seq, id) end
+  if state ~= ROW_STREAMING then call('ZADD', chat_at(chat), place or seq, id) end
   call('ZADD', P .. 'rows', seq, id)
   call('ZADD', P .. 'rows:' .. address, seq, id)
   count('unsent:' .. platform_of(chat), 1)
@@ -53,23 +53,23 @@ local function advance(chat, now, adopting)
       return { chat, 'none' }
     end
     local facts = call('HMGET', row_at(id), 'state', 'due_at', 'claim', 'confirmed', 'edits')
-    local state, due, left = facts[1], tonumber(facts[2]), facts[1] == 'sending' and facts[3] == ''
+    local state, due, left = facts[1], tonumber(facts[2]), facts[1] == ROW_SENDING and facts[3] == ''
     if left and facts[4] then
-      settle(id, chat, 'sent') -- its first sender knows that it was shown
-    elseif closed and (state == 'pending' or left) then
+      settle(id, chat, ROW_SENT) -- its first sender knows that it was shown
+    elseif closed and (state == ROW_PENDING or left) then
       refuse_row(id, chat, closed)
-    elseif (state == 'pending' or left) and not is_among(SENDS, platform_of(chat)) then
-      look_at_chat(chat, state == 'pending' and facts[2] or 0)
+    elseif (state == ROW_PENDING or left) and not is_among(SENDS, platform_of(chat)) then
+      look_at_chat(chat, state == ROW_PENDING and facts[2] or 0)
       tell('rows ' .. string.match(P, '%d+') .. ' ' .. OWNER .. ' ' .. platform_of(chat))
       return { chat, 'none' }
-    elseif state == 'pending' and due > now then
+    elseif state == ROW_PENDING and due > now then
       look_at_chat(chat, facts[2])
       return { chat, 'due', facts[2] }
-    elseif state == 'pending' or (left and adopting) then
+    elseif state == ROW_PENDING or (left and adopting) then
       call('HINCRBY', row_at(id), 'attempts', 1)
       if left then call('HINCRBY', row_at(id), 'ambiguous', 1) end
       if facts[5] then place_edit(id, facts[5]) end
-      call('HSET', row_at(id), 'state', 'sending', 'claim', OWNER)
+      call('HSET', row_at(id), 'state', ROW_SENDING, 'claim', OWNER)
       call('HDEL', row_at(id), 'heard')
       call('SADD', P .. 'sending:' .. OWNER, id)
       call('ZREM', out_due_at(chat), chat)
@@ -101,12 +101,12 @@ end
 local function store_row(row)
   local state = call('HGET', row_at(row.id), 'state')
   if not state then
-    insert_row(row.id, row.chat, row.address, row.fields, 'pending')
-  elseif state == 'streaming' then
-    local final = { state = 'pending' }
+    insert_row(row.id, row.chat, row.address, row.fields, ROW_PENDING)
+  elseif state == ROW_STREAMING then
+    local final = { state = ROW_PENDING }
     for i = 1, #row.fields, 2 do final[row.fields[i]] = row.fields[i + 1] end
     local place = next_number()
-    call('HSET', row_at(row.id), 'state', 'pending', 'kind', final.kind, 'text', final.text, 'due_at', final.due_at)
+    call('HSET', row_at(row.id), 'state', ROW_PENDING, 'kind', final.kind, 'text', final.text, 'due_at', final.due_at)
     call('HSET', row_at(row.id), 'place', place)
     call('ZADD', chat_at(row.chat), place, row.id)
     if final.platform_message_id then
@@ -136,8 +136,8 @@ end
 -- End a reply that never got its text. Gives its chat, or nil.
 local function drop_streaming(id)
   local facts = call('HMGET', row_at(id), 'state', 'chat')
-  if facts[1] ~= 'streaming' then return nil end
-  settle(id, facts[2], 'refused')
+  if facts[1] ~= ROW_STREAMING then return nil end
+  settle(id, facts[2], ROW_REFUSED)
   call('HSET', row_at(id), 'error', 'its turn ended without it')
   return facts[2]
 end

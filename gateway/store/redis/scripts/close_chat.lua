@@ -4,7 +4,7 @@ return once(function()
   local chat, why, now = take(), take(), take_number()
   call('HSET', P .. 'closed', chat, why)
   for _, id in ipairs(call('ZRANGE', chat_at(chat), 0, -1)) do
-    if call('HGET', row_at(id), 'state') == 'pending' then refuse_row(id, chat, why) end
+    if call('HGET', row_at(id), 'state') == ROW_PENDING then refuse_row(id, chat, why) end
   end
   return { 'ok', { advance(chat, now, false) } }
 end)

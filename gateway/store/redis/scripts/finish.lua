@@ -17,7 +17,7 @@ return once(function()
   absorb(lane, item, absorbed)
   end_item(item, outcome, now)
   call('LREM', inbox_at(lane), 1, item)
-  for _, id in ipairs(call('SMEMBERS', P .. 'absorbed:' .. item)) do end_item(id, 'absorbed', now) end
+  for _, id in ipairs(call('SMEMBERS', P .. 'absorbed:' .. item)) do end_item(id, ITEM_ABSORBED, now) end
   call('DEL', P .. 'absorbed:' .. item)
 
   local reply = call('HGET', P .. 'turn:' .. item, 'reply')

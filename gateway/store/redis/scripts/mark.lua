@@ -6,13 +6,13 @@
 -- Another process may be sending a row whose first sender was taken for dead. What the first one
 -- knows is kept (`confirmed`); the chat goes on when the second one has ended.
 local function sent(id, chat, now)
-  settle(id, chat, 'sent')
+  settle(id, chat, ROW_SENT)
   return { advance(chat, now, false) }
 end
 
 local function retry(id, chat)
   local due, ambiguous, anew, counted = take(), take(), take(), take()
-  call('HSET', row_at(id), 'state', 'pending', 'due_at', due, 'claim', '')
+  call('HSET', row_at(id), 'state', ROW_PENDING, 'due_at', due, 'claim', '')
   if anew == '1' then
     call('HDEL', row_at(id), 'platform_message_id')
     call('HSET', row_at(id), 'ambiguous', 0, 'attempts', 0)
@@ -31,7 +31,7 @@ local function refused(id, chat, place, heard, now)
   if take() == '1' then
     local row = take_row()
     if call('EXISTS', row_at(row.id)) == 0 then
-      insert_row(row.id, row.chat, row.address, row.fields, 'pending', place)
+      insert_row(row.id, row.chat, row.address, row.fields, ROW_PENDING, place)
     end
   end
   return { advance(chat, now, false) }
@@ -43,7 +43,7 @@ return once(function()
   local state, chat, claim = facts[1], facts[2], facts[3] or ''
   if not state then return { 'ok', 0, {} } end
   local mine = claim == OWNER or claim == ''
-  local open = state == 'sending' or (state == 'pending' and what ~= 'retry')
+  local open = state == ROW_SENDING or (state == ROW_PENDING and what ~= 'retry')
   if not open then return { 'ok', 1, {} } end
   local shown_as = what == 'sent' and take() or ''
   if shown_as ~= '' then call('HSET', row_at(id), 'platform_message_id', shown_as) end
@@ -54,7 +54,7 @@ return once(function()
   if claim ~= '' then call('SREM', P .. 'sending:' .. claim, id) end
   if what == 'sent' then return { 'ok', 1, sent(id, chat, now) } end
   if facts[5] then
-    settle(id, chat, 'sent')
+    settle(id, chat, ROW_SENT)
     look_at_chat(chat, 0)
     return { 'ok', 1, { { chat, 'due', '0' } } }
   end

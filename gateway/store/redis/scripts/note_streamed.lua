@@ -3,6 +3,6 @@
 return once(function()
   local id, shown_as = take(), take()
   local state = call('HGET', row_at(id), 'state')
-  if state == 'streaming' then call('HSET', row_at(id), 'platform_message_id', shown_as) end
+  if state == ROW_STREAMING then call('HSET', row_at(id), 'platform_message_id', shown_as) end
   return { 'ok', state and 1 or 0 }
 end)

@@ -8,7 +8,7 @@ return once(function()
   if not reply then
     local row = take_row()
     reply = row.id
-    insert_row(row.id, row.chat, row.address, row.fields, 'streaming')
+    insert_row(row.id, row.chat, row.address, row.fields, ROW_STREAMING)
     call('HSET', at, 'reply', reply)
     if session ~= '' then call('HSETNX', at, 'session', session) end
   end

@@ -6,6 +6,6 @@ return once(function()
   if call('HEXISTS', P .. 'events:' .. platform, event) == 1 then return { 'ok', {} } end
   local id = new_item(lane, platform, event, inbound, at)
   if from ~= '' then reopen(from) end
-  call('HSET', item_at(id), 'outcome', 'refused', 'ended_at', at)
+  call('HSET', item_at(id), 'outcome', ITEM_REFUSED, 'ended_at', at)
   return { 'ok', emit(take_rows(), now, {}) }
 end)

@@ -1,0 +1,149 @@
+"""One description of sessions and rows for every store: their facts, their states, and the words for these."""
+
+from dataclasses import fields
+from importlib.resources import files
+from pathlib import Path
+
+import apsw
+import pytest
+
+from gateway.domain.chat import Button, ChatAddress, Outbound, OutboundState, SessionKey
+from gateway.domain.file import KeptFile
+from gateway.domain.session import Compaction, Session, Todo
+from gateway.domain.usage import CanonicalUsage
+from gateway.store.redis.codec import row_fields, row_from, session_fields, session_from
+from gateway.store.redis.scripts import script
+from gateway.store.shared.fields import COMPACTION, FILE, OUTBOUND, SESSION
+from gateway.store.sqlite.migrations import migrate
+from gateway.store.sqlite.outbox import UNFINISHED
+
+KEY = SessionKey(platform="test", chat="1/2", thread="t", user="ü")
+FULL = Session(
+    id="s1",
+    key=KEY,
+    chat_type="thread",
+    parent_id="s0",
+    started_at=1.5,
+    model="m",
+    system_prompt="You are a test.",
+    epoch=3,
+    ended_at=2.5,
+    end_reason="compression",
+    continuation_id="s2",
+    hook="done",
+    title="Ein Titel",
+    usage=CanonicalUsage(
+        input_tokens=1, output_tokens=2, cache_read_tokens=3, cache_write_tokens=4, reasoning_tokens=5
+    ),
+    cost_usd=0.1,
+    last_prompt_tokens=6,
+    reported_messages=7,
+    transcript_tokens=8,
+    message_count=9,
+    compaction_count=10,
+    engine_state={"a": [1]},
+    todos=(Todo(text="tea"), Todo(text="milk", status="done")),
+    last_active_at=11.25,
+    expires_at=12.5,
+    announced=("half", "most"),
+)
+BARE = Session(id="s1", key=KEY, chat_type="direct", parent_id=None, started_at=0.0, model="m", system_prompt="")
+ROW = Outbound(
+    id="o1",
+    key=KEY,
+    to=ChatAddress(platform="test", chat="1/2", thread="t"),
+    kind="question",
+    text="May I?",
+    session_id="s1",
+    answers="e1",
+    buttons=((Button(label="Yes", token="y"), Button(label="No", token="n")), (Button(label="?", token="q"),)),
+    edits="o0",
+    state=OutboundState.SENDING,
+    platform_message_id="17",
+    attempts=2,
+    ambiguous=1,
+    due_at=3.5,
+    created_at=4.5,
+    error="no",
+    file=KeptFile(ref="r", digest="d", name="n", mime="text/plain", size=3, at=5.5),
+)
+RUN = Compaction(
+    at=1.5,
+    parent_id="s1",
+    child_id="s2",
+    trigger="manual",
+    messages_before=4,
+    messages_after=2,
+    tokens_before=40,
+    tokens_after=20,
+    fallback=True,
+)
+
+
+@pytest.mark.parametrize("session", [FULL, BARE])
+def test_a_session_is_what_its_facts_say_in_columns_and_in_a_hash(session):
+    assert SESSION.of_row(list(SESSION.facts(session).values())) == session
+    assert session_from(session_fields(session)) == session
+
+
+def test_a_row_is_what_its_facts_say_in_columns_and_in_a_hash():
+    assert OUTBOUND.of_row(list(OUTBOUND.facts(ROW).values())) == ROW
+    assert row_from([*row_fields(ROW), "state", "sending"]) == ROW
+    assert isinstance(OUTBOUND.of_facts(OUTBOUND.facts(ROW)).state, OutboundState)
+
+
+def test_compactions_and_files_are_what_their_facts_say():
+    assert COMPACTION.of_facts(COMPACTION.facts(RUN)) == RUN
+    assert FILE.of_facts(FILE.facts(ROW.file)) == ROW.file
+
+
+def test_the_sample_has_every_field_so_that_none_is_forgotten():
+    default = {each.name: each.default for each in fields(Session)}
+    assert [name for name, value in default.items() if getattr(FULL, name) == value] == []
+    default = {each.name: each.default for each in fields(Outbound)}
+    assert [name for name, value in default.items() if getattr(ROW, name) == value] == []
+
+
+def test_a_field_that_was_not_stored_yet_has_its_default_and_a_needed_one_is_an_error():
+    facts = SESSION.facts(FULL)
+    del facts["announced"], facts["epoch"], facts["parent_id"]
+    facts["of a later release"] = "x"
+    assert (SESSION.of_facts(facts).announced, SESSION.of_facts(facts).epoch) == ((), 1)
+    assert SESSION.of_facts(facts).parent_id is None
+    del facts["model"]
+    with pytest.raises(TypeError, match="model"):
+        SESSION.of_facts(facts)
+
+
+def test_half_a_surrogate_pair_becomes_storable():
+    facts = SESSION.facts(BARE)
+    assert SESSION.fact("title", "a\ud83d") == "a?"
+    assert all("\ud83d" not in str(fact) for fact in facts.values())
+
+
+def test_the_schema_has_a_column_for_every_fact():
+    connection = apsw.Connection(":memory:")
+    migrate(connection, Path("memory"))
+
+    def columns(table):
+        return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+
+    assert columns("sessions") | {"system_prompt"} == {*SESSION.names, "seq", "system_prompt"}
+    assert columns("outbox") >= {*OUTBOUND.names}
+    assert columns("compactions") == {*COMPACTION.names, "id"}
+    assert columns("files") == {*FILE.names, "key"}
+
+
+def test_the_index_of_unfinished_rows_holds_the_unfinished_states():
+    connection = apsw.Connection(":memory:")
+    migrate(connection, Path("memory"))
+    ((sql,),) = connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'outbox_unfinished'")
+    assert sql.endswith(f"WHERE {UNFINISHED}")
+
+
+def test_every_script_knows_the_words_it_uses():
+    folder = files("gateway.store.redis").joinpath("scripts")
+    names = [each.name.removesuffix(".lua") for each in folder.iterdir() if each.name.endswith(".lua")]
+    assert all(script(name).text for name in names)
+    assert "local ROW_PENDING = 'pending'\n" in script("emit").text
+    assert "local SUSPECT_ATTEMPTS = 3\n" in script("accept").text
