@@ -36,7 +36,7 @@ from gateway.runtime.points import Point
 from gateway.runtime.redaction import Redactor
 from gateway.runtime.tokens import TokenCounter
 from tests.chaos.clocks import HurriedClock, Shift
-from tests.chaos.parts import Record, RecordingEngine, configuration, subject, tools
+from tests.chaos.parts import Record, RecordingEngine, configuration, passing, subject, tools
 from tests.chaos.socket_adapter import PollingSocketAdapter, SocketAdapter
 
 ORDER_BYTES: Final = 64 * 1024
@@ -90,7 +90,7 @@ class KillAt:
         self.begun = asyncio.Event()  # the store is open, and something has come
 
     def __call__(self, point: Point, /) -> None:
-        self._trace.add(point, *subject(point, sys._getframe(1)))
+        self._trace.add(point, *subject(point))
         self.begun.set()
         self._left -= point == self._order.point
         chosen = point == self._order.point and not self._left
@@ -99,9 +99,8 @@ class KillAt:
 
 
 def _claimed_text() -> str:
-    """What the message says whose turn has just been claimed: a point is told its name only, so this
-    looks at the caller's caller."""
-    return str(sys._getframe(2).f_locals["item"].inbound.text)
+    """What the message says whose turn has just been claimed."""
+    return str(passing()["item"].inbound.text)
 
 
 async def fill_the_disk(begun: asyncio.Event, after: float, seconds: float) -> None:

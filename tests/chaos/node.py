@@ -11,7 +11,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -111,7 +110,7 @@ class StrikingPoints:
         self._trace = trace
 
     def __call__(self, point: Point, /) -> None:
-        self._trace.add(point, *subject(point, sys._getframe(1)))
+        self._trace.add(point, *subject(point))
         for strike in self._left:
             if strike.point != point:
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from gateway.agent.tools.base import ToolContext
 from gateway.app.config import Config
 from gateway.context.compressor import Compressor
 from gateway.context.policy import CompressionSettings
+from gateway.runtime import points
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.points import Point
 from gateway.runtime.redaction import Redactor
@@ -47,11 +49,22 @@ _SUBJECTS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
 }
 
 
-def subject(point: Point, passing: FrameType) -> tuple[str, ...]:
-    """The row or the event that a point is about, if any. A point is told its name only, so this looks at
-    who is `passing` it."""
+def passing() -> Mapping[str, Any]:
+    """The local variables of the function that passes the present point, which a `Points` is not told. Between that
+    function and the caller stand the frames of the laboratory and of what measures points."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        module = frame.f_globals["__name__"]
+        if module.startswith("gateway.") and module != points.__name__:
+            return frame.f_locals
+        frame = frame.f_back
+    raise AssertionError("no function of the gateway passes this point")
+
+
+def subject(point: Point) -> tuple[str, ...]:
+    """The row or the event that the present point is about, if any."""
     find = _SUBJECTS.get(point)
-    return () if find is None else (find(passing.f_locals),)
+    return () if find is None else (find(passing()),)
 
 
 class Told:
