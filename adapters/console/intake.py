@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
 
 from gateway.domain.adapter import Accept
 from gateway.domain.chat import Inbound
+from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
-
-FIRST_PAUSE: Final = 0.05  # seconds
-LONGEST_PAUSE: Final = 1.0  # seconds
 
 Complain = Callable[[str], Awaitable[None]]
 
@@ -34,17 +31,16 @@ class Intake:
 
     async def offer(self, batch: Sequence[Inbound], accept: Accept) -> Sequence[Inbound]:
         """Return once the whole batch was taken; after `abandon`, what one more attempt left over."""
-        pause = FIRST_PAUSE
+        backoff = Backoff(0.05, 1.0)
         while batch:
             last = self._abandoned
             left = await self._try(batch, accept)
             if not left or last:
                 return left
             if len(left) < len(batch):
-                pause = FIRST_PAUSE
+                backoff.reset()
             batch = left
-            await self._wait(batch, pause)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            await self._wait(batch, backoff.pause())
         return batch
 
     def sent(self, chat: str) -> None:

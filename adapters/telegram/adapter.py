@@ -31,6 +31,7 @@ from adapters.telegram.silence import Silence
 from gateway.domain.adapter import Accept, Finding, MenuEntry
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.rates import Rate
+from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError
 
@@ -41,8 +42,6 @@ T = TypeVar("T")
 _CONNECTIONS: Final = 64  # sends at once: Telegram takes thirty a second
 _ANSWER_SECONDS: Final = 20.0
 _TYPING_SECONDS: Final = 4.0  # Telegram shows it for five
-_FIRST_WAIT: Final = 1.0
-_LONGEST_WAIT: Final = 30.0
 _PRIVATE: Final = (
     "where it is no admin it sees only commands, mentions and replies, and only the first part of a long text "
     "(privacy mode; @BotFather changes it)"
@@ -110,7 +109,7 @@ class TelegramBot:
 
     async def _introduced(self) -> codec.Me:
         """Who the bot is, as soon as Telegram can be reached."""
-        wait = _FIRST_WAIT
+        backoff = Backoff(1.0, 30.0)
         while True:
             try:
                 await self._opened()
@@ -118,9 +117,9 @@ class TelegramBot:
             except InvalidToken:
                 raise
             except TelegramError as error:
+                wait = backoff.pause()
                 log.warning("telegram_unreachable", error=error.message, again_in=wait)
             await self._clock.sleep(wait)
-            wait = min(2 * wait, _LONGEST_WAIT)
 
     async def _opened(self) -> Bot:
         async with self._opening:

@@ -24,14 +24,13 @@ from telegram.ext import ExtBot, Updater
 from adapters.telegram.codec import Me, inbound
 from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import Inbound
+from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 
 log = structlog.get_logger(__name__)
 
 POLL_SECONDS: Final = 30  # for how long Telegram may hold a request open
-_FIRST_PAUSE: Final = 0.1
-_LONGEST_PAUSE: Final = 5.0
 _FAILED_SECONDS: Final = 300.0  # since Telegram's last failed call, within which a webhook counts as failing
 _LAST_WORDS: Final = 3.0  # seconds for confirming what was stored
 WANTED: Final = ("message", "edited_message", "callback_query", "my_chat_member")  # kinds of updates
@@ -52,7 +51,7 @@ class Receiver:
         self._accept: Accept | None = None
         self._me: Me | None = None
         self._ending = False
-        self._pause = _FIRST_PAUSE  # before what could not be stored is asked for again
+        self._backoff = Backoff(0.1, 5.0)  # before what could not be stored is asked for again
         self._refused: asyncio.Future[None] | None = None
 
     def begin(self, accept: Accept, me: Me) -> None:
@@ -87,10 +86,9 @@ class Receiver:
             if self._ending:
                 raise NetworkError("the store cannot take these updates now") from error
             log.warning("updates_wait", count=len(updates), error=str(error))
-            pause, self._pause = self._pause, min(2 * self._pause, _LONGEST_PAUSE)
-            await self._clock.sleep(pause)
+            await self._clock.sleep(self._backoff.pause())
             return False
-        self._pause = _FIRST_PAUSE
+        self._backoff.reset()
         return True
 
     async def store(self, updates: Sequence[Update]) -> None:

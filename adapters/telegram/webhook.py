@@ -20,13 +20,12 @@ from adapters.telegram.adapter import TelegramBot
 from adapters.telegram.endpoint import Endpoint
 from adapters.telegram.receiving import WANTED, read, troubles
 from gateway.domain.adapter import Accept, Finding
+from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 
 log = structlog.get_logger(__name__)
 
 _LOOK_SECONDS: Final = 300.0  # between two looks at whether Telegram still calls here
-_FIRST_WAIT: Final = 1.0
-_LONGEST_WAIT: Final = 30.0
 
 
 class WebhookAdapter(TelegramBot):
@@ -75,20 +74,21 @@ class WebhookAdapter(TelegramBot):
 
     async def _keep_called(self) -> None:
         """See to it that Telegram calls here, until cancelled. Raises InvalidToken."""
-        settled, wait = False, _FIRST_WAIT
+        settled, backoff = False, Backoff(1.0, 30.0)
         while True:
             try:
                 await self._settle(await self._bot.get_webhook_info(), is_first=not settled)
-                settled, wait = True, _FIRST_WAIT
+                settled = True
+                backoff.reset()
                 await self._clock.sleep(_LOOK_SECONDS)
             except InvalidToken:
                 raise
             except RetryAfter as error:  # several processes told it at once
                 await self._clock.sleep(failures.seconds_asked(error))
             except TelegramError as error:
+                wait = backoff.pause()
                 log.error("webhook_not_set", error=error.message, again_in=wait)
                 await self._clock.sleep(wait)
-                wait = min(2 * wait, _LONGEST_WAIT)
 
     async def _settle(self, told: WebhookInfo, *, is_first: bool) -> None:
         """Tell Telegram where to call, unless it knows. What another program told it later is that one's to answer

@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 
 log = structlog.get_logger(__name__)
 
-_FIRST_WAIT = 0.5  # seconds before a dead worker is started again
-_LAST_WAIT = 30.0
 _GROWN_UP = 60.0  # seconds of life after which a death is not held against a worker
 
 
@@ -58,7 +57,7 @@ class Workers:
                 worker.send_signal(signal.SIGTERM)
 
     async def _keep(self, index: int, parent_pipe: int) -> None:
-        wait = _FIRST_WAIT
+        backoff = Backoff(0.5, 30.0)
         while not self._stopping.is_set():
             began = self.clock.monotonic()
             worker = await asyncio.create_subprocess_exec(*self.command, stdin=parent_pipe)
@@ -73,10 +72,10 @@ class Workers:
                 self.stop()
                 return
             if self.clock.monotonic() - began > _GROWN_UP:
-                wait = _FIRST_WAIT
+                backoff.reset()
+            wait = backoff.pause()
             log.error("worker_died", worker=index, status=status, again_in=wait)
             await self._pause(wait)
-            wait = min(2 * wait, _LAST_WAIT)
 
     async def _pause(self, seconds: float) -> None:
         try:

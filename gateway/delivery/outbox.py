@@ -21,6 +21,7 @@ from gateway.delivery.splitting import split_text
 from gateway.domain.adapter import Adapter, CanEdit, CanPreview, CanSendFiles, HasButtons, HasRates, Limits, account_of
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
 from gateway.domain.file import KeptFile
+from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock, Ids, lasting_id
 from gateway.runtime.errors import (
     AdapterError,
@@ -399,4 +400,4 @@ class Outbox:
 
     @staticmethod
     def _backoff(row: Outbound) -> float:
-        return float(min(_FIRST_RETRY * 2 ** min(row.attempts, 10), _LAST_RETRY))
+        return Backoff(_FIRST_RETRY, _LAST_RETRY, failures=row.attempts).pause()

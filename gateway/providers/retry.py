@@ -1,8 +1,7 @@
 """Trying again, in one place.
 
 A call is repeated only while nothing of its answer has been shown: the second attempt would say
-the beginning twice. stamina is not used for this: it sleeps on the event loop's own time, so a
-test could not own it, and it wraps functions that return, not streams that have already begun.
+the beginning twice.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from contextlib import aclosing
 from typing import Final
 
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, Provider
+from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ProviderRateLimited, ProviderUnavailable
 
@@ -41,9 +41,8 @@ class Retrying:
         """As the inner provider's, with ProviderUnavailable and ProviderRateLimited retried while
         nothing was yielded."""
         latest = self._clock.monotonic() + self._deadline
-        attempt = 0
+        backoff = Backoff(FIRST_DELAY, LONGEST_DELAY)
         while True:
-            attempt += 1
             begun = False
             try:
                 async with aclosing(self._provider.stream(spec, request)) as events:
@@ -52,15 +51,14 @@ class Retrying:
                         yield event
                 return
             except (ProviderUnavailable, ProviderRateLimited) as error:
-                pause = self._pause(attempt, error)
-                if begun or attempt >= self._attempts or self._clock.monotonic() + pause > latest:
+                pause = self._pause(backoff.pause(), error)
+                if begun or backoff.failures >= self._attempts or self._clock.monotonic() + pause > latest:
                     raise
             await self._clock.sleep(pause)
 
-    def _pause(self, attempt: int, error: ProviderUnavailable | ProviderRateLimited) -> float:
+    def _pause(self, ceiling: float, error: ProviderUnavailable | ProviderRateLimited) -> float:
         """Seconds until the next attempt: full jitter spreads a crowd that failed together. A wait
         that the provider stated is kept to, and jitter only adds to it."""
-        ceiling = min(LONGEST_DELAY, FIRST_DELAY * 2 ** (attempt - 1))
         stated = error.retry_after if isinstance(error, ProviderRateLimited) else None
         if stated is None:
             return self._rng.uniform(0, ceiling)

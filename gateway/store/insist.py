@@ -11,15 +11,13 @@ from typing import TypeVar
 
 import structlog
 
+from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
-
-_FIRST_WAIT = 0.5
-_LAST_WAIT = 30.0
 
 
 async def insist(
@@ -33,15 +31,13 @@ async def insist(
 
     `failed` is called once, at the first failure, so that somebody can be told.
     """
-    wait = _FIRST_WAIT
-    told = False
+    backoff = Backoff(0.5, 30.0)
     while True:
         try:
             return await step()
         except StoreUnavailable as error:
+            wait = backoff.pause()
             log.error("store_unavailable", what=what, error=str(error), retry_in=wait)
-            if failed is not None and not told:
-                told = True
+            if failed is not None and backoff.failures == 1:
                 failed(error)
             await clock.sleep(wait)
-            wait = min(2 * wait, _LAST_WAIT)

@@ -22,6 +22,7 @@ from gateway.domain.chat import Attachment, Inbound, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message
 from gateway.providers.base import ModelSpec
+from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, FileRefused, RateLimited, StoreUnavailable
 from gateway.runtime.tokens import IMAGE_TOKENS, TokenCounter
@@ -31,7 +32,7 @@ log = structlog.get_logger(__name__)
 
 _SECONDS: Final = 120.0  # for one file, all attempts together
 _ATTEMPTS: Final = 3
-_FIRST_PAUSE: Final = 1.0
+_PAUSES: Final = (1.0, 60.0)  # seconds between two of them: the first, the longest
 _AT_ONCE: Final = 16  # files in this process's memory, until they are kept and read
 
 FAILED = "which could not be fetched: {reason}"
@@ -103,7 +104,7 @@ class FileIntake:
         adapter = self._adapters.get(platform)
         if not isinstance(adapter, CanFetch):
             raise FileRefused(NOT_HERE.format(platform=platform.capitalize()))
-        pause = _FIRST_PAUSE
+        backoff = Backoff(*_PAUSES)
         for left in reversed(range(_ATTEMPTS)):
             try:
                 return await adapter.fetch(file)
@@ -113,9 +114,9 @@ class FileIntake:
                 log.info("file_not_fetched", platform=platform, error=str(error), attempts_left=left)
                 if not left:
                     raise
+                pause = backoff.pause()
                 wait = error.retry_after if isinstance(error, RateLimited) else pause
             await self._clock.sleep(wait)
-            pause *= 2
         raise AssertionError("the last attempt returns or raises")
 
     async def _keep(self, key: SessionKey, ref: str, file: Attachment, content: bytes) -> KeptFile:
@@ -128,7 +129,7 @@ class FileIntake:
             size=len(content),
             at=self._clock.now(),
         )
-        pause = _FIRST_PAUSE
+        backoff = Backoff(*_PAUSES)
         for left in reversed(range(_ATTEMPTS)):
             try:
                 return await self._store.keep_file(key, kept, content)
@@ -136,8 +137,7 @@ class FileIntake:
                 log.error("file_not_kept", error=str(error), attempts_left=left)
                 if not left:
                     raise
-            await self._clock.sleep(pause)
-            pause *= 2
+            await self._clock.sleep(backoff.pause())
         raise AssertionError("the last attempt returns or raises")
 
 

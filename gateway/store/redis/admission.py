@@ -12,6 +12,7 @@ from redis.asyncio.connection import AbstractConnection
 from redis.crc import key_slot
 from redis.exceptions import AuthenticationError, AuthorizationError, ResponseError
 
+from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.store.redis.codec import FORMAT
@@ -23,8 +24,6 @@ log = structlog.get_logger(__name__)
 
 META: Final = "legato:meta"
 _OLDEST: Final = (7, 0)
-_FIRST_WAIT: Final = 0.25  # seconds between two attempts to reach a server, doubled each time
-_LAST_WAIT: Final = 5.0
 _ANSWER: Final = 10.0  # seconds an answer may take
 _LOOKED_AFTER: Final = 60.0  # seconds between two looks at the server's settings
 _KEEPS: Final = "noeviction"  # the one maxmemory-policy that deletes nothing
@@ -39,7 +38,7 @@ async def admit(endpoint: Endpoint, clock: Clock, *, waits: bool, told: Callable
     and `told` is given one sentence. Raises StoreUnavailable if it does not, and for a server that
     must not be used.
     """
-    wait = _FIRST_WAIT
+    backoff = Backoff(0.25, 5.0)
     while True:
         try:
             return await _admit(endpoint)
@@ -51,12 +50,12 @@ async def admit(endpoint: Endpoint, clock: Clock, *, waits: bool, told: Callable
                 raise StoreUnavailable(
                     f"Redis at {endpoint} cannot be reached ({reason(error)}): start it, or correct store.url."
                 ) from error
-            if wait == _FIRST_WAIT:
+            wait = backoff.pause()
+            if backoff.failures == 1:
                 told(f"Redis at {endpoint} cannot be reached yet; I wait for it. Ctrl-C leaves.")
             log.warning("store_waits_for_server", server=str(endpoint), error=str(error), retry_in=wait)
             endpoint.forget()
             await clock.sleep(wait)
-            wait = min(2 * wait, _LAST_WAIT)
 
 
 def reason(error: BaseException) -> str:

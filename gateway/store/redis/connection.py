@@ -36,6 +36,7 @@ from redis.exceptions import (
     TryAgainError,
 )
 
+from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError, SessionConflict, SessionNotFound, StoreError, StoreUnavailable
 from gateway.store.redis.endpoint import UNREACHABLE
@@ -46,8 +47,6 @@ log = structlog.get_logger(__name__)
 
 MOST: Final = 128  # steps in one batch: bounds what one failure repeats
 _PASSES: Final = 4
-_FIRST_WAIT: Final = 0.05
-_LAST_WAIT: Final = 1.0
 # The server did nothing and will not here or now; another try may find it willing.
 _UNWILLING: Final = (
     AskError,
@@ -225,7 +224,7 @@ class Connection:
     # -- one batch --------------------------------------------------------------------------
 
     async def _carry(self) -> None:
-        wait = _FIRST_WAIT
+        backoff = Backoff(0.05, 1.0)
         trouble: BaseException | None
         while self._carried:
             try:
@@ -245,8 +244,7 @@ class Connection:
             self._tell_lost(trouble)
             self._give_up(trouble)
             if self._carried:
-                await self._clock.sleep(wait)
-                wait = min(2 * wait, _LAST_WAIT)
+                await self._clock.sleep(backoff.pause())
 
     async def _exchange(self, connection: AbstractConnection) -> BaseException | None:
         """Send what is carried and hand out the answers as they come, so that callers go on while the

@@ -1,0 +1,25 @@
+"""Backoff: pauses grow while attempts fail, and begin anew after one that succeeded."""
+
+from gateway.runtime.backoff import Backoff
+
+
+def test_each_pause_is_twice_the_one_before_up_to_the_longest() -> None:
+    backoff = Backoff(0.5, 3.0)
+    assert [backoff.pause() for _ in range(5)] == [0.5, 1.0, 2.0, 3.0, 3.0]
+    assert backoff.failures == 5
+
+
+def test_after_a_success_the_first_pause_comes_again() -> None:
+    backoff = Backoff(0.5, 3.0)
+    backoff.pause()
+    backoff.pause()
+    backoff.reset()
+    assert backoff.pause() == 0.5
+
+
+def test_attempts_made_elsewhere_count() -> None:
+    assert Backoff(1.0, 60.0, failures=3).pause() == 8.0
+
+
+def test_any_number_of_failures_has_a_pause() -> None:
+    assert Backoff(0.5, 30.0, failures=1_000_000).pause() == 30.0
