@@ -8,15 +8,12 @@ import json
 import os
 import random
 import signal
-import socket
-import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from tests.chaos.faults import Fault, by_call
 from tests.chaos.launch import Order
@@ -25,8 +22,8 @@ from tests.chaos.snapshot import Snapshot, pass_a_week, settled, snapshot
 from tests.chaos.socket_platform import Send, SocketPlatform, Update
 from tests.chaos.watched_model import Call
 from tests.emulators.llm import LlmServer
+from tests.support.forks import Child, forks
 
-ROOT: Final = Path(__file__).parents[2]
 PATIENCE: Final = 30.0  # seconds for one process; it needs well under one
 _LOOK: Final = 0.05
 ANSWERS: Final = ("reply", "command", "error")
@@ -68,53 +65,6 @@ class Evidence:
         return [(int(number), text) for number, _, text in (row.partition(" ") for row in rows)]
 
 
-class Encoded(Protocol):
-    """An order."""
-
-    def encode(self) -> bytes:
-        """As it goes through the socket."""
-
-
-class Launcher:
-    """The process that forks the gateways; one at a time. `program`: the module that is run for it."""
-
-    def __init__(self, program: str = "tests.chaos.launch") -> None:
-        self._ours, theirs = socket.socketpair()
-        self._ours.setblocking(False)
-        self._unread = b""
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", program, str(theirs.fileno())],
-                cwd=ROOT,
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-            )
-
-    async def start(self, order: Encoded, descriptors: list[int]) -> int:
-        """Fork a gateway on these three descriptors; its process id."""
-        socket.send_fds(self._ours, [order.encode()], descriptors)
-        return await self._number()
-
-    async def exit_status(self) -> int:
-        """How the gateway ended: its exit code, or minus the signal that killed it."""
-        return await self._number()
-
-    def close(self) -> None:
-        """End the launcher and wait for it."""
-        self._ours.close()
-        self._process.wait()
-
-    async def _number(self) -> int:
-        loop = asyncio.get_running_loop()
-        while b"\n" not in self._unread:
-            data = await loop.sock_recv(self._ours, 64)
-            if not data:
-                raise ConnectionError("the launcher has died")
-            self._unread += data
-        number, _, self._unread = self._unread.partition(b"\n")
-        return int(number)
-
-
 class _Descriptor:
     """One that is closed once: its number may be somebody else's afterwards."""
 
@@ -129,7 +79,7 @@ class _Descriptor:
             os.close(self.number)
 
 
-async def carry_out(plan: Plan, folder: Path, launcher: Launcher, server: LlmServer) -> Evidence:
+async def carry_out(plan: Plan, folder: Path, server: LlmServer) -> Evidence:
     """Run the plan to its end. Raises TimeoutError if a process neither dies nor comes to an end."""
     evidence = Evidence(plan=plan, folder=folder)
     sender = Sender(plan)
@@ -152,7 +102,7 @@ async def carry_out(plan: Plan, folder: Path, launcher: Launcher, server: LlmSer
                 platform=str(platform.path) if platform else None,
                 polls=plan.polls,
             )
-            await _one_process(order, kill.after if kill else None, launcher, sender, platform, evidence)
+            await _one_process(order, kill.after if kill else None, sender, platform, evidence)
             if number in plan.away:
                 pass_a_week(folder / "store.db")
             evidence.snapshots.append(snapshot(folder / "store.db"))
@@ -244,7 +194,6 @@ class Sender:
 async def _one_process(
     order: Order,
     kill_after: float | None,
-    launcher: Launcher,
     sender: Sender,
     platform: SocketPlatform | None,
     evidence: Evidence,
@@ -252,20 +201,21 @@ async def _one_process(
     sender.restart()
     log = os.open(evidence.folder / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     (child_in, feed), (output, child_out) = os.pipe(), os.pipe()
-    process = await launcher.start(order, [child_in, child_out, log])
-    for descriptor in (child_in, child_out, log):
+    descriptors = (child_in, child_out, log)
+    process = await forks().start("tests.chaos.launch", order.encode(), descriptors=descriptors, waits=True)
+    for descriptor in descriptors:
         os.close(descriptor)
     entrance = _Descriptor(feed)
-    killer = asyncio.get_running_loop().call_later(kill_after or 2 * PATIENCE, _kill, process)
+    killer = asyncio.get_running_loop().call_later(kill_after or 2 * PATIENCE, process.send, signal.SIGKILL)
     ending = asyncio.create_task(_ask_to_leave(process, platform, evidence))
     try:
         async with asyncio.timeout(PATIENCE):
             await _talk(order.number, entrance, output, sender, evidence)
             killer.cancel()
-            evidence.exits.append(await launcher.exit_status())
+            evidence.exits.append(await process.ended)
     except TimeoutError:
-        _kill(process)
-        await launcher.exit_status()
+        process.send(signal.SIGKILL)
+        await process.ended
         raise
     finally:
         ending.cancel()
@@ -273,7 +223,7 @@ async def _one_process(
         entrance.close()
 
 
-async def _ask_to_leave(process: int, platform: SocketPlatform | None, evidence: Evidence) -> None:
+async def _ask_to_leave(process: Child, platform: SocketPlatform | None, evidence: Evidence) -> None:
     """A platform has no end: who serves one is asked to leave when all is done. A terminal alone has."""
     if platform is None:
         return
@@ -282,13 +232,7 @@ async def _ask_to_leave(process: int, platform: SocketPlatform | None, evidence:
     while True:
         await asyncio.sleep(_LOOK)
         if platform.all_taken and settled(path, events):
-            with contextlib.suppress(ProcessLookupError):  # it has left
-                os.kill(process, signal.SIGTERM)  # and again, if it did not listen yet
-
-
-def _kill(process: int) -> None:
-    with contextlib.suppress(ProcessLookupError):  # it has just left by itself
-        os.kill(process, signal.SIGKILL)
+            process.send(signal.SIGTERM)  # and again, if it did not listen yet
 
 
 async def _talk(number: int, feed: _Descriptor, output: int, sender: Sender, evidence: Evidence) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import random
 import shutil
 import signal
@@ -21,13 +22,13 @@ from adapters.console import JsonConsole
 from tests.chaos.clocks import Shift
 from tests.chaos.faults import ANY, Fault, by_call
 from tests.chaos.findings import Findings, Hit
-from tests.chaos.forks import Child, Forks
 from tests.chaos.node import Setting, Strike
 from tests.chaos.redis_snapshot import accepted, raw_messages, redis_snapshot, unfinished
 from tests.chaos.schedule import WEEK, Schedule
 from tests.chaos.socket_platform import SocketPlatform, Update
 from tests.chaos.terminal import Terminal
 from tests.chaos.watched_model import Watch, WatchedModel
+from tests.support.forks import Child, forks
 from tests.support.redis_proxy import LosingProxy, losing_proxy
 from tests.support.redis_server import RedisServer
 
@@ -40,12 +41,11 @@ _LOST: Final = 6  # answers of the store that are lost at a time, at most
 
 
 class Stage:
-    """A server, a parent of processes and a model, used for one run after the other."""
+    """A server and a model, used for one run after the other."""
 
-    def __init__(self, folder: Path, model: WatchedModel, forks: Forks) -> None:
+    def __init__(self, folder: Path, model: WatchedModel) -> None:
         self._folder = folder
         self._model = model
-        self._forks = forks
         self._server = RedisServer(folder / "redis", appendfsync="always")
         self._runs = 0
 
@@ -56,7 +56,7 @@ class Stage:
         folder.mkdir()
         await asyncio.to_thread(self._empty_server)
         async with losing_proxy(self._server.port) as proxy:
-            run = _Run(schedule, folder, self._server, proxy, self._model, self._forks)
+            run = _Run(schedule, folder, self._server, proxy, self._model)
             try:
                 return await run.carry_out()
             finally:
@@ -69,10 +69,9 @@ class Stage:
         with self._server.client() as client:
             client.flushall()
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         """End what was started here."""
-        self._server.kill()  # first, and without waiting: nothing must be left running
-        await self._forks.aclose()
+        self._server.kill()
 
 
 @asynccontextmanager
@@ -80,11 +79,11 @@ async def stage() -> AsyncIterator[Stage]:
     """A stage, taken down in the end."""
     folder = Path(tempfile.mkdtemp(prefix="legato-fleet-"))
     async with WatchedModel() as model:
-        one = Stage(folder, model, Forks())
+        one = Stage(folder, model)
         try:
             yield one
         finally:
-            await one.aclose()
+            one.close()
             shutil.rmtree(folder)
 
 
@@ -98,7 +97,6 @@ class _Run:
         server: RedisServer,
         proxy: LosingProxy,
         model: WatchedModel,
-        forks: Forks,
     ) -> None:
         self._schedule = schedule
         self._server = server
@@ -106,7 +104,6 @@ class _Run:
         # Whatever passes the proxy passes this process, too: only those runs take that way that need it.
         self._store = proxy.url if any(fault.kind == "lose" for fault in schedule.faults) else server.url
         self._model = model
-        self._forks = forks
         rng = random.Random(schedule.seed)
         sends = by_call(schedule.faults, "send")
         self._platform = SocketPlatform(folder / "platform", polls=schedule.polls, rng=rng, faults=sends)
@@ -158,6 +155,7 @@ class _Run:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         for _, child in self._present.values():
             child.send(signal.SIGKILL)
+        await asyncio.gather(*(child.ended for _, child in self._present.values()))
         self._terminal.close()
         await self._platform.aclose()
         await self._client.aclose()
@@ -213,11 +211,20 @@ class _Run:
         )
         if setting.terminal:
             self._terminal.attach(number)
-        child = await self._forks.start(setting.write(self._findings.folder))
+        child = await self._forked(setting.write(self._findings.folder))
         self._present[slot] = (number, child)
         task = asyncio.create_task(self._look_after(slot, number, child))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _forked(self, path: Path) -> Child:
+        nothing = os.open(os.devnull, os.O_RDWR)
+        log = os.open(path.with_name("log"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            return await forks().start("tests.chaos.node", "--config", str(path), descriptors=(nothing, log, log))
+        finally:
+            os.close(nothing)
+            os.close(log)
 
     async def _look_after(self, slot: int, number: int, child: Child) -> None:
         """Start a process again when it dies, and wake it when it has struck itself still."""

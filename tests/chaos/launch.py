@@ -1,47 +1,36 @@
-"""The program under test, and the process that starts it again and again.
+"""The program under test: the real console adapter on the real SQLite store, wired by `build`.
 
-`python -m tests.chaos.launch FD` imports everything once and then, for every order that comes
-through the socket FD, forks a process that is the gateway: the real console adapter on the real
-SQLite store, wired by `bootstrap.build`. A fork costs 10 ms where a fresh interpreter costs a second;
-what SIGKILL does to it, and what its files look like afterwards, is the same.
+`python -m tests.chaos.launch ORDER` carries out one `Order`, which is JSON.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import os
 import resource
 import signal
-import socket
 import sys
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Coroutine, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import gateway.providers.catalog
-import gateway.providers.http
-import gateway.providers.openai.chat_completions
 from adapters.console import JsonConsole
 from gateway.app.build import Parts, build
 from gateway.app.config import Config
 from gateway.context.engine import ContextEngine
 from gateway.domain.adapter import Adapter
-from gateway.runtime import tokens
 from gateway.runtime.clock import SystemIds
 from gateway.runtime.logs import configure_logs
 from gateway.runtime.points import Point
 from gateway.runtime.redaction import Redactor
-from gateway.runtime.tokens import TokenCounter
 from tests.chaos.clocks import HurriedClock, Shift
 from tests.chaos.parts import Record, RecordingEngine, configuration, passing, subject, tools
 from tests.chaos.socket_adapter import PollingSocketAdapter, SocketAdapter
 
 ORDER_BYTES: Final = 64 * 1024
 _NO_ROOM: Final = 48 * 1024  # bytes of a file; the store's own log is longer after its first messages
-_WARM: Final = (gateway.providers.catalog, gateway.providers.openai.chat_completions, gateway.providers.http)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +53,9 @@ class Order:
     platform: str | None = None
     polls: bool = True
 
-    def encode(self) -> bytes:
-        """As it goes through the socket."""
-        return json.dumps({name: getattr(self, name) for name in self.__slots__}).encode()
+    def encode(self) -> str:
+        """As the program is told it."""
+        return json.dumps(asdict(self))
 
 
 class Killing(Protocol):
@@ -152,45 +141,11 @@ async def _serve(config: Config, adapters: Sequence[Adapter], parts: Parts) -> i
     return 0 if await gateway.run() else 1
 
 
-def become(program: Coroutine[Any, Any, int], descriptors: list[int]) -> None:
-    """In the forked process: take over the descriptors, run, leave without coming back."""
-    for number, descriptor in enumerate(descriptors):
-        os.dup2(descriptor, number)
-        os.close(descriptor)
+def begin(program: Coroutine[Any, Any, int]) -> int:
+    """Run it, with a log that can be read; the exit code."""
     configure_logs(level="info", form="json", redact=Redactor(()))
-    code = 70
-    try:
-        code = asyncio.run(program)
-    finally:
-        sys.stderr.flush()
-        os._exit(code)
-
-
-def serve(orders: socket.socket, program: Callable[[Mapping[str, Any]], Coroutine[Any, Any, int]]) -> None:
-    """Fork a process for every order, one at a time: say its id at once, its exit status at its end."""
-    while True:
-        data, descriptors, _, _ = socket.recv_fds(orders, ORDER_BYTES, 3)
-        if not data:
-            return
-        child = os.fork()
-        if not child:
-            orders.close()
-            become(program(json.loads(data)), descriptors)
-        for descriptor in descriptors:
-            os.close(descriptor)
-        orders.sendall(f"{child}\n".encode())
-        _, status = os.waitpid(child, 0)
-        orders.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
-
-
-def main(program: Callable[[Mapping[str, Any]], Coroutine[Any, Any, int]]) -> None:
-    """Warm up, then serve."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # in every fork, until it listens to it
-    # The vocabulary takes 0.25 s to read: read once here, it is there in every fork.
-    tokens._load = functools.cache(tokens._load)  # type: ignore[assignment]
-    TokenCounter().text("warm")
-    serve(socket.socket(fileno=int(sys.argv[1])), program)
+    return asyncio.run(program)
 
 
 if __name__ == "__main__":
-    main(lambda order: run(Order(**order)))
+    sys.exit(begin(run(Order(**json.loads(sys.argv[1])))))

@@ -17,22 +17,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import redis.asyncio  # noqa: F401 (loaded before the fork)
-
-import gateway.providers.catalog
-import gateway.providers.http
-import gateway.providers.openai.chat_completions
-import gateway.store.redis
 from adapters.console import LIMITS, JsonConsole
 from gateway.app.build import Parts, build
 from gateway.context.engine import ContextEngine
 from gateway.domain.adapter import Adapter
-from gateway.runtime import tokens
 from gateway.runtime.clock import Clock, SystemIds
 from gateway.runtime.logs import configure_logs
 from gateway.runtime.points import Point
 from gateway.runtime.redaction import Redactor
-from gateway.runtime.tokens import TokenCounter
 from gateway.store.records import Sent
 from gateway.store.redis import RedisStore
 from tests.chaos.clocks import PACE, HurriedClock, Shift, StoreClock
@@ -40,11 +32,8 @@ from tests.chaos.parts import Record, RecordingEngine, configuration, subject, t
 from tests.chaos.socket_adapter import PollingSocketAdapter, SocketAdapter
 from tests.chaos.terminal import pipes
 
-__all__ = ["Setting", "Strike", "TokenCounter", "main", "tokens"]
-
 LEASE: Final = 1.5  # real seconds after which a silent process is taken for dead
 _TICK: Final = 0.1
-_WARM: Final = (gateway.providers.catalog, gateway.providers.openai.chat_completions, gateway.providers.http)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

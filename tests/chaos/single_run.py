@@ -17,7 +17,7 @@ from tests.chaos.campaign import listed
 from tests.chaos.check import problems
 from tests.chaos.check_shown import UNSEEN
 from tests.chaos.check_store import Facts
-from tests.chaos.drive import Evidence, Launcher, carry_out, last_words
+from tests.chaos.drive import Evidence, carry_out, last_words
 from tests.chaos.faults import by_call
 from tests.chaos.script import Plan
 from tests.chaos.watched_model import Watch, WatchedModel
@@ -52,10 +52,9 @@ class Result:
 
 
 class Bench:
-    """A launcher and a model, reused from run to run."""
+    """A model, reused from run to run."""
 
-    def __init__(self, launcher: Launcher, server: WatchedModel) -> None:
-        self._launcher = launcher
+    def __init__(self, server: WatchedModel) -> None:
         self._server = server
 
     async def run(self, plan: Plan) -> Result:
@@ -67,7 +66,7 @@ class Bench:
         self._server.watch = watch
         excused = Counter[str]()
         try:
-            evidence = await carry_out(plan, folder, self._launcher, self._server)
+            evidence = await carry_out(plan, folder, self._server)
             evidence.calls = watch.calls
             found = problems(evidence, excused)
         except TimeoutError:
@@ -102,12 +101,8 @@ def _faults(evidence: Evidence) -> Counter[str]:
 @asynccontextmanager
 async def benches() -> AsyncIterator[Callable[[Plan], Awaitable[Result]]]:
     """A laboratory for `campaign`."""
-    launcher = Launcher()
-    try:
-        async with WatchedModel() as server:
-            yield Bench(launcher, server).run
-    finally:
-        launcher.close()
+    async with WatchedModel() as server:
+        yield Bench(server).run
 
 
 def report(results: Sequence[Result]) -> list[str]:

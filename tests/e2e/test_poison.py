@@ -1,11 +1,9 @@
 """A message that kills the process whenever it is taken up: it ends as a dead letter, and only it."""
 
-import pytest
-
 from gateway.store.records import MOST_ATTEMPTS
 from gateway.turns.turn import DEAD
 from tests.chaos.answers import answer
-from tests.chaos.drive import Launcher, carry_out
+from tests.chaos.drive import carry_out
 from tests.chaos.script import Event, Plan
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Hang, last_user_text
@@ -17,27 +15,20 @@ def said(number, chat, text):
     return Event(id=f"m{number}", chat=chat, user=None, kind="say", text=text, token=text.split()[-1])
 
 
-@pytest.fixture
-def launcher():
-    launcher = Launcher()
-    yield launcher
-    launcher.close()
-
-
-async def poisoned(folder, launcher, hook, *events):
+async def poisoned(folder, hook, *events):
     """What is left after the poison has done its worst; all lines are sent at once."""
     plan = Plan(seed=0, lines=events, kills=(), ahead=len(events), again=0.0, poison=POISON, spare=MOST_ATTEMPTS + 1)
     async with LlmServer(hook, context_length=plan.window) as server:
-        return await carry_out(plan, folder, launcher, server)
+        return await carry_out(plan, folder, server)
 
 
 def answers(evidence):
     return {line.fields["answers"]: (line.fields["kind"], line.fields["text"]) for line in evidence.lines}
 
 
-async def test_a_message_that_kills_the_process_ends_as_a_dead_letter_and_its_chat_goes_on(tmp_path, launcher):
+async def test_a_message_that_kills_the_process_ends_as_a_dead_letter_and_its_chat_goes_on(tmp_path):
     evidence = await poisoned(
-        tmp_path, launcher, answer, said(1, "a", "say tok1"), said(2, "a", POISON), said(3, "a", "say tok3")
+        tmp_path, answer, said(1, "a", "say tok1"), said(2, "a", POISON), said(3, "a", "say tok3")
     )
 
     assert evidence.exits == [-9] * MOST_ATTEMPTS + [0]
@@ -46,7 +37,7 @@ async def test_a_message_that_kills_the_process_ends_as_a_dead_letter_and_its_ch
     assert evidence.snapshots[-1].inbox["m2"][2] == "dead"
 
 
-async def test_messages_that_run_beside_it_at_every_crash_are_answered(tmp_path, launcher):
+async def test_messages_that_run_beside_it_at_every_crash_are_answered(tmp_path):
     def slow(body):
         """The neighbours are being answered whenever the poison strikes, until it has struck often."""
         process = int((tmp_path / "trace").read_text().splitlines()[-1].split()[0])
@@ -55,9 +46,7 @@ async def test_messages_that_run_beside_it_at_every_crash_are_answered(tmp_path,
         return answer(body)
 
     neighbours = [said(number, f"chat{number}", f"say tokpatient{number}") for number in range(3)]
-    evidence = await poisoned(
-        tmp_path, launcher, slow, *neighbours, said(8, "bad", POISON), said(9, "bad", "say tokafter")
-    )
+    evidence = await poisoned(tmp_path, slow, *neighbours, said(8, "bad", POISON), said(9, "bad", "say tokafter"))
 
     assert evidence.exits == [-9] * MOST_ATTEMPTS + [0]
     assert answers(evidence)["m8"] == ("error", DEAD.format(attempts=MOST_ATTEMPTS))

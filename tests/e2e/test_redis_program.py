@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,10 +15,11 @@ from gateway.runtime.errors import StoreUnavailable
 from gateway.store.redis import RedisStore
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply
+from tests.support.forks import Process
 from tests.support.gateway import FakeAdapter
 from tests.support.gateway import running as gateway_running
 from tests.support.model import FakeModel, Gate, Say, echo, in_turn
-from tests.support.program import KEY, chatting, environment, legato, write_config
+from tests.support.program import KEY, chatting, legato, started, write_config
 from tests.support.redis_server import RedisServer, free_port, running
 from tests.support.waiting import eventually
 
@@ -39,12 +39,9 @@ async def model() -> AsyncIterator[LlmServer]:
 
 
 @asynccontextmanager
-async def worker(folder: Path) -> AsyncIterator[asyncio.subprocess.Process]:
+async def worker(folder: Path) -> AsyncIterator[Process]:
     """`legato run` in `folder`; asked to end at the end, which it must do well."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "gateway", "run", cwd=folder, env=environment(),
-        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.PIPE,
-    )  # fmt: skip
+    process = await started(folder, "run")
     try:
         yield process
     finally:

@@ -17,6 +17,7 @@ from gateway.people.approvals import GONE, NOT_YOURS, WITHDRAWN
 from gateway.runtime.clock import SystemClock
 from gateway.store.sqlite.store import SqliteStore
 from tests.emulators.telegram import Chat, LoseAnswer, Message, Refuse, Slow, TelegramServer
+from tests.support.forks import Process
 from tests.support.model import PATIENCE, FakeModel, Gate, Say, in_turn
 from tests.support.program import legato_run
 from tests.support.telegram_live import Bot, on_telegram
@@ -268,7 +269,7 @@ class Killable:
         text = CONFIG.format(folder=folder, anna=self.anna.id, base_url=telegram.base_url)
         (folder / "config.yaml").write_text(text, encoding="utf-8")
 
-    def running(self) -> AbstractAsyncContextManager[asyncio.subprocess.Process]:
+    def running(self) -> AbstractAsyncContextManager[Process]:
         """Started; at the end it is killed."""
         return legato_run(self.folder, TOKEN=self.telegram.token)
 

@@ -203,7 +203,7 @@ async def test_half_a_migration_is_no_store_and_is_done_again(places: Places, th
     before = await places.open(source)
     known = await migration_kit.shown(before)
     await before.aclose()
-    killed(source, target, page)
+    await killed(source, target, page)
     places.forget_migrations()
     with pytest.raises(StoreUnavailable, match=r"half of a migration from .*: run `legato migrate` again"):
         await places.open(target)
@@ -224,13 +224,13 @@ async def test_nothing_of_the_first_half_is_left_when_the_source_went_on(places:
     store = await places.open(source)
     await store.close_chat(ChatAddress(platform="test", chat="1"), "blocked")
     await store.aclose()
-    killed(source, target, 1)
+    await killed(source, target, 1)
     places.forget_migrations()
     store = await places.open(source)
     await store.open_chat(ChatAddress(platform="test", chat="1"))
     await store.rename_chat("test", "2", "3")
     await store.aclose()
-    killed(source, target, 1)
+    await killed(source, target, 1)
     places.forget_migrations()
     report = await move(source, target)
     assert report.copied == report.verified
@@ -252,5 +252,5 @@ async def test_a_file_that_is_read_is_not_written(places: Places) -> None:
     file = places.folder / "a.db"
     before = hashlib.sha256(file.read_bytes()).hexdigest()
     await move(source, places.redis[0])
-    killed(source, places.sqlite("b.db"), 3)
+    await killed(source, places.sqlite("b.db"), 3)
     assert hashlib.sha256(file.read_bytes()).hexdigest() == before

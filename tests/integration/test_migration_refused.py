@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +20,7 @@ from gateway.store.transfer.migration import migrate
 from gateway.store.transfer.places import source_at
 from tests.support.fakes import ManualClock
 from tests.support.migration_kit import move
+from tests.support.program import legato
 from tests.support.store_kit import START, key, put
 from tests.support.waiting import eventually
 
@@ -30,8 +29,6 @@ if TYPE_CHECKING:  # at run time they are plugins, which nobody may import first
     from tests.support.redis_server import RedisServer
 
 pytest_plugins = ["tests.support.migration_places"]
-
-ROOT = Path(__file__).parents[2]
 
 # -- what is refused ----------------------------------------------------------------------------
 
@@ -189,35 +186,35 @@ async def test_what_is_not_equal_is_named_and_not_published(places: Places, loss
 # -- the program --------------------------------------------------------------------------------
 
 
-def program(*arguments: str) -> subprocess.CompletedProcess[str]:
+async def program(*arguments: str) -> tuple[int, str, str]:
     """`legato migrate`, ended."""
-    command = [sys.executable, "-m", "gateway", "migrate", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return await legato(Path(), "migrate", *arguments)
 
 
 async def test_the_program_says_what_it_did_and_what_to_do_next(places: Places) -> None:
     source = await places.filled(places.sqlite("a.db"))
-    done = program(source, places.redis[0])
-    assert (done.returncode, done.stderr) == (0, "")
-    assert [line.split() for line in done.stdout.splitlines()[:3]] == [
+    status, out, errors = await program(source, places.redis[0])
+    assert (status, errors) == (0, "")
+    assert [line.split() for line in out.splitlines()[:3]] == [
         ["copied", "verified"],
         ["sessions", "7", "7"],
         ["messages", "18", "18"],
     ]
-    assert done.stdout.splitlines()[-1].startswith(f"Set store.url to {places.redis[0]} (with its")
-    row = json.loads(program("--json", places.redis[0], places.sqlite("b.db")).stdout)
+    assert out.splitlines()[-1].startswith(f"Set store.url to {places.redis[0]} (with its")
+    _, out, _ = await program("--json", places.redis[0], places.sqlite("b.db"))
+    row = json.loads(out)
     assert {"kind": "events", "copied": 24, "verified": 24} in row["kinds"]
 
 
 async def test_the_program_fails_in_one_sentence_and_tells_no_password(places: Places) -> None:
-    failed = program("sqlite:///nowhere/a.db", places.redis[0])
-    assert (failed.returncode, failed.stdout) == (1, "")
-    assert failed.stderr == "legato: There is no store at nowhere/a.db: check the address.\n"
+    status, out, errors = await program("sqlite:///nowhere/a.db", places.redis[0])
+    assert (status, out) == (1, "")
+    assert errors == "legato: There is no store at nowhere/a.db: check the address.\n"
     source = await places.filled(places.sqlite("a.db"))
     wrong = places.redis[0].replace("redis://", "redis://:geheim%21wort@")
-    failed = program(source, wrong)
-    assert (failed.returncode, len(failed.stderr.splitlines())) == (1, 1)
-    assert "geheim" not in failed.stderr
-    failed = program(source, "http://:geheim@localhost/0")
-    assert failed.returncode == 2
-    assert failed.stderr.startswith("legato: TARGET must be sqlite:///FILE")
+    status, _, errors = await program(source, wrong)
+    assert (status, len(errors.splitlines())) == (1, 1)
+    assert "geheim" not in errors
+    status, _, errors = await program(source, "http://:geheim@localhost/0")
+    assert status == 2
+    assert errors.startswith("legato: TARGET must be sqlite:///FILE")

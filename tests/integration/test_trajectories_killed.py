@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 import signal
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from gateway.trajectories.journal import Journal
 from gateway.trajectories.run import compress_files
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply
-from tests.support.program import KEY, PATIENCE, environment, legato, write_config
+from tests.support.program import KEY, PATIENCE, legato, started, write_config
 from tests.support.trajectory_files import left_behind, many, metrics_of, order, written
 from tests.support.trajectory_runs import NOTES, SMALL, FakeSummariser, compressor, line_of, worked
 
@@ -143,14 +142,12 @@ async def test_the_program_is_killed_and_goes_on_where_it_was(tmp_path: Path) ->
 
     async with LlmServer(reply, api_key=KEY) as server:
         config = write_config(tmp_path, server.url)
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "gateway", *arguments, "--config", str(config), "--concurrency", "3",
-            cwd=tmp_path, env=environment(), stdout=asyncio.subprocess.DEVNULL,
-        )  # fmt: skip
+        process = await started(tmp_path, *arguments, "--config", str(config), "--concurrency", "3")
         async with asyncio.timeout(PATIENCE):
             await server.until(lambda: server.in_flight == 3 and server.calls == 12)
             process.send_signal(signal.SIGKILL)
-            assert await process.wait() == -signal.SIGKILL
+            await process.communicate()
+            assert process.returncode == -signal.SIGKILL
         assert left_behind(tmp_path) == ["out.jsonl.part", "out.jsonl.progress"]
         before = (tmp_path / "out.jsonl.part").read_bytes()
         assert before.count(b"\n") > 5

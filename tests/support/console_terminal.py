@@ -7,12 +7,12 @@ import os
 import pty
 import re
 import signal
-import sys
 import termios
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.support.forks import Child, forks
 from tests.support.program import environment
 from tests.support.waiting import eventually
 
@@ -23,8 +23,8 @@ _CHUNK = 65_536
 class Terminal:
     """A program's other end; `text` is all that it ever wrote, without colours and cursor movements."""
 
-    def __init__(self, process: asyncio.subprocess.Process, end: int) -> None:
-        self._process = process
+    def __init__(self, program: Child, end: int) -> None:
+        self._program = program
         self._end = end
         self._written = b""
         os.set_blocking(end, False)
@@ -48,12 +48,12 @@ class Terminal:
 
     def interrupts(self) -> None:
         """What a terminal makes of Ctrl-C while no prompt reads keys."""
-        self._process.send_signal(signal.SIGINT)
+        self._program.send(signal.SIGINT)
 
     async def left(self) -> int:
         """The exit status."""
         async with asyncio.timeout(20):
-            return await self._process.wait()
+            return await asyncio.shield(self._program.ended)
 
 
 @asynccontextmanager
@@ -61,17 +61,15 @@ async def chatting(folder: Path) -> AsyncIterator[Terminal]:
     """`legato chat` started in `folder`, in a terminal of 24 rows and 80 columns."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 80))
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "gateway", "chat",
-        stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-        cwd=folder, env=environment(TERM="xterm", PROMPT_TOOLKIT_NO_CPR="1"),
-    )  # fmt: skip
+    variables = environment(TERM="xterm", PROMPT_TOOLKIT_NO_CPR="1")
+    program = await forks().start(
+        "gateway", "chat", descriptors=(theirs,) * 3, cwd=folder, environment=variables, leads=True
+    )
     os.close(theirs)
     try:
-        yield Terminal(process, ours)
+        yield Terminal(program, ours)
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        program.send(signal.SIGKILL)
+        await program.ended
         asyncio.get_running_loop().remove_reader(ours)
         os.close(ours)

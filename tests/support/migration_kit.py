@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
+import signal
 from hashlib import sha256
-from pathlib import Path
 from typing import Any, Final
 
 from gateway.domain.approval import Approval
@@ -22,6 +20,7 @@ from gateway.store.port import Store
 from gateway.store.records import Cap, Claim, Opening, Patch, Rebuilt, Reservation, StepRecord, ToolIntent
 from gateway.store.transfer.migration import Report, migrate
 from gateway.store.transfer.places import source_at, target_at
+from tests.support.forks import forks
 from tests.support.store_kit import (
     START,
     arrival,
@@ -36,7 +35,6 @@ from tests.support.store_kit import (
     step,
 )
 
-ROOT: Final = Path(__file__).parents[2]
 CHATS: Final = [str(number) for number in range(12)]
 WORDS: Final = ("question", "你好", "好", "gruß", "ananas", "late", "nowhere")
 PICTURE: Final = bytes(range(256)) * 8_000
@@ -333,26 +331,8 @@ async def move(source: str, target: str, **how: Any) -> Report:
     return await migrate(source_at(source, clock), target_at(target, clock), clock=clock, **how)
 
 
-_KILLED: Final = """
-import asyncio, os, signal, sys
-from gateway.runtime.clock import SystemClock
-from gateway.store.transfer.migration import migrate
-from gateway.store.transfer.places import source_at, target_at
-
-pages = 0
-
-def tell(progress):
-    global pages
-    pages += 1
-    if pages == int(sys.argv[3]):
-        os.kill(os.getpid(), signal.SIGKILL)
-
-clock = SystemClock()
-asyncio.run(migrate(source_at(sys.argv[1], clock), target_at(sys.argv[2], clock), clock=clock, tell=tell))
-"""
-
-
-def killed(source: str, target: str, page: int) -> None:
+async def killed(source: str, target: str, page: int) -> None:
     """A migration in a process of its own that dies after so many pages."""
-    command = [sys.executable, "-c", _KILLED, source, target, str(page)]
-    assert subprocess.run(command, cwd=ROOT, check=False).returncode == -9
+    process = await forks().program("tests.support.killed_migration", source, target, str(page))
+    _, errors = await process.communicate()
+    assert process.returncode == -signal.SIGKILL, errors.decode()

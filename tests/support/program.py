@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.support.forks import LONGEST_LINE, ROOT, Process, forks
+
 PATIENCE = 100.0  # seconds until a test that hangs is failed rather than waited for
 _ASIDE = ("notice", "remark", "question")
-_LINE = 32 * 1024 * 1024  # bytes; replies may be long
 KEY = "sk-legato-test-0123456789abcdef"
 
 Row = dict[str, Any]
@@ -43,7 +43,7 @@ def write_config(folder: Path, base_url: str, **sections: Mapping[str, Any]) -> 
 class Program:
     """`legato chat --json` as a peer: what was said so far is in `lines`."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: Process) -> None:
         self.process = process
         self.lines: list[Row] = []
 
@@ -92,13 +92,9 @@ class Program:
 
 
 @asynccontextmanager
-async def chatting(folder: Path, *arguments: str, **variables: str) -> AsyncIterator[Program]:
-    """`legato chat --json` started in `folder`; killed at the end if it still runs."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "gateway", "chat", "--json", *arguments,
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        cwd=folder, env=environment(**variables), limit=_LINE,
-    )  # fmt: skip
+async def chatting(folder: Path, *arguments: str, fresh: bool = False, **variables: str) -> AsyncIterator[Program]:
+    """`legato chat --json` started in `folder`; killed at the end if it still runs. `fresh`: by a new interpreter."""
+    process = await started(folder, "chat", "--json", *arguments, fresh=fresh, **variables)
     try:
         async with asyncio.timeout(PATIENCE):
             yield Program(process)
@@ -110,31 +106,36 @@ async def chatting(folder: Path, *arguments: str, **variables: str) -> AsyncIter
 
 
 @asynccontextmanager
-async def legato_run(folder: Path, **variables: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def legato_run(folder: Path, **variables: str) -> AsyncIterator[Process]:
     """`legato run` in a folder, killed in the end."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "gateway", "run", cwd=folder, env=environment(**variables),
-        stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
+    process = await started(folder, "run", **variables)
     try:
         yield process
     finally:
         if process.returncode is None:
             process.kill()
-        await process.wait()
+        await process.communicate()
 
 
-async def legato(folder: Path, *arguments: str, given: bytes = b"", **variables: str) -> tuple[int, str, str]:
-    """Run one `legato` command to its end: status, stdout, stderr."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "gateway", *arguments,
-        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        cwd=folder, env=environment(**variables), limit=_LINE,
-    )  # fmt: skip
+async def legato(folder: Path, *arguments: str, given: bytes = b"", **how: Any) -> tuple[int, str, str]:
+    """Run one `legato` command to its end: status, stdout, stderr. `how` as for `started`."""
+    process = await started(folder, *arguments, **how)
     async with asyncio.timeout(PATIENCE):
         out, err = await process.communicate(given)
     assert process.returncode is not None
     return process.returncode, out.decode(), err.decode()
+
+
+async def started(folder: Path, *arguments: str, fresh: bool = False, **variables: str) -> Process:
+    """The program in `folder`, with these variables beside those of the tests. `fresh`: by a new interpreter."""
+    if not fresh:
+        return await forks().program("gateway", *arguments, cwd=folder, environment=environment(**variables))
+    process: Any = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "gateway", *arguments,
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        cwd=folder, env=environment(**variables), limit=LONGEST_LINE,
+    )  # fmt: skip
+    return process  # type: ignore[no-any-return]
 
 
 def texts(rows: Sequence[Row], kind: str = "reply") -> list[str]:

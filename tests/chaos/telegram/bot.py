@@ -1,11 +1,11 @@
-"""The program: a gateway with a bot, as `tests.chaos.launch` starts it."""
+"""The program: a gateway with a bot. `python -m tests.chaos.telegram.bot ORDER` carries out one `BotOrder`."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import signal
-from collections.abc import Mapping
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +17,7 @@ from gateway.app.config import Config
 from gateway.domain.adapter import MenuEntry
 from gateway.runtime.clock import SystemIds
 from tests.chaos.clocks import HurriedClock, Shift
-from tests.chaos.launch import KillAt, main
+from tests.chaos.launch import KillAt, begin
 from tests.chaos.parts import Record
 from tests.chaos.telegram.stalls import watch
 
@@ -42,9 +42,9 @@ class BotOrder:
     drafts: bool = False
     port: int | None = None  # at which Telegram calls it; None: it polls
 
-    def encode(self) -> bytes:
-        """As it goes through the socket."""
-        return json.dumps(asdict(self)).encode()
+    def encode(self) -> str:
+        """As the program is told it."""
+        return json.dumps(asdict(self))
 
 
 def configuration(order: BotOrder) -> Config:
@@ -91,10 +91,5 @@ async def run(order: BotOrder) -> int:
         watching.cancel()
 
 
-async def carry_out(order: Mapping[str, Any]) -> int:
-    """`run` of an order as it came."""
-    return await run(BotOrder(**order))
-
-
 if __name__ == "__main__":
-    main(carry_out)
+    sys.exit(begin(run(BotOrder(**json.loads(sys.argv[1])))))

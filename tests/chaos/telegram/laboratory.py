@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from tests.chaos.campaign import listed
 from tests.chaos.clocks import HurriedClock, Shift
-from tests.chaos.drive import Launcher, last_words
+from tests.chaos.drive import last_words
 from tests.chaos.snapshot import settled
 from tests.chaos.telegram.bot import STALLS, BotOrder
 from tests.chaos.telegram.check import problems
@@ -31,6 +31,7 @@ from tests.chaos.telegram.stalls import Stall, watch
 from tests.emulators.telegram import TelegramServer
 from tests.emulators.telegram.faults import Fault
 from tests.emulators.telegram.journal import Call
+from tests.support.forks import Child, forks
 from tests.support.redis_server import free_port
 
 PATIENCE: Final = 40.0  # real seconds for one process; it needs a few
@@ -76,18 +77,16 @@ class Planned:
 @asynccontextmanager
 async def laboratories() -> AsyncIterator[Callable[[Schedule], Awaitable[Result]]]:
     """A laboratory for `campaign`."""
-    launcher = Launcher("tests.chaos.telegram.bot")
     stalls: list[Stall] = []
     watching = asyncio.create_task(watch(stalls.append))
     try:
         async with SlowModel() as model:
-            yield lambda schedule: perform(schedule, launcher, model, stalls)
+            yield lambda schedule: perform(schedule, model, stalls)
     finally:
         watching.cancel()
-        launcher.close()
 
 
-async def perform(schedule: Schedule, launcher: Launcher, model: SlowModel, stalls: Sequence[Stall]) -> Result:
+async def perform(schedule: Schedule, model: SlowModel, stalls: Sequence[Stall]) -> Result:
     """One run in a folder of its own, which is removed. `stalls` are the laboratory's own."""
     started = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix=f"legato-telegram-{schedule.seed}-"))
@@ -101,7 +100,7 @@ async def perform(schedule: Schedule, launcher: Launcher, model: SlowModel, stal
         async with TelegramServer(clock=clock, seed=schedule.seed) as telegram:
             telegram.faults.schedule = Planned(schedule.faults)
             evidence = Evidence(schedule=schedule, street=Street.of(telegram, moves=schedule.moves), folder=folder)
-            await _Run(evidence, launcher, model.url, origin).carry_out()
+            await _Run(evidence, model.url, origin).carry_out()
         evidence.stalls = [*stalls, *_stalls_of_bots(folder)]
         found = [*problems(evidence, counts), *model.violations]
         faults += _took_place(evidence)
@@ -150,9 +149,8 @@ def _took_place(evidence: Evidence) -> Counter[str]:
 class _Run:
     """One schedule on its way."""
 
-    def __init__(self, evidence: Evidence, launcher: Launcher, model: str, origin: float) -> None:
+    def __init__(self, evidence: Evidence, model: str, origin: float) -> None:
         self._evidence = evidence
-        self._launcher = launcher
         self._model = model
         self._origin = origin
         self._port = free_port() if evidence.schedule.called else None
@@ -196,11 +194,11 @@ class _Run:
         ending = asyncio.create_task(self._end(process, talking, kill))
         try:
             async with asyncio.timeout(PATIENCE):
-                status = await self._launcher.exit_status()
+                status = await process.ended
                 await talking  # what it did not live to hear is heard by the next
         except TimeoutError:
-            _signal(process, signal.SIGKILL)
-            await self._launcher.exit_status()
+            process.send(signal.SIGKILL)
+            await process.ended
             raise
         finally:
             for task in (talking, ending):
@@ -208,7 +206,7 @@ class _Run:
             await asyncio.gather(talking, ending, return_exceptions=True)
         return status
 
-    async def _started(self, number: int, kill: Kill | None) -> int:
+    async def _started(self, number: int, kill: Kill | None) -> Child:
         telegram = self._evidence.street.telegram
         order = BotOrder(
             number=number,
@@ -225,7 +223,9 @@ class _Run:
         nothing = os.open(os.devnull, os.O_RDWR)
         log = os.open(self._evidence.folder / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         try:
-            return await self._launcher.start(order, [nothing, log, log])
+            return await forks().start(
+                "tests.chaos.telegram.bot", order.encode(), descriptors=(nothing, log, log), waits=True
+            )
         finally:
             os.close(nothing)
             os.close(log)
@@ -236,13 +236,13 @@ class _Run:
             await asyncio.sleep(max(0.0, begun + said.at - time.monotonic()))
             self._say(said)
 
-    async def _end(self, process: int, talking: asyncio.Task[None], kill: Kill | None) -> None:
+    async def _end(self, process: Child, talking: asyncio.Task[None], kill: Kill | None) -> None:
         """SIGKILL when its time has come; the last one is asked to leave when all is done."""
         if kill is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(kill.after):
                     await self._has_drafted(kill.draft)
-            _signal(process, signal.SIGKILL)
+            process.send(signal.SIGKILL)
             return
         await talking
         done = False
@@ -250,7 +250,7 @@ class _Run:
             await asyncio.sleep(_LOOK)
             done = self._evidence.street.all_taken and settled(self._evidence.folder / "store.db", set())
         while True:  # until somebody sees it leave: one that is just starting does not listen yet
-            _signal(process, signal.SIGTERM)
+            process.send(signal.SIGTERM)
             await asyncio.sleep(1.0)
 
     async def _has_drafted(self, draft: int) -> None:
@@ -258,11 +258,6 @@ class _Run:
         journal = self._evidence.street.telegram.journal
         before = len(list(journal.of("sendMessageDraft")))
         await journal.until(lambda: draft and len(list(journal.of("sendMessageDraft"))) >= before + draft)
-
-
-def _signal(process: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):  # it has just left by itself
-        os.kill(process, number)
 
 
 def rows(folder: Path) -> tuple[Row, ...]:
