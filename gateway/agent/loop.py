@@ -47,6 +47,7 @@ class Agent:
     compactor: Compactor
     writer: TranscriptWriter
     observer: Observer
+    steer: Callable[[Conversation], Awaitable[None]]  # adds what a person sends for the running turn
     questions: Questions
     recall: SearchOriginals
     files: Files
@@ -69,7 +70,7 @@ class Agent:
         """
         await self._resume_tools(conversation, waiting)
         for step in range(1, self.max_steps + 1):
-            await self.observer.steer(conversation)
+            await self.steer(conversation)
             await self._fit(conversation)
             completed = await self._ask(conversation, step, last=step == self.max_steps)
             if not completed.tool_calls:

@@ -55,9 +55,6 @@ class Observer(Protocol):
     async def not_compacted(self, trigger: str, outcome: Outcome) -> None:
         """A compaction was tried and left everything as it was."""
 
-    async def steer(self, conversation: Conversation) -> None:
-        """Add what arrived for the running turn to `conversation`, if anything did."""
-
     async def set_aside(self) -> str:
         """What the model has said stands by itself, under the id that this gives; what it says from here on
         is another message."""

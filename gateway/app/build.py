@@ -8,16 +8,16 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gateway import __version__
 from gateway.agent.caching import caches_by_marks
 from gateway.agent.engines import Engines
-from gateway.agent.factory import AgentFactory
 from gateway.agent.files.intake import FileIntake
 from gateway.agent.hygiene import Hygiene
+from gateway.agent.loop import Agent
 from gateway.agent.metering import Caps, Metering
 from gateway.agent.models import Models, Prices, Windows
 from gateway.agent.preparation import Preparations
@@ -40,7 +40,8 @@ from gateway.app.settings import compression, expiry_policy, hygiene_rules, turn
 from gateway.commands import approval, compress, people, pins, status, turn
 from gateway.commands import help as help_family
 from gateway.commands import sessions as sessions_family
-from gateway.commands.base import CommandRegistry, Services
+from gateway.commands.base import CommandContext, CommandRegistry
+from gateway.commands.runner import CommandRunner
 from gateway.context.engine import ContextEngine
 from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.delivery.outbox import Outbox
@@ -111,7 +112,6 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     metering = Metering(models=models, store=store, caps=caps, counter=counter, clock=clock, ids=ids)
     own: list[Tool] = [TodoTool(), ClockTool(), HistoryTool(redact), ReadFileTool(), SendFileTool()]
     tools = ToolRegistry([*own, *_shell(config, clock, redact), *parts.tools])
-    schema_tokens = counter.schemas(tools.schemas)
     engines = Engines(
         factory=parts.engine or _engine_factory(config, counter, clock, redact),
         metering=metering,
@@ -133,7 +133,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         models=models,
         prompts=_prompts(config, tools),
         counter=counter,
-        schema_tokens=schema_tokens,
+        schema_tokens=counter.schemas(tools.schemas),
         policy_of=expiry_policy(config),
         clock=clock,
         ids=ids,
@@ -152,8 +152,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         metrics=metrics,
     )
     running_turns = RunningTurns()
-    rules = hygiene_rules(config)
-    busy, commands = turn_rules(config), command_registry()
+    rules = turn_rules(config)
     access = Access(
         allow=frozenset(config.access.allow),
         admins=frozenset(config.access.admins),
@@ -164,61 +163,61 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     )
     pairing = Pairing(access=access, store=store, clock=clock, rng=random.SystemRandom(), enabled=config.access.pairing)
     welcome = Welcome(pairing=pairing, outbox=outbox)
-    turns = Turns(
-        reception=Reception(
-            store=store,
-            outbox=outbox,
-            commands=commands,
-            pairing=pairing,
-            welcome=welcome,
-            approvals=approvals,
-            clock=clock,
-            points=points,
-            rules=busy,
-        ),
+    context = partial(
+        CommandContext,
         store=store,
         sessions=sessions,
-        outbox=outbox,
-        agents=AgentFactory(
-            models=models,
-            metering=metering,
-            tools=ToolRuntime(tools, clock),
-            clock=clock,
-            points=points,
-            metrics=metrics,
-            max_steps=config.turns.max_steps,
-            preparations=preparations,
-            automatic=config.compression.enabled,
-        ),
-        files=FileIntake(store=store, adapters=by_name, view=metering.view, counter=counter, clock=clock),
-        hygiene=Hygiene(rules, clock),
-        commands=commands,
-        services=Services(
-            store=store,
-            sessions=sessions,
-            outbox=outbox,
-            approvals=approvals,
-            pairing=pairing,
-            welcome=welcome,
-            models=models,
-            metering=metering,
-            running_turns=running_turns,
-            clock=clock,
-            counter=counter,
-            redact=redact,
-            hygiene=rules,
-            tool_schema_tokens=schema_tokens,
-            started_at=clock.now(),
-            version=__version__,
-        ),
         approvals=approvals,
+        pairing=pairing,
+        welcome=welcome,
+        metering=metering,
         running_turns=running_turns,
+        clock=clock,
+        counter=counter,
+        redact=redact,
+        automatic=config.compression.enabled,
+        started_at=clock.now(),
+    )
+    commands = CommandRunner(registry=command_registry(), context=context)
+    reception = Reception(
+        store=store,
+        outbox=outbox,
+        commands=commands,
+        pairing=pairing,
+        welcome=welcome,
+        approvals=approvals,
         background=background,
         clock=clock,
         points=points,
-        metrics=metrics,
-        rules=busy,
+        rules=rules,
+    )
+    agent = partial(
+        Agent,
+        models=models,
+        metering=metering,
+        tools=ToolRuntime(tools, clock),
+        clock=clock,
+        points=points,
+        max_steps=config.turns.max_steps,
+        automatic=config.compression.enabled,
+    )
+    turns = Turns(
+        store=store,
+        sessions=sessions,
+        pairing=pairing,
+        approvals=approvals,
+        commands=commands,
+        files=FileIntake(store=store, adapters=by_name, view=metering.view, counter=counter, clock=clock),
+        hygiene=Hygiene(hygiene_rules(config), clock),
+        preparations=preparations,
+        agent=agent,
+        running_turns=running_turns,
+        outbox=outbox,
         adapters=by_name,
+        rules=rules,
+        clock=clock,
+        points=points,
+        metrics=metrics,
     )
     worker = ids.new("w")
     lanes = Lanes(
@@ -232,12 +231,14 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     )
     return Gateway(
         store=store,
-        turns=turns,
+        reception=reception,
         lanes=lanes,
         outbox=outbox,
         sessions=sessions,
         expiry=Expiry(store=store, clock=clock),
         welcome=welcome,
+        approvals=approvals,
+        metering=metering,
         running_turns=running_turns,
         background=background,
         adapters=by_name,

@@ -11,13 +11,14 @@ from datetime import UTC
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
+from gateway.agent.metering import Metering
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
 from gateway.app.accounts import AccountLeases
-from gateway.app.recovery import recover
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter
-from gateway.people.welcome import Welcome
+from gateway.people.approvals import Approvals
+from gateway.people.welcome import LOOK_EVERY, Welcome
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError, StoreUnavailable
 from gateway.runtime.metrics import Metrics
@@ -26,12 +27,13 @@ from gateway.store.port import Store
 from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
 from gateway.turns.poison import PoisonGuard
-from gateway.turns.turn import Turns
+from gateway.turns.reception import Reception
 
 log = structlog.get_logger(__name__)
 
 DRAIN_SECONDS = 30.0  # running turns may finish that long after a stop was asked for; the next start does the rest
 _SWEEP_SECONDS = 60.0
+_MOST_HOOKS = 10_000  # the next start finds the rest
 _LOOK_AGAIN = 0.02  # seconds between two looks at whether everything has settled
 _ASK_AGAIN = 1.0  # the same, after the store could not be asked
 _LAST_WORDS = 5.0  # seconds for messages that are being delivered when the gateway stops
@@ -44,12 +46,14 @@ class Gateway:
     then is left for the next start."""
 
     store: Store
-    turns: Turns
+    reception: Reception
     lanes: Lanes
     outbox: Outbox
     sessions: Sessions
     expiry: Expiry
     welcome: Welcome
+    approvals: Approvals
+    metering: Metering
     running_turns: RunningTurns
     background: Background
     adapters: Mapping[str, Adapter]
@@ -73,7 +77,9 @@ class Gateway:
     async def run(self) -> bool:
         """Serve until `stop` is called, or until every adapter has read all there is; then finish
         what was accepted. False if an adapter failed. Raises StoreLocked, StoreUnavailable."""
-        scheduler = AsyncIOScheduler(timezone=UTC)  # the machine's own may be unreadable
+        # The machine's own time zone may be unreadable. A late or overlapping run of a job is not doubled.
+        jobs = {"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
+        scheduler = AsyncIOScheduler(timezone=UTC, job_defaults=jobs)
         self.accounts.begin(self.adapters.values())
         try:
             if await ended_before(self.store.open, self._stop):  # a server that is away is waited for
@@ -86,17 +92,17 @@ class Gateway:
 
     async def _serve(self, scheduler: AsyncIOScheduler) -> None:
         self.store.on_signal(self.running_turns.deliver)
-        self.store.on_decided(self.turns.approvals.heard)
+        self.store.on_decided(self.approvals.heard)
         self.store.on_rows(self.outbox.look)
         self.store.on_left(self._take_over)
-        await self.turns.services.models.learn_window(self.clock)
+        await self.metering.models.learn_window(self.clock)
         await self._recover()
         self.background.start(self.outbox.serve(), name="outbox")
         self.background.start(self.lanes.serve(), name="lanes")
         await self.expiry.sweep()
-        self.expiry.schedule(scheduler, every=_SWEEP_SECONDS)
+        scheduler.add_job(self.expiry.sweep, "interval", seconds=_SWEEP_SECONDS)
         await self.welcome.look()
-        self.welcome.schedule(scheduler)
+        scheduler.add_job(self.welcome.look, "interval", seconds=LOOK_EVERY)
         scheduler.start()
         reading = [
             self.background.start(self._read(adapter), name=f"adapter {name}")
@@ -116,11 +122,20 @@ class Gateway:
         self.background.start_once(self._recover(), name="recovery")
 
     async def _recover(self) -> None:
-        await recover(self.store, self.sessions, self.turns, self.background, self.worker)
+        """Finish what an earlier process began. Lanes and outbox take up accepted items and unsent messages by
+        themselves; left are bypassed commands, and the hooks of ended sessions. Before the lanes start, so that a
+        `/stop` reaches the turn it was meant for, and no hook is owed but the earlier process's."""
+        for item in await self.store.claim_bypassed(self.worker):
+            self.reception.run_bypassed(item)
+        owed = await self.store.pending_hooks(_MOST_HOOKS)
+        if owed:
+            log.info("hooks_owed", count=len(owed))
+            # A hook may be slow; nobody has to wait for the hooks of yesterday.
+            self.background.start(self.sessions.pay_hooks(owed), name="owed hooks")
 
     async def _read(self, adapter: Adapter) -> None:
         try:
-            await self.accounts.read(adapter, PoisonGuard(self.turns, adapter).accept)
+            await self.accounts.read(adapter, PoisonGuard(self.reception, adapter).accept)
         except GatewayError as error:
             self._failed, self.failure = True, str(error)
             log.info("adapter_stopped", adapter=adapter.name, error=str(error))

@@ -151,7 +151,7 @@ def _console(config: Config, json_lines: bool, interactive: bool, running: list[
         return piped
 
     async def welcome(source: Source) -> str:
-        rules = running[0].turns.rules
+        rules = running[0].reception.rules
         with suppress(StoreUnavailable):  # a greeting is not worth the chat
             return await greeting(running[0].store, session_key(source, groups=rules.groups, threads=rules.threads))
         return ""

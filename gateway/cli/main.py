@@ -289,15 +289,15 @@ async def _check(settings: Config) -> int:
     adapters, access = platforms(settings, SystemClock()), settings.access
     gateway = build(settings, adapters, Parts(store=configured_store(settings, waits=False)))
     print("config           ok    valid")  # only now: building finds what no single value can show
-    await gateway.turns.services.models.learn_window(gateway.clock)
+    await gateway.metering.models.learn_window(gateway.clock)
     worst = 0
     async for finding in findings(
         gateway.store,
-        gateway.turns.services.models,
+        gateway.metering.models,
         adapters,
         threshold=settings.compression.threshold,
         caching=caching_note(settings),
-        spending=gateway.turns.services.metering.note(),
+        spending=gateway.metering.note(),
         people=may_talk(access.allow, access.admins, pairing=access.pairing) if adapters else None,
     ):
         mark = {True: "ok", False: "FAIL", None: "note"}[finding.ok]

@@ -137,7 +137,7 @@ async def _summariser(config: Config, counter: TokenCounter) -> _Summariser:
     clock = SystemClock()
     store = configured_store(config, clock=clock, waits=False)
     gateway = build(config, [], Parts(store=store, clock=clock))
-    models = gateway.turns.services.models
+    models = gateway.metering.models
     await models.learn_window(clock)
     helpers = models.helpers("compression", models.main)
     if Caps(**config.budgets.model_dump()) and any(spec.provider != "offline" for spec in helpers):

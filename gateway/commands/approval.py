@@ -15,7 +15,7 @@ _NONE = "Nothing waits for your yes or no here."
 
 async def _decide(verdict: Verdict, ctx: CommandContext) -> Answer:
     """Answer the one open question, the one with a number, or all of them."""
-    approvals = ctx.services.approvals
+    approvals = ctx.approvals
     there = await approvals.answerable(ctx.inbound.source)
     if not there:
         return Answer(text=_NONE)

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from gateway.agent.compaction import CompactionReport, reconcile
 from gateway.agent.conversation import Conversation
 from gateway.commands.base import Answer, Command, CommandContext
-from gateway.commands.transcript import last_requests
 from gateway.context.assembly import sanitize
 from gateway.context.engine import Outcome
 from gateway.context.feedback import aging, summarize_manual_compression
-from gateway.domain.message import Message, note_of
+from gateway.domain.message import Message, last_requests, note_of
 from gateway.domain.session import Compaction, Session
 from gateway.runtime.errors import UserError
 
@@ -30,7 +29,7 @@ _UNDONE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a person asked of /compress. `keep`: exchanges to leave word for word."""
+    """What a person asked of /compress. The last `keep` exchanges stay word for word."""
 
     focus: str | None = None
     keep: int = 0
@@ -57,8 +56,8 @@ def wish(argument: str) -> Wish:
 
 async def compress(ctx: CommandContext) -> Answer:
     """Run the session's engine with `force`, whatever its thresholds and cooldowns say."""
-    services, asked = ctx.services, wish(ctx.argument)
-    session = await services.store.tip(ctx.key)
+    asked = wish(ctx.argument)
+    session = await ctx.present()
     opened = await ctx.opened_before()
     if asked.undo and session is not None:
         return await _undo(ctx, session, done=opened is not None)
@@ -67,9 +66,9 @@ async def compress(ctx: CommandContext) -> Answer:
     if session is None or session.message_count == 0:
         return Answer(text=_NOTHING)
     if opened is not None:
-        done = await services.store.compactions(opened.id)
+        done = await ctx.store.compactions(opened.id)
         return Answer(text=await _recorded(ctx, next(entry for entry in done if entry.child_id == opened.id)))
-    conversation = await services.sessions.conversation(session)
+    conversation = await ctx.sessions.conversation(session)
     messages = conversation.all()
     kept = _kept(messages, asked.keep)
     if kept == len(messages) or not await conversation.engine.has_content(messages[: len(messages) - kept]):
@@ -94,10 +93,10 @@ async def _preview(
 ) -> str:
     """What would happen, with the engine's own extract in the place of the summary."""
     folded = messages[: len(messages) - kept]
-    result, outcome = await ctx.services.sessions.preview(conversation, folded, asked.focus)
+    result, outcome = await ctx.sessions.preview(conversation, folded, asked.focus)
     if outcome.aborted:
         return "This context engine cannot tell beforehand what it would do; /compress does it."
-    after = reconcile(messages, sanitize([*result, *messages[len(folded) :]]), ctx.services.counter)
+    after = reconcile(messages, sanitize([*result, *messages[len(folded) :]]), conversation.counter)
     same = sum("id" in note_of(message) for message in after)
     if same == len(messages):
         return _NOTHING
@@ -114,16 +113,16 @@ async def _preview(
 
 async def _undo(ctx: CommandContext, session: Session, *, done: bool) -> Answer:
     """Go back to what was before the last compaction, in a new session; what was said since follows."""
-    store = ctx.services.store
+    store = ctx.store
     if done:
         return Answer(text=_UNDONE.format(count=session.message_count))
     made = next((entry for entry in await store.compactions(session.id) if entry.child_id == session.id), None)
     if made is None:
         raise UserError(_NOT_CONDENSED)
     parent = await store.session(made.parent_id)
-    since = (await store.transcript(session)).messages[made.messages_after :]
-    messages = [*(await store.transcript(parent)).messages, *since]
-    await ctx.services.sessions.switch(ctx.owned(), session, parent, messages, "undone", session_id=ctx.session_id)
+    since = (await ctx.messages(session))[made.messages_after :]
+    messages = [*await ctx.messages(parent), *since]
+    await ctx.switch(session, parent, messages, "undone")
     return Answer(text=_UNDONE.format(count=len(messages)))
 
 
@@ -134,10 +133,9 @@ def _describe(report: CompactionReport, count: int) -> str:
 
 async def _recorded(ctx: CommandContext, done: Compaction) -> str:
     """The answer of an attempt that was killed after it had published."""
-    store = ctx.services.store
+    store = ctx.store
     parent, child = await store.session(done.parent_id), await store.session(done.child_id)
-    before, after = (await store.transcript(parent)).messages, (await store.transcript(child)).messages
-    lines = _lines(before, after, done.tokens_before, done.tokens_after)
+    lines = _lines(await ctx.messages(parent), await ctx.messages(child), done.tokens_before, done.tokens_after)
     outcome = Outcome(fallback=done.fallback, error=done.error)
     return "\n".join([*lines, *_remarks(outcome, child.compaction_count)])
 
@@ -177,5 +175,6 @@ COMMANDS = (
         options="--preview, --keep n, undo",
         help="condense what was said",
         run=compress,
+        elsewhere=("compact", "summarize"),
     ),
 )

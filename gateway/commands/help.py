@@ -16,8 +16,8 @@ async def start(ctx: CommandContext) -> Answer:
 
 
 async def help_(ctx: CommandContext) -> Answer:
-    """All commands that are for this person, one line each, in groups."""
-    admin = ctx.services.pairing.access.is_admin(ctx.inbound.source)
+    """The commands for this person, one line each, in groups."""
+    admin = ctx.pairing.access.is_admin(ctx.inbound.source)
     commands = [each for each in ctx.registry.commands if admin or each.audience != "admins"]
     width = max(len(_usage(command)) for command in commands)
     blocks = ["Just write to me. What begins with a slash is a command:"]
@@ -38,5 +38,12 @@ def _text(command: Command) -> str:
 
 COMMANDS = (
     Command(name="start", group="About", help="say hello", run=start, audience="person"),
-    Command(name="help", group="About", help="list the commands", run=help_, bypass=True),
+    Command(
+        name="help",
+        group="About",
+        help="list the commands",
+        run=help_,
+        bypass=True,
+        elsewhere=("commands", "menu", "settings"),
+    ),
 )

@@ -16,11 +16,11 @@ _REMOVAL: Final = re.compile(r"(?:remove|delete|rm)\s+([^\s:]+):(\S+)", re.IGNOR
 
 async def pair(ctx: CommandContext) -> Answer:
     """Let somebody in, show somebody out, or list who was and who asks."""
-    pairing = ctx.services.pairing
+    pairing = ctx.pairing
     if not pairing.access.is_admin(ctx.inbound.source):
         raise UserError("Only an admin lets people in; access.admins of the configuration names them.")
     if not ctx.argument:
-        return Answer(text=listed(await pairing.book(), ctx.services.clock.now(), IN_CHAT))
+        return Answer(text=listed(await pairing.book(), ctx.clock.now(), IN_CHAT))
     removal = _REMOVAL.fullmatch(ctx.argument)
     if removal is not None:
         return Answer(text=shown_out(await pairing.show_out(removal[1].lower(), removal[2]), IN_CHAT))
@@ -29,7 +29,7 @@ async def pair(ctx: CommandContext) -> Answer:
     verdict, guest = await pairing.confirm(ctx.argument)
     if guest is None:
         raise UserError(refused(verdict, IN_CHAT))
-    await ctx.services.welcome.greet()
+    await ctx.welcome.greet()
     return Answer(text=let_in(guest))
 
 

@@ -1,7 +1,7 @@
 """/pin and /unpin: rules that stand word for word in every prompt of a conversation.
 
-They belong to the key, so that /new, /resume and compactions leave them alone and nobody else's
-conversation shows them. Their number and size are limited, so that they never fill the window.
+Pins belong to the key: /new, /resume and compactions leave them alone, and nobody else's conversation
+shows them. Their number and size are limited, so that they never fill the window.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from gateway.agent.prompt import pinned
-from gateway.commands.base import Answer, Command, CommandContext, Services
+from gateway.commands.base import Answer, Command, CommandContext
 from gateway.domain.chat import is_shared
 from gateway.domain.pin import LONGEST_PIN, MOST_PINS, PINS_SHARE, Pin, Pins
 from gateway.domain.rule import states_rule
@@ -34,7 +34,7 @@ async def pin(ctx: CommandContext) -> Answer:
     if removal is not None:
         return await _remove(ctx, removal[1])
     if argument.lower() in ("", "list"):
-        pins = await ctx.services.store.pins(ctx.key)
+        pins = await ctx.store.pins(ctx.key)
         return Answer(text=_listed(ctx, pins.rules) if pins.rules else _NONE)
     if _NUMBERS.fullmatch(argument):
         raise UserError("A pin is a rule in words; /pin lists those there are, /pin remove 2 takes the second away.")
@@ -44,24 +44,24 @@ async def pin(ctx: CommandContext) -> Answer:
 async def unpin(ctx: CommandContext) -> Answer:
     """Take rules away by their numbers."""
     if not _NUMBERS.fullmatch(ctx.argument):
-        pins = await ctx.services.store.pins(ctx.key)
+        pins = await ctx.store.pins(ctx.key)
         raise UserError(f"{_WHICH}\n{_listed(ctx, pins.rules)}" if pins.rules else _NONE)
     return await _remove(ctx, ctx.argument)
 
 
 async def _add(ctx: CommandContext, text: str) -> Answer:
-    services, item = ctx.services, ctx.item
-    pins = await services.store.pins(ctx.key)
+    item = ctx.item
+    pins = await ctx.store.pins(ctx.key)
     known = [rule.text for rule in pins.rules]
     if pins.set_by != item.id:
         if text in known:
             return Answer(text=f"That is pinned already, as number {known.index(text) + 1}.")
-        present = await services.store.tip(ctx.key)
-        rules = (*pins.rules, Pin(text=text, at=services.clock.now()))
-        spec = services.models.spec(present.model if present else services.models.main.name)
-        if refusal := _refusal(services, rules, spec):
+        present = await ctx.present()
+        rules = (*pins.rules, Pin(text=text, at=ctx.clock.now()))
+        models = ctx.metering.models
+        if refusal := _refusal(ctx, rules, models.spec(present.model if present else models.main.name)):
             raise UserError(f"I did not pin that: {refusal}")
-        await services.sessions.set_pins(ctx.owned(), present, Pins(rules=rules, set_by=item.id))
+        await ctx.sessions.set_pins(ctx.owned(), present, Pins(rules=rules, set_by=item.id))
         known.append(text)
     number = len(known)
     whom = " to everybody here" if is_shared(ctx.key, ctx.inbound.source) else ""
@@ -69,7 +69,7 @@ async def _add(ctx: CommandContext, text: str) -> Answer:
 
 
 async def _remove(ctx: CommandContext, which: str) -> Answer:
-    store = ctx.services.store
+    store = ctx.store
     pins = await store.pins(ctx.key)
     numbers = [] if which.lower() == "all" else sorted({int(number) for number in re.split(r"[\s,]+", which)})
     left = pins.rules
@@ -78,8 +78,8 @@ async def _remove(ctx: CommandContext, which: str) -> Answer:
             if not 1 <= number <= len(pins.rules):
                 raise UserError(f"There is no pin number {number}; /pin lists them.")
         left = tuple(rule for number, rule in enumerate(pins.rules, 1) if numbers and number not in numbers)
-        present = await store.tip(ctx.key)
-        await ctx.services.sessions.set_pins(ctx.owned(), present, Pins(rules=left, set_by=ctx.item.id))
+        present = await ctx.present()
+        await ctx.sessions.set_pins(ctx.owned(), present, Pins(rules=left, set_by=ctx.item.id))
     gone = f"Took pin {', '.join(map(str, numbers))} away." if numbers else "Took all pins away."
     return Answer(text=f"{gone} What is left:\n{_listed(ctx, left)}" if left else f"{gone} Nothing is pinned now.")
 
@@ -87,12 +87,12 @@ async def _remove(ctx: CommandContext, which: str) -> Answer:
 def _listed(ctx: CommandContext, rules: Sequence[Pin]) -> str:
     lines = [f"{number}. {rule.text}" for number, rule in enumerate(rules, 1)]
     whose = " and hold for everybody here" if is_shared(ctx.key, ctx.inbound.source) else ""
-    tokens = pins_tokens(ctx.services, rules)
+    tokens = pins_tokens(ctx, rules)
     lines.append(f"They take ~{tokens:,} tokens of every prompt{whose}. /unpin <number> takes one away.")
     return "\n".join(lines)
 
 
-def _refusal(services: Services, rules: Sequence[Pin], spec: ModelSpec) -> str | None:
+def _refusal(ctx: CommandContext, rules: Sequence[Pin], spec: ModelSpec) -> str | None:
     """Why the last of these rules cannot be pinned beside the others; None: it can."""
     text = rules[-1].text
     if len(rules) > MOST_PINS:
@@ -101,9 +101,9 @@ def _refusal(services: Services, rules: Sequence[Pin], spec: ModelSpec) -> str |
         return (
             f"a pin has at most {LONGEST_PIN} characters, and this has {len(text):,}; shorten it, or split it in two."
         )
-    if services.redact(text) != text:
+    if ctx.redact(text) != text:
         return "it holds what looks like a credential, and pins go to the model with every message; leave that out."
-    tokens, room = pins_tokens(services, rules), pins_room(spec)
+    tokens, room = pins_tokens(ctx, rules), pins_room(spec)
     if tokens > room:
         return (
             f"all pins together may take {room:,} tokens of this model's window, and with this one they would take "
@@ -113,16 +113,16 @@ def _refusal(services: Services, rules: Sequence[Pin], spec: ModelSpec) -> str |
 
 
 def is_rule(item: InboxItem) -> bool:
-    """Whether a message is to be pinned although nobody said /pin: only where one person talks, and only
-    if it says all by itself what is to hold from now on."""
+    """Whether a message is pinned although nobody said /pin: one person alone with the bot says, in a message
+    that needs no other to be understood, what is to hold from now on."""
     inbound = item.inbound
     alone = inbound.kind == "message" and not inbound.attachments and inbound.reply_to is None
     return alone and not is_shared(item.key, inbound.source) and states_rule(inbound.text)
 
 
-def pins_tokens(services: Services, rules: Sequence[Pin]) -> int:
+def pins_tokens(ctx: CommandContext, rules: Sequence[Pin]) -> int:
     """What these rules take of a prompt."""
-    return services.counter.text(pinned(rules)) if rules else 0
+    return ctx.counter.text(pinned(rules)) if rules else 0
 
 
 def pins_room(spec: ModelSpec) -> int:
@@ -138,6 +138,8 @@ COMMANDS = (
         aliases=("pins",),
         help="keep a rule in every answer, or list them",
         run=pin,
+        elsewhere=("memory",),
+        implied=is_rule,
     ),
     Command(name="unpin", group="What I remember", argument="<n>", help="take a pinned rule away", run=unpin),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from gateway import __version__
 from gateway.agent.conversation import Conversation
 from gateway.agent.metering import Standing, written
 from gateway.agent.running import RunningTurn
@@ -12,7 +13,6 @@ from gateway.commands.base import Answer, Command, CommandContext
 from gateway.commands.pins import pins_room, pins_tokens
 from gateway.domain.chat import is_shared
 from gateway.domain.message import is_summary, note_of
-from gateway.domain.session import Session
 from gateway.domain.usage import UsageTotal
 from gateway.domain.wording import counted
 from gateway.people.approvals import listed
@@ -26,12 +26,11 @@ _WHOSE = {"session": "this conversation", "person": "you today", "gateway": "eve
 
 async def status(ctx: CommandContext) -> Answer:
     """What runs, what waits and which session this is; answers while a turn hangs."""
-    services = ctx.services
-    turn = services.running_turns.of(ctx.key)
-    waiting = await services.store.waiting(ctx.key, 100)
-    session = await services.store.tip(ctx.key)
-    lines = [_running(turn, services.clock.monotonic()) if turn else await _elsewhere(ctx)]
-    if asked := [each for each in await services.approvals.answerable(ctx.inbound.source) if each.key == ctx.key]:
+    turn = ctx.running_turns.of(ctx.key)
+    waiting = await ctx.store.waiting(ctx.key, 100)
+    session = await ctx.present()
+    lines = [_running(turn, ctx.clock.monotonic()) if turn else await _elsewhere(ctx)]
+    if asked := [each for each in await ctx.approvals.answerable(ctx.inbound.source) if each.key == ctx.key]:
         lines.append(f"I wait for your /approve or /deny:\n{listed(asked)}")
     if waiting:
         lines.append(f"Waiting: {len(waiting)} message{'s' if len(waiting) > 1 else ''}.")
@@ -57,21 +56,18 @@ def _running(turn: RunningTurn, now: float) -> str:
 
 async def _elsewhere(ctx: CommandContext) -> str:
     """What another process does, as far as the store knows."""
-    services = ctx.services
-    item = await services.store.running(ctx.key)
+    item = await ctx.store.running(ctx.key)
     if item is None:
         return "Nothing is running."
-    return (
-        f"Working on a message that came {max(0.0, services.clock.now() - item.accepted_at):.0f} s ago. /stop ends it."
-    )
+    return f"Working on a message that came {max(0.0, ctx.clock.now() - item.accepted_at):.0f} s ago. /stop ends it."
 
 
 async def context(ctx: CommandContext) -> Answer:
     """How full the window is, what fills it, and when the next compaction comes."""
-    session = await ctx.services.store.tip(ctx.key)
+    session = await ctx.present()
     if session is None:
         return Answer(text="The window is empty: your next message starts a session.")
-    conversation = await ctx.services.sessions.conversation(session)
+    conversation = await ctx.sessions.conversation(session)
     return Answer(text=await draw_context(ctx, conversation))
 
 
@@ -81,13 +77,13 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
     used = conversation.prompt_tokens()
     filled = min(_BAR, round(_BAR * used / window))
     summary = sum(note_of(m).get("tokens", 0) for m in conversation.messages if is_summary(m))
-    pins = (await ctx.services.store.pins(ctx.key)).rules
-    pinned = pins_tokens(ctx.services, pins)
-    system = conversation.overhead - ctx.services.tool_schema_tokens - pinned
+    pins = (await ctx.store.pins(ctx.key)).rules
+    pinned = pins_tokens(ctx, pins)
+    prompt = ctx.counter.message({"role": "system", "content": conversation.session.system_prompt})
     rows = [
-        ("system prompt", system),
+        ("system prompt", prompt - pinned),
         *([(f"pins ({len(pins)})", pinned)] if pins else []),
-        ("tools", ctx.services.tool_schema_tokens),
+        ("tools", conversation.overhead - prompt),
         *([("summary", summary)] if summary else []),
         ("conversation", conversation.transcript_tokens() - summary),
     ]
@@ -100,7 +96,7 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
         *(f"  {name:<14}{tokens:>10,}" for name, tokens in rows),
         f"{counted(len(conversation.messages), 'message')}, {history}.",
     ]
-    if threshold and ctx.services.hygiene.enabled:
+    if threshold and ctx.automatic:
         left = max(0, threshold - used)
         when = (
             f"at {threshold:,} tokens, about {left:,} from now"
@@ -115,19 +111,18 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
 
 async def usage(ctx: CommandContext) -> Answer:
     """What this session and the last day used and cost, and what is left of each spend cap."""
-    services = ctx.services
-    session = await services.store.tip(ctx.key)
+    session = await ctx.present()
     lines = []
     if session is not None:
-        # What was condensed on the way is paid for, too, and counts for the cap: a person sees one session.
-        whole = {each.id for each in await services.store.lineage(session.id)}
-        spent = await services.store.usage(0.0, "session", key=ctx.key)
+        # A person sees one session in a lineage, and the cap counts all of it.
+        whole = {each.id for each in await ctx.store.lineage(session.id)}
+        spent = await ctx.store.usage(0.0, "session", key=ctx.key)
         lines.append(f"This session: {_total([total for total in spent if total.label in whole])}")
-    day = await services.store.usage(services.clock.now() - _DAY, "model", key=ctx.key)
+    day = await ctx.store.usage(ctx.clock.now() - _DAY, "model", key=ctx.key)
     lines.append(f"Last 24 hours: {_total(day)}")
     if len(day) > 1:
         lines += [f"  {total.label}: {_total([total])}" for total in day]
-    lines += map(_left, await services.metering.standings(ctx.key, session))
+    lines += map(_left, await ctx.metering.standings(ctx.key, session))
     return Answer(text="\n".join(lines))
 
 
@@ -154,7 +149,7 @@ async def whoami(ctx: CommandContext) -> Answer:
     """How the gateway sees the caller."""
     source = ctx.inbound.source
     name = f" ({source.user_name})" if source.user_name else ""
-    admin = ", and an admin" if ctx.services.pairing.access.is_admin(source) else ""
+    admin = ", and an admin" if ctx.pairing.access.is_admin(source) else ""
     chat = source.chat if source.renamed is None else f"{source.renamed} (before: {source.chat})"
     return Answer(
         text=f"You are {source.platform}:{source.user}{name} in chat {chat}{admin}.\nThis conversation is {ctx.key}."
@@ -163,48 +158,41 @@ async def whoami(ctx: CommandContext) -> Answer:
 
 async def version(ctx: CommandContext) -> Answer:
     """Which Legato this is, and since when it runs."""
-    since = datetime.fromtimestamp(ctx.services.started_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return Answer(text=f"Legato {ctx.services.version}, running since {since}.")
+    since = datetime.fromtimestamp(ctx.started_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return Answer(text=f"Legato {__version__}, running since {since}.")
 
 
 async def recall(ctx: CommandContext) -> Answer:
     """Original turns of the caller's own conversations, compacted or not."""
     if not ctx.argument:
         raise UserError("Say what to look for, for example: /recall train tickets")
-    found = await ctx.services.store.search(ctx.argument, ctx.key, _RECALLED)
+    found = await ctx.store.search(ctx.argument, ctx.key, _RECALLED)
     if not found:
         return Answer(text=f"Nothing was found for “{ctx.argument}”.")
     speakers = {"user": "one of you" if is_shared(ctx.key, ctx.inbound.source) else "you", "assistant": "me"}
-    return Answer(text="\n\n".join(render_hit(hit, ctx.argument, ctx.services.redact, speakers) for hit in found))
+    return Answer(text="\n\n".join(render_hit(hit, ctx.argument, ctx.redact, speakers) for hit in found))
 
 
 async def model(ctx: CommandContext) -> Answer:
     """Show or switch the session's model; budgets follow its window from the next message on."""
-    services = ctx.services
-    session = await _session(ctx)
+    models, session = ctx.metering.models, await ctx.present()
+    if session is None:
+        raise UserError("There is no session yet; send a message first.")
     if not ctx.argument:
-        spec = services.models.spec(session.model)
+        spec = models.spec(session.model)
         return Answer(text=f"This session uses {spec.name} ({spec.context_length:,} tokens of window).")
     name = ctx.argument.split()[0]
-    spec = services.models.spec(name)
-    if not services.models.may_be(name):
+    spec = models.spec(name)
+    if not models.may_be(name):
         raise UserError(f"There is no model {name[:40]} here, only the offline one; config.yaml can name another.")
-    pinned = pins_tokens(services, (await services.store.pins(ctx.key)).rules)
+    pinned = pins_tokens(ctx, (await ctx.store.pins(ctx.key)).rules)
     if pinned > pins_room(spec):
         raise UserError(
             f"{name} has room for {pins_room(spec):,} tokens of pins, and yours take {pinned:,}: /pin lists them, "
             "/unpin <number> makes room."
         )
-    # What the old model reported says nothing about the new one's tokenizer or window.
-    await services.store.update_session(ctx.owned(), session.ref, model=name)
+    await ctx.store.update_session(ctx.owned(), session.ref, model=name)
     return Answer(text=f"This session now uses {name} ({spec.context_length:,} tokens of window).")
-
-
-async def _session(ctx: CommandContext) -> Session:
-    session = await ctx.services.store.tip(ctx.key)
-    if session is None:
-        raise UserError("There is no session yet; send a message first.")
-    return session
 
 
 COMMANDS = (
@@ -214,11 +202,33 @@ COMMANDS = (
         help="what I am doing, and what waits",
         run=status,
         bypass=True,
+        elsewhere=("info",),
     ),
     Command(name="context", group="What I remember", help="how full my window is, and when I condense it", run=context),
-    Command(name="usage", group="About", help="tokens and cost of this session and day", run=usage, audience="person"),
-    Command(name="model", group="About", argument="[name]", help="show or switch this session's model", run=model),
-    Command(name="recall", group="What I remember", argument="<words>", help="find what was said before", run=recall),
+    Command(
+        name="usage",
+        group="About",
+        help="tokens and cost of this session and day",
+        run=usage,
+        audience="person",
+        elsewhere=("cost", "tokens"),
+    ),
+    Command(
+        name="model",
+        group="About",
+        argument="[name]",
+        help="show or switch this session's model",
+        run=model,
+        elsewhere=("models",),
+    ),
+    Command(
+        name="recall",
+        group="What I remember",
+        argument="<words>",
+        help="find what was said before",
+        run=recall,
+        elsewhere=("search",),
+    ),
     Command(name="whoami", group="About", help="who you are to me", run=whoami, audience="person"),
     Command(name="version", group="About", help="which Legato this is", run=version, audience="person"),
 )

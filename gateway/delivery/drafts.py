@@ -1,10 +1,9 @@
-"""A reply while it is being written: one message that is edited as the text grows, or previews of a message to come.
+"""A reply while it is being written: a message that is edited as its text grows, or previews of a message to come.
 
-The row that will be the reply is stored before anything is shown. Where it grows by edits it keeps the platform's id
-of its message: whoever ends the turn, be it after a crash, gives that very message its final text. A preview is no
-message, so the reply is sent like any other. What is shown meanwhile is a comfort. An edit that fails is given up, a
-preview is simply followed by the next; neither takes anything with it: whether its chat is gone, the reply will find
-out.
+The row of the reply is stored before anything is shown. A reply that grows by edits keeps the platform's id of its
+message, so the end of its turn gives that very message its final text, also after a crash. A preview is no message:
+its reply is sent like any other. A draft is a comfort. One edit that fails ends it, a failed preview is followed by
+the next one, and the turn goes on either way.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Protocol
 
 import structlog
 
-from gateway.delivery.silence import Silence
+from gateway.delivery.pacing import Pacing
 from gateway.domain.adapter import Adapter, CanEdit, CanPreview, account_of
 from gateway.domain.chat import Outbound
 from gateway.domain.rates import Rate
@@ -41,13 +40,13 @@ class Editor(Adapter, CanEdit, Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Draft:
-    """The draft of one reply. `row`: its row without a text. `run` is somebody's task until `end`. `previewer` is the
-    editor, if that can show previews, too."""
+    """The draft of one reply. `row` is the reply's row without a text; `previewer` is the editor, if that can show
+    previews, too. `run` is a task until `end`."""
 
     editor: Editor
     previewer: CanPreview | None
     store: Store
-    silence: Silence
+    pacing: Pacing
     clock: Clock
     lease: Lease
     item: InboxItem
@@ -56,7 +55,7 @@ class Draft:
     _shown: str = ""
     _full: str | None = None  # as much as one message holds, once there is so much
     _opened: bool = False  # the row is stored
-    _previewing: bool = False  # the call on its way is a preview, whose outcome nobody needs
+    _previewing: bool = False  # the call on its way is a preview: nobody needs its outcome
     _renewed_at: float | None = None  # monotonic: when the preview must be shown again
     _number: int = 0
     _grown: asyncio.Event = field(default_factory=asyncio.Event)
@@ -72,8 +71,8 @@ class Draft:
         self._grown.set()
 
     async def end(self) -> None:
-        """Show no more. Returns when what was shown is noted, so that the reply can take its place; a preview that is
-        on its way for long is waited for no longer."""
+        """Show no more. Returns when the last edit is noted, so that the reply can take its place. A slow preview is
+        waited for only for a moment."""
         self._ended.set()
         self._grown.set()
         if not self._previewing:
@@ -84,7 +83,7 @@ class Draft:
                 await self._free.wait()
 
     async def run(self) -> None:
-        """Show what `show` was given, until `end` or a failure."""
+        """Show the texts given to `show`, until `end` or a failure."""
         try:
             await self.clock.sleep(_FIRST_LOOK)
             while await self._has_grown() and self._rates is not None and await self._may_be_shown():
@@ -94,7 +93,7 @@ class Draft:
             log.info("draft_given_up", outbound=self.row.id, error=str(error))
 
     async def _has_grown(self) -> bool:
-        """Wait for more text, or until what is shown fades; whether to go on."""
+        """Wait for more text, or until the preview fades. Returns whether to go on."""
         if self._renewed_at is None:
             await self._grown.wait()
         else:
@@ -106,19 +105,19 @@ class Draft:
 
     @property
     def _previews(self) -> Sequence[Rate] | None:
-        """Limits of previews; None: there are none here, or the reply has a message already."""
+        """Limits of previews. None: the platform has none, or the reply has a message already."""
         if self.previewer is None or self.row.platform_message_id is not None:
             return None
         return self.previewer.preview_rates(self.row.to)
 
     @property
     def _rates(self) -> Sequence[Rate] | None:
-        """Limits for the next call; None: the reply is not shown before it is finished."""
+        """Limits for the next call. None: the reply is not shown before it is finished."""
         previews = self._previews
         return self.editor.draft_rates(self.row.to) if previews is None else previews
 
     async def _may_be_shown(self) -> bool:
-        """Whether the chat is open; then the row is stored."""
+        """Whether the chat is open; if so, the row is stored."""
         if await self.store.closed(self.row.to) is not None:
             return False
         if self._opened or self._ended.is_set():
@@ -142,11 +141,11 @@ class Draft:
 
     async def _until_allowed(self, ticket: str) -> float:
         # Edits count against the limits that hold a silence; previews have limits of their own.
-        left = 0.0 if self._previews is None else await self.silence.left(self.row.to)
+        left = 0.0 if self._previews is None else await self.pacing.silence(self.row.to)
         return left or await self.store.take(account_of(self.editor), ticket, self._rates or ())
 
     async def _step(self) -> None:
-        """One call of the platform, which nothing may break off: its outcome would not be known."""
+        """One call of the platform. Nothing may break it off: its outcome would not be known."""
         text = self._beginning()
         fades = self._renewed_at is not None and self._renewed_at <= self.clock.monotonic()
         if self._ended.is_set() or (text == self._shown and not fades):
@@ -158,7 +157,7 @@ class Draft:
             else:
                 await self._preview(self.previewer, text)
         except RateLimited as error:
-            await self.silence.keep(self.row.to, error)
+            await self.pacing.keep(self.row.to, error)
             if self._previews is None:
                 raise
             self._grown.set()  # when the silence is over
@@ -176,7 +175,7 @@ class Draft:
         except AdapterError as error:
             log.info("preview_lost", outbound=self.row.id, error=str(error))
             if self._previews is None:
-                self._grown.set()  # they were refused: by edits, then
+                self._grown.set()  # previews were refused: go on by edits
         finally:
             self._previewing = False
 
@@ -194,8 +193,8 @@ class Draft:
             await insist(lambda: self.store.note_streamed(self.row.id, noted), clock=self.clock, what="note_streamed")
 
     def _beginning(self) -> str:
-        """As much as one message holds. Only the beginning of the text is looked at, and no more of it once that is
-        full: to split all of a long one at every look would hold up everybody else."""
+        """As much as one message holds. Only the beginning of the text is looked at, and only until the message is
+        full: splitting all of a long text at every look would hold up everybody else."""
         if self._full is None:
             limits = self.editor.limits
             text = self._text if limits.text_units is None else self._text[: 2 * limits.text_units]

@@ -1,9 +1,12 @@
-"""The outbox: everything people are shown goes through here, and only here.
+"""The outbox: everything that people are shown goes through here, and only here.
 
-Every Outbound is a row before it is sent. A row is marked as being sent (durably, by whoever
-claimed it) before the platform is called, so that a crash leaves one of three facts behind: not
-begun (send it), begun (ambiguous: repeat it as often as the platform's limits allow), or sent.
-Within a chat the next row is claimed only when the one before it is in a final state.
+Every Outbound is a row before it is sent. The process that claims a row marks it durably as being sent
+before it calls the platform. So a crash leaves one of three facts behind: not begun (send it), begun
+(ambiguous: repeat it as often as the platform's limits allow), or sent. Within a chat the next row is
+claimed only when the one before it is in a final state.
+
+    rows, compose   make rows of a text                deliver   sends rows that a store step has claimed
+    tell, emit      store rows, then deliver them       announce  shows a text that cannot be stored
 """
 
 from __future__ import annotations
@@ -16,9 +19,9 @@ from dataclasses import replace
 import structlog
 
 from gateway.delivery.drafts import Draft
-from gateway.delivery.silence import Silence
+from gateway.delivery.pacing import Pacing
 from gateway.delivery.splitting import split_text
-from gateway.domain.adapter import Adapter, CanEdit, CanPreview, CanSendFiles, HasButtons, HasRates, Limits, account_of
+from gateway.domain.adapter import Adapter, CanEdit, CanPreview, CanSendFiles, HasButtons, HasRates, Limits
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.runtime.backoff import Backoff
@@ -34,7 +37,7 @@ from gateway.runtime.errors import (
 )
 from gateway.runtime.metrics import Counter, Metrics, outcome_of
 from gateway.runtime.points import Points
-from gateway.runtime.tasks import Background
+from gateway.runtime.tasks import Background, best_effort
 from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import Arrival, InboxItem, Lease, Sent
@@ -54,8 +57,8 @@ _UNKNOWN = Limits()  # of a platform that nothing is known of here
 
 
 class Outbox:
-    """Splits, delivers and retries; the sole caller of `Adapter.send`. `limits` are those of every
-    platform whose turns run here, also of one that another process sends to."""
+    """Splits, delivers and retries; the sole caller of `Adapter.send`. `limits` has every platform whose turns
+    run here, also one that another process sends to."""
 
     def __init__(
         self,
@@ -72,11 +75,11 @@ class Outbox:
         self._store = store
         self._adapters = adapters
         # Asked once, not for each message: isinstance looks for all of a Protocol's fields one by one.
-        self._rated = {name: adapter for name, adapter in adapters.items() if isinstance(adapter, HasRates)}
+        rated = {name: adapter for name, adapter in adapters.items() if isinstance(adapter, HasRates)}
         self._tokens = {name: each.longest_token for name, each in adapters.items() if isinstance(each, HasButtons)}
         self._editors = {name: adapter for name, adapter in adapters.items() if isinstance(adapter, CanEdit)}
         self._previewers = {name: adapter for name, adapter in adapters.items() if isinstance(adapter, CanPreview)}
-        self._silence = Silence(store=store, clock=clock, rated=self._rated)
+        self.pacing = Pacing(store=store, clock=clock, rated=rated)
         self._limits = limits
         self._clock = clock
         self._ids = ids
@@ -85,8 +88,8 @@ class Outbox:
         self._metrics = metrics
         self._wake = asyncio.Event()
         self._in_flight = 0
-        # Where a send that may have been repeated always is, the next waits until the one before is
-        # marked, so that a crash repeats one message and not one of every chat.
+        # A platform whose ambiguous sends are always repeated gets one message at a time, so that a crash
+        # repeats one message and not one of every chat.
         self._one_by_one = {
             name: asyncio.Lock() for name, adapter in adapters.items() if adapter.limits.ambiguous_retries is None
         }
@@ -108,10 +111,10 @@ class Outbox:
         first_id: str | None = None,
     ) -> list[Outbound]:
         """The rows that show `text` in a chat: one for each part the platform's limits ask for.
-        `first_id` is the id of the first, where it was given out already.
+        `first_id` is the id of the first one, where that was given out already.
 
-        A notice about an event gets its id from both, so that a turn that a crash made start again
-        does not say again what was said: the store keeps each id once.
+        The id of a notice about an event is made of both. So a turn that starts again after a crash does
+        not repeat its notices: the store keeps each id once.
         """
         limits = self._limits.get(to.platform, _UNKNOWN)
         if kind in ("reply", "remark") and limits.split_reply is not None:
@@ -132,7 +135,7 @@ class Outbox:
             for number, part in enumerate(parts)
         ]
 
-    def answer(
+    def rows(
         self,
         about: InboxItem | Arrival,
         kind: OutboundKind,
@@ -141,31 +144,25 @@ class Outbox:
         session_id: str | None = None,
         first_id: str | None = None,
     ) -> list[Outbound]:
-        """`compose` where an Inbound came from, about it."""
+        """`compose` about an Inbound, for the place that it came from."""
         inbound = about.inbound
-        return self.compose(
-            about.key,
-            inbound.source.address,
-            kind,
-            text,
-            session_id=session_id,
-            answers=inbound.event_id if inbound.kind != "expiry" else None,
-            first_id=first_id,
-        )
+        answers = inbound.event_id if inbound.kind != "expiry" else None
+        to = inbound.source.address
+        return self.compose(about.key, to, kind, text, session_id=session_id, answers=answers, first_id=first_id)
 
     def with_file(self, about: InboxItem, file: KeptFile, caption: str, row_id: str) -> list[Outbound]:
-        """The rows that show a file where an Inbound came from, the first under this id: its caption, which is
-        Markdown, goes with it, or in messages of its own behind it where the platform has no room for that."""
+        """The rows that show a file in the chat of an item, the first of them under this id. The caption is
+        Markdown. Where the platform has no room for it beside the file, it follows in messages of its own."""
         fits = self._limits.get(about.inbound.source.platform, _UNKNOWN).fits_caption
         short = caption if fits is None or fits(caption) else ""
-        # Not a reply: whoever waits for the answer goes on waiting.
-        (shown,) = self.answer(about, "notice", "", first_id=row_id)
-        behind = self.answer(about, "remark", caption) if short != caption else []
+        # No row of it is a reply: that is yet to come.
+        (shown,) = self.rows(about, "notice", "", first_id=row_id)
+        behind = self.rows(about, "remark", caption) if short != caption else []
         others = (replace(row, id=f"{row_id}.{number}") for number, row in enumerate(behind, 1))
         return [replace(shown, text=short, file=file), *others]
 
     def largest_file(self, platform: str) -> int | None:
-        """Bytes of the largest file that a platform shows; None: it shows none."""
+        """Bytes of the largest file that a platform shows. None: it shows no files."""
         return self._limits.get(platform, _UNKNOWN).file_bytes
 
     def _id_of(self, key: SessionKey, kind: OutboundKind, part: str, answers: str | None, number: int) -> str:
@@ -178,17 +175,17 @@ class Outbox:
         return self._ids.new("o")
 
     def draft(self, lease: Lease, item: InboxItem, reply_id: str) -> Draft | None:
-        """Show the item's reply as it grows, where the platform can; it will have this id."""
+        """Show the item's reply, which will have this id, while it grows. None: the platform cannot."""
         to = item.inbound.source.address
         editor = self._editors.get(to.platform)
         if editor is None:
             return None
-        (row,) = self.answer(item, "reply", "", first_id=reply_id)
+        (row,) = self.rows(item, "reply", "", first_id=reply_id)
         draft = Draft(
             editor=editor,
             previewer=self._previewers.get(to.platform),
             store=self._store,
-            silence=self._silence,
+            pacing=self.pacing,
             clock=self._clock,
             lease=lease,
             item=item,
@@ -198,7 +195,7 @@ class Outbox:
         return draft
 
     def deliver(self, claimed: Iterable[Outbound]) -> None:
-        """Send rows that a store step has just claimed for this worker, without waiting."""
+        """Send rows that a store step has just claimed for this worker. Returns at once."""
         for row in claimed:
             self._in_flight += 1
             self._background.start(self._drain_chat(row), name=f"outbox {row.to.platform} {row.id}")
@@ -207,45 +204,38 @@ class Outbox:
         """Store and send messages that belong to no turn's end."""
         self.deliver(await self._store.emit(rows))
 
-    def announce(self, row: Outbound) -> None:
-        """Show something once without storing it, best effort: for when the store is what fails."""
-        self._background.start(self._announce(row), name=f"announce {row.id}")
+    async def tell(self, about: InboxItem | Arrival, text: str) -> None:
+        """Store and send a notice about an Inbound."""
+        await self.emit(self.rows(about, "notice", text))
 
-    async def _announce(self, row: Outbound) -> None:
-        adapter = self._adapters.get(row.to.platform)
-        if adapter is None:
-            return
-        try:
-            await adapter.send(row)
-        except AdapterError as error:
-            log.warning("announcement_lost", outbound=row.id, error=str(error))
+    def announce(self, about: InboxItem | Arrival, kind: OutboundKind, text: str) -> None:
+        """Show a text once without storing it, while the store is what fails. Best effort."""
+        adapter = self._adapters.get(about.inbound.source.platform)
+        if adapter is not None:
+            (row, *_) = self.rows(about, kind, text)
+            self._background.start(self._announce(adapter, row), name=f"announce {row.id}")
+
+    async def _announce(self, adapter: Adapter, row: Outbound) -> None:
+        await best_effort(adapter.send(row), what="announce")
 
     def look(self) -> None:
-        """Ask the store for rows again: there may be some that nobody here has put there."""
+        """Ask the store for rows again: another process may have put some there."""
         self._wake.set()
 
     async def serve(self) -> None:
         """Send what an earlier process left, and every retry when it is due, until cancelled."""
         while True:
-            self._wake.clear()  # before looking: whoever calls while we look is heard after it
+            self._wake.clear()  # before looking: a call of `look` in between is heard after it
             try:
                 claimed = await self._store.claim_outbound(_CLAIM_BATCH)
                 self.deliver(claimed)
                 wait = None if claimed else await self._store.next_due()
-            except StoreError as error:  # whatever it is: without this loop no retry is ever made
+            except StoreError as error:  # of any kind: without this loop no retry is ever made
                 log.error("outbox_unreadable", error=str(error))
                 wait = _FIRST_RETRY
-            await self._rest_for(wait)
-
-    async def _rest_for(self, seconds: float | None) -> None:
-        if seconds is None:
-            await self._wake.wait()
-            return
-        try:
-            async with self._clock.limit(max(0.01, seconds)):
-                await self._wake.wait()
-        except TimeoutError:
-            return
+            with suppress(TimeoutError):
+                async with nullcontext() if wait is None else self._clock.limit(max(0.01, wait)):
+                    await self._wake.wait()
 
     async def _drain_chat(self, row: Outbound) -> None:
         following: Outbound | None = row
@@ -258,8 +248,8 @@ class Outbox:
         finally:
             try:
                 if following is not None:
-                    # A bug in an adapter: it may have sent, and the chat must not hang for ever.
-                    await self._retry(following, self._backoff(following), ambiguous=True)
+                    # A bug in an adapter, which may have sent the row. The chat must not hang for ever.
+                    await self._retry(following, ambiguous=True)
             finally:
                 self._in_flight -= 1
                 self._wake.set()
@@ -269,63 +259,61 @@ class Outbox:
             # The last wall against mixing conversations up: never send across keys.
             log.error("isolation_abort", outbound=row.id)
             self._metrics.count(ISOLATION_ABORTS, row.to.platform)
-            return await self._refuse(row, "the message's chat is not its conversation's chat", None)
+            return await self._refuse(row, "the message's chat is not its conversation's chat")
         adapter = self._adapters[row.to.platform]  # no other platform's rows are claimed here
-        if row.edits is not None and not self._is_edited(row):
-            return await self._mark_sent(row, None)  # what it would change cannot be changed, or was never shown
+        is_edited = self._editor(row) is not None
+        if row.edits is not None and not is_edited:
+            return await self._mark_sent(row, None)  # the message to be changed cannot be, or was never shown
         allowed = adapter.limits.ambiguous_retries
-        if allowed is not None and row.ambiguous > allowed and not self._is_edited(row):
+        if allowed is not None and row.ambiguous > allowed and not is_edited:
             log.warning("delivery_unknown", outbound=row.id, attempts=row.attempts)
             return await self._mark_sent(row, row.platform_message_id)
-        return await self._send(adapter, row)
+        alone: AbstractAsyncContextManager[object] = self._one_by_one.get(adapter.name) or nullcontext()
+        async with alone:
+            return await self._send(adapter, row)
 
     async def _send(self, adapter: Adapter, row: Outbound) -> Sent:
-        turn: AbstractAsyncContextManager[object] = self._one_by_one.get(adapter.name) or nullcontext()
-        async with turn:
-            return await self._show(adapter, row)
-
-    async def _show(self, adapter: Adapter, row: Outbound) -> Sent:
-        if wait := await self._until_allowed(adapter, row):
-            # Put off, not kept: who is killed with it in hand would have to take it for begun.
-            return await self._retry(row, wait, ambiguous=False, counted=False)
+        if wait := await self.pacing.wait(row):
+            # Put off, not kept in hand: a process killed with it would leave a row that seems begun.
+            return await self._retry(row, wait, counted=False)
         self._points("outbox.before_send")
         if not self._store.owns(row):
-            # This process was silent for too long, and another may be sending it: whose it is now, the
-            # store knows, and to a row that is another's this does nothing.
-            return await self._retry(row, 0.0, ambiguous=False, counted=False)
+            # This process was silent for too long, and another one may be sending the row. If so, the store
+            # leaves the row alone.
+            return await self._retry(row, 0.0, counted=False)
         try:
-            platform_id = await self._shown(adapter, row)
+            platform_id = await self._call(adapter, row)
         except RateLimited as error:
-            await self._silence.keep(row.to, error)
-            return await self._retry(row, error.retry_after, ambiguous=False, counted=False)
+            await self.pacing.keep(row.to, error)
+            return await self._retry(row, error.retry_after, counted=False)
         except ChatGone as error:
-            return await self._refuse(row, str(error), None, gone=True)
+            return await self._refuse(row, str(error), gone=True)
         except MessageGone:
             if row.edits is not None:
-                return await self._mark_sent(row, None)  # nobody sees any more what it would change
-            return await self._retry(row, 0.0, ambiguous=False, anew=True)
+                return await self._mark_sent(row, None)  # nobody sees the message any more
+            return await self._retry(row, 0.0, anew=True)
         except DeliveryRefused as error:
-            return await self._refuse(row, str(error), self._instead_of(row, str(error)))
+            return await self._refuse(row, str(error), told=True)
         except Ambiguous:
-            return await self._retry(row, self._backoff(row), ambiguous=True)
+            return await self._retry(row, ambiguous=True)
         except AdapterError:
-            return await self._retry(row, self._backoff(row), ambiguous=False)
+            return await self._retry(row)
         self._points("outbox.after_send")
         sent = await self._mark_sent(row, platform_id)
         self._points("outbox.marked")
         return sent
 
-    def _is_edited(self, row: Outbound) -> bool:
-        """Whether the row has a message already, which its text is to replace."""
-        return row.platform_message_id is not None and row.to.platform in self._editors
+    def _editor(self, row: Outbound) -> CanEdit | None:
+        """The adapter that edits the row's message, if the row has one already."""
+        return self._editors.get(row.to.platform) if row.platform_message_id is not None else None
 
-    async def _shown(self, adapter: Adapter, row: Outbound) -> str:
+    async def _call(self, adapter: Adapter, row: Outbound) -> str:
         """The platform's id of the message; every attempt is counted here."""
         outcome = "broken_off"
         if row.attempts > 1:
             self._metrics.count(REDELIVERIES, adapter.name)
         try:
-            platform_id = await self._show_or_edit(adapter, row)
+            platform_id = await self._show(adapter, row)
             outcome = "sent"
         except AdapterError as error:
             outcome = outcome_of(error)
@@ -334,70 +322,55 @@ class Outbox:
             self._metrics.count(SENDS, adapter.name, outcome)
         return platform_id
 
-    async def _show_or_edit(self, adapter: Adapter, row: Outbound) -> str:
+    async def _show(self, adapter: Adapter, row: Outbound) -> str:
         most = self._tokens.get(adapter.name, -1)
         if any(len(button.token.encode()) > most for line in row.buttons for button in line):
             row = replace(row, buttons=())
-        if row.platform_message_id is not None and (editor := self._editors.get(adapter.name)) is not None:
+        if row.platform_message_id is not None and (editor := self._editor(row)) is not None:
             await editor.edit(row, row.platform_message_id)
             return row.platform_message_id
-        if row.file is not None:
-            return await self._shown_file(adapter, row, row.file)
-        return await adapter.send(row)
-
-    async def _shown_file(self, adapter: Adapter, row: Outbound, file: KeptFile) -> str:
+        if row.file is None:
+            return await adapter.send(row)
+        digest = row.file.digest
         content = await insist(
-            lambda: self._store.file_content(row.key, file.digest), clock=self._clock, what="file_content"
+            lambda: self._store.file_content(row.key, digest), clock=self._clock, what="file_content"
         )
         if content is None or not isinstance(adapter, CanSendFiles):
-            raise DeliveryRefused(f"the file {file.name} cannot be shown here")
+            raise DeliveryRefused(f"the file {row.file.name} cannot be shown here")
         return await adapter.send_file(row, content)
 
-    # What the platform allows in which time is shared by all processes: see `Store.take`.
-
-    async def _until_allowed(self, adapter: Adapter, row: Outbound) -> float:
-        """Seconds until the moment at which the row may be sent; 0.0: it is now."""
-        rated = self._rated.get(adapter.name)
-        if rated is None:
-            return 0.0
-        account, rates = account_of(rated), rated.rates(row.to)
-        return await insist(lambda: self._store.take(account, row.id, rates), clock=self._clock, what="take")
-
-    async def rests(self, to: ChatAddress) -> bool:
-        """Whether a chat is gone, or its platform asked for silence: then nothing that can be spared is shown."""
-        if to.platform not in self._rated:
-            return False
-        with suppress(StoreError):
-            return await self._store.closed(to) is not None or await self._silence.left(to) > 0.0
-        return False
-
-    # A person has seen (or will not see) the message; forgetting that would show it twice.
+    # What became of a row is insisted on: a message whose fate is forgotten would be shown twice.
 
     async def _mark_sent(self, row: Outbound, platform_id: str | None) -> Sent:
         return await insist(lambda: self._store.mark_sent(row.id, platform_id), clock=self._clock, what="mark_sent")
 
-    async def _refuse(self, row: Outbound, reason: str, instead: Outbound | None, *, gone: bool = False) -> Sent:
+    async def _refuse(self, row: Outbound, reason: str, *, gone: bool = False, told: bool = False) -> Sent:
+        """`told`: the chat is told, unless the row is such a sentence itself."""
         log.warning("delivery_refused", outbound=row.id, reason=reason, chat_gone=gone)
+        instead: Outbound | None = None
+        if told and row.kind != "error":
+            sentence = f"I could not show a message here because {row.to.platform} refused it: {reason}"
+            instead, *_ = self.compose(
+                row.key, row.to, "error", sentence, session_id=row.session_id, answers=row.answers
+            )
         return await insist(
             lambda: self._store.mark_refused(row.id, reason, instead, gone=gone), clock=self._clock, what="mark_refused"
         )
 
     async def _retry(
-        self, row: Outbound, seconds: float, *, ambiguous: bool, anew: bool = False, counted: bool = True
+        self,
+        row: Outbound,
+        seconds: float | None = None,
+        *,
+        ambiguous: bool = False,
+        anew: bool = False,
+        counted: bool = True,
     ) -> Sent:
+        """`seconds` None: a pause that grows with every attempt."""
+        pause = Backoff(_FIRST_RETRY, _LAST_RETRY, failures=row.attempts).pause() if seconds is None else seconds
         await insist(
-            lambda: self._store.mark_retry(row.id, seconds, ambiguous=ambiguous, anew=anew, counted=counted),
+            lambda: self._store.mark_retry(row.id, pause, ambiguous=ambiguous, anew=anew, counted=counted),
             clock=self._clock,
             what="mark_retry",
         )
         return Sent(next=None)
-
-    def _instead_of(self, row: Outbound, reason: str) -> Outbound | None:
-        if row.kind == "error":
-            return None
-        sentence = f"I could not show a message here because {row.to.platform} refused it: {reason}"
-        return self.compose(row.key, row.to, "error", sentence, session_id=row.session_id, answers=row.answers)[0]
-
-    @staticmethod
-    def _backoff(row: Outbound) -> float:
-        return Backoff(_FIRST_RETRY, _LAST_RETRY, failures=row.attempts).pause()

@@ -1,4 +1,4 @@
-"""Texts in parts that a platform can show. Pure."""
+"""Cutting a text into parts that a platform can show. Pure."""
 
 from __future__ import annotations
 

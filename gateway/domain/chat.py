@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Final, Literal
 from urllib.parse import quote, unquote
 
+from gateway.domain.command import CommandCall, parse_command
 from gateway.domain.file import KeptFile
 
 ChatType = Literal["direct", "group", "thread"]
@@ -62,6 +63,11 @@ class SessionKey:
 
     def __str__(self) -> str:
         return _written(self)
+
+    @property
+    def address(self) -> ChatAddress:
+        """Where its messages are shown."""
+        return ChatAddress(platform=self.platform, chat=self.chat, thread=self.thread)
 
     @classmethod
     def parse(cls, text: str) -> SessionKey:
@@ -160,6 +166,16 @@ class Inbound:
     sent_at: float = 0.0
     part_of: str | None = None
     only_as_part: bool = False
+
+    @property
+    def command(self) -> CommandCall | None:
+        """The slash command that a message calls."""
+        return parse_command(self.text) if self.kind == "message" else None
+
+    @property
+    def is_group_file(self) -> bool:
+        """Whether this is a file of several that were sent together."""
+        return self.part_of not in (None, CUT, TORN)
 
 
 def readable(inbound: Inbound) -> str:

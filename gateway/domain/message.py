@@ -7,6 +7,7 @@ under the single reserved key `HOST` and never reaches a provider: `wire` strips
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, Literal, NotRequired, TypedDict
 
 HOST: Final = "_legato"
@@ -144,3 +145,11 @@ def is_request(message: Mapping[str, Any]) -> bool:
     """Whether this is something a person said: a user message that is not (only) a summary."""
     note = note_of(message)
     return message.get("role") == "user" and (not note.get("summary") or bool(note.get("merged")))
+
+
+def last_requests(messages: Sequence[Message], count: int) -> list[int]:
+    """The positions of the last `count` requests, in order. One that a summary was merged into is left out,
+    because a cut there would cut the summary."""
+    newest_first = range(len(messages) - 1, -1, -1)
+    found = (at for at in newest_first if is_request(messages[at]) and not note_of(messages[at]).get("merged"))
+    return list(islice(found, count))[::-1]

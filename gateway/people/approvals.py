@@ -16,7 +16,7 @@ from typing import Final
 
 from gateway.delivery.outbox import Outbox
 from gateway.domain.approval import Approval, Verdict
-from gateway.domain.chat import Button, ChatAddress, Inbound, Outbound, SessionKey, Source
+from gateway.domain.chat import Button, Inbound, Outbound, SessionKey, Source
 from gateway.people.access import Access
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.tasks import unbroken
@@ -57,10 +57,6 @@ class Approvals:
 
     # -- asking -----------------------------------------------------------------------------
 
-    def of_turn(self, lease: Lease, item: InboxItem, known: Sequence[Approval]) -> TurnQuestions:
-        """What a turn asks; `known` are those that an earlier attempt at it asked."""
-        return TurnQuestions(approvals=self, lease=lease, item=item, known={each.call: each for each in known})
-
     async def ask(
         self, lease: Lease, item: InboxItem, call: str, question: str, number: int, before: Sequence[Outbound]
     ) -> Approval:
@@ -89,7 +85,7 @@ class Approvals:
         how = f"/approve{which} or /deny{which}"
         text = ASKED.format(question=question, how=how, span=_span(self.seconds))
         buttons = ((Button(label="Approve", token=f"approve {token}"), Button(label="Deny", token=f"deny {token}")),)
-        *first, last = self.outbox.answer(item, "question", text)
+        *first, last = self.outbox.rows(item, "question", text)
         return [*first, replace(last, buttons=buttons)]
 
     @contextmanager
@@ -164,8 +160,7 @@ class Approvals:
 
     def _edit(self, approval: Approval, what: str) -> list[Outbound]:
         key = approval.key
-        to = ChatAddress(platform=key.platform, chat=key.chat, thread=key.thread)
-        *_, last = self.outbox.compose(key, to, "question", f"{approval.question}\n\n{what}")
+        *_, last = self.outbox.compose(key, key.address, "question", f"{approval.question}\n\n{what}")
         return [replace(last, edits=approval.shown_as)]
 
 
@@ -185,7 +180,7 @@ class TurnQuestions:
     async def ask(self, call: str, question: str, said: str, said_as: str | None) -> None:
         """Put a question, and before it what the model said."""
         approvals, number = self.approvals, len(self.known) + 1
-        before = approvals.outbox.answer(self.item, "remark", said, first_id=said_as) if said else []
+        before = approvals.outbox.rows(self.item, "remark", said, first_id=said_as) if said else []
         self.known[call] = await unbroken(approvals.ask(self.lease, self.item, call, question, number, before))
 
     async def answer(self, call: str) -> Verdict:

@@ -1,9 +1,8 @@
-"""Who was let in is told so, once: by whichever process first reads it in the guest book.
+"""Tells people once that they were let in.
 
-An admin may let somebody in from a shell, beside a gateway that alone writes its store's messages or while
-none runs. So the book says of each guest whether they were greeted; a running gateway looks every few seconds,
-and at whoever of them writes sooner. The greeting's id is made of the code, so that a crash between the
-greeting and its note, or two processes at once, greet nobody twice.
+An admin may let a person in from a shell, while the gateway runs or not. So the guest book says of each guest whether
+they were greeted. A running gateway looks every few seconds, and when such a guest writes. The id of a greeting is
+made of the code: a crash before the note that it was given, or two processes at once, greet nobody twice.
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import structlog
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from gateway.delivery.outbox import Outbox
-from gateway.domain.chat import ChatAddress, Outbound, SessionKey
+from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.pairing import Guest
 from gateway.people.pairing import Pairing
 from gateway.runtime.errors import StoreUnavailable
@@ -38,7 +36,7 @@ class Welcome:
     outbox: Outbox
 
     async def greet(self) -> None:
-        """Greet whoever was let in and was not greeted. Raises StoreUnavailable."""
+        """Greet every guest who was not greeted. Raises StoreUnavailable."""
         guests = [guest for guest in (await self.pairing.book()).guests if not guest.greeted]
         if guests:
             await self.outbox.emit([row for guest in guests for row in self._greeting(guest)])
@@ -51,19 +49,6 @@ class Welcome:
         except StoreUnavailable as error:
             log.warning("welcome_waits", error=str(error))
 
-    def schedule(self, scheduler: AsyncIOScheduler) -> None:
-        """Look every few seconds; a late or overlapping run is not doubled."""
-        scheduler.add_job(
-            self.look,
-            "interval",
-            seconds=LOOK_EVERY,
-            id="welcome",
-            coalesce=True,
-            max_instances=1,
-            misfire_grace_time=None,
-        )
-
     def _greeting(self, guest: Guest) -> list[Outbound]:
         key = SessionKey(platform=guest.platform, chat=guest.chat)
-        to = ChatAddress(platform=guest.platform, chat=guest.chat)
-        return self.outbox.compose(key, to, "notice", WELCOME, first_id=f"o_{guest.code}{int(guest.at)}")
+        return self.outbox.compose(key, key.address, "notice", WELCOME, first_id=f"o_{guest.code}{int(guest.at)}")

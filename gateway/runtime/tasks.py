@@ -70,7 +70,7 @@ async def ended_before(work: Callable[[], Awaitable[None]], event: asyncio.Event
     return ended
 
 
-async def best_effort(work: Awaitable[None], *, what: str) -> bool:
+async def best_effort(work: Awaitable[object], *, what: str) -> bool:
     """Await something that a turn can do without, such as showing that somebody types; False, after
     logging, if it raised."""
     try:

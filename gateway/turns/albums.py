@@ -1,68 +1,57 @@
-"""Files of a group that were not meant for the bot by themselves: the one whose words name it may come last.
+"""Albums in groups of which only the last file names the bot.
 
-A client shows the words under an album's last file, and sends them with it. Until they come nobody knows whether
-the files before were meant, and what was not meant is nobody's to store: so it is kept in mind for a moment, by the
-process that read it, and forgotten.
+A client sends the words of an album with its last file. Until these words come nobody knows whether the files
+before them are meant for the bot, and a message that is meant for others is not the bot's to store. So the
+process that read such files keeps them in memory for a moment.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Final
 
-from gateway.domain.chat import Inbound, SessionKey
-from gateway.domain.command import parse_command
+from gateway.domain.chat import SessionKey
 from gateway.store.records import Arrival
-from gateway.turns.parts import of_group
 
-KEPT: Final = 30.0  # seconds: an album is sent at once, but each of its files when it is there
-_MOST: Final = 1_000  # albums that are kept in mind
+KEPT: Final = 30.0  # seconds: an album is sent at once, but each of its files arrives when it is uploaded
+_MOST: Final = 1_000  # albums
 
-_Album = tuple[SessionKey, str, str]  # whose conversation, who sent it, its name
+_Album = tuple[SessionKey, str, str | None]  # whose conversation, who sent it, its name
 
 
 class Overheard:
-    """What was read lately and taken for nobody's, by album. `now` is monotonic."""
+    """The files that were read lately and not meant for the bot, by album. `now` is monotonic."""
 
     def __init__(self) -> None:
-        self._albums: OrderedDict[_Album, tuple[float, list[Arrival]]] = OrderedDict()  # the one asked about last, last
+        self._albums: dict[_Album, tuple[float, list[Arrival]]] = {}  # the one used last, last
 
     def keep(self, arrival: Arrival, now: float) -> None:
-        """It was not meant, as far as is known. A command is not: it is for whoever it names."""
-        if arrival.inbound.kind != "message" or not _is_said(arrival.inbound):
+        """Remember a file that is not meant for the bot, as far as is known. A command is not remembered."""
+        if arrival.inbound.kind != "message" or not _is_file(arrival):
             return
-        album = self.before(arrival, now)
-        if all(arrival.inbound.event_id != other.inbound.event_id for other in album):
-            album.append(arrival)
-        self._touch(_album(arrival), album, now)
+        events = {each.inbound.event_id: each for each in [*self.before(arrival, now), arrival]}
+        self._albums[_album(arrival)] = now, list(events.values())
         while len(self._albums) > _MOST or now - next(iter(self._albums.values()))[0] > KEPT:
-            self._albums.popitem(last=False)
+            del self._albums[next(iter(self._albums))]
 
     def before(self, arrival: Arrival, now: float) -> list[Arrival]:
-        """What was overheard of the album that this one, which is meant, belongs to; oldest first. It is kept in mind
-        from now on: what a store that is away does not take comes again. A command has no use for it."""
-        name = _album(arrival)
-        at, album = self._albums.get(name, (now, []))
-        if not _is_said(arrival.inbound) or now - at > KEPT:
+        """The remembered files of the album of a file that is meant, oldest first. They are remembered further,
+        because a store that is away takes none of them yet."""
+        at, album = self._albums.get(_album(arrival), (now, []))
+        if not album or not _is_file(arrival) or now - at > KEPT:
             return []
-        if album:
-            self._touch(name, album, now)
-        return list(album)
+        del self._albums[_album(arrival)]
+        self._albums[_album(arrival)] = now, album
+        return album
 
     def forget(self, arrival: Arrival) -> None:
-        """It is stored, and with it all of its album."""
+        """Forget the album of a file that is stored, for all of it is."""
         self._albums.pop(_album(arrival), None)
 
-    def _touch(self, name: _Album, album: list[Arrival], now: float) -> None:
-        self._albums[name] = now, album
-        self._albums.move_to_end(name)
 
-
-def _is_said(inbound: Inbound) -> bool:
-    """Whether it is one file of several that somebody says something with, also by /steer or /queue."""
-    is_command = inbound.kind == "message" and parse_command(inbound.text) is not None
-    return of_group(inbound) and not is_command
+def _is_file(arrival: Arrival) -> bool:
+    """Whether this is a file of an album, and no command but /steer or /queue came with it."""
+    return arrival.inbound.is_group_file and arrival.inbound.command is None
 
 
 def _album(arrival: Arrival) -> _Album:
-    return arrival.key, arrival.inbound.source.user, arrival.inbound.part_of or ""
+    return arrival.key, arrival.inbound.source.user, arrival.inbound.part_of

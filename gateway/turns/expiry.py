@@ -1,16 +1,14 @@
-"""Which sessions are due? The sweep puts their end into their lanes; it ends nothing itself.
+"""The sweep for sessions whose time is over: it puts a request to end each into its lane, and ends nothing itself.
 
-One APScheduler interval job asks the store, so sessions that no agent has in memory, or that became
-due while the process was down, are found too. The request is an ordinary inbox item whose event id
-names the session, its deadline and the hour: two sweeps, or two processes, make one item of it, and
-one that came to nothing (a clock that had jumped ahead, a store that failed) is made again later. In
-the lane the deadline is checked again, so a session with a running turn is never ended under it.
+The store is asked, so the sweep finds sessions that no agent has in memory and sessions that became due while the
+process was down. A request is an ordinary inbox item whose event id names the session, its deadline and the hour. So
+two sweeps or two processes make one item, and a request without effect (after a clock that had jumped ahead, say) is
+made again later. The lane checks the deadline again, so no session ends under a running turn.
 """
 
 from __future__ import annotations
 
 import structlog
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from gateway.domain.chat import Inbound, Source
 from gateway.domain.session import Session
@@ -42,12 +40,6 @@ class Expiry:
             log.error("sweep_failed", error=str(error))
             return 0
         return sum(receipt.status == "new" for receipt in receipts)
-
-    def schedule(self, scheduler: AsyncIOScheduler, *, every: float) -> None:
-        """Sweep now and then every `every` seconds; a late or overlapping run is not doubled."""
-        scheduler.add_job(
-            self.sweep, "interval", seconds=every, id="expiry", coalesce=True, max_instances=1, misfire_grace_time=None
-        )
 
     def _request(self, session: Session) -> Arrival:
         key = session.key

@@ -1,23 +1,33 @@
-"""How often a person is told the same thing."""
+"""Notices about the gateway's own troubles, and how often a person is told the same."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from gateway.delivery.outbox import Outbox
 from gateway.domain.chat import SessionKey
+from gateway.runtime.errors import StoreUnavailable
+from gateway.store.records import InboxItem
 
-_REMEMBERED = 10_000  # keys, before those told long ago are forgotten
+CANNOT_STORE = "I cannot store my work right now ({error}); I keep it and try again until it works."
+
+_REMEMBERED = 10_000  # keys
+
+
+def tell_of_outage(outbox: Outbox, item: InboxItem, error: StoreUnavailable) -> None:
+    """Tell the person that their item waits for the store. The store cannot take this notice either."""
+    outbox.announce(item, "error", CANNOT_STORE.format(error=error))
 
 
 @dataclass(slots=True, kw_only=True)
 class Throttle:
-    """Something that a key is told at most once in `every` seconds."""
+    """A notice that a key is told at most once in `every` seconds."""
 
-    every: float
+    every: float = 30.0
     _told: dict[SessionKey, float] = field(default_factory=dict)
 
     def due(self, key: SessionKey, now: float) -> bool:
-        """Whether it may be said at `now` (monotonic); if so, it counts as said."""
+        """Whether the key may be told at `now` (monotonic). If so, it counts as told."""
         if now - self._told.get(key, -self.every) < self.every:
             return False
         if len(self._told) > _REMEMBERED:

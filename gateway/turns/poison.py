@@ -1,4 +1,4 @@
-"""Keeps an event that meets a bug at receipt from stopping everything that comes after it."""
+"""Keeps an event that meets a bug at its receipt from stopping everything that comes after it."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ import structlog
 from gateway.domain.adapter import Accepted, Adapter
 from gateway.domain.chat import Inbound
 from gateway.runtime.errors import GatewayError, StoreUnavailable
-from gateway.turns.turn import Turns
+from gateway.turns.reception import Reception
 
 log = structlog.get_logger(__name__)
 
 _BROKEN_REMEMBERED = 1_000  # events of an adapter that could not be stored because of a bug
-TRIES = 10  # of such an event; by polling, half a minute
-_ALONE = 3  # of them between which others were stored, where nobody can be told
+TRIES = 10  # of such an event: half a minute of polling
+_ALONE = 3  # tries between which others were stored, for an event whose writer cannot be told
 
 
 class PoisonGuard:
-    """Where one adapter hands over what it read. Whatever keeps a batch from being stored, also a bug, is to the
-    adapter a store that is away: it confirms nothing, and tries again after a pause that grows. A platform's
-    library that met another error would end its reading, or go on without any pause.
+    """Stands between one adapter and the reception. Every failure to store a batch, also a bug, looks to the adapter
+    like a store that is away: it confirms nothing, and tries again after a pause that grows. A platform's library
+    that met another error would end its reading, or go on without a pause.
 
-    What meets a bug again and again, when others do not, is given up, and who wrote it is told: what comes after
-    it would never be read. That they are told is stored first, or others must have been stored again and again: a
-    store that fails in a way of its own is a bug to everything, and for hours."""
+    An event that meets a bug again and again, while others do not, is given up and its writer is told; else nothing
+    behind it would ever be read. It is given up only once the notice to the writer is stored, or other events were
+    stored again and again: a broken store is a bug to every event, and for hours."""
 
-    def __init__(self, turns: Turns, adapter: Adapter) -> None:
-        self._turns = turns
+    def __init__(self, reception: Reception, adapter: Adapter) -> None:
+        self._reception = reception
         self._adapter = adapter
         self._troubles: OrderedDict[str, _Trouble] = OrderedDict()  # of events that met a bug
         self._stored = 0  # batches since the start of which something was stored
@@ -40,7 +40,7 @@ class PoisonGuard:
         if any(self._is_given_up(inbound) for inbound in batch):
             return await self._one_by_one(batch)
         try:
-            accepted = await self._turns.receive(self._adapter, batch)
+            accepted = await self._reception.receive(self._adapter, batch)
         except StoreUnavailable:
             raise
         except Exception as error:
@@ -51,8 +51,8 @@ class PoisonGuard:
         return accepted
 
     async def _one_by_one(self, batch: Sequence[Inbound]) -> Sequence[Accepted]:
-        """In their order; when one cannot be given up yet, those after it are tried, too: they may show that not
-        everything meets the bug."""
+        """In their order. Those behind one that cannot be given up yet are tried, too: they may show that not every
+        event meets the bug."""
         accepted: list[Accepted] = []
         held: StoreUnavailable | None = None
         for inbound in batch:
@@ -88,14 +88,14 @@ class PoisonGuard:
         return [Accepted(event_id=event, status="refused")]
 
     def _is_given_up(self, inbound: Inbound) -> bool:
-        """Whether it was: what it came with may still be tried, and then it comes again."""
+        """Whether it was. It comes again while others of its batch are still tried."""
         trouble = self._troubles.get(inbound.event_id)
         return trouble is not None and trouble.given_up
 
     async def _gave_up(self, inbound: Inbound, trouble: _Trouble) -> bool:
         told = False
         try:
-            told = await self._turns.reception.give_up(inbound)
+            told = await self._reception.give_up(inbound)
         except StoreUnavailable:
             return False
         except Exception as error:
@@ -105,10 +105,9 @@ class PoisonGuard:
 
 @dataclass(slots=True, kw_only=True)
 class _Trouble:
-    """Of an event that met a bug. `before`: batches that were stored until it did last. `alone`: its tries since the
-    one before which others were stored."""
+    """The history of an event that met a bug."""
 
-    before: int
+    before: int  # batches that were stored until its last try
     tries: int = 0
-    alone: int = 0
+    alone: int = 0  # tries since the one before which others were stored
     given_up: bool = False

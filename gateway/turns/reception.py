@@ -1,40 +1,46 @@
-"""Receipt: what an adapter read is stored before its platform is told, or refused with a sentence."""
+"""Receipt: what an adapter read is stored before its platform is told, or refused with a sentence.
+
+Read from top to bottom: `receive` decides about each message of a batch whether it is for the bot, stores those that
+are, and says what became of each. A stored message waits in its lane (see `turn`), but for two kinds: a command that
+must reach a running turn, and the press of a button. These are carried out at once, by `run_bypassed`.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import structlog
 
-from gateway.commands.base import CommandRegistry
+from gateway.commands.base import Answer
+from gateway.commands.runner import CommandRunner
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Accepted, Adapter
 from gateway.domain.chat import Inbound, Sharing, session_key
-from gateway.domain.command import parse_command
 from gateway.people.approvals import NOT_YOURS, Approvals
 from gateway.people.pairing import Pairing
 from gateway.people.welcome import Welcome
 from gateway.runtime.clock import Clock, Deadline
-from gateway.runtime.errors import StoreUnavailable
+from gateway.runtime.errors import SessionConflict, StoreUnavailable
 from gateway.runtime.points import Points
+from gateway.runtime.tasks import Background
+from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import Arrival, InboxItem, Receipt
 from gateway.turns.albums import Overheard
-from gateway.turns.notices import Throttle
+from gateway.turns.notices import Throttle, tell_of_outage
 from gateway.turns.parts import is_continuation
 
 BusyMode = Literal["queue", "steer", "interrupt"]
 
 log = structlog.get_logger(__name__)
 
-# For which a platform is kept waiting, with a whole batch, for what follows its being stored: what presses came to
-# (who pressed sees the button at work until then), and notices that the bot is busy.
+# Seconds for which a platform is kept waiting after a batch is stored: for the outcome of presses (until then the
+# button is shown at work), and for notices that the bot is busy.
 _AFTERWARDS = 5.0
-_NOTICE_EVERY = 30.0  # seconds between two "still busy" notices of one key
 
 FULL = "Too many messages are waiting here already, so I did not take this one; send it again in a moment."
 GIVEN_UP = "An error on my side keeps me from reading your last message; please say it in another way."
@@ -57,28 +63,47 @@ class TurnRules:
 
 @dataclass(slots=True, kw_only=True)
 class Reception:
-    """`_notices` changes, when a key was last told that the bot is busy, and what was `_overheard`."""
+    """Receives for all adapters. Two fields change: `_told`, which key was last told when that the bot is busy, and
+    `_overheard`."""
 
     store: Store
     outbox: Outbox
-    commands: CommandRegistry
+    commands: CommandRunner
     pairing: Pairing
     welcome: Welcome
     approvals: Approvals
+    background: Background
     clock: Clock
     points: Points
     rules: TurnRules
-    _notices: Throttle = field(default_factory=lambda: Throttle(every=_NOTICE_EVERY))
+    _told: Throttle = field(default_factory=Throttle)
     _overheard: Overheard = field(default_factory=Overheard)
 
-    async def receive(
-        self, adapter: Adapter, batch: Sequence[Inbound], *, at_once: Callable[[InboxItem], Awaitable[str]]
-    ) -> list[Accepted]:
-        """Store what an adapter read; only then may the platform be told. Strangers are not stored
-        and learn nothing, unless they may ask to be let in. Raises StoreUnavailable: then hand the batch
-        over again; what of it was taken is known by then. What does not wait is handed to `at_once`, which
-        gives what to tell who pressed a button."""
+    # -- 1. a batch -------------------------------------------------------------------------
+
+    async def receive(self, adapter: Adapter, batch: Sequence[Inbound]) -> list[Accepted]:
+        """Store what an adapter read; only then may its platform be told. Nothing is stored of strangers, and they
+        learn nothing unless they may ask to be let in. Raises StoreUnavailable: then hand the batch over again; the
+        messages that were taken are known by then."""
         self.points("accept.before")
+        arrivals = await self._arrivals(batch)
+        receipts = await self.store.accept(arrivals, cap=self.rules.lane_cap) if arrivals else []
+        self.points("accept.after")
+        # Before anything that may fail: the store gives out such an item only once.
+        said = {receipt.event_id: self.run_bypassed(receipt.item) for receipt in receipts if receipt.item is not None}
+        until = self.clock.monotonic() + _AFTERWARDS
+        status: dict[str, Accepted] = {}
+        for arrival, receipt in zip(arrivals, receipts, strict=True):
+            self._overheard.forget(arrival)
+            status[receipt.event_id] = await self._accepted(adapter, arrival, receipt, until)
+        for arrival in arrivals:
+            event = arrival.inbound.event_id
+            if arrival.inbound.kind == "press" and event in said:
+                status[event] = replace(status[event], told=await self._outcome(said[event], until))
+        return [status.get(inbound.event_id) or _refused(inbound) for inbound in batch]
+
+    async def _arrivals(self, batch: Sequence[Inbound]) -> list[Arrival]:
+        """The messages of a batch that are for the bot."""
         now = self.clock.monotonic()
         arrivals: list[Arrival] = []
         for read in batch:
@@ -88,41 +113,15 @@ class Reception:
             if not await self._is_known(inbound):
                 continue
             arrival = self.arrival(replace(inbound, only_as_part=False))
-            if await self._is_meant(inbound, arrivals):
+            if not inbound.only_as_part or await self._is_part(arrival, arrivals):
                 arrivals += [*self._overheard.before(arrival, now), arrival]
             else:
                 self._overheard.keep(arrival, now)
-        receipts = await self.store.accept(arrivals, cap=self.rules.lane_cap) if arrivals else []
-        self.points("accept.after")
-        status = {inbound.event_id: _refused(inbound) for inbound in batch}
-        answers: dict[str, Awaitable[str]] = {}
-        until = self.clock.monotonic() + _AFTERWARDS
-        for receipt in receipts:
-            if receipt.item is not None:  # before anything that may fail: it is not handed out again
-                answers[receipt.event_id] = at_once(receipt.item)
-        for arrival, receipt in zip(arrivals, receipts, strict=True):
-            self._overheard.forget(arrival)
-            status[receipt.event_id] = await self._received(adapter, arrival, receipt, until)
-        for arrival in arrivals:
-            name = arrival.inbound.event_id
-            if arrival.inbound.kind == "press" and name in answers:
-                status[name] = replace(status[name], told=await self._told(answers[name], until))
-        return [status[inbound.event_id] for inbound in batch]
-
-    async def give_up(self, inbound: Inbound) -> bool:
-        """Tell who wrote to the bot that their message cannot be taken in; False where nobody is to be told. Raises
-        whatever they, too, may meet."""
-        inbound = await self._at_home(inbound)
-        if inbound.kind not in ("message", "steer") or inbound.only_as_part:
-            return False
-        if not await self.pairing.lets_in(inbound.source):
-            return False
-        await self.outbox.emit(self.outbox.answer(self.arrival(inbound), "notice", GIVEN_UP))
-        return True
+        return arrivals
 
     async def _is_about_the_chat(self, told: Inbound) -> bool:
-        """Whether it says that the bot left a chat or came back, or that the chat has another name now, which is
-        noted at once. A stranger's leaving is not: nothing is kept of strangers, and nothing goes to them."""
+        """Whether this says that the bot left a chat or came back, or that a chat has another name now. It is noted
+        at once; but not that the bot left a stranger, of whom nothing is kept and to whom nothing goes."""
         platform, chat = told.source.platform, told.source.chat
         if told.kind == "renamed":
             log.info("chat_renamed", platform=platform, before=told.text, after=chat)
@@ -135,59 +134,34 @@ class Reception:
             await self.store.open_chat((await self._at_home(told)).source.address)
         return told.kind in ("left", "joined", "renamed")
 
-    async def _at_home(self, told: Inbound) -> Inbound:
-        """A message under the first name of its chat, where its conversation is, and what waits to be shown."""
-        source = told.source
+    async def _at_home(self, inbound: Inbound) -> Inbound:
+        """A message under the first name of its chat, where its conversation is."""
+        source = inbound.source
         if source.chat_type == "direct":
-            return told  # a person's chat is theirs for good
-        first = await self.store.first_name(source.platform, source.chat, told.event_id)
-        return told if first == source.chat else replace(told, source=replace(source, chat=first, renamed=source.chat))
-
-    async def _told(self, said: Awaitable[str], until: float) -> str:
-        """What a press came to; nothing if that takes long, because nobody may be kept waiting for it."""
-        try:
-            async with self._limit(until):
-                return await asyncio.shield(said)
-        except TimeoutError:
-            return ""
-
-    def _limit(self, until: float) -> AbstractAsyncContextManager[Deadline]:
-        """End what is done in it by then (monotonic seconds) with TimeoutError."""
-        return self.clock.limit(max(0.0, until - self.clock.monotonic()))
-
-    async def _is_meant(self, inbound: Inbound, before: Sequence[Arrival]) -> bool:
-        """Whether it is for the bot: by itself, or because it goes on with what waits in its lane or comes `before`
-        it in its batch. Asked of the store, because another process may have taken the part before."""
-        if not inbound.only_as_part:
-            return True
-        arrival = self.arrival(inbound)
-        waiting = await self.store.waiting(arrival.key, self.rules.lane_cap)
-        running = await self.store.running(arrival.key)
-        coming = [
-            InboxItem(id="", key=each.key, inbound=each.inbound, accepted_at=each.at, attempts=0)
-            for each in (*before, arrival)
-            if each.key == arrival.key
-        ]
-        return is_continuation(inbound.event_id, [*([running] if running else ()), *waiting, *coming])
+            return inbound  # a person's chat keeps its name
+        first = await self.store.first_name(source.platform, source.chat, inbound.event_id)
+        if first == source.chat:
+            return inbound
+        return replace(inbound, source=replace(source, chat=first, renamed=source.chat))
 
     async def _is_known(self, inbound: Inbound) -> bool:
+        """Whether its writer may talk here. A stranger who may ask to be let in is told how."""
         if await self.pairing.lets_in(inbound.source):
-            if self.pairing.greets(inbound.source):  # before the answer to what they say
-                await self.welcome.greet()
+            if self.pairing.greets(inbound.source):
+                await self.welcome.greet()  # before the answer
             return True
         sentence = await self.pairing.knock(inbound)
         if sentence is not None:
-            await self.store.open_chat(inbound.source.address)  # who knocks is there again
-            await self.outbox.emit(self.outbox.answer(self.arrival(inbound), "notice", sentence))
+            await self.store.open_chat(inbound.source.address)  # a person who writes is there again
+            await self.outbox.tell(self.arrival(inbound), sentence)
         return False
 
     def arrival(self, inbound: Inbound) -> Arrival:
         """Whose conversation a message belongs to, and whether it waits there."""
-        call = parse_command(inbound.text) if inbound.kind == "message" else None
-        command = self.commands.get(call.name) if call else None
-        if call and call.argument and command and command.name in ("steer", "queue"):
-            # Text for the running turn waits in the lane, too: if none takes it, it is a turn of its own.
-            inbound = replace(inbound, kind="steer" if command.name == "steer" else "queue", text=call.argument)
+        call = inbound.command
+        command = self.commands.registry.get(call.name) if call else None
+        if call and call.argument and command and command.sends:
+            inbound = replace(inbound, kind=command.sends, text=call.argument)
         return Arrival(
             inbound=inbound,
             key=session_key(inbound.source, groups=self.rules.groups, threads=self.rules.threads),
@@ -195,29 +169,43 @@ class Reception:
             bypass=inbound.kind == "press" or (command is not None and command.bypass),
         )
 
-    async def _received(self, adapter: Adapter, arrival: Arrival, receipt: Receipt, until: float) -> Accepted:
+    async def _is_part(self, arrival: Arrival, before: Sequence[Arrival]) -> bool:
+        """Whether a message goes on with one that waits in its lane or comes `before` it in its batch. The store is
+        asked, because another process may have taken the part before."""
+        waiting = await self.store.waiting(arrival.key, self.rules.lane_cap)
+        running = await self.store.running(arrival.key)
+        coming = [
+            InboxItem(id="", key=each.key, inbound=each.inbound, accepted_at=each.at, attempts=0)
+            for each in (*before, arrival)
+            if each.key == arrival.key
+        ]
+        return is_continuation(arrival.inbound.event_id, [*([running] if running else ()), *waiting, *coming])
+
+    # -- 2. what is said about a message that was stored --------------------------------------
+
+    async def _accepted(self, adapter: Adapter, arrival: Arrival, receipt: Receipt, until: float) -> Accepted:
         if receipt.status == "full":
             if adapter.limits.pauses_when_full:
                 return Accepted(event_id=receipt.event_id, status="full")
-            notice = self.outbox.answer(arrival, "notice", FULL)[0]
+            (notice, *_) = self.outbox.rows(arrival, "notice", FULL)
             self.outbox.deliver(await self.store.refuse(arrival, notice))
             return Accepted(event_id=receipt.event_id, status="refused")
         if receipt.status == "new" and receipt.waiting and not arrival.bypass:
-            # The message is stored; only a notice about it is not.
+            # The message is stored; a notice about it is not worth a failure.
             with suppress(StoreUnavailable, TimeoutError):
                 async with self._limit(until):
                     await self._while_busy(arrival)
         return Accepted(event_id=receipt.event_id, status=receipt.status)
 
     async def _while_busy(self, arrival: Arrival) -> None:
-        """A message came while a turn runs: act by the busy mode, and say so at most now and then."""
+        """A message came while a turn runs: act by the busy mode, and say so now and then."""
         inbound = arrival.inbound
-        if inbound.kind == "queue" or (inbound.kind == "message" and parse_command(inbound.text)):
-            # A question is up to whoever sent the command: without a word, both would wait for each other.
-            if await self._is_asking(arrival) and self._notices.due(arrival.key, self.clock.monotonic()):
-                await self.outbox.emit(self.outbox.answer(arrival, "notice", ASKING))
+        if inbound.kind == "queue" or inbound.command is not None:
+            # The person of the question may be the one who sent the command, and wait for its answer.
+            if await self._is_asking(arrival) and self._told.due(arrival.key, self.clock.monotonic()):
+                await self.outbox.tell(arrival, ASKING)
             return
-        # In this order: what begins to run in between is then in both, not in neither.
+        # In this order: an item that begins to run in between is then in both, not in neither.
         waiting = await self.store.waiting(arrival.key, self.rules.lane_cap)
         running = await self.store.running(arrival.key)
         if is_continuation(inbound.event_id, [running, *waiting] if running else waiting):
@@ -225,17 +213,68 @@ class Reception:
         mode: BusyMode = "steer" if inbound.kind == "steer" else self.rules.busy_mode
         waits = any(item.inbound.event_id == inbound.event_id for item in waiting)
         if mode == "interrupt":
-            if waits:  # else its own turn has come meanwhile: it would end itself
+            if waits:  # else its own turn runs by now, and would end itself
                 await self.store.signal(arrival.key, "interrupt", self.clock.now())
-        elif (waits or mode == "steer") and self._notices.due(arrival.key, self.clock.monotonic()):
-            text = PASSED_ON if mode == "steer" else BUSY
-            if await self._is_asking(arrival):  # who answers in words of their own is not heard
-                text = ASKING
-            await self.outbox.emit(self.outbox.answer(arrival, "notice", text))
+        elif (waits or mode == "steer") and self._told.due(arrival.key, self.clock.monotonic()):
+            busy = PASSED_ON if mode == "steer" else BUSY
+            await self.outbox.tell(arrival, ASKING if await self._is_asking(arrival) else busy)
 
     async def _is_asking(self, arrival: Arrival) -> bool:
-        """Whether the lane waits for an answer that whoever wrote may give."""
+        """Whether the lane waits for a yes or no that the writer may give."""
         return any(each.key == arrival.key for each in await self.approvals.answerable(arrival.inbound.source))
+
+    async def give_up(self, inbound: Inbound) -> bool:
+        """Tell the writer that a message cannot be taken in; False where there is nobody to tell. May raise anything
+        that `receive` may."""
+        inbound = await self._at_home(inbound)
+        if inbound.kind not in ("message", "steer") or inbound.only_as_part:
+            return False
+        if not await self.pairing.lets_in(inbound.source):
+            return False
+        await self.outbox.tell(self.arrival(inbound), GIVEN_UP)
+        return True
+
+    # -- 3. what does not wait in a lane ------------------------------------------------------
+
+    def run_bypassed(self, item: InboxItem) -> Awaitable[str]:
+        """Carry out, beside the lane, a press or a command that must reach a running turn. Gives the sentence that
+        the person is told, as soon as it is known."""
+        said: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.background.start(self._bypass(item, said), name=f"command {item.key} {item.id}")
+        return said
+
+    async def _bypass(self, item: InboxItem, said: asyncio.Future[str]) -> None:
+        call = item.inbound.command
+        try:
+            if call is None:
+                answer = Answer(text=await self.approvals.pressed(item.inbound))
+            else:
+                answer = await self.commands.answer(item, call)
+        except StoreUnavailable as error:
+            answer = Answer(kind="error", text=str(error))
+        said.set_result(answer.text)
+        # A platform has its own way to tell the person who pressed.
+        rows = [] if call is None else self.outbox.rows(item, answer.kind, answer.text)
+        with suppress(SessionConflict):  # another process took this one for dead, and has answered
+            answered = await insist(
+                lambda: self.store.finish_bypassed(item, rows),
+                clock=self.clock,
+                what="finish_bypassed",
+                failed=lambda error: tell_of_outage(self.outbox, item, error),
+            )
+            self.outbox.deliver(answered)
+
+    async def _outcome(self, said: Awaitable[str], until: float) -> str:
+        """The outcome of a press; empty if it takes long, because nobody may be kept waiting for it."""
+        try:
+            async with self._limit(until):
+                return await asyncio.shield(said)
+        except TimeoutError:
+            return ""
+
+    def _limit(self, until: float) -> AbstractAsyncContextManager[Deadline]:
+        """End the enclosed block by then (monotonic seconds) with TimeoutError."""
+        return self.clock.limit(max(0.0, until - self.clock.monotonic()))
 
 
 def _refused(inbound: Inbound) -> Accepted:

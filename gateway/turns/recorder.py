@@ -1,106 +1,100 @@
-"""Stores what one item's turn does, as it does it: the loop's `TranscriptWriter`.
+"""Stores what one item's turn does, while it does it: the agent's `TranscriptWriter`.
 
-Every method insists: while the disk is full the turn waits instead of losing what a model was paid
-for, and the person is told once. None is broken off by a /stop: what is durable and what the turn
-knows of it stay the same.
+Every write is insisted on: while the disk is full the turn waits, and loses nothing that a model was paid
+for; the person is told once. No write is broken off by a /stop, so the store and the turn never differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.sessions import Sessions, opened_by
+from gateway.delivery.outbox import Outbox
 from gateway.domain.chat import Outbound
 from gateway.domain.message import Message
-from gateway.domain.session import Compaction
+from gateway.domain.session import Compaction, Session, SessionRef
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import unbroken
 from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import InboxItem, ItemOutcome, Lease, StepRecord, ToolIntent, TurnEnd
+from gateway.turns.notices import tell_of_outage
+
+T = TypeVar("T")
+_Append = Callable[[SessionRef, StepRecord], Awaitable[tuple[Message, ...]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnRecorder:
-    """Writes for one item under one lease. Every method may raise SessionConflict: somebody else
-    runs the lane by now, and nothing was written."""
+    """Writes for one item under one lease. Every method may raise SessionConflict: another process runs the
+    lane by now, and nothing was written."""
 
     store: Store
     sessions: Sessions
+    outbox: Outbox
+    clock: Clock
     lease: Lease
     item: InboxItem
-    clock: Clock
-    failed: Callable[[StoreUnavailable], None]
+
+    async def open_session(self) -> Session:
+        """The key's session, a new one if it has none."""
+        chat_type = self.item.inbound.source.chat_type
+        return await self._insist("open_session", lambda: self.sessions.open(self.lease, chat_type))
 
     async def begin_tools(self, conversation: Conversation, intents: Sequence[ToolIntent]) -> None:
         """Store the step so far and the intents, before any tool runs."""
-        await unbroken(self._begin_tools(conversation, intents))
-
-    async def _begin_tools(self, conversation: Conversation, intents: Sequence[ToolIntent]) -> None:
-        record = await self._record(conversation)
-        conversation.stored(
-            await insist(
-                lambda: self.store.begin_tools(self.lease, conversation.session.ref, self.item, record, intents),
-                clock=self.clock,
-                what="begin_tools",
-                failed=self.failed,
-            )
+        await self._append(
+            conversation, lambda ref, record: self.store.begin_tools(self.lease, ref, self.item, record, intents)
         )
 
     async def record_step(self, conversation: Conversation) -> None:
         """Store what the step added."""
-        await unbroken(self._record_step(conversation))
-
-    async def _record_step(self, conversation: Conversation) -> None:
-        record = await self._record(conversation)
-        conversation.stored(
-            await insist(
-                lambda: self.store.record_step(self.lease, conversation.session.ref, self.item, record),
-                clock=self.clock,
-                what="record_step",
-                failed=self.failed,
-            )
-        )
+        await self._append(conversation, lambda ref, record: self.store.record_step(self.lease, ref, self.item, record))
 
     async def continue_(
         self, conversation: Conversation, transcript: Sequence[Message], compaction: Compaction
     ) -> None:
-        """Open the continuation and move the conversation into it. A command's has the id by which
-        another attempt at the command can tell that it is done."""
+        """Open the continuation and move the conversation into it. The id of a command's continuation tells
+        another attempt at the command that it is done."""
         if compaction.trigger == "manual":
             compaction = replace(compaction, child_id=opened_by(self.item))
-        await unbroken(
-            insist(
-                lambda: self.sessions.continue_(self.lease, conversation, transcript, compaction),
-                clock=self.clock,
-                what="continue_session",
-                failed=self.failed,
-            )
+        step = self._insist(
+            "continue_session", lambda: self.sessions.continue_(self.lease, conversation, transcript, compaction)
         )
+        await unbroken(step)
 
     async def finish(
         self, conversation: Conversation | None, outcome: ItemOutcome, outbound: Sequence[Outbound]
     ) -> TurnEnd:
-        """End the item with everything not stored yet and what the person is to be shown."""
-        return await unbroken(self._finish(conversation, outcome, outbound))
+        """End the item, with everything that is not stored yet and what the person is shown."""
 
-    async def _finish(
-        self, conversation: Conversation | None, outcome: ItemOutcome, outbound: Sequence[Outbound]
-    ) -> TurnEnd:
-        ref = conversation.session.ref if conversation else None
-        record = await self._record(conversation) if conversation else None
-        end = await insist(
-            lambda: self.store.finish_turn(self.lease, ref, self.item, record, outcome, outbound),
-            clock=self.clock,
-            what="finish_turn",
-            failed=self.failed,
+        async def write() -> TurnEnd:
+            ref = conversation.session.ref if conversation else None
+            record = await self._record(conversation) if conversation else None
+            end = await self._insist(
+                "finish_turn",
+                lambda: self.store.finish_turn(self.lease, ref, self.item, record, outcome, outbound),
+            )
+            if conversation is not None:
+                conversation.stored(end.messages)
+            return end
+
+        return await unbroken(write())
+
+    async def _insist(self, what: str, step: Callable[[], Awaitable[T]]) -> T:
+        return await insist(
+            step, clock=self.clock, what=what, failed=lambda error: tell_of_outage(self.outbox, self.item, error)
         )
-        if conversation is not None:
-            conversation.stored(end.messages)
-        return end
+
+    async def _append(self, conversation: Conversation, step: _Append) -> None:
+        async def write() -> None:
+            record = await self._record(conversation)
+            conversation.stored(await self._insist("append", lambda: step(conversation.session.ref, record)))
+
+        await unbroken(write())
 
     async def _record(self, conversation: Conversation) -> StepRecord:
         now = self.clock.now()

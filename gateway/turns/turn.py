@@ -1,55 +1,55 @@
-"""One message, from receipt to reply.
+"""One message, from its lane to its reply.
 
-Read it top to bottom: `receive` (an adapter hands over what it read), `run` (the lane's turn has
-come), then what an item can be: a message, a command, or the gateway's own request to end a session.
-An item always ends in `finish`, which stores the outcome and the reply in one step; nothing before
-that can lose the item, because a crash only makes the lane run it again from its last stored step.
+Read from top to bottom: the lane comes to an item (`run`), which is a message, a command, or the gateway's own
+request to end a session. Each of these gives an `Ending`: how the item ends, and what its chat is shown. `_finish`
+stores the ending in one step with everything that is not stored yet. Nothing before that can lose the item: after a
+crash the lane runs it again from its last stored step.
+
+How a message comes into its lane is told in `reception`.
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import structlog
 
+from gateway.agent.compaction import CompactionReport, Compactor
 from gateway.agent.conversation import Conversation
-from gateway.agent.factory import AgentFactory
 from gateway.agent.files.intake import FileIntake
+from gateway.agent.files.message import without_files
 from gateway.agent.hygiene import Hygiene
-from gateway.agent.loop import close_open_calls
+from gateway.agent.loop import Agent, close_open_calls, has_open_calls
+from gateway.agent.preparation import Preparations
 from gateway.agent.pressure import announce
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
-from gateway.commands.base import Answer, CommandContext, CommandRegistry, Services
-from gateway.commands.pins import is_rule
+from gateway.commands.runner import CommandRunner, sentence_for
 from gateway.delivery.outbox import Outbox
-from gateway.domain.adapter import Accepted, Adapter
-from gateway.domain.chat import Inbound, Outbound, readable
-from gateway.domain.command import CommandCall, parse_command
+from gateway.domain.adapter import Adapter
+from gateway.domain.chat import Inbound, Outbound, OutboundKind, readable
+from gateway.domain.command import CommandCall
 from gateway.domain.session import Session
-from gateway.people.approvals import Approvals
+from gateway.people.approvals import Approvals, TurnQuestions
+from gateway.people.pairing import Pairing
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import SessionConflict, StoreUnavailable
+from gateway.runtime.errors import SessionConflict, StoreUnavailable, UserError
 from gateway.runtime.metrics import Histogram, Metrics
 from gateway.runtime.points import Points
-from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import MOST_ATTEMPTS, InboxItem, ItemOutcome, Lease, TurnJournal
-from gateway.turns.attempt import Attempt, Shown, sentence_for
-from gateway.turns.notices import Throttle
+from gateway.turns.notices import Throttle, tell_of_outage
 from gateway.turns.observer import TurnObserver
 from gateway.turns.parts import following, joined, patience
-from gateway.turns.reception import Reception, TurnRules
+from gateway.turns.reception import TurnRules
 from gateway.turns.recorder import TurnRecorder
+from gateway.turns.steering import Steering
 from gateway.turns.turn_files import TurnFiles
 
 log = structlog.get_logger(__name__)
-
-_NOTICE_EVERY = 30.0  # seconds between two sentences about the store to one key
 
 TURNS = Histogram(
     name="turn_seconds",
@@ -58,7 +58,6 @@ TURNS = Histogram(
 )
 
 EMPTY = "That message was empty; write something and I will answer."
-FILES_LEFT = "I did not look at the file that came with this command; send it again without one."
 DEAD = (
     "I could not answer a message of yours: each of {attempts} attempts at it ended in a crash. It is kept, "
     "but I will not try it again; please put it differently."
@@ -67,133 +66,130 @@ UNREADABLE = "A message of yours was damaged in my store, so I cannot answer it;
 PUT_AWAY = (
     "This conversation was put away after a long silence. Your next message starts fresh; /resume goes back to it."
 )
+NOT_FETCHED = "which was not fetched: the turn was ended first"
+NOT_CLEANED = "The earlier conversation should have been condensed but could not be ({reason}); I go on with all of it."
+COMPACTION_STOPPED = "The compaction was stopped; the conversation is as it was."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How an item ends, and the texts that its chat is shown."""
+
+    outcome: ItemOutcome
+    shown: Sequence[tuple[OutboundKind, str]] = ()
+    conversation: Conversation | None = None  # with everything that is not stored yet
+    reply_id: str | None = None  # of a reply that was shown while it grew
+    has_asked: bool = False  # its chat may show questions that are not answered
 
 
 @dataclass(slots=True, kw_only=True)
 class Turns:
-    """The story's cast. Only `_notices` changes: when a key was last told that the store is away."""
+    """The cast of the story. `agent` builds the agent of one turn. Only `_outages` changes: which key was last told
+    when that the store is away."""
 
-    reception: Reception
     store: Store
     sessions: Sessions
-    outbox: Outbox
-    agents: AgentFactory
-    hygiene: Hygiene
-    files: FileIntake
-    commands: CommandRegistry
-    services: Services
+    pairing: Pairing
     approvals: Approvals
+    commands: CommandRunner
+    files: FileIntake
+    hygiene: Hygiene
+    preparations: Preparations
+    agent: partial[Agent]
     running_turns: RunningTurns
-    background: Background
+    outbox: Outbox
+    adapters: Mapping[str, Adapter]
+    rules: TurnRules
     clock: Clock
     points: Points
     metrics: Metrics
-    rules: TurnRules
-    adapters: dict[str, Adapter]
-    _notices: Throttle = field(default_factory=lambda: Throttle(every=_NOTICE_EVERY))
+    _outages: Throttle = field(default_factory=Throttle)
 
-    # -- 1. receipt -------------------------------------------------------------------------
-
-    async def receive(self, adapter: Adapter, batch: Sequence[Inbound]) -> list[Accepted]:
-        """Store what an adapter read: see `Reception.receive`."""
-        return await self.reception.receive(adapter, batch, at_once=self.run_bypassed)
-
-    # -- 2. commands that do not wait -------------------------------------------------------
-
-    def run_bypassed(self, item: InboxItem) -> Awaitable[str]:
-        """Carry out a command that must reach a running turn, or a press, at once and beside the lane. Gives
-        what the person is told, once that is known."""
-        said: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self.background.start(self._bypass(item, said), name=f"command {item.key} {item.id}")
-        return said
-
-    async def _bypass(self, item: InboxItem, said: asyncio.Future[str]) -> None:
-        rows: list[Outbound] = []
-        if item.inbound.kind == "press":  # its platform has a way of its own to tell who pressed
-            said.set_result(await self._pressed(item))
-        else:
-            call = parse_command(item.inbound.text)
-            assert call is not None, "only commands and presses bypass the lane"
-            answer = _with_files(await self._answer(call, item, None), item.inbound)
-            said.set_result(answer.text)
-            rows = self.outbox.answer(item, answer.kind, answer.text)
-        with suppress(SessionConflict):  # another process took this one for dead and has answered
-            answered = await insist(
-                lambda: self.store.finish_bypassed(item, rows),
-                clock=self.clock,
-                what="finish_bypassed",
-                failed=lambda error: self._cannot_store(item, error),
-            )
-            self.outbox.deliver(answered)
-
-    async def _pressed(self, item: InboxItem) -> str:
-        try:
-            return await self.approvals.pressed(item.inbound)
-        except StoreUnavailable as error:
-            return str(error)
-
-    # -- 3. the lane has come to an item ----------------------------------------------------
+    # -- 1. the lane has come to an item ----------------------------------------------------
 
     async def run(self, lease: Lease, item: InboxItem) -> InboxItem | None:
         """Bring one item to its end. Returns the lane's next item, already claimed."""
         recorder = TurnRecorder(
-            store=self.store,
-            sessions=self.sessions,
-            lease=lease,
-            item=item,
-            clock=self.clock,
-            failed=lambda error: self._cannot_store(item, error),
+            store=self.store, sessions=self.sessions, outbox=self.outbox, clock=self.clock, lease=lease, item=item
         )
         try:
-            if item.attempts > MOST_ATTEMPTS or item.inbound.kind == "unreadable":
-                return await self._bury(recorder, item)
-            self.points("turn.claimed")
-            if item.inbound.kind == "expiry":
-                return await self._expire(recorder, item)
-            if item.attempts == 1 and not await self.services.pairing.lets_in(item.inbound.source):
-                log.info("shown_out_meanwhile", key=str(item.key), item=item.id)  # what has begun is ended, no more
-                return await self._finish(recorder, item, None, "refused", [])
-            call = parse_command(item.inbound.text) if item.inbound.kind == "message" else None
-            if call is not None:
-                return await self._command(recorder, item, call)
-            if is_rule(item):
-                await self._pin(recorder, item)
-            return await self._converse(recorder, item, item.inbound)
+            return await self._finish(recorder, item, await self._ending(recorder, item))
         except SessionConflict:
             raise
         except StoreUnavailable as error:
-            # What is stored is enough to go on with when the store is back.
-            if self._notices.due(item.key, self.clock.monotonic()):
-                self._cannot_store(item, error)
+            # The stored part is enough to go on with when the store is back.
+            if self._outages.due(item.key, self.clock.monotonic()):
+                tell_of_outage(self.outbox, item, error)
             raise
         except Exception as error:
             # Whatever broke, the item ends and the person is told; the next message works.
-            return await self._finish(recorder, item, None, "failed", [("error", sentence_for(error))])
+            failure = Ending(outcome="failed", shown=[("error", sentence_for(error))])
+            return await self._finish(recorder, item, failure)
 
-    # -- 4. a message -----------------------------------------------------------------------
+    async def _ending(self, recorder: TurnRecorder, item: InboxItem) -> Ending:
+        """Do what the item asks for."""
+        if item.attempts > MOST_ATTEMPTS or item.inbound.kind == "unreadable":
+            return await self._bury(recorder, item)
+        self.points("turn.claimed")
+        if item.inbound.kind == "expiry":
+            return await self._expire(recorder, item)
+        if item.attempts == 1 and not await self.pairing.lets_in(item.inbound.source):
+            log.info("shown_out_meanwhile", key=str(item.key), item=item.id)  # a turn that has begun is ended, no more
+            return Ending(outcome="refused")
+        if (call := item.inbound.command) is not None:
+            return await self._command(recorder, item, call)
+        if (implied := self.commands.registry.implied(item)) is not None:
+            answer = await self.commands.answer(item, implied, recorder.lease)
+            await self.outbox.tell(item, answer.text)
+        return await self._converse(recorder, item, item.inbound)
 
-    async def _converse(self, recorder: TurnRecorder, item: InboxItem, said: Inbound) -> InboxItem | None:
-        journal = await self.store.journal(item)
-        resumed = journal is not None and journal.begun
-        parts = [] if resumed else await self._parts(item)
-        session = await self._present(recorder, item, may_expire=not resumed)
+    # -- 2. a command -----------------------------------------------------------------------
+
+    async def _command(self, recorder: TurnRecorder, item: InboxItem, call: CommandCall) -> Ending:
+        answer = await self.commands.answer(item, call, recorder.lease, partial(self._compress, recorder, item))
+        if answer.then is not None:
+            files = (*item.inbound.attachments, *answer.files)
+            return await self._converse(recorder, item, replace(item.inbound, text=answer.then, attachments=files))
+        return Ending(outcome="answered", shown=[(answer.kind, answer.text)], conversation=answer.conversation)
+
+    async def _compress(
+        self, recorder: TurnRecorder, item: InboxItem, conversation: Conversation, focus: str | None, keep: int
+    ) -> CompactionReport:
+        """Compact for /compress. New messages wait for it, whatever the busy mode."""
+        observer = self._observer(recorder.lease, item)
+        observer.turn.interruptible = False
+        try:
+            async with observer.limits():
+                await observer.begin()
+                observer.phase("compacting")
+                compactor = self._compactor(recorder)
+                return await compactor.run(conversation, "manual", focus=focus, force=True, keep=keep)
+        except TimeoutError:
+            raise UserError(COMPACTION_STOPPED) from None
+        raise AssertionError("a limit that strikes raises")
+
+    # -- 3. a message -----------------------------------------------------------------------
+
+    async def _converse(self, recorder: TurnRecorder, item: InboxItem, said: Inbound) -> Ending:
+        journal = await self.store.journal(item) or TurnJournal(session_id="")
+        parts = [] if journal.begun else await self._parts(item)
+        session = await self._session(recorder, item, resumed=journal.begun)
         self.points("turn.session_opened")
         conversation = await self.sessions.conversation(session)
-        if not resumed:
-            said = joined(said, [part.inbound for part in parts])
-            text = readable(said)
-            conversation.absorbed += [part.id for part in parts]
-            refusal = conversation.too_long(text) if text.strip() else EMPTY
-            if refusal:
-                touched = conversation if parts else None
-                return await self._finish(recorder, item, touched, "refused", [("error", refusal)])
-            # A turn that a bug ended may have left calls without results.
-            close_open_calls(conversation, self.clock.now())
-        return await self._turn(recorder, item, conversation, journal, None if resumed else said)
+        if journal.begun:  # the conversation holds the message already
+            return await self._turn(recorder, item, conversation, journal, None)
+        said = joined(said, [part.inbound for part in parts])
+        conversation.absorbed += [part.id for part in parts]
+        text = readable(said)
+        if refusal := conversation.too_long(text) if text.strip() else EMPTY:
+            shown: list[tuple[OutboundKind, str]] = [("error", refusal)]
+            return Ending(outcome="refused", shown=shown, conversation=conversation if parts else None)
+        close_open_calls(conversation, self.clock.now())  # a turn that a bug ended may have left some
+        return await self._turn(recorder, item, conversation, journal, said)
 
     async def _parts(self, item: InboxItem) -> list[InboxItem]:
-        """The other parts of a message that its client had to send in several, once all have come. They
-        end with the step that stores their words; until then the lane would find them again."""
+        """The other parts of a message that its client had to send in several, when all have come. They end with
+        the step that stores their words; until then the lane would find them again."""
         while item.inbound.part_of is not None:
             behind = await self.store.waiting(item.key, self.rules.lane_cap)
             seconds = patience(item, behind, self.clock.now())
@@ -202,125 +198,133 @@ class Turns:
             await self.clock.sleep(seconds)
         return []
 
-    async def _present(self, recorder: TurnRecorder, item: InboxItem, *, may_expire: bool) -> Session:
-        """The key's session; one whose time is over ends here, by the same path as in the sweep."""
+    async def _session(self, recorder: TurnRecorder, item: InboxItem, *, resumed: bool) -> Session:
+        """The key's session. One whose time is over ends here, in the same way as by the sweep."""
         present = await self.store.tip(item.key)
+        if present is not None and (resumed or not self.sessions.is_due(present)):
+            return present
         if present is not None:
-            if not may_expire or not self.sessions.is_due(present):
-                return present
             await self._put_away(recorder.lease, item, present)
-        return await insist(
-            lambda: self.sessions.open(recorder.lease, item.inbound.source.chat_type),
-            clock=self.clock,
-            what="open_session",
-            failed=recorder.failed,
-        )
+        return await recorder.open_session()
 
     async def _turn(
         self,
         recorder: TurnRecorder,
         item: InboxItem,
         conversation: Conversation,
-        journal: TurnJournal | None,
+        journal: TurnJournal,
         said: Inbound | None,
-    ) -> InboxItem | None:
-        attempt = self._attempt(recorder, item, journal)
-        waiting = {intent.call_id for intent in journal.intents if intent.waits} if journal else set()
-        shown: Shown
-        outcome: ItemOutcome = "answered"
+    ) -> Ending:
+        """Let the agent answer what was `said`, or go on with a turn that a crash broke off."""
+        observer = self._observer(recorder.lease, item, journal.reply)
+        known = {each.call: each for each in journal.approvals}
+        questions = TurnQuestions(approvals=self.approvals, lease=recorder.lease, item=item, known=known)
+        agent = self._agent(recorder, item, observer, questions)
+        shown: list[tuple[OutboundKind, str]]
         try:
-            shown = [("reply", await attempt.converse(conversation, said, waiting))]
-            shown += [
-                ("notice", told) for told in announce(conversation, self.metrics, automatic=self.agents.automatic)
-            ]
+            async with observer.limits():
+                await self._hear(observer, conversation, said)
+                await self._clean(observer, conversation, agent)
+                waiting = {intent.call_id for intent in journal.intents if intent.waits}
+                outcome: ItemOutcome = "answered"
+                shown = [("reply", await agent.run(conversation, waiting))]
+            shown += [("notice", told) for told in announce(conversation, self.metrics, automatic=agent.automatic)]
         except TimeoutError:
-            outcome, shown = attempt.cut_short()
-            attempt.agent.interrupt(conversation)
+            outcome, sentence = observer.why_ended()
+            shown = [("reply", agent.partial_text)] if agent.partial_text else []
+            shown.append(("notice" if outcome == "stopped" else "error", sentence))
+            agent.interrupt(conversation)
         except (SessionConflict, StoreUnavailable):
             raise
         except Exception as error:
             outcome, shown = "failed", [("error", sentence_for(error))]
-            attempt.agent.interrupt(conversation)
-        attempt.observer.phase("finishing")
-        unanswered = await self.approvals.withdrawn(item) if attempt.questions.known else []
-        reply_id = attempt.observer.reply_id
-        return await self._finish(recorder, item, conversation, outcome, shown, reply_id=reply_id, first=unanswered)
+            agent.interrupt(conversation)
+        observer.phase("finishing")
+        return Ending(
+            outcome=outcome,
+            shown=shown,
+            conversation=conversation,
+            reply_id=observer.reply_id,
+            has_asked=bool(questions.known),
+        )
 
-    def _attempt(self, recorder: TurnRecorder, item: InboxItem, journal: TurnJournal | None = None) -> Attempt:
-        observer = TurnObserver(
+    async def _hear(self, observer: TurnObserver, conversation: Conversation, said: Inbound | None) -> None:
+        """Add the message to the conversation. Whatever ends the turn meanwhile, at least its words are added."""
+        if said is None:
+            return await observer.begin()
+        key = conversation.session.key
+        message = without_files(key, said, NOT_FETCHED)
+        try:
+            await observer.begin()
+            if said.attachments:
+                observer.phase("fetching files")
+            message = await self.files.message(key, said, conversation.spec, observer.alive)
+        finally:
+            conversation.add(message, self.clock.now())
+
+    async def _clean(self, observer: TurnObserver, conversation: Conversation, agent: Agent) -> None:
+        """Compact before the turn where its own loop would come too late. A compaction would take calls that wait
+        for their results for lost, so then the loop makes room behind them."""
+        if not self.hygiene.due(conversation) or has_open_calls(conversation):
+            return
+        observer.phase("compacting")
+        if not agent.compactor.is_prepared(conversation):
+            await observer.compacting("hygiene", conversation.session.compaction_count + 1)
+        result = await self.hygiene.run(conversation, agent.compactor)
+        if result.failure:
+            agent.compact_no_more()
+            await observer.tell(NOT_CLEANED.format(reason=result.failure.rstrip(".")))
+        elif result.report is not None and result.report.compaction is not None:
+            await observer.compacted(result.report.compaction, result.report.outcome)
+
+    def _observer(self, lease: Lease, item: InboxItem, reply: Outbound | None = None) -> TurnObserver:
+        return TurnObserver(
             item=item,
+            lease=lease,
+            reply_id=reply.id if reply else self.outbox.new_id(),
             adapter=self.adapters.get(item.inbound.source.platform),
             store=self.store,
             outbox=self.outbox,
-            clock=self.clock,
-            takes_messages=self.rules.busy_mode == "steer",
-            lease=recorder.lease,
-            reply_id=journal.reply.id if journal and journal.reply else self.outbox.new_id(),
-            inactivity=self.rules.inactivity,
-            files=self.files,
-        )
-        questions = self.approvals.of_turn(recorder.lease, item, journal.approvals if journal else ())
-        return Attempt(
-            agent=self.agents.build(
-                writer=recorder,
-                observer=observer,
-                questions=questions,
-                recall=lambda words, limit: self.store.search(words, item.key, limit),
-                files=TurnFiles(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
-                admin=self.approvals.access.is_admin(item.inbound.source),
-            ),
-            observer=observer,
-            files=self.files,
-            questions=questions,
-            hygiene=self.hygiene,
             running_turns=self.running_turns,
-            store=self.store,
             clock=self.clock,
             deadline=self.rules.deadline,
             inactivity=self.rules.inactivity,
         )
 
-    # -- 5. a command -----------------------------------------------------------------------
-
-    async def _command(self, recorder: TurnRecorder, item: InboxItem, call: CommandCall) -> InboxItem | None:
-        answer = await self._answer(call, item, recorder)
-        if answer.then is not None:
-            files = (*item.inbound.attachments, *answer.files)
-            return await self._converse(recorder, item, replace(item.inbound, text=answer.then, attachments=files))
-        answer = _with_files(answer, item.inbound)
-        return await self._finish(recorder, item, answer.conversation, "answered", [(answer.kind, answer.text)])
-
-    async def _pin(self, recorder: TurnRecorder, item: InboxItem) -> None:
-        """Pin a message that is a rule for good, as if /pin stood before it, and tell its person."""
-        answer = await self._answer(CommandCall(name="pin", argument=item.inbound.text.strip()), item, recorder)
-        await self.outbox.emit(self.outbox.answer(item, "notice", answer.text))
-
-    async def _answer(self, call: CommandCall, item: InboxItem, recorder: TurnRecorder | None) -> Answer:
-        command = self.commands.get(call.name)
-        if command is None:
-            return Answer(kind="error", text=self.commands.unknown(call.name))
-        scene = CommandContext(
-            services=self.services,
-            registry=self.commands,
+    def _agent(
+        self, recorder: TurnRecorder, item: InboxItem, observer: TurnObserver, questions: TurnQuestions
+    ) -> Agent:
+        steering = Steering(
             item=item,
-            lease=recorder.lease if recorder else None,
-            argument=call.argument,
-            compress=None if recorder is None else self._attempt(recorder, item).compress,
+            store=self.store,
+            files=self.files,
+            clock=self.clock,
+            takes_messages=self.rules.busy_mode == "steer",
+            alive=observer.alive,
         )
-        try:
-            return await command.run(scene)
-        except SessionConflict:
-            raise
-        except StoreUnavailable as error:
-            if recorder is not None:  # it has a lane, which comes to it again
-                raise
-            return Answer(kind="error", text=str(error))
-        except Exception as error:
-            return Answer(kind="error", text=sentence_for(error))
+        return self.agent(
+            writer=recorder,
+            compactor=self._compactor(recorder),
+            observer=observer,
+            steer=steering,
+            questions=questions,
+            recall=lambda words, limit: self.store.search(words, item.key, limit),
+            files=TurnFiles(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
+            admin=self.pairing.access.is_admin(item.inbound.source),
+        )
 
-    # -- 6. the end of a quiet session ------------------------------------------------------
+    def _compactor(self, recorder: TurnRecorder) -> Compactor:
+        return Compactor(
+            writer=recorder,
+            clock=self.clock,
+            points=self.points,
+            metrics=self.metrics,
+            preparations=self.preparations,
+        )
 
-    async def _expire(self, recorder: TurnRecorder, item: InboxItem) -> InboxItem | None:
+    # -- 4. the end of a quiet session ------------------------------------------------------
+
+    async def _expire(self, recorder: TurnRecorder, item: InboxItem) -> Ending:
         """End the session named by the sweep, if it is still open and still due."""
         session = await self.store.session(item.inbound.text)
         if session.ended_at is None and self.sessions.is_due(session):
@@ -328,24 +332,24 @@ class Turns:
         elif session.ended_at is None:
             due = self.sessions.policy(session).deadline(session.last_active_at) if session.message_count else None
             await self.store.update_session(recorder.lease, session.ref, expires_at=due)
-        return await self._finish(recorder, item, None, "answered", [])
+        return Ending(outcome="answered")
 
     async def _put_away(self, lease: Lease, item: InboxItem, session: Session) -> None:
-        """End a session whose time is over, and tell its chat. Told first, under the session's own id:
-        after a crash in between it is neither forgotten nor told again."""
+        """End a session whose time is over, and tell its chat. The notice comes first, under an id made of the
+        session's own: after a crash in between it is neither forgotten nor repeated."""
         if self.sessions.policy(session).notify:
-            rows = self.outbox.answer(item, "notice", PUT_AWAY, first_id=f"o_{session.id}")
+            rows = self.outbox.rows(item, "notice", PUT_AWAY, first_id=f"o_{session.id}")
             await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="put_away")
         await self.sessions.end(lease, session, "expired")
 
-    # -- 7. the end of an item --------------------------------------------------------------
+    # -- 5. the end of an item --------------------------------------------------------------
 
-    async def _bury(self, recorder: TurnRecorder, item: InboxItem) -> InboxItem | None:
-        """A message that keeps killing the process ends as a dead letter, visibly."""
+    async def _bury(self, recorder: TurnRecorder, item: InboxItem) -> Ending:
+        """A message that kills the process again and again ends as a dead letter, visibly."""
         log.error("dead_letter", key=str(item.key), item=item.id, attempts=item.attempts)
         conversation, parts = None, list[InboxItem]()
         journal = await self.store.journal(item)
-        if journal is None or not journal.begun:  # its parts, which would only do the same again
+        if journal is None or not journal.begun:  # its other parts would only do the same again
             parts = following(item, await self.store.waiting(item.key, self.rules.lane_cap))
         if journal is not None or parts:
             session = await self.sessions.open(recorder.lease, item.inbound.source.chat_type)
@@ -353,42 +357,27 @@ class Turns:
             close_open_calls(conversation, self.clock.now())
             conversation.absorbed += [part.id for part in parts]
         text = UNREADABLE if item.inbound.kind == "unreadable" else DEAD.format(attempts=item.attempts - 1)
-        shown: Shown = [] if item.inbound.kind == "expiry" else [("error", text)]  # a sweep asked, no person did
-        unanswered = await self.approvals.withdrawn(item) if journal is not None and journal.approvals else []
-        return await self._finish(recorder, item, conversation, "dead", shown, first=unanswered)
+        return Ending(
+            outcome="dead",
+            shown=[] if item.inbound.kind == "expiry" else [("error", text)],  # no person asked for an expiry
+            conversation=conversation,
+            has_asked=journal is not None and bool(journal.approvals),
+        )
 
-    async def _finish(
-        self,
-        recorder: TurnRecorder,
-        item: InboxItem,
-        conversation: Conversation | None,
-        outcome: ItemOutcome,
-        shown: Shown,
-        *,
-        reply_id: str | None = None,
-        first: Sequence[Outbound] = (),
-    ) -> InboxItem | None:
+    async def _finish(self, recorder: TurnRecorder, item: InboxItem, ending: Ending) -> InboxItem | None:
+        """Store the ending, and send what it shows."""
+        conversation = ending.conversation
+        rows = await self.approvals.withdrawn(item) if ending.has_asked else []
         session_id = conversation.session.id if conversation else None
-        rows = list(first)
-        for kind, text in shown:
-            first_id = reply_id if kind == "reply" else None
-            rows += self.outbox.answer(item, kind, text, session_id=session_id, first_id=first_id)
-        end = await recorder.finish(conversation, outcome, rows)
+        for kind, text in ending.shown:
+            first_id = ending.reply_id if kind == "reply" else None
+            rows += self.outbox.rows(item, kind, text, session_id=session_id, first_id=first_id)
+        end = await recorder.finish(conversation, ending.outcome, rows)
         self.points("turn.finished")
         if item.inbound.kind != "expiry":
             took = max(0.0, self.clock.now() - item.accepted_at)
-            self.metrics.observe(TURNS, took, item.key.platform, outcome)
+            self.metrics.observe(TURNS, took, item.key.platform, ending.outcome)
         self.outbox.deliver(end.outbound)
-        if conversation is not None and outcome == "answered":
-            self.agents.preparations.consider(conversation)
+        if conversation is not None and ending.outcome == "answered":
+            self.preparations.consider(conversation)
         return end.next
-
-    def _cannot_store(self, item: InboxItem, error: StoreUnavailable) -> None:
-        """The turn waits for the store; say so directly, since nothing can be stored first."""
-        text = f"I cannot store my work right now ({error}); I keep it and try again until it works."
-        self.outbox.announce(self.outbox.answer(item, "error", text)[0])
-
-
-def _with_files(answer: Answer, inbound: Inbound) -> Answer:
-    """What a command says that had files with it, for which it has no use."""
-    return replace(answer, text=f"{answer.text}\n{FILES_LEFT}") if inbound.attachments else answer

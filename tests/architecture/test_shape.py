@@ -7,6 +7,7 @@ from tests.architecture.source_tree import modules, name_of, parsed
 BANNED_NAMES = {"util", "utils", "helper", "helpers", "manager", "managers", "handler", "handlers", "misc", "common"}
 # Rooms that contain foreign code or own the tasks of others; nowhere else is every error caught.
 WHERE_ALL_IS_CAUGHT = {
+    "gateway/commands/runner.py",
     "gateway/turns/turn.py",
     "gateway/turns/poison.py",
     "gateway/app/gateway.py",

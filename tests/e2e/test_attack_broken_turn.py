@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from gateway.agent.tools.base import ToolContext
+from gateway.commands.runner import BROKEN
 from gateway.domain.chat import Outbound
 from gateway.domain.message import Message
 from gateway.domain.session import Session, SessionRef
 from gateway.runtime.clock import SystemClock
 from gateway.store.records import InboxItem, ItemOutcome, Lease, StepRecord, Transcript, TurnEnd
 from gateway.store.sqlite.store import SqliteStore
-from gateway.turns.attempt import BROKEN
 from tests.support.gateway import FakeAdapter, FakeModel, Gate, RecordingEngine, Say, in_turn, running
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.app.config.models import Sessions
-from gateway.turns.attempt import BROKEN
+from gateway.commands.runner import BROKEN
 from tests.support.gateway import FakeModel, config_in, running
 
 

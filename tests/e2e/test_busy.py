@@ -15,8 +15,9 @@ from gateway.app.config.models import Sessions
 from gateway.domain.chat import ChatAddress
 from gateway.domain.message import text_of
 from gateway.store.sqlite.store import SqliteStore
-from gateway.turns.attempt import COMPACTION_STOPPED, INTERRUPTED, STOPPED
+from gateway.turns.observer import INTERRUPTED, STOPPED
 from gateway.turns.reception import BUSY
+from gateway.turns.turn import COMPACTION_STOPPED
 from tests.support.fakes import ManualClock
 from tests.support.gateway import (
     FakeAdapter,

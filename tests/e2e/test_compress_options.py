@@ -107,7 +107,7 @@ async def test_an_undo_that_a_crash_repeats_is_done_once(tmp_path: Path) -> None
     async with running(tmp_path, model=model(), points=KillAt("session.hook_called", 0)) as live:
         await talk(live)
         await live.ask("/compress")
-        kill = live.gateway.turns.points
+        kill = live.gateway.reception.points
         assert isinstance(kill, KillAt)
         kill.arm()
         event = await live.tell("/compress undo")

@@ -16,7 +16,7 @@ from gateway.domain.chat import CUT, TORN, Attachment, Inbound
 from gateway.domain.message import text_of
 from gateway.runtime.points import Point
 from gateway.store.records import MOST_ATTEMPTS
-from gateway.turns.attempt import STOPPED
+from gateway.turns.observer import STOPPED
 from gateway.turns.parts import DEBOUNCE
 from gateway.turns.reception import BUSY, PASSED_ON
 from gateway.turns.turn import DEAD, EMPTY

@@ -15,7 +15,7 @@ from gateway.app.config.models import Sessions
 from gateway.domain.chat import Attachment
 from gateway.runtime.clock import SystemClock
 from gateway.store.redis import RedisStore
-from gateway.turns.attempt import STOPPED
+from gateway.turns.observer import STOPPED
 from gateway.turns.reception import BUSY
 from tests.support.gateway import FakeAdapter, Live, config_in, running
 from tests.support.model import FakeModel, Gate, Say, echo, in_turn

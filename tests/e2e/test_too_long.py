@@ -11,6 +11,7 @@ import pytest
 from gateway.agent.overflow import NO_WAY_OUT
 from gateway.app.config import Config
 from gateway.app.config.models import Compression, Hygiene
+from gateway.commands.runner import BROKEN
 from gateway.context.engine import ContextEngine
 from gateway.domain.message import Message, text_of, user
 from gateway.providers.base import ModelRequest, ModelSpec
@@ -22,7 +23,6 @@ from gateway.runtime.errors import (
     ProviderUnavailable,
     QuotaExceeded,
 )
-from gateway.turns.attempt import BROKEN
 from gateway.turns.observer import CONDENSING
 from tests.emulators.llm import LlmServer
 from tests.support.fakes import ManualClock
@@ -262,7 +262,7 @@ async def test_hygiene_fires_after_a_switch_to_a_smaller_model(tmp_path: Path) -
             return {"tiny": 4_000}.get(model)
 
     async with running(tmp_path, engine=engine_of(RecordingEngine, [])) as live:
-        live.gateway.turns.services.models.windows = Windows()
+        live.gateway.metering.models.windows = Windows()
         await filled(live, 5)
         assert "tiny (4,000 tokens of window)" in await live.ask("/model tiny")
         assert await live.ask("hello") == "echo: hello"

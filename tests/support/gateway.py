@@ -214,7 +214,7 @@ class Live:
 
     async def tip(self, **where: Any) -> Session | None:
         """The present session of whoever would speak from there."""
-        arrival = self.gateway.turns.reception.arrival(self.adapter.inbound("x", **where))
+        arrival = self.gateway.reception.arrival(self.adapter.inbound("x", **where))
         return await self.store.tip(arrival.key)
 
     async def quiet(self) -> None:

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from gateway.app.build import command_registry
 from gateway.commands.sessions import ago
-from gateway.commands.transcript import last_requests
 from gateway.domain.command import parse_command
-from gateway.domain.message import assistant, is_request, note_of, tool_result, user
+from gateway.domain.message import assistant, is_request, last_requests, note_of, tool_result, user
 
 REGISTRY = command_registry()
 

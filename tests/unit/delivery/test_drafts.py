@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from gateway.delivery.drafts import Draft
-from gateway.delivery.silence import Silence
+from gateway.delivery.pacing import Pacing
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey, Source
 from gateway.domain.rates import Rate
@@ -125,7 +125,7 @@ async def drafted(kind):
         editor=made,
         previewer=made if isinstance(made, Previewing) else None,
         store=made,
-        silence=Silence(store=made, clock=clock, rated={"test": made}),
+        pacing=Pacing(store=made, clock=clock, rated={"test": made}),
         clock=clock,
         lease=Lease(key=KEY, worker="w", fence=1),
         item=InboxItem(id="1", key=KEY, inbound=inbound, attempts=1, accepted_at=0.0),

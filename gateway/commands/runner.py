@@ -1,0 +1,55 @@
+"""Runs a command and contains what it raises: a command may be foreign code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import structlog
+
+from gateway.commands.base import Answer, CommandContext, CommandRegistry, Compress
+from gateway.domain.command import CommandCall
+from gateway.runtime.errors import GatewayError, SessionConflict, StoreUnavailable
+from gateway.store.records import InboxItem, Lease
+
+log = structlog.get_logger(__name__)
+
+FILES_LEFT = "I did not look at the file that came with this command; send it again without one."
+BROKEN = "Something went wrong on my side while answering; it is logged. Please send your message again."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandRunner:
+    """`context` makes the context of a call from the call's own facts."""
+
+    registry: CommandRegistry
+    context: partial[CommandContext]
+
+    async def answer(
+        self, item: InboxItem, call: CommandCall, lease: Lease | None = None, compress: Compress | None = None
+    ) -> Answer:
+        """What a command says to a call of it. Raises SessionConflict, StoreUnavailable."""
+        command = self.registry.get(call.name)
+        if command is None:
+            answer = Answer(kind="error", text=self.registry.unknown(call.name))
+        else:
+            context = self.context(
+                item=item, argument=call.argument, lease=lease, compress=compress, registry=self.registry
+            )
+            try:
+                answer = await command.run(context)
+            except (SessionConflict, StoreUnavailable):
+                raise
+            except Exception as error:
+                answer = Answer(kind="error", text=sentence_for(error))
+        if item.inbound.attachments and answer.then is None:
+            return replace(answer, text=f"{answer.text}\n{FILES_LEFT}")
+        return answer
+
+
+def sentence_for(error: Exception) -> str:
+    """What a person is told about an error: Legato's own errors are sentences, others are bugs."""
+    if isinstance(error, GatewayError):
+        return str(error)
+    log.error("turn_broke", exc_info=error)
+    return BROKEN
