@@ -12,7 +12,7 @@ import structlog
 
 from gateway.agent.metering import Metering
 from gateway.agent.prefix import Prefix, obstacle, repeated
-from gateway.context.cooldown import classify
+from gateway.context.state import classify
 from gateway.domain.message import Message, user
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose

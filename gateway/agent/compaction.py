@@ -16,6 +16,7 @@ from gateway.agent.ports import TranscriptWriter
 from gateway.agent.preparation import Preparations, Prepared
 from gateway.context.assembly import sanitize
 from gateway.context.engine import Outcome
+from gateway.context.policy import EFFECTIVE_SAVING
 from gateway.context.prompts import unframed
 from gateway.domain.message import Message, is_request, is_summary, note_of, noted, same, text_of, wire
 from gateway.domain.session import Compaction
@@ -31,7 +32,6 @@ COMPACTIONS: Final = Counter(
 )
 
 _REQUEST_LOST = "The context engine dropped the message that is to be answered."
-_LEAST_SAVING = 0.10  # of the transcript's tokens: an automatic compaction that saves less changes nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +215,7 @@ def _as_new(message: Message, counter: TokenCounter) -> Message:
 def _worth_it(before: Sequence[Message], after: Sequence[Message], *, automatic: bool) -> bool:
     if not after or [note_of(m).get("id") for m in before] == [note_of(m).get("id") for m in after]:
         return False
-    return not automatic or _tokens(after) <= (1 - _LEAST_SAVING) * _tokens(before)
+    return not automatic or _tokens(after) <= (1 - EFFECTIVE_SAVING) * _tokens(before)
 
 
 def _tokens(messages: Iterable[Message]) -> int:

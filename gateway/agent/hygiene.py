@@ -1,7 +1,7 @@
-"""Hygiene: compact before a turn what the agent's own loop cannot see coming.
+"""Hygiene: the compaction before a turn, for growth that the agent's own loop cannot foresee.
 
-Overnight accumulation, a switch to a smaller model, a restored backup. It uses the same engine and
-the same continuation as every other compaction, has a deadline, and never keeps a turn from running.
+Such growth comes from overnight accumulation, a switch to a smaller model or a restored backup. Hygiene uses the same
+engine and the same continuation as every other compaction, has a deadline, and never keeps a turn from running.
 """
 
 from __future__ import annotations
@@ -13,31 +13,15 @@ import structlog
 
 from gateway.agent.compaction import CompactionReport, Compactor
 from gateway.agent.conversation import Conversation
+from gateway.context.policy import HygieneRules
 from gateway.runtime.clock import Clock
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HygieneRules:
-    """When to compact: at a share of the window, or at a hard count of messages."""
-
-    enabled: bool = True
-    threshold: float = 0.85
-    min_messages: int = 4
-    max_messages: int = 5_000
-    timeout: float = 120.0  # seconds
-
-    def due(self, *, messages: int, tokens: int, context_length: int) -> bool:
-        """Pure: whether a transcript of this size must be compacted before the next turn."""
-        if not self.enabled or messages < self.min_messages:
-            return False
-        return tokens >= self.threshold * context_length or messages >= self.max_messages
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HygieneResult:
-    """What the pass did: `report` None and no `failure` means there was nothing to do."""
+    """The outcome of a pass; with neither report nor failure there was nothing to do."""
 
     report: CompactionReport | None = None
     failure: str | None = None
@@ -51,9 +35,9 @@ class Hygiene:
         self._clock = clock
 
     def due(self, conversation: Conversation) -> bool:
-        """Whether the pass has something to do; constant time at any length.
+        """Whether the pass has something to do; the check takes constant time at any length.
 
-        A transcript that a pass could not shrink is not tried again until it has grown by a tenth.
+        A transcript that a pass could not shrink must grow by a tenth before the next try.
         """
         if not self.rules.due(
             messages=conversation.length,
@@ -65,7 +49,7 @@ class Hygiene:
         return not tried_at or conversation.length >= tried_at + max(self.rules.min_messages, tried_at // 10)
 
     async def run(self, conversation: Conversation, compactor: Compactor) -> HygieneResult:
-        """Compact once, within the deadline. Never raises for a compaction that fails."""
+        """Compact once, within the deadline. A compaction that fails raises nothing."""
         length = conversation.length
         try:
             async with self._clock.limit(self.rules.timeout):
@@ -85,10 +69,7 @@ _MARK = "hygiene-tried-at:"
 
 
 def _tried_at(announced: Collection[str]) -> int:
-    for mark in announced:
-        if mark.startswith(_MARK):
-            return int(mark.removeprefix(_MARK))
-    return 0
+    return next((int(mark.removeprefix(_MARK)) for mark in announced if mark.startswith(_MARK)), 0)
 
 
 def _with_mark(announced: Collection[str], length: int) -> tuple[str, ...]:

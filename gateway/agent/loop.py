@@ -24,13 +24,13 @@ from gateway.agent.tools.base import Files, ToolContext
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime
 from gateway.domain.message import Message, ToolCall, assistant, note_of, tool_result
 from gateway.domain.usage import CanonicalUsage
+from gateway.domain.window import is_emergency
 from gateway.providers.base import Completed, ModelRequest, ReasoningDelta, TextDelta
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ContextOverflow, OutputCapTooLarge, ProviderUnavailable, UserError
 from gateway.runtime.points import Points
 
 _MOST_PASSES = 3  # automatic compactions in a turn that do not bring its prompt under the mark; then the person is told
-_EMERGENCY = 0.95  # of the window: compact whatever holds automatic passes back
 _LONGEST_TOKEN = 10  # characters, on average: an answer longer than that many windows' worth is a fault
 _EMPTY_RETRIES = 1  # an empty answer is asked for once more
 OUT_OF_STEPS = "You have used all tool calls of this turn. Answer now with what you know."
@@ -111,7 +111,7 @@ class Agent:
             return None
         if await engine.wants(tokens):
             return "preflight" if first else "threshold"
-        if tokens >= _EMERGENCY * conversation.spec.context_length:
+        if is_emergency(tokens, conversation.spec.context_length):
             return "emergency"
         if engine.automatic_blocked and tokens >= engine.threshold_tokens:
             await self.observer.blocked(conversation)

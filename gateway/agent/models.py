@@ -8,7 +8,7 @@ from typing import Final, Protocol
 
 import structlog
 
-from gateway.context.policy import Correction
+from gateway.context.state import Correction
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
 from gateway.providers.base import HasOneModel, ModelSpec, Provider
 from gateway.runtime.clock import Clock

@@ -20,6 +20,7 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.engines import Engines
 from gateway.agent.ports import Jobs
 from gateway.context.engine import Outcome
+from gateway.context.policy import CompressionSettings
 from gateway.domain.message import Message, note_of
 from gateway.domain.session import Session
 from gateway.domain.usage import LedgerEntry
@@ -29,7 +30,7 @@ from gateway.store.port import Store
 log = structlog.get_logger(__name__)
 
 _SOFT_MARK = 0.8  # of the compaction threshold: from here on it pays to have one ready
-_TAIL_SHARE = 0.2  # of the threshold: more than that said since, and the preparation is made anew
+_TAIL_SHARE = CompressionSettings().target_ratio  # of the threshold: after more new text a preparation is made anew
 _MOST = 256  # preparations kept; each holds a summary, the rest is shared with the transcript
 
 

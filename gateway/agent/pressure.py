@@ -1,29 +1,29 @@
-"""Pressure: how full the window is, told once for each mark that is crossed.
+"""Pressure: the marks of a filling window, each told once when it is crossed.
 
-At 0.65 of the window the log says so, at 0.75 the person is told; so they are at 0.85 of the tokens at
-which the conversation will be condensed. A mark that the conversation has fallen back from may be
-crossed, and told, again. What is done at 0.85 and 0.95 of the window is hygiene's and the loop's.
+At the first mark of the window the log says so, at the second the person is told. The person is also told shortly
+before the conversation will be condensed. A mark that the conversation fell back from may be crossed, and told,
+again. Hygiene and the loop act on the other marks of the window.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection
 from typing import Final
 
 import structlog
 
 from gateway.agent.conversation import Conversation
+from gateway.domain.window import EMERGENCY, HYGIENE, LOGGED, TOLD
 from gateway.runtime.metrics import Histogram, Metrics
 
 log = structlog.get_logger(__name__)
 
-_LOGGED: Final = 0.65  # of the window
-_TOLD: Final = 0.75
-_NEARLY: Final = 0.85  # of the compaction threshold
+NEARLY: Final = 0.85  # of the compaction threshold
 
 PRESSURE: Final = Histogram(
-    name="pressure", text="Share of the window that a turn left filled.", bounds=(0.1, 0.3, 0.5, 0.65, 0.75, 0.85, 0.95)
+    name="pressure",
+    text="Share of the window that a turn left filled.",
+    bounds=(0.1, 0.3, 0.5, LOGGED, TOLD, HYGIENE, EMERGENCY),
 )
 
 _PREFIX: Final = "pressure:"
@@ -39,47 +39,33 @@ NEAR = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pressure:
-    """What the next request will take, in tokens. `threshold` 0: nothing is condensed automatically."""
+def marks(tokens: int, window: int, threshold: int) -> frozenset[str]:
+    """Return the marks that a request of `tokens` reaches. `threshold` 0: nothing is condensed automatically."""
+    above = {
+        _WINDOW_LOG: tokens >= LOGGED * window,
+        _WINDOW: tokens >= TOLD * window,
+        _THRESHOLD: threshold > 0 and tokens >= NEARLY * threshold,
+    }
+    return frozenset(mark for mark, reached in above.items() if reached)
 
-    tokens: int
-    window: int
-    threshold: int
 
-    def marks(self) -> frozenset[str]:
-        """The marks at or above which the conversation is."""
-        above = {
-            _WINDOW_LOG: self.tokens >= _LOGGED * self.window,
-            _WINDOW: self.tokens >= _TOLD * self.window,
-            _THRESHOLD: self.threshold > 0 and self.tokens >= _NEARLY * self.threshold,
-        }
-        return frozenset(mark for mark, crossed in above.items() if crossed)
-
-    def sentences(self, crossed: Iterable[str]) -> list[str]:
-        """What the person is told of marks that were just crossed: the graver one, if several."""
-        if _WINDOW in crossed:
-            return [FULL.format(share=self.tokens / self.window, tokens=self.tokens, window=self.window)]
-        if _THRESHOLD in crossed:
-            return [NEAR.format(tokens=self.tokens, threshold=self.threshold)]
-        return []
+def sentences(crossed: Collection[str], tokens: int, window: int, threshold: int) -> list[str]:
+    """Return what the person is told about marks that were just crossed: the graver news, if several."""
+    if _WINDOW in crossed:
+        return [FULL.format(share=tokens / window, tokens=tokens, window=window)]
+    return [NEAR.format(tokens=tokens, threshold=threshold)] if _THRESHOLD in crossed else []
 
 
 def announce(conversation: Conversation, metrics: Metrics, *, automatic: bool) -> list[str]:
-    """The sentences that are due now; that they were said is noted on the conversation."""
-    engine = conversation.engine
-    condenses = automatic and not engine.automatic_blocked
-    pressure = Pressure(
-        tokens=conversation.prompt_tokens(),
-        window=conversation.spec.context_length,
-        threshold=engine.threshold_tokens if condenses else 0,
-    )
-    metrics.observe(PRESSURE, pressure.tokens / pressure.window)
-    marks, said = pressure.marks(), [mark for mark in conversation.announced if mark.startswith(_PREFIX)]
-    crossed = marks.difference(said)
-    if marks != set(said):
+    """Return the sentences that are due now, and note on the conversation that they were said."""
+    engine, tokens, window = conversation.engine, conversation.prompt_tokens(), conversation.spec.context_length
+    metrics.observe(PRESSURE, tokens / window)
+    threshold = engine.threshold_tokens if automatic and not engine.automatic_blocked else 0
+    reached, said = marks(tokens, window, threshold), {m for m in conversation.announced if m.startswith(_PREFIX)}
+    crossed = reached - said
+    if reached != said:
         others = [mark for mark in conversation.announced if not mark.startswith(_PREFIX)]
-        conversation.announced = (*others, *sorted(marks))
+        conversation.announced = (*others, *sorted(reached))
     if _WINDOW_LOG in crossed:
-        log.info("window_filling", session=conversation.session.id, tokens=pressure.tokens, window=pressure.window)
-    return pressure.sentences(crossed)
+        log.info("window_filling", session=conversation.session.id, tokens=tokens, window=window)
+    return sentences(crossed, tokens, window, threshold)

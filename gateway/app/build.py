@@ -47,6 +47,7 @@ from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter, Limits
 from gateway.domain.usage import Purpose
+from gateway.domain.window import UNKNOWN_WINDOW
 from gateway.people.access import Access
 from gateway.people.approvals import Approvals
 from gateway.people.pairing import Pairing
@@ -71,7 +72,6 @@ from gateway.turns.turn import Turns
 if TYPE_CHECKING:
     from gateway.providers.openai.chat_completions import ChatCompletions
 
-DEFAULT_WINDOW = 128_000  # tokens, for a model that neither the configuration nor the table knows
 _OFFLINE_WINDOW = 32_000  # the offline model has no window of its own; this lets compaction be tried
 
 
@@ -303,7 +303,7 @@ def model_spec(entry: Model, windows: Windows) -> ModelSpec:
         name=name,
         base_url=entry.base_url,
         api_key=entry.api_key.get_secret_value() if entry.api_key else None,
-        context_length=window or DEFAULT_WINDOW,
+        context_length=window or UNKNOWN_WINDOW,
         max_output_tokens=entry.max_output_tokens,
         cache_ttl=entry.cache_ttl,
         # The embedded model reads words only.

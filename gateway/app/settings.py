@@ -6,9 +6,8 @@ from collections.abc import Callable
 from datetime import time
 from zoneinfo import ZoneInfo
 
-from gateway.agent.hygiene import HygieneRules
 from gateway.app.config import Config
-from gateway.context.policy import CompressionSettings
+from gateway.context.policy import CompressionSettings, HygieneRules
 from gateway.domain.chat import ChatType
 from gateway.domain.expiry import ExpiryPolicy
 from gateway.turns.reception import TurnRules

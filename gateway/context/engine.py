@@ -1,12 +1,12 @@
-"""`ContextEngine`: the port that keeps a transcript inside its budget.
+"""`ContextEngine`: the port of everything that keeps a transcript inside its budget.
 
-The host calls an engine in this order: `on_session_start`; then for every provider call
-`update_from_response` with the usage that was reported, and `should_compress` before the next
-one; `compress` when it says so; `on_session_end` once, at the real end of the session, and not
-when a compaction continues it. State that must survive a restart goes through `dump_state`.
+The host calls `on_session_start` first. For every provider call it then calls `update_from_response` with the
+reported usage, and `should_compress` before the next call; it calls `compress` when the engine asks for that. It
+calls `on_session_end` once, at the real end of the session, and not when a compaction continues the session. State
+that must survive a restart goes through `dump_state`.
 
-Any method may be a plain function or a coroutine function, and may leave out optional
-parameters it has no use for. An engine that raises never breaks a turn.
+Any method may be a plain function or a coroutine function, and may leave out the optional parameters that it does
+not use. An engine that raises never breaks a turn.
 """
 
 from __future__ import annotations
@@ -20,14 +20,32 @@ from typing import Any
 from gateway.domain.message import Message
 
 
+class ModelText(str):
+    """The text of a model's answer, with its circumstances; to any engine it is a plain str.
+
+    `stop`: the reason why the model stopped, as in `providers.base.StopReason`. `failed_model`: the auxiliary model
+    that failed before another one answered.
+    """
+
+    __slots__ = ("failed_model", "stop")
+    stop: str
+    failed_model: str | None
+
+    def __new__(cls, text: str, *, stop: str = "stop", failed_model: str | None = None) -> ModelText:
+        """Make a text with its circumstances."""
+        made = super().__new__(cls, text)
+        made.stop = stop
+        made.failed_model = failed_model
+        return made
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How the last `compress` went, for the host to tell the person.
+    """The outcome of the last `compress`, for the host to tell the person.
 
-    `fallback`: a deterministic summary stands in for the model's. `dropped`: messages that the
-    result no longer holds. `error`: why nothing, or less than wished, was done. `failed_model`:
-    the auxiliary model that could not be used although another one then could. `aborted`: the
-    transcript was left as it was because of `error`.
+    `fallback`: a deterministic summary stands in for a model's. `dropped`: the number of messages that the result no
+    longer holds. `error`: the reason why nothing, or less than wished, was done. `failed_model`: the auxiliary model
+    that failed before another one could be used. `aborted`: the transcript was left as it was because of `error`.
     """
 
     fallback: bool = False
@@ -38,8 +56,11 @@ class Outcome:
 
 
 class ContextEngine(ABC):
-    """What the host relies on. `messages` never holds the system prompt unless a caller put one in
-    front, which is then kept; no method may change a list or message it was given."""
+    """The methods that the host relies on.
+
+    `messages` never holds the system prompt, unless a caller put one in front; that one is kept. No method may change
+    a list or a message that it was given.
+    """
 
     name: str = ""
 
@@ -62,7 +83,7 @@ class ContextEngine(ABC):
 
     @abstractmethod
     def update_from_response(self, usage: Mapping[str, int]) -> Any:
-        """Learn what the last call really used: `CanonicalUsage.as_dict()`."""
+        """Take the usage that the provider reported for the last call: `CanonicalUsage.as_dict()`."""
 
     @abstractmethod
     def should_compress(self, prompt_tokens: int | None = None) -> Any:
@@ -77,10 +98,10 @@ class ContextEngine(ABC):
         force: bool = False,
         memory_context: str = "",
     ) -> Any:
-        """A shorter transcript as a new list (or the same messages if nothing can be done)."""
+        """Return a shorter transcript as a new list, or the same messages if nothing can be done."""
 
     def should_compress_preflight(self, messages: Sequence[Message]) -> Any:
-        """Whether to compact before the first call, beyond what the host's own estimate says."""
+        """Whether to compact before the first call although the host's own estimate does not ask for it."""
         return False
 
     def has_content_to_compress(self, messages: Sequence[Message]) -> Any:
@@ -88,16 +109,16 @@ class ContextEngine(ABC):
         return True
 
     def on_session_start(self, session_id: str, **info: Any) -> Any:
-        """A session begins or is taken up again: platform, model, context_length, home,
-        parent_session_id, reason, call_model(messages, max_tokens) -> text."""
+        """Begin a session or take it up again. `info`: platform, model, context_length, home, parent_session_id,
+        reason, call_model(messages, max_tokens) -> text."""
         return None
 
     def on_session_end(self, session_id: str, messages: Sequence[Message]) -> Any:
-        """A session really ended (reset, expired, switched, undone)."""
+        """Hear of the real end of a session (reset, expired, switched, undone)."""
         return None
 
     def on_session_reset(self) -> Any:
-        """Forget counters: what follows has nothing to do with what was."""
+        """Forget the counters: the next messages have nothing to do with the earlier ones."""
         self.last_prompt_tokens = 0
         self.last_completion_tokens = 0
         self.last_total_tokens = 0
@@ -105,15 +126,15 @@ class ContextEngine(ABC):
         return None
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
-        """OpenAI function schemas of tools this engine offers to the model."""
+        """Return the OpenAI function schemas of the tools that this engine offers to the model."""
         return []
 
     def handle_tool_call(self, name: str, args: Mapping[str, Any], **context: Any) -> Any:
-        """Run one of the engine's tools; the result is JSON text. `context` holds `messages`."""
+        """Run one of the engine's tools and return JSON text. `context` holds `messages`."""
         return json.dumps({"error": f"Unknown tool: {name}"})
 
     def get_status(self) -> dict[str, Any]:
-        """Figures for people: the token state, `usage_percent` (at most 100) and the count."""
+        """Return figures for people: the token state, `usage_percent` (at most 100) and the count."""
         percent = 100 * self.last_prompt_tokens / self.context_length if self.context_length else 0.0
         return {
             "engine": self.name,
@@ -127,15 +148,15 @@ class ContextEngine(ABC):
     def update_model(
         self, model: str, context_length: int, base_url: str = "", api_key: str = "", provider: str = ""
     ) -> Any:
-        """The session's model changed: budgets follow its window."""
+        """Follow a change of the session's model: the budgets depend on its window."""
         self.context_length = context_length
         self.threshold_tokens = int(context_length * self.threshold_percent)
         return None
 
     def dump_state(self) -> dict[str, Any]:
-        """What must survive a restart, as JSON-able data; the host keeps it on the session."""
+        """Return the state that must survive a restart, as JSON-able data; the host keeps it on the session."""
         return {}
 
     def load_state(self, state: Mapping[str, Any]) -> Any:
-        """Take up what `dump_state` gave, perhaps by an older version."""
+        """Take up a state that `dump_state` gave, perhaps that of an older version."""
         return None

@@ -1,29 +1,29 @@
-"""A summary made without a model, when no model will make one.
+"""A summary made by rule, for when no model writes one.
 
-It promises less than a written summary and says so: the latest request, constraints, files and last
-actions picked by plain rules and added to those that earlier notes listed, what else these said, how
-much left view and how to get it back. Reads newest turns first and stops after `SCANNED`, so that its
-cost does not grow with the transcript. What is picked is picked from redacted text: a piece of a
-credential looks like anything else once it is taken out of its line.
+It promises less than a written summary and says so. It holds the latest request; constraints, files and last actions
+that plain rules pick, added to the lists of earlier notes; the rest of those notes; the number of messages that left
+view, and the way to find them. The newest turns are read first, and only `SCANNED` of them, so the cost does not grow
+with the transcript. Rules pick from redacted text, because a piece of a credential is not recognised outside its line.
 """
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
 from typing import Final
 
-from gateway.context.material import Redact
+from gateway.context.pruning import STUB_CHARS, stub_line
 from gateway.context.shapes import Call, result_id
-from gateway.context.stubs import STUB_CHARS, stub_line
 from gateway.domain.message import Message, is_request, note_of, text_of
+from gateway.domain.notes import ASKED, CONTEXT, DONE, FILES, RULES, TASK, section, sections_of
+from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
 
-SCANNED: Final = 300  # messages of the middle that are looked at, newest first
+SCANNED: Final = 300  # messages of the middle that are read, newest first
 _READ_CHARS: Final = 2_000  # of each message
-_LEAST_CHARS: Final = 40  # cutting ends here, whatever the tokens
-_ACTIONS, _FILES, _CONSTRAINTS, _ASKS = 12, 15, 8, 6
+_LEAST_CHARS: Final = 40  # no text is cut below this, whatever its tokens
 _RULES: Final = re.compile(
     r"\b(?:never|always|must|don't|do not|only|prefer|avoid|immer|niemals?|nicht|toujours|jamais|nunca|siempre)\b"
     r"|\b(?:никогда|всегда|нельзя|только|обязательно|не надо|не нужно)\b"
@@ -33,9 +33,7 @@ _RULES: Final = re.compile(
 _PATH: Final = re.compile(
     r"(?<![\w:/.])(?:~|\.{1,2})?/?(?:[\w.-]{1,80}/){1,12}[\w.-]{1,80}|\b[\w-]{1,60}\.[a-z]{1,5}\b"
 )
-_HEADING: Final = re.compile(r"^## +(\S[^\n]*)\n?", re.MULTILINE)
-_TASK, _CONTEXT, _EARLIER = "Active Task", "Critical Context", "Earlier notes"
-_RULED, _DONE, _ASKED, _NAMED = "Constraints & Preferences", "Completed Actions", "Pending User Asks", "Relevant Files"
+_EARLIER: Final = "Earlier notes"
 _GONE: Final = re.compile(r"^\d+ messages left view and no model[^\n]*\n?", re.MULTILINE)
 _SUFFIX: Final = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,5}$")
 
@@ -51,60 +49,66 @@ def write(
     tokens: int,
     counter: TokenCounter,
 ) -> str:
-    """Notes of at most `chars` characters and `tokens` tokens, redacted.
+    """Return redacted notes of at most `chars` characters and `tokens` tokens.
 
-    `request` is the latest one, which also follows verbatim; `previous` the notes that stood
-    before, which keep up to half of the room.
+    `request`: the latest request, which also follows the summary verbatim. `previous`: the notes so far, which keep
+    up to half of the room.
     """
-    reader = _Reader(middle[-SCANNED:], calls, redact)
+    turns = [_Turn(message, calls, redact) for message in reversed(middle[-SCANNED:])]
     gone = (
         f"{len(middle)} messages left view and no model could summarise them, so these notes were put together by "
         "rule. /recall <words> finds the original turns."
     )
     while True:
-        notes = redact(_notes(request, previous, gone, reader, chars))[:chars].rstrip()
+        notes = redact(_notes(redact(request[: chars * 2]), redact(previous), gone, turns, chars))[:chars].rstrip()
         size = counter.text(notes)
         if size <= tokens or chars <= _LEAST_CHARS:
             return notes
         chars = max(_LEAST_CHARS, min(chars, len(notes)) * tokens // (size + 1))
 
 
-class _Reader:
-    """The newest turns of the middle, newest first, each redacted once."""
+class _Turn:
+    """A message of the middle. `call`: the call that a tool's result answers."""
 
-    def __init__(self, recent: Sequence[Message], calls: Mapping[str, Call], redact: Redact) -> None:
-        self.newest_first = list(reversed(recent))
-        self.calls = calls
-        self.redact = redact
-        self._texts: dict[int, str] = {}
+    def __init__(self, message: Message, calls: Mapping[str, Call], redact: Redact) -> None:
+        self.message = message
+        self.asked = is_request(message)
+        self.call = calls.get(result_id(message) or "") if message.get("role") == "tool" else None
+        self._redact = redact
 
-    def text(self, place: int) -> str:
-        """The beginning of a turn's text; of a result's, the arguments of its call."""
-        if place not in self._texts:
-            message = self.newest_first[place]
-            call = self.call(message)
-            text = call.arguments if call else text_of(message)
-            self._texts[place] = self.redact(text[: 2 * _READ_CHARS])[:_READ_CHARS]
-        return self._texts[place]
+    @cached_property
+    def text(self) -> str:
+        """The redacted beginning of the text; for a result, of the arguments of its call."""
+        text = self.call.arguments if self.call else text_of(self.message)
+        return self._redact(text[: 2 * _READ_CHARS])[:_READ_CHARS]
 
-    def call(self, message: Message) -> Call | None:
-        """The call that a tool message answers."""
-        return self.calls.get(result_id(message) or "") if message.get("role") == "tool" else None
+    def result(self) -> str:
+        """Return a result on one line, redacted."""
+        text = text_of(self.message)
+        short = len(text) <= STUB_CHARS
+        return " ".join((self._redact(text) if short else stub_line(self.call, text, self._redact)).split())
+
+    def paths(self) -> list[str]:
+        """Return the paths in the text."""
+        stored = note_of(self.message).get("identifiers")
+        if isinstance(stored, list) and self.message.get("role") != "tool":
+            return [each for each in stored if isinstance(each, str) and each in self.text and _PATH.fullmatch(each)]
+        return [path for path in _PATH.findall(self.text) if "/" in path or _SUFFIX.search(path)]
 
 
-def _notes(request: str, previous: str, gone: str, reader: _Reader, chars: int) -> str:
-    """Sections in order of worth; each takes a share of what is left at most."""
-    task = _clip(reader.redact(request[: chars * 2]), chars // 4)
-    earlier = _sections(reader.redact(previous))
+def _notes(request: str, previous: str, gone: str, turns: Sequence[_Turn], chars: int) -> str:
+    """Return the sections, the most valuable first; each takes a share of the remaining room at most."""
+    task = _clip(request, chars // 4)
+    earlier = sections_of(previous)
     rest = "\n".join(f"### {title}\n{text}" if title else text for title, text in _unlisted(earlier))
-    sections = [(_TASK, task), (_CONTEXT, gone)]
-    left = chars - len(task) - len(gone) - len(_TASK) - len(_CONTEXT) - 12
+    sections = [(TASK, task), (CONTEXT, gone)]
+    left = chars - len(task) - len(gone) - len(TASK) - len(CONTEXT) - 12
     shared = [
-        (_RULED, _constraints(reader), 3),
-        (_EARLIER, iter(rest.splitlines()), 2),
-        (_DONE, _actions(reader), 2),
-        (_ASKED, _asks(reader), 2),
-        (_NAMED, _files(reader), 2),
+        (RULES, _listed(_constraints(turns), 8), 3),
+        (_EARLIER, rest.splitlines(), 2),
+        (DONE, _listed((turn.result() for turn in turns if turn.message.get("role") == "tool"), 12), 2),
+        (ASKED, _listed(_asks(turns), 6), 2),
+        (FILES, _listed(_files(turns), 15), 2),
     ]
     for title, lines, share in shared:
         known = earlier.get(title, "").splitlines() if title != _EARLIER else []
@@ -112,74 +116,39 @@ def _notes(request: str, previous: str, gone: str, reader: _Reader, chars: int) 
         if text:
             sections.append((title, text))
             left -= len(title) + len(text) + 6
-    return "\n".join(f"## {title}\n{text}" for title, text in sections if text)
+    return "\n".join(section(title, text) for title, text in sections if text)
 
 
-def _sections(notes: str) -> dict[str, str]:
-    """The sections of earlier notes by heading; what stands before the first one under ""."""
-    pieces = _HEADING.split(notes)
-    found = {"": pieces[0].strip()} if pieces[0].strip() else {}
-    for title, text in zip(pieces[1::2], pieces[2::2], strict=True):
-        title = title.strip()
-        found[title] = f"{found[title]}\n{text.strip()}" if title in found else text.strip()
-    return found
+def _listed(lines: Iterable[str], most: int) -> list[str]:
+    return [f"- {line}" for line in islice(lines, most)]
 
 
 def _unlisted(sections: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What earlier notes said beyond the task, which the newer one replaces, and the lists that go on."""
+    """Return the sections of earlier notes beside the task, which is replaced, and the lists, which go on."""
     for title, text in sections.items():
-        if title in (_TASK, _RULED, _DONE, _ASKED, _NAMED):
-            continue
         said = _GONE.sub("", text).strip()
-        if said:
+        if said and title not in (TASK, RULES, DONE, ASKED, FILES):
             yield "" if title == _EARLIER else title, said
 
 
-def _constraints(reader: _Reader) -> Iterator[str]:
-    found = 0
-    for place, message in enumerate(reader.newest_first):
-        if not is_request(message):
-            continue
-        for line in reader.text(place).splitlines():
-            if _RULES.search(line):
-                yield f"- {_clip(line.strip(), 240)}"
-                found += 1
-                if found == _CONSTRAINTS:
-                    return
+def _constraints(turns: Iterable[_Turn]) -> Iterator[str]:
+    for turn in turns:
+        if turn.asked:
+            yield from (_clip(line.strip(), 240) for line in turn.text.splitlines() if _RULES.search(line))
 
 
-def _actions(reader: _Reader) -> Iterator[str]:
-    """The newest results, newest first."""
-    results = (message for message in reader.newest_first if message.get("role") == "tool")
-    for message in itertools.islice(results, _ACTIONS):
-        text = text_of(message)
-        short = len(text) <= STUB_CHARS
-        line = reader.redact(text) if short else stub_line(reader.call(message), text, reader.redact)
-        yield f"- {' '.join(line.split())}"
+def _asks(turns: Iterable[_Turn]) -> Iterator[str]:
+    lines = (" ".join(turn.text.split()) for turn in turns if turn.asked)
+    return (_clip(line, 160) for line in lines if line)
 
 
-def _asks(reader: _Reader) -> Iterator[str]:
-    asked = (place for place, message in enumerate(reader.newest_first) if is_request(message))
-    lines = (" ".join(reader.text(place).split()) for place in asked)
-    return (f"- {_clip(line, 160)}" for line in itertools.islice(filter(None, lines), _ASKS))
-
-
-def _files(reader: _Reader) -> Iterator[str]:
+def _files(turns: Iterable[_Turn]) -> Iterator[str]:
     seen: set[str] = set()
-    for place, message in enumerate(reader.newest_first):
-        for path in _paths(message, reader.text(place)):
+    for turn in turns:
+        for path in turn.paths():
             if path not in seen:
                 seen.add(path)
-                yield f"- {path}"
-                if len(seen) == _FILES:
-                    return
-
-
-def _paths(message: Message, text: str) -> list[str]:
-    stored = note_of(message).get("identifiers")
-    if isinstance(stored, list) and message.get("role") != "tool":
-        return [value for value in stored if isinstance(value, str) and value in text and _PATH.fullmatch(value)]
-    return [path for path in _PATH.findall(text) if "/" in path or _SUFFIX.search(path)]
+                yield path
 
 
 def _fit(lines: Iterable[str], room: int) -> str:

@@ -10,7 +10,7 @@ redacted before, so that no credential is cut in half.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,11 +19,10 @@ from gateway.context.prompts import CUT, ENCODED, GAP, OLDER, neutralise
 from gateway.context.pruning import cut
 from gateway.context.shapes import Call, calls_of, result_id
 from gateway.domain.message import HOST, Message, note_of, text_of
+from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
 
-Redact = Callable[[str], str]
-
-INPUT_CHARS: Final = 160_000  # the whole input
+INPUT_CHARS: Final = 160_000  # SPEC 5: the whole input
 RESULT_CHARS: Final = 2_000  # a tool result beyond this is cut
 RESULT_EDGE: Final = 800  # to its first and last so many
 _MOST_CHARS: Final = 40_000  # of what one person or one answer says: nobody alone fills the room

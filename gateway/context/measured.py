@@ -1,11 +1,10 @@
-"""`MeasuredEngine`: the bookkeeping of an engine that compacts by token budgets, without what it puts
-in the middle's place.
+"""`MeasuredEngine`: the bookkeeping of an engine that compacts by token budgets.
 
-It knows the window's budgets, what the provider reported last, how its tokenizer differs from ours and
-whether passes still help (`thrashing`); all of it survives a restart. A subclass writes `compress`.
+It knows the budgets of the window, the last report of the provider, the provider's tokenizer and the usefulness of
+earlier passes (`state`); all of that survives a restart. A subclass writes `compress`.
 
-Beyond `ContextEngine`, `on_session_start` and `update_model` understand `max_output_tokens` (what the window must
-keep free for the answer). `update_from_response` learns the tokenizer's ratio if the usage also holds
+Beyond the port, `on_session_start` and `update_model` take `max_output_tokens` (the room that the window must keep
+for the answer). `update_from_response` learns the tokenizer's ratio if the usage also holds
 `estimated_prompt_tokens`: our own count of the very same request.
 """
 
@@ -16,19 +15,23 @@ from typing import Any, Final
 
 from gateway.context.engine import ContextEngine, Outcome
 from gateway.context.plan import Plan, make_plan, shortened, total_tokens
-from gateway.context.policy import EFFECTIVE_SAVING, CompressionSettings, Correction, budgets, reserved_output
-from gateway.context.thrashing import Strikes
+from gateway.context.policy import EFFECTIVE_SAVING, CompressionSettings, budgets
+from gateway.context.state import Correction, Strikes
 from gateway.domain.message import Message
+from gateway.domain.window import UNKNOWN_WINDOW, reserved_output
 from gateway.runtime.tokens import TokenCounter
 
 NOTHING: Final = "Nothing to compress yet: the conversation is still short."
 NO_GAIN: Final = "Compressing now would not make the conversation shorter."
-UNKNOWN_WINDOW: Final = 128_000  # tokens, where neither configuration nor provider nor table knows
 _COUNTERS: Final = ("last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "compression_count")
 
 
 class MeasuredEngine(ContextEngine):
-    """Decides by sizes when to compact and whether a result was worth it. One instance per session."""
+    """An engine that decides by sizes when to compact and whether a result was worth it. One per session.
+
+    An automatic pass that would save under 10 % changes nothing and is a strike. A malformed part of a dumped state
+    starts afresh.
+    """
 
     def __init__(self, settings: CompressionSettings, *, counter: TokenCounter) -> None:
         self.settings = settings
@@ -46,7 +49,6 @@ class MeasuredEngine(ContextEngine):
     # -- what the host tells ----------------------------------------------------------------
 
     def on_session_start(self, session_id: str, **info: Any) -> None:
-        """Take the model's window from `info`; counters go on."""
         window = positive(info.get("context_length")) or self.context_length
         if window:
             model = info.get("model")
@@ -54,7 +56,6 @@ class MeasuredEngine(ContextEngine):
             self.update_model(model if isinstance(model, str) else self._model, window, max_output_tokens=output)
 
     def on_session_reset(self) -> None:
-        """What follows has nothing to do with what was."""
         super().on_session_reset()
         self._clean_slate()
         self.last_outcome = Outcome()
@@ -68,7 +69,7 @@ class MeasuredEngine(ContextEngine):
         provider: str = "",
         max_output_tokens: int | None = None,
     ) -> None:
-        """Budgets follow the model's window; another model starts with a clean slate."""
+        # Another model starts with a clean slate.
         if self._model and model != self._model:
             self._clean_slate()
             self._max_output = None
@@ -79,7 +80,6 @@ class MeasuredEngine(ContextEngine):
         self.threshold_tokens = self._budgets.threshold_tokens
 
     def update_from_response(self, usage: Mapping[str, int]) -> None:
-        """Learn what the last call really used; judges the pass before it, if there was one."""
         prompt = positive(usage.get("prompt_tokens")) or 0
         self.last_prompt_tokens = prompt
         self.last_completion_tokens = positive(usage.get("completion_tokens")) or 0
@@ -90,7 +90,7 @@ class MeasuredEngine(ContextEngine):
             self._corrections[self._model] = self.correction.observed(own, prompt)
 
     def _clean_slate(self) -> None:
-        """Forget what held passes back."""
+        """Forget the reasons to hold passes back."""
         self._strikes = Strikes()
 
     # -- what the host asks -----------------------------------------------------------------
@@ -102,35 +102,30 @@ class MeasuredEngine(ContextEngine):
 
     @property
     def correction(self) -> Correction:
-        """How the present model's provider counts, compared with us."""
+        """The ratio of the present model's token counts to ours."""
         return self._corrections.get(self._model, Correction())
 
     def should_compress(self, prompt_tokens: int | None = None) -> bool:
-        """Whether an automatic pass is due. Completion tokens play no part."""
         tokens = self.last_prompt_tokens if prompt_tokens is None else prompt_tokens
         return bool(self.threshold_tokens) and tokens >= self.threshold_tokens and not self._strikes.blocked
 
     def has_content_to_compress(self, messages: Sequence[Message]) -> bool:
-        """Whether a manual pass would find something to shorten."""
         plan = self._plan(messages, None, force=True)
         return plan is not None and (plan.summarises or self._pruned(plan) is not None)
 
     def get_status(self) -> dict[str, Any]:
-        """The base figures and whether automatic passes rest."""
         return {**super().get_status(), "automatic_blocked": self._strikes.blocked}
 
     def dump_state(self) -> dict[str, Any]:
-        """Counters, strikes and learned ratios; the model, so that a switch is noticed."""
         return {
             "version": 1,
-            "model": self._model,
+            "model": self._model,  # by which a switch is noticed
             **{name: getattr(self, name) for name in _COUNTERS},
             "strikes": self._strikes.dump(),
             "corrections": {model: correction.dump() for model, correction in self._corrections.items()},
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Take up a dumped state; what is missing or malformed starts afresh."""
         for name in _COUNTERS:
             setattr(self, name, positive(state.get(name)) or 0)
         model = state.get("model")
@@ -154,19 +149,19 @@ class MeasuredEngine(ContextEngine):
         )
 
     def _pruned(self, plan: Plan) -> list[Message] | None:
-        """What shortening alone gives where the middle must stay; None if it does not help."""
+        """Return the transcript with its messages only shortened; None if that saves nothing."""
         result = shortened(plan, self._counter)
         return result if total_tokens(result, self._counter) < plan.before else None
 
     def _only_pruned(self, messages: Sequence[Message], plan: Plan, *, force: bool) -> list[Message]:
-        """The end of a pass that can take no message out of view."""
+        """End a pass that can take no message out of view."""
         pruned = self._pruned(plan)
         if pruned is None:
             return self._unchanged(messages, NO_GAIN, force=force)
         return self._finish(messages, plan, pruned, Outcome(), force=force)
 
     def _unchanged(self, messages: Sequence[Message], error: str, *, force: bool) -> list[Message]:
-        """Nothing was won: a strike, unless somebody asked for this pass."""
+        """End a pass that won nothing: a strike, unless somebody asked for the pass."""
         self._strikes = Strikes() if force else self._strikes.after_pass(effective=False)
         self.last_outcome = Outcome(error=error)
         return list(messages)
@@ -174,7 +169,7 @@ class MeasuredEngine(ContextEngine):
     def _finish(
         self, messages: Sequence[Message], plan: Plan, result: list[Message], outcome: Outcome, *, force: bool
     ) -> list[Message]:
-        """Take the result if it is worth it; with `force` any saving is."""
+        """Take the result if it saves a tenth; with `force`, if it saves anything."""
         after = total_tokens(result, self._counter)
         effective = after <= plan.before * (1 - EFFECTIVE_SAVING)
         if after >= plan.before or not (effective or force):
@@ -187,5 +182,5 @@ class MeasuredEngine(ContextEngine):
 
 
 def positive(value: Any) -> int | None:
-    """`value` if it is a number of tokens above zero."""
+    """Return `value` if it is a number of tokens above zero."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

@@ -1,44 +1,37 @@
-"""What one compaction would do, worked out before any model is asked and without touching input."""
+"""The plan of one compaction, made before any model is asked and without a change to the input."""
 
 from __future__ import annotations
 
-import itertools
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from gateway.context.assembly import joined, sanitize, summary_message, with_system_note
 from gateway.context.boundaries import Layout, Limits, find_layout
-from gateway.context.policy import (
-    MIN_TAIL_MESSAGES,
-    Budgets,
-    CompressionSettings,
-    Correction,
-    fitted,
-    summary_budget,
-)
+from gateway.context.policy import MIN_TAIL_MESSAGES, Budgets, CompressionSettings, fitted, summary_budget
 from gateway.context.prompts import framed
 from gateway.context.pruning import prune, squeeze
 from gateway.context.shapes import Call, Calls, all_sources
+from gateway.context.state import Correction
 from gateway.context.summary import extract
 from gateway.domain.message import HOST, Message, is_request, text_of
 from gateway.runtime.tokens import TokenCounter
 
-_REQUESTS: Final = 3
-LEAST_NOTES: Final = 64  # tokens: below this there is no room for a summary that says anything
+_REQUESTS: Final = 3  # the newest ones, on which a summary dwells
+LEAST_NOTES: Final = 64  # tokens; a shorter summary says nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """`middle` becomes a summary between `head` and `tail` (pruned already, carried turns first).
+    """The `middle` becomes a summary between `head` and `tail` (pruned already, carried turns first).
 
-    `whole` is the sanitised transcript, whose last `protected` messages are not to be pruned.
-    `before`: tokens of the transcript as it is. `room`: the most tokens the notes may take so that
-    the result is smaller than what they replace and lies under the threshold; less than
-    `LEAST_NOTES` means that only pruning is possible. `rest`: the first message behind the middle.
-    `requests`: what people asked for last, oldest first. `identifiers`: those that the earlier notes
-    held, and their weights. All counts are our tokenizer's.
+    `whole`: the sanitised transcript, whose last `protected` messages must not be pruned. `before`: tokens of the
+    transcript as it is. `room`: the most tokens that the notes may take, so that they are smaller than the middle and
+    the result lies under the threshold; with less than `LEAST_NOTES` only pruning is possible. `rest`: the first
+    message behind the middle. `requests`: the newest requests of people, oldest first. `identifiers`: those of the
+    earlier notes, and their weights. All counts are those of our tokenizer.
     """
 
     lead: list[Message]
@@ -66,19 +59,18 @@ class Plan:
 
     @property
     def request(self) -> str:
-        """The latest thing a person asked for, "" if nobody said anything."""
+        """The latest request of a person, "" if nobody said anything."""
         return self.requests[-1] if self.requests else ""
 
 
 def counts(messages: Sequence[Message], counter: TokenCounter) -> list[int]:
-    """Tokens of each message: the count stored with it, or a fresh one; 0 for what is no message."""
-    result: list[int] = []
+    """Return the tokens of each message: the count stored with it, or a fresh one; 0 for anything but a message."""
     try:  # nearly always, and over every message of the longest transcripts
         result = [message[HOST]["tokens"] for message in messages]
+        if set(map(type, result)) == {int} and min(result) > 0:
+            return result
     except (KeyError, TypeError):
-        result = []
-    if set(map(type, result)) == {int} and min(result) > 0:
-        return result
+        pass
     result = []
     for message in messages:
         note = message.get(HOST) if type(message) is dict else None
@@ -90,7 +82,7 @@ def counts(messages: Sequence[Message], counter: TokenCounter) -> list[int]:
 
 
 def total_tokens(messages: Sequence[Message], counter: TokenCounter) -> int:
-    """Tokens of a transcript, by stored counts where there are any."""
+    """Return the tokens of a transcript, by stored counts where there are any."""
     return sum(counts(messages, counter))
 
 
@@ -104,11 +96,11 @@ def make_plan(
     force: bool,
     counter: TokenCounter,
 ) -> Plan | None:
-    """The plan for `messages`, or None when there are too few of them.
+    """Return the plan for `messages`, or None when there are too few of them.
 
-    `current_tokens` is the whole request as reported or estimated; what it holds beyond the
-    transcript (system prompt, tools) narrows the budgets. With `force` the tail is no more than
-    its share of this transcript, so that asking on a short one does something.
+    `current_tokens`: the whole request as reported or estimated; its share beyond the transcript (system prompt,
+    tools) narrows the budgets. With `force` the tail takes no more than its share of this transcript, so that a
+    person who asks for a pass on a short one gets one.
     """
     calls = Calls()
     clean = sanitize(messages, opening=False, calls=calls)
@@ -165,20 +157,20 @@ def make_plan(
 def carry_out(
     plan: Plan, notes: str, *, fallback: bool, counter: TokenCounter, identifiers: Mapping[str, float] | None = None
 ) -> list[Message]:
-    """The new transcript: head, a summary holding `notes` (and in them `identifiers`), tail."""
+    """Return the new transcript: head, a summary with `notes` (which hold `identifiers`), tail."""
     lead = [with_system_note(plan.lead[0], counter), *plan.lead[1:]] if plan.lead else []
     summary = summary_message(notes, plan.replaced_ids, fallback=fallback, counter=counter, identifiers=identifiers)
     return sanitize([*lead, *joined(plan.head, summary, plan.tail, counter)])
 
 
 def shortened(plan: Plan, counter: TokenCounter) -> list[Message]:
-    """The transcript only pruned, for when no summary is worth making. Earlier notes stay put."""
+    """Return the transcript pruned, for when no summary is worth its tokens. Earlier notes stay."""
     short = prune(plan.whole, len(plan.whole) - plan.protected, plan.calls, counter)
     return sanitize(_fitting(short, plan.budgets.usable_tokens - plan.overhead, counter))
 
 
 def _kept(turns: Sequence[Message], layout: Layout, calls: Mapping[str, Call], counter: TokenCounter) -> list[Message]:
-    """What stays of the turns, in order, pruned in front of what is protected."""
+    """Return the turns that stay, in order, pruned in front of the protected ones."""
     carried = [turns[index] for index in layout.carried]
     kept = [*turns[: layout.head_end], *carried, *turns[layout.cut :]]
     protected_from = layout.head_end + len(carried) + layout.protected_from - layout.cut
@@ -186,26 +178,20 @@ def _kept(turns: Sequence[Message], layout: Layout, calls: Mapping[str, Call], c
 
 
 def _fitting(kept: list[Message], most: int, counter: TokenCounter) -> list[Message]:
-    """What stays, within the window if cutting its tool results can do that. Not within the threshold:
-    what was just read would have to be read again, and cut again."""
+    """Return the turns that stay, with tool results cut so far that the window can hold them. The threshold is no
+    reason to cut: the model would read the same again, and the result would be cut again."""
     excess = total_tokens(kept, counter) - max(0, most)
     return squeeze(kept, excess, counter) if excess > 0 else kept
 
 
 def _newest_requests(turns: Sequence[Message]) -> list[str]:
     requests = (text_of(message) for message in reversed(turns) if is_request(message))
-    return list(itertools.islice(requests, _REQUESTS))[::-1]
+    return list(islice(requests, _REQUESTS))[::-1]
 
 
 def _in_own_tokens(budgets: Budgets, correction: Correction) -> Budgets:
-    return Budgets(
-        usable_tokens=correction.invert(budgets.usable_tokens),
-        threshold_tokens=correction.invert(budgets.threshold_tokens),
-        tail_tokens=correction.invert(budgets.tail_tokens),
-        head_tokens=correction.invert(budgets.head_tokens),
-        max_summary_tokens=correction.invert(budgets.max_summary_tokens),
-        fallback_chars=budgets.fallback_chars,
-    )
+    names = ("usable_tokens", "threshold_tokens", "tail_tokens", "head_tokens", "max_summary_tokens")
+    return replace(budgets, **{name: correction.invert(getattr(budgets, name)) for name in names})
 
 
 def _limits(budgets: Budgets, settings: CompressionSettings, tail_tokens: int, head_limit: int) -> Limits:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast, get_args
 
 from gateway.domain.message import HOST, Message, Role, note_of
-from gateway.runtime.tokens import TokenCounter
+from gateway.runtime.tokens import IMAGE_TYPES, TokenCounter
 
 _ROLES: Final = frozenset(get_args(Role))
 _SYNONYMS: Final[Mapping[str, str]] = {
@@ -29,7 +29,6 @@ _PARTS: Final = frozenset({
     "text", "image_url", "image", "input_image", "input_audio", "audio", "file", "input_file", "document",
     "video_url", "video", "input_text", "output_text", "refusal", "thinking", "redacted_thinking", "reasoning",
 })  # fmt: skip
-IMAGE_TYPES: Final = frozenset({"image", "image_url", "input_image"})
 UNKNOWN_PART: Final = "[A part of the kind {kind} was here; it cannot be shown.]"
 _KIND_CHARS: Final = 40
 _KEPT: Final = (

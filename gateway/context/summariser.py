@@ -1,12 +1,12 @@
-"""Getting notes for a plan: from a model if one answers, verified; else by rule, and saying why.
+"""Getting the notes for a plan: from a model if one answers, verified; else by rule, with the reason.
 
-The conversation's own model is asked in place, behind the conversation, where the host can do that
-(`CallAligned`). Any other request stands alone: instructions, earlier notes and the middle as text, in
-several parts if the summariser's window takes no more at once. Each part brings the notes of the one
-before up to date; if one fails, its notes stay and only the rest is noted by rule.
+The conversation's own model is asked in place, behind the conversation, where the host can do that (`CallAligned`).
+Any other request stands alone: it holds instructions, earlier notes and the middle as text. If the summariser's
+window is too small for the middle, there are several requests, and each brings the notes of the one before up to
+date; if one fails, the notes so far stay, and only the rest of the middle is noted by rule.
 
-One object per session. It remembers only how long a summariser that failed is left alone, and changes
-that only after its last await, so that a cancelled pass leaves everything as it was.
+The only state is the cooldown after a failure. It changes after the last await, so a cancelled pass leaves
+everything as it was.
 """
 
 from __future__ import annotations
@@ -16,36 +16,35 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.context import fallback, identifiers, material, statements, summary, verification
-from gateway.context.cooldown import Cooldown, Failure, classify
+from gateway.context import fallback, identifiers, material, prompts, statements, verification
 from gateway.context.plan import Plan
-from gateway.context.policy import Correction
-from gateway.context.prompts import INSTRUCTIONS
 from gateway.context.pruning import cut
-from gateway.context.withheld import withheld, without
+from gateway.context.state import Cooldown, Correction, classify
 from gateway.domain.message import Message
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import CompressionFailed, ConfigError, GatewayError, SummaryRefused
+from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
 
 CallModel = Callable[[Sequence[Message], int], Awaitable[str] | str]
 CallAligned = Callable[[Sequence[Message], str, int], Awaitable[str | None]]
-"""Asks the conversation's own model in place: the transcript as it was last sent, one instruction, the
-most tokens of the answer. None, at once and for nothing, where no cache would be met."""
+"""Asks the conversation's own model in place: the transcript as it was last sent, one instruction, the most tokens of
+the answer. None, at once and free of charge, where the provider's cache would not be met."""
 
 NO_MODEL: Final = "No model is configured that could summarise."
-PATIENCE: Final = 300.0  # seconds for all attempts: half of what a turn may be silent
+PATIENCE: Final = 300.0  # seconds for all attempts: half of the time for which a turn may be silent
 _SLACK: Final = 512  # tokens of the summariser's window left for formats and miscounts
-_LEDGER_SHARE: Final = 8  # at least an eighth of the room is the ledger's, if there is anything in it
+_LEDGER_SHARE: Final = 8  # at least an eighth of the room belongs to the ledger, unless the ledger is empty
 _FALLBACK_SHARE: Final = 5  # of a rule-made summary a fifth
-_LEAST_OUTPUT: Final = 256  # tokens; a smaller cap would cut off what is well meant
-_LEAST_INPUT: Final = 500  # tokens of the middle in one request, whatever the window is said to be
-_MOST_PARTS: Final = 4  # requests for one middle; what they cannot take is left out by rank (`material`)
+_LEAST_OUTPUT: Final = 256  # tokens; a smaller cap would cut off good answers
+_LEAST_INPUT: Final = 500  # tokens of the middle in one request, whatever window is reported
+_MOST_PARTS: Final = 4  # requests for one middle; the rest is left out by rank (`material`)
+_REQUEST_CHARS: Final = 400  # of each of the newest requests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """Notes, verified and redacted, the identifiers they hold (with their weights), and how they came about."""
+    """Notes, verified and redacted, the identifiers that they hold (with their weights), and their circumstances."""
 
     notes: str
     identifiers: Mapping[str, float]
@@ -56,10 +55,12 @@ class Written:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a pass asks for. `focus`: a topic, "" for the newest requests. `memory`: what memory wants
-    kept. `force`: cooldowns do not hold. `emergency`: whatever the reason, there must be notes.
-    `transcript`: what is compacted, as the host gave it. `window`: tokens of the summariser's window,
-    as its provider counts."""
+    """The particulars of one pass.
+
+    `focus`: a topic, "" for the newest requests. `memory`: text that memory wants kept. `force`: cooldowns do not
+    hold. `emergency`: there must be notes, whatever the reason against them. `transcript`: the messages as the host
+    gave them. `window`: tokens of the summariser's window, as its provider counts.
+    """
 
     focus: str = ""
     memory: str = ""
@@ -72,8 +73,11 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Order:
-    """What every request of a pass has in common. `limit`: its output cap. `room`: the most tokens the
-    notes may take, `tokens` how many are asked for. `window`: the summariser's, as we count."""
+    """The common part of all requests of a pass.
+
+    `limit`: the output cap. `room`: the most tokens that the notes may take. `tokens`: the number that is asked for.
+    `window`: the summariser's, as we count.
+    """
 
     limit: int
     room: int
@@ -84,8 +88,11 @@ class _Order:
 
 @dataclass(slots=True)
 class _Draft:
-    """The notes so far, the earlier ones at first. `done`: how many messages of the middle they cover.
-    `refused`: why an answer could not be used, "" as long as all could."""
+    """The notes so far, at first the earlier ones.
+
+    `done`: the number of messages of the middle that they cover. `refused`: the reason why the last answer could not
+    be used, "" as long as all could.
+    """
 
     notes: str
     done: int = 0
@@ -93,10 +100,12 @@ class _Draft:
 
 
 class Summariser:
-    """Writes the notes of one session's compactions. `call_model` None: by rule only; `call_aligned`
-    None: every request stands alone."""
+    """Writes the notes of one session's compactions.
 
-    def __init__(self, *, counter: TokenCounter, clock: Clock, redact: material.Redact) -> None:
+    `call_model` None: only by rule. `call_aligned` None: every request stands alone.
+    """
+
+    def __init__(self, *, counter: TokenCounter, clock: Clock, redact: Redact) -> None:
         self.call_model: CallModel | None = None
         self.call_aligned: CallAligned | None = None
         self.cooldown = Cooldown()
@@ -106,7 +115,7 @@ class Summariser:
 
     @property
     def resting_until(self) -> float | None:
-        """When a summariser that failed is asked again, in seconds since the epoch; None: at once."""
+        """The end of the rest of a summariser that failed, in seconds since the epoch; None: it does not rest."""
         return self.cooldown.until if self.cooldown.active(self._clock.now()) else None
 
     @property
@@ -115,41 +124,35 @@ class Summariser:
         return self.cooldown.kind == "refused" and self.resting_until is not None
 
     async def write(self, plan: Plan, wish: Wish) -> Written:
-        """Notes from the model, else by rule. Raises CompressionFailed where the key or the quota
-        was refused: no rule-made notes then, a person can mend that."""
+        """Return notes from the model, else by rule. Raises CompressionFailed where key or quota were refused: a
+        person can mend that, and rule-made notes would only hide it."""
         gone = statements.outdated(plan.middle, plan.previous, plan.head)
         ledger = identifiers.ledger(plan.middle, plan.identifiers, gone.corrections)
         ledger = {value: entry for value, entry in ledger.items() if value not in gone.values}
         draft = _Draft(plan.previous)
         if self.call_model is None:
             return self._by_rule(plan, ledger, draft, NO_MODEL)
+        error: BaseException | None = None
         if self.resting_until is not None and not wish.force:
-            seconds = self.cooldown.until - self._clock.now()
+            kind, seconds = self.cooldown.kind, self.cooldown.until - self._clock.now()
             reason = f"The summariser failed recently and rests for {seconds:.0f} s more."
-            return self._without_model(plan, ledger, draft, reason, self.cooldown.kind, None, wish.emergency)
-        try:
-            async with self._clock.limit(PATIENCE):
-                answer, notes = await self._ask(self.call_model, plan, ledger, wish, draft)
-        except (GatewayError, TimeoutError) as error:
-            kind = _kind(error)
+        else:
+            try:
+                async with self._clock.limit(PATIENCE):
+                    answer, notes = await self._ask(self.call_model, plan, ledger, wish, draft)
+            except (GatewayError, TimeoutError) as raised:
+                error = raised
+            else:
+                self.cooldown = Cooldown()
+                failed = getattr(answer, "failed_model", None)
+                return Written(notes=notes, identifiers=verification.held(notes, ledger), failed_model=failed)
+            if isinstance(error, SummaryRefused):
+                kind = "malformed"
+            else:
+                kind = "unconfigured" if isinstance(error, ConfigError) else classify(error)
             self.cooldown = self.cooldown.after(kind, self._clock.now(), error)
             reason = self._redact(str(error)) or "The summariser did not answer in time."
-            return self._without_model(plan, ledger, draft, reason, kind, error, wish.emergency)
-        self.cooldown = Cooldown()
-        failed = getattr(answer, "failed_model", None)
-        return Written(notes=notes, identifiers=verification.held(notes, ledger), failed_model=failed)
-
-    def _without_model(
-        self,
-        plan: Plan,
-        ledger: verification.Ledger,
-        draft: _Draft,
-        reason: str,
-        kind: Failure | None,
-        error: BaseException | None,
-        emergency: bool,
-    ) -> Written:
-        if kind == "refused" and not emergency:
+        if kind == "refused" and not wish.emergency:
             raise CompressionFailed(reason) from error
         return self._by_rule(plan, ledger, draft, reason, getattr(error, "failed_model", None))
 
@@ -179,10 +182,9 @@ class Summariser:
     async def _ask(
         self, call_model: CallModel, plan: Plan, ledger: verification.Ledger, wish: Wish, draft: _Draft
     ) -> tuple[Any, str]:
-        """(the model's last answer, the notes in it); one stricter second try. Raises SummaryRefused.
+        """Return the model's last answer and the notes in it. Raises SummaryRefused after one stricter second try.
 
-        Where the conversation's own model can be asked in place it is. The second try, and whatever
-        that is not possible for, stands alone, in as many parts as the model's window makes necessary.
+        The first try is made in place if possible. Every other request stands alone.
         """
         order = self._order(plan, ledger, wish)
         answer = await self._ask_in_place(plan, wish, order, draft)
@@ -195,14 +197,14 @@ class Summariser:
         )
 
     async def _ask_in_place(self, plan: Plan, wish: Wish, order: _Order, draft: _Draft) -> Any:
-        """The answer to an aligned call, its notes in `draft`; None if it was not made or not usable.
+        """Return the answer to an aligned call, its notes in `draft`; None if there was no call or no usable answer.
 
-        Its request is not redacted: it says to a model nothing that this very model was not told in
-        the same words before. Its answer is, by what redaction would have taken out of the request.
+        The request is not redacted, because the very same words were sent to the very same model before. The answer
+        is: everything is taken out of it that redaction would have taken out of the request.
         """
         if self.call_aligned is None:
             return None
-        task = summary.instruction(
+        task = prompts.instruction(
             material.opening(plan.rest, plan.calls, self._redact) if plan.rest else "",
             self._redact,
             tokens=order.tokens,
@@ -221,15 +223,15 @@ class Summariser:
         except SummaryRefused as error:
             draft.refused = str(error)
             return None
-        draft.notes = without(notes, withheld(plan.whole, self._redact))
+        draft.notes = verification.without(notes, verification.withheld(plan.whole, self._redact))
         return answer
 
     async def _ask_alone(
         self, call_model: CallModel, part: material.Part, wish: Wish, order: _Order, draft: _Draft
     ) -> Any:
-        """The answer to a request that holds one part of the middle, its notes in `draft`."""
+        """Return the answer to a request that holds one part of the middle, its notes in `draft`."""
         while True:
-            messages = summary.request(
+            messages = prompts.request(
                 part.text,
                 self._redact,
                 tokens=order.tokens,
@@ -242,32 +244,36 @@ class Summariser:
             try:
                 reply = call_model(messages, order.limit)
                 answer = await reply if inspect.isawaitable(reply) else reply
-                notes = verification.accept(
+                draft.notes = verification.accept(
                     answer, self._redact, limit=order.limit, room=order.room, counter=self._counter
                 )
             except SummaryRefused as error:
                 if draft.refused:
                     raise SummaryRefused(f"The summary could not be used because {error}.") from error
                 draft.refused = str(error)
-                continue
-            draft.notes = notes
-            return answer
+            else:
+                return answer
 
     def _order(self, plan: Plan, ledger: verification.Ledger, wish: Wish) -> _Order:
-        """What every request of a pass asks for. Notes are read and written again for every part, so
-        neither may take more than a quarter of the window."""
+        """Every part's request reads notes and writes them anew, so neither may take more than a quarter of the
+        window."""
         window = wish.correction.invert(wish.window)
         limit = max(_LEAST_OUTPUT, min(plan.budget * 5 // 4, window // 4))
         listed = sum(self._counter.text(value) + 3 for value, entry in ledger.items() if entry.owed)
         room = plan.room - min(plan.room // _LEDGER_SHARE, listed)
-        recent = [] if wish.focus else summary.newest_requests(plan.requests, self._redact)
+        recent = [] if wish.focus else [line for line in map(self._line, plan.requests) if line]
         return _Order(
             limit=limit, room=room, tokens=min(plan.budget, room, limit * 4 // 5), recent=recent, window=window
         )
 
+    def _line(self, request: str) -> str:
+        """Return a request on one line, redacted before the cut."""
+        line = " ".join(self._redact(request[: 10 * _REQUEST_CHARS]).split())
+        return line if len(line) <= _REQUEST_CHARS else f"{line[:_REQUEST_CHARS]}…"
+
     def _parts(self, plan: Plan, wish: Wish, order: _Order) -> list[material.Part]:
-        """What the summariser reads, request by request, each within its window."""
-        fixed = (INSTRUCTIONS, wish.memory, wish.focus, *order.recent)
+        """Return the middle as the summariser reads it, request by request, each within its window."""
+        fixed = (prompts.INSTRUCTIONS, wish.memory, wish.focus, *order.recent)
         room = order.window - order.limit - _SLACK - sum(self._counter.text(text) for text in fixed)
         earlier = min(order.limit, self._counter.text(plan.previous))
         return material.parts(
@@ -282,16 +288,10 @@ class Summariser:
         )
 
     def _shortened(self, notes: str, tokens: int) -> str:
-        """Earlier notes of at most about `tokens` tokens. The list at their end goes first, for it is made
-        anew anyway; only a window that is too small for the rest costs them their middle."""
+        """Return earlier notes of at most about `tokens` tokens. The list at their end goes first, because it is made
+        anew anyway; the middle of the rest is cut only where the window is too small for it."""
         if self._counter.text(notes) <= tokens:
             return notes
         bare, _ = verification.without_section(notes)
         size = self._counter.text(bare)
         return bare if size <= tokens else cut(self._redact(bare), len(bare) * tokens // size)
-
-
-def _kind(error: BaseException) -> Failure:
-    if isinstance(error, SummaryRefused):
-        return "malformed"
-    return "unconfigured" if isinstance(error, ConfigError) else classify(error)

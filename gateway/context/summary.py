@@ -1,50 +1,26 @@
-"""Phase 3: earlier summaries found in a transcript, and how the summariser is asked for the next one.
-
-What it reads is made in `material`, what is taken from its answer in `verification`.
-"""
+"""Phase 3, its input: earlier summaries are found in a transcript and taken out of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from gateway.context import identifiers
-from gateway.context.material import Redact
-from gateway.context.prompts import END_MARKER, INSTRUCTIONS, aligned_task, summary_task, unframed
+from gateway.context.prompts import END_MARKER, unframed
 from gateway.context.shapes import rewritten, sources
-from gateway.domain.message import HOST, Message, is_summary, note_of, text_of, user
+from gateway.domain.message import HOST, Message, is_summary, note_of, text_of
 from gateway.runtime.tokens import TokenCounter
-
-_REQUESTS: Final = 3  # the newest ones, on which a summary dwells by itself
-_REQUEST_CHARS: Final = 400
-
-
-class ModelText(str):
-    """What `call_model` returns when it can say more than text; to any engine it is a plain str.
-
-    `stop`: why the model stopped, as in `providers.base.StopReason`. `failed_model`: the auxiliary
-    model that failed before another one answered.
-    """
-
-    __slots__ = ("failed_model", "stop")
-
-    def __new__(cls, text: str, *, stop: str = "stop", failed_model: str | None = None) -> ModelText:
-        """Text with its circumstances."""
-        made = super().__new__(cls, text)
-        made.stop = stop
-        made.failed_model = failed_model
-        return made
-
-    stop: str
-    failed_model: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extracted:
-    """A transcript without its summaries. `notes`: what they said. `head_limit`: how many turns
-    stand before the first of them (all, where there is none). `ids`: row ids they stand for.
-    `identifiers`: what they held letter for letter, and its weight."""
+    """A transcript without its summaries.
+
+    `notes`: the text of the summaries. `head_limit`: the turns before the first summary (all turns, if there is
+    none). `ids`: the row ids that the summaries stand for. `identifiers`: those that the summaries hold letter for
+    letter, and their weights. `found`: the number of summaries.
+    """
 
     turns: list[Message]
     notes: str
@@ -55,11 +31,11 @@ class Extracted:
 
 
 def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
-    """Take every earlier summary out; a message one was merged into is itself again.
+    """Take every earlier summary out of `messages`, and out of messages that summaries were merged into.
 
-    A summary is known by the host's note. A message without any note (restored, imported) is one
-    if it reads like one from opener to end marker and a person spoke after it: what somebody pastes
-    as their request is no summary.
+    The host's note tells a summary. A message without any note (restored, imported) is a summary if it reads like
+    one from opener to end marker and a person spoke after it; a summary that somebody pastes as their request is a
+    request.
     """
     if all(type(note := m.get(HOST)) is dict and note and not note.get("summary") for m in messages):
         return Extracted(turns=[*messages], notes="", identifiers={}, head_limit=len(messages), ids=(), found=0)
@@ -71,8 +47,8 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
     last = max((index for index, m in enumerate(messages) if m.get("role") == "user"), default=-1)
     for index, message in enumerate(messages):
         note = message.get(HOST)
-        noted = type(note) is dict and bool(note)
-        parts = None if noted and not note.get("summary") else _split(message, by_text=index < last)  # type: ignore[union-attr]
+        plain = type(note) is dict and note and not note.get("summary")  # nearly every message of a long transcript
+        parts = None if plain else _split(message, by_text=index < last)
         if parts is None:
             turns.append(message)
             continue
@@ -93,7 +69,7 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
 
 
 def _split(message: Message, *, by_text: bool) -> tuple[str, Any] | None:
-    """(notes, content of the message it was merged into or None), None if it is no summary."""
+    """Return (notes, content of the message that the summary was merged into or None); None for no summary."""
     known = is_summary(message)
     if not known and (not by_text or note_of(message) or message.get("role") not in ("user", "assistant")):
         return None
@@ -113,7 +89,7 @@ def _identifiers(message: Message, notes: str) -> dict[str, float]:
     note = note_of(message) if is_summary(message) else {}
     noted, weights = note.get("identifiers"), note.get("weights")
     values = noted if isinstance(noted, list) else identifiers.find(notes)
-    if values is not noted or not isinstance(weights, list) or len(weights) != len(values):  # of a version without
+    if values is not noted or not isinstance(weights, list) or len(weights) != len(values):  # an earlier version's
         weights = [identifiers.UNKNOWN] * len(values)
     paired = zip(values, weights, strict=True)
     return {value: _weight(weight) for value, weight in paired if isinstance(value, str)}
@@ -126,55 +102,7 @@ def _weight(noted: Any) -> float:
 
 def _restored(message: Message, content: Any, counter: TokenCounter) -> Message:
     restored = rewritten(message, counter, content=content if content != "" else None)
-    note: dict[str, Any] = dict(note_of(restored))
-    for name in ("summary", "fallback", "merged", "identifiers", "weights"):
-        note.pop(name, None)
-    return cast(Message, {**restored, HOST: note})
-
-
-def newest_requests(requests: Sequence[str], redact: Redact) -> list[str]:
-    """The newest things that people asked for, oldest first, each on one line; redacted before it is cut."""
-    lines = [" ".join(redact(text[: 10 * _REQUEST_CHARS]).split()) for text in requests[-_REQUESTS:]]
-    return [line if len(line) <= _REQUEST_CHARS else f"{line[:_REQUEST_CHARS]}…" for line in lines if line]
-
-
-def request(
-    turns: str,
-    redact: Redact,
-    *,
-    tokens: int,
-    previous: str,
-    memory: str,
-    focus: str,
-    recent: Sequence[str] = (),
-    refused: str = "",
-) -> list[Message]:
-    """The two messages of a summary request; `turns` is `material.render`'s and `recent` is
-    `newest_requests`', redacted already."""
-    task = summary_task(
-        turns,
-        tokens=tokens,
-        previous=redact(previous),
-        memory=redact(memory),
-        focus=redact(focus),
-        recent=recent,
-        refused=refused,
-    )
-    return [{"role": "system", "content": INSTRUCTIONS}, user(task)]
-
-
-def instruction(
-    opening: str,
-    redact: Redact,
-    *,
-    tokens: int,
-    previous: bool,
-    memory: str,
-    focus: str,
-    recent: Sequence[str] = (),
-) -> str:
-    """What follows a conversation to ask its own model for the notes; `opening` is `material.opening`'s
-    and `recent` is `newest_requests`', redacted already."""
-    return aligned_task(
-        opening, tokens=tokens, previous=previous, memory=redact(memory), focus=redact(focus), recent=recent
+    gone = ("summary", "fallback", "merged", "identifiers", "weights")
+    return cast(
+        Message, {**restored, HOST: {key: value for key, value in note_of(restored).items() if key not in gone}}
     )

@@ -1,26 +1,30 @@
-"""Phase 4: whether a summariser's answer can be used, and what it left out put back.
+"""Phase 4: a summariser's answer is checked, completed and redacted.
 
-An answer is refused when it is empty, cut off, a refusal, or longer than there is room for. The
-identifiers of what leaves view that a usable one does not mention are appended letter for letter.
-Redaction comes last, over the appended ones as well: and since a piece of a credential may look like
-an identifier once it is taken out of its line, each is looked at in its line first.
+An answer is refused when it is empty, cut off, a refusal, or longer than its room. Identifiers of the middle that a
+usable answer does not mention are appended letter for letter. Redaction comes last, over the appended list as well.
+Since a piece of a credential may look like an identifier outside its line, every identifier is checked in its line.
+
+Often only the words in front of a password give it away, and a model that read those words may repeat the password
+without them, unrecognisable by any pattern. So every credential of the middle (`withheld`) is also taken out of the
+answer of a model that was shown the middle unredacted (`without`).
 """
 
 from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway.context.identifiers import EARLIER, Entry, mentions
-from gateway.context.material import Redact
-from gateway.context.prompts import IDENTIFIERS, SECTIONS, unframed
+from gateway.context.prompts import unframed
 from gateway.context.shapes import calls_of
 from gateway.context.statements import CONTEXT, around, context_in
 from gateway.domain.message import Message, text_of
+from gateway.domain.notes import IDENTIFIERS, SECTIONS, section
 from gateway.runtime.errors import SummaryRefused
+from gateway.runtime.redaction import MARK, SHORTEST_SECRET, Redact
 from gateway.runtime.tokens import TokenCounter
 
 _THINKING: Final = re.compile(r"^\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
@@ -28,7 +32,7 @@ _UNENDED_THINKING: Final = re.compile(r"^\s*<(?:think|thinking|reasoning)>", re.
 _FENCE: Final = re.compile(r"^```[a-z]*\n(.*)\n```\s*$", re.DOTALL)
 _LAST_HEADING: Final = re.compile(r"\n?^#{1,6}[ \t]*([^\n]*)\Z", re.MULTILINE)
 _ANY_HEADING: Final = re.compile(r"^#{1,6}[ \t]+([^\n]*)$", re.MULTILINE)
-_HEADINGS: Final = SECTIONS | {IDENTIFIERS.lstrip("# ")}
+LIST_HEADING: Final = section(IDENTIFIERS, "").rstrip()
 _BARE: Final = re.compile(r"^[ \t]*(?:[-*•]|\d{1,4}[.)])[ \t]*\Z", re.MULTILINE)
 _SORRY: Final = re.compile(
     r"\W*(?:i(?:['’]| a)m (?:really |very |so )?(?:sorry|not able|unable)|sorry\b|i (?:can ?not|can['’]t|won['’]t)\b"
@@ -38,28 +42,28 @@ _SORRY: Final = re.compile(
     r"|lo siento|no puedo|désolé|je ne peux pas|es tut mir leid|leider kann ich)",
     re.IGNORECASE,
 )
-_SORRY_CHARS: Final = 1_500  # a longer text, or one with headings, is no refusal
-_SECTION: Final = re.compile(rf"(?:(?<!\n)\n++)?+^{re.escape(IDENTIFIERS)}\n((?:- [^\n]*(?:\n|\Z))*)", re.MULTILINE)
-_NEAR: Final = 300  # characters around an identifier that are looked at
-_NEAR_KEY: Final = 16_384  # where there is a key of many lines
-_READ: Final = 12_000  # characters of a message; in a longer one nobody looks for what was said
+_SORRY_CHARS: Final = 1_500  # a longer text, or a text with headings, is no refusal
+_SECTION: Final = re.compile(rf"(?:(?<!\n)\n++)?+^{re.escape(LIST_HEADING)}\n((?:- [^\n]*(?:\n|\Z))*)", re.MULTILINE)
+_NEAR: Final = 300  # characters around an identifier in which redaction looks for a credential
+_NEAR_KEY: Final = 16_384  # the same beside a private key of many lines
+_READ: Final = 12_000  # characters; a longer message is not searched for the sentence around an identifier
 _APART: Final = "\n\n\x1e\n\n"
-_BARE_SHARE: Final = 0.85  # of a list's room, for the values themselves; all of the little there is in notes by rule
-_LEAST_CONTEXT: Final = 6  # tokens; less says nothing
+_BARE_SHARE: Final = 0.85  # of a list's room, for the bare values; the small lists of rule-made notes hold nothing else
+_LEAST_CONTEXT: Final = 6  # tokens; a shorter context says nothing
 
 Ledger = Mapping[str, Entry]
 
 
 def accept(answer: Any, redact: Redact, *, limit: int, room: int, counter: TokenCounter) -> str:
-    """The redacted notes in a summariser's answer. Raises SummaryRefused, see `notes_in`."""
+    """Return the redacted notes in a summariser's answer. Raises SummaryRefused, see `notes_in`."""
     return redact(notes_in(answer, limit=limit, room=room, counter=counter))
 
 
 def notes_in(answer: Any, *, limit: int, room: int, counter: TokenCounter) -> str:
-    """The notes in a summariser's answer. Raises SummaryRefused, whose text completes "because".
+    """Return the notes in a summariser's answer. Raises SummaryRefused, whose text completes "because".
 
-    `limit`: the output cap the answer was asked under; reaching it means it was cut off. `room`:
-    the most it may take, so that the transcript really becomes shorter.
+    `limit`: the output cap of the request; an answer that reaches it was cut off. `room`: the most tokens that the
+    notes may take, so that the transcript really becomes shorter.
     """
     text = str(answer).replace("\x00", "") if isinstance(answer, str) else ""
     text = _THINKING.sub("", text).strip()
@@ -81,15 +85,15 @@ def notes_in(answer: Any, *, limit: int, room: int, counter: TokenCounter) -> st
 
 
 def structured(notes: str) -> bool:
-    """Whether notes hold any of the headings that were asked for. Text without one is no record of a
-    conversation but more of it."""
+    """Whether notes hold any of the headings that were asked for. A text without headings continues the
+    conversation instead of recording it."""
     return any(heading.strip() in SECTIONS for heading in _ANY_HEADING.findall(notes))
 
 
 def _ended(text: str) -> str:
-    """The text without a last section that says nothing. Raises SummaryRefused if it breaks off."""
+    """Return the text without an empty last section. Raises SummaryRefused for a text that breaks off."""
     heading = _LAST_HEADING.search(text)
-    if heading and heading[1].strip() in _HEADINGS and heading.start() > 0:
+    if heading and heading[1].strip() in (*SECTIONS, IDENTIFIERS) and heading.start() > 0:
         return text[: heading.start()].rstrip()
     if heading or _BARE.search(text) or text.count("\n```") % 2:
         raise SummaryRefused("it was cut off before its end")
@@ -106,32 +110,35 @@ def completed(
     chars: int | None = None,
     previous: str = "",
 ) -> str:
-    """`notes`, redacted, with what it does not mention of the ledger at its end, as far as `room` tokens
-    and `chars` characters last; beside each, what was said of it in the middle or in the `previous` notes.
-    An earlier list that it copied is left out: what of it holds still is in the ledger."""
+    """Return `notes`, redacted, with a list of the owed identifiers that they do not mention.
+
+    The list is as long as `room` tokens and `chars` characters allow; beside an identifier stands the sentence around
+    it in the middle or in the `previous` notes. An earlier list that the notes copied is left out: its valid part is
+    in the ledger.
+    """
     bare, _ = without_section(notes)
     dropped = [value for value, entry in ledger.items() if entry.owed and not mentions(bare, value)]
     lines = _listed(
         _unsuspected(dropped, ledger, redact),
         ledger,
         _Room(
-            room - counter.text(bare) - counter.text(IDENTIFIERS) - 4,
-            None if chars is None else chars - len(bare) - len(IDENTIFIERS) - 3,
+            room - counter.text(bare) - counter.text(LIST_HEADING) - 4,
+            None if chars is None else chars - len(bare) - len(LIST_HEADING) - 3,
             counter,
         ),
         lambda value: _said(value, ledger[value].source, redact, previous),
     )
     while True:
-        whole = redact(f"{bare}\n\n{IDENTIFIERS}\n" + "\n".join(lines) if lines else bare)
+        whole = redact(f"{bare}\n\n{LIST_HEADING}\n" + "\n".join(lines) if lines else bare)
         if not lines or (counter.text(whole) <= room and (chars is None or len(whole) <= chars)):
             return whole
-        lines = lines[: len(lines) // 2]  # what redaction put in took more than what it took out
+        lines = lines[: len(lines) // 2]  # the marks of redaction took more room than the credentials
 
 
 def held(notes: str, ledger: Ledger) -> dict[str, float]:
-    """The identifiers of a ledger that notes hold and their weights, for the host to keep with the summary,
-    so that the next hold them, too. What was only passed to a tool, or pasted in rows, is listed once and
-    then let go."""
+    """Return the identifiers of a ledger that notes hold, and their weights. The host keeps them with the summary, so
+    that the next notes hold them, too. An identifier that was only passed to a tool, or pasted in rows, is listed
+    once and then dropped."""
     bare, _ = without_section(notes)
     lasts = (value for value, entry in ledger.items() if entry.lasting or mentions(bare, value))
     kept = itertools.islice((value for value in lasts if mentions(notes, value)), EARLIER)
@@ -139,27 +146,27 @@ def held(notes: str, ledger: Ledger) -> dict[str, float]:
 
 
 def without_section(notes: str) -> tuple[str, list[str]]:
-    """(notes without the list that `completed` appends, the identifiers that were in it)."""
+    """Return (notes without the list that `completed` appends, the identifiers of that list)."""
     copied: list[str] = []
-    for section in _SECTION.finditer(notes):
-        copied += [line[2:].partition(CONTEXT)[0] for line in section[1].splitlines()]
+    for found in _SECTION.finditer(notes):
+        copied += [line[2:].partition(CONTEXT)[0] for line in found[1].splitlines()]
     return (_SECTION.sub("\n", notes).strip(), copied) if copied else (notes, [])
 
 
 @dataclass(slots=True)
 class _Room:
-    """What a list may take yet; `chars` None: as many as there are."""
+    """The room that is left for a list; `chars` None: any number."""
 
     tokens: int
     chars: int | None
     counter: TokenCounter
 
     def share(self, share: float) -> _Room:
-        """A part of it, by itself."""
+        """Return a room of its own that is a part of this one."""
         return _Room(int(self.tokens * share), None if self.chars is None else int(self.chars * share), self.counter)
 
     def takes(self, text: str) -> bool:
-        """Make room for a text, or say that there is none."""
+        """Take the room for a text, if there is enough; whether there was."""
         tokens, chars = self.tokens - self.counter.text(text) - 1, (self.chars or 0) - len(text) - 1
         if tokens < 0 or (self.chars is not None and chars < 0):
             return False
@@ -168,12 +175,12 @@ class _Room:
 
 
 def _listed(values: Iterable[str], ledger: Ledger, room: _Room, said: Callable[[str], str]) -> list[str]:
-    """A line for each value as long as there is room. The best of those that are to last share it with what
-    was said of them, for a value alone tells little; the others follow."""
+    """Return a line for each value as long as there is room. The best of the lasting values share the room with the
+    sentences around them, because a bare value tells little; the other values follow."""
     apart: list[str] = []
     named = ""
     for value in values:
-        if not mentions(named, value):  # a part of one that is listed already
+        if not mentions(named, value):  # else it is part of a value that is listed already
             apart.append(value)
             named = f"{named}\n{value}"
     lasts = [value for value in apart if ledger[value].lasting]
@@ -193,7 +200,7 @@ def _listed(values: Iterable[str], ledger: Ledger, room: _Room, said: Callable[[
 
 
 def _said(value: str, message: Message | None, redact: Redact, previous: str) -> str:
-    """What was said of a value, "" for nothing. Redacted before it is cut."""
+    """Return the sentence around a value, "" for none; redacted before the cut."""
     if message is None:
         return context_in(previous, value)
     text = text_of(message)
@@ -201,16 +208,16 @@ def _said(value: str, message: Message | None, redact: Redact, previous: str) ->
 
 
 def _unsuspected(values: Iterable[str], ledger: Ledger, redact: Redact) -> list[str]:
-    """Those that redaction leaves alone where they stood."""
+    """Return the values that redaction leaves alone in their lines."""
     candidates = [(value, near) for value in values if (near := _near(value, ledger[value].source)) is not None]
     looked_at = redact(_APART.join(near for _, near in candidates)).split(_APART)
-    if len(looked_at) != len(candidates):  # something was taken out across two of them
+    if len(looked_at) != len(candidates):  # a credential seemed to reach over two of them
         looked_at = [redact(near) for _, near in candidates]
     return [value for (value, _), near in zip(candidates, looked_at, strict=True) if value in near]
 
 
 def _near(value: str, message: Message | None) -> str | None:
-    """What stands around an identifier in its message; None if it is not there to be looked at."""
+    """Return the text around an identifier in its message; None if the message does not hold it."""
     if message is None:
         return value
     for text in (text_of(message), *(call.arguments for call in calls_of(message))):
@@ -219,3 +226,36 @@ def _near(value: str, message: Message | None) -> str | None:
             near = _NEAR_KEY if "PRIVATE KEY" in text else _NEAR
             return text[max(0, place - near) : place + len(value) + near]
     return None
+
+
+def withheld(messages: Iterable[Message], redact: Redact) -> list[str]:
+    """Return every credential that `redact` would replace in these messages, longest first, except those too short
+    to be told from ordinary words."""
+    texts = [text for message in messages for text in (text_of(message), *(c.arguments for c in calls_of(message)))]
+    whole = _APART.join(texts)
+    if redact(whole) == whole:  # most of the cost of redaction is the search, so all texts are searched at once
+        return []
+    found = {secret for text in texts for secret in _between(text, redact(text))}
+    return sorted((secret for secret in found if len(secret) >= SHORTEST_SECRET), key=lambda each: (-len(each), each))
+
+
+def without(text: str, secrets: Sequence[str]) -> str:
+    """Return `text` with each of `secrets` replaced everywhere."""
+    for secret in secrets:
+        text = text.replace(secret, MARK)
+    return text
+
+
+def _between(text: str, redacted: str) -> Iterator[str]:
+    """Return the pieces of `text` that stood in the places of the marks."""
+    if text == redacted:
+        return
+    first, *pieces = redacted.split(MARK)
+    place = len(first)
+    for number, piece in enumerate(pieces, start=1):
+        last = number == len(pieces)
+        end = len(text) - len(piece) if last else text.find(piece, place + 1) if piece else -1
+        if end < place:
+            return  # two marks side by side, or marks in the text itself: the pieces cannot be told apart
+        yield text[place:end]
+        place = end + len(piece)

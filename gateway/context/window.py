@@ -2,24 +2,22 @@
 
     [ head ][ marker ][ carried ][ tail ]
 
-Where the compressor writes notes, this engine archives: a marker says how many messages are out of
-view, from which time they are and how to find them. They stay in the store, where `search_history`
-and /recall reach them, and the marker derives from every one of them. Nothing is asked of a model, so
-nothing can fail, cost or take long; what the conversation was about must be looked up.
+In the place of notes this engine puts a marker: the number of messages out of view, their times, and the way to find
+them. They stay in the store, in reach of `search_history` and /recall, and the marker derives from every one of them.
+No model is asked, so nothing can fail, cost or take long; the subject of the conversation must be looked up.
 
-Head, tail and what is carried are the compressor's (`boundaries`), and so is the shortening of old tool
-results. Pinned rules stand in the system prompt, which no engine is given. The marker is noted as a
-summary: the next pass renews it. Notes that another engine left are kept below it while there is room.
+Head, tail, carried messages and the shortening of old tool results are those of the compressor. Pinned rules stand in
+the system prompt, which no engine is given. The marker is noted as a summary, so the next pass renews it. Notes of
+another engine are kept below the marker while there is room.
 
-A topic to focus on has no effect. `supports_background` stays False: a pass takes milliseconds, and one
-that is prepared early leaves less room than one made when it is needed, so that the prefix which a
-provider caches would change more often.
+A topic to focus on has no effect. `supports_background` stays False: a pass takes milliseconds, and a pass prepared
+early leaves less room than a pass made when needed, so the prefix in the provider's cache would change more often.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -31,6 +29,7 @@ from gateway.context.plan import Plan
 from gateway.context.policy import CompressionSettings
 from gateway.context.prompts import END_MARKER, OPENER, neutralise
 from gateway.domain.message import Message, note_of, noted, user
+from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
 
 _ADVICE: Final = (
@@ -39,17 +38,19 @@ _ADVICE: Final = (
     "and before you do anything over again: it may be done already. Respond only to what stands below this note."
 )
 _KEPT: Final = "Kept from earlier notes:"
-# The first words are how an earlier marker is recognised; the rest of its line may be reworded.
+# The first words identify an earlier marker; the rest of its line may be reworded.
 _SPAN: Final = r"(?: \(said from ([\d-]{10} [\d:]{5}) to ([\d-]{10} [\d:]{5}) UTC\))?"
 _EARLIER: Final = re.compile(rf"^([\d,]{{1,15}}) older messages?{_SPAN} left view\..*$", re.MULTILINE)
 _KEPT_LINE: Final = re.compile(rf"^{re.escape(_KEPT)}$", re.MULTILINE)
-_LEAST_KEPT: Final = 40  # tokens: less of somebody's notes says nothing
+_LEAST_KEPT: Final = 40  # tokens; a shorter piece of notes says nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """What is out of view: how many messages, from when to when ("" where none says), and notes that
-    another engine, or memory, left about it. Times are UTC to the minute and order as text."""
+    """The messages out of view: their number, the first and last time ("" if unknown), and notes about them.
+
+    Times are UTC to the minute and order as text. Notes come from another engine or from memory.
+    """
 
     count: int = 0
     first: str = ""
@@ -58,7 +59,7 @@ class Archive:
 
     @classmethod
     def read(cls, notes: str) -> Archive:
-        """What the markers in a transcript's earlier notes stand for; the rest is kept as notes."""
+        """Return the sum of the markers in a transcript's earlier notes; the other text is kept as notes."""
         found = list(_EARLIER.finditer(notes))
         rest = _KEPT_LINE.sub("", _EARLIER.sub("", notes))
         return cls(
@@ -69,7 +70,7 @@ class Archive:
         )
 
     def grown(self, messages: Sequence[Message]) -> Archive:
-        """With `messages` in it too."""
+        """Return the archive with `messages` in it, too."""
         times = [at for message in messages if isinstance(at := note_of(message).get("at"), int | float)]
         edges = (_minute(min(times)), _minute(max(times))) if times else ()
         known = sorted(time for time in (self.first, self.last, *edges) if time)
@@ -81,18 +82,18 @@ class Archive:
         )
 
     def text(self) -> str:
-        """One line for the model, without the notes."""
+        """Return one line for the model, without the notes."""
         span = f" (said from {self.first} to {self.last} UTC)" if self.first else ""
         return f"{self.count:,} older {'message' if self.count == 1 else 'messages'}{span} left view. {_ADVICE}"
 
 
 class Window(MeasuredEngine):
-    """Head + marker + tail; what lay between is found by searching. One instance per session."""
+    """The engine that keeps head and tail and a marker in between. One instance per session."""
 
     name = "window"
     threshold_percent = 0.75
 
-    def __init__(self, settings: CompressionSettings, *, counter: TokenCounter, redact: Callable[[str], str]) -> None:
+    def __init__(self, settings: CompressionSettings, *, counter: TokenCounter, redact: Redact) -> None:
         super().__init__(settings, counter=counter)
         self._redact = redact
 
@@ -104,10 +105,6 @@ class Window(MeasuredEngine):
         force: bool = False,
         memory_context: str = "",
     ) -> list[Message]:
-        """A shorter transcript, or the same messages with `last_outcome.error` saying why not.
-
-        An automatic pass that would save under 10 % changes nothing and is a strike.
-        """
         plan = self._plan(messages, current_tokens, force=force)
         if plan is None:
             return self._unchanged(messages, NOTHING, force=force)
@@ -126,7 +123,7 @@ class Window(MeasuredEngine):
         return noted(marker, tokens=self._counter.message(marker))
 
     def _fitted(self, notes: str, room: int) -> str:
-        """The beginning of `notes`, at most `room` tokens of it; "" where that would say nothing."""
+        """Return the beginning of `notes`, at most `room` tokens; "" where that would say nothing."""
         text = neutralise(notes).strip()
         while room >= _LEAST_KEPT and (size := self._counter.text(text)) > room:
             text = f"{text[: min(len(text) - 3, len(text) * room // (size + 1))].rstrip('… ')} …"
@@ -134,8 +131,8 @@ class Window(MeasuredEngine):
 
 
 def for_window(settings: CompressionSettings) -> CompressionSettings:
-    """The settings as `Window` takes them. Two have a default that is meant for a summariser, which works
-    best long before the window is full; left at it, they are three quarters of the window, and no floor."""
+    """Return the settings for `Window`. The defaults of two of them suit a summariser, which works best long before the
+    window is full; in their place this engine takes three quarters of the window and no floor."""
     plain = CompressionSettings()
     return replace(
         settings,
@@ -147,7 +144,7 @@ def for_window(settings: CompressionSettings) -> CompressionSettings:
 
 
 def _with(notes: str, memory: str) -> str:
-    """Notes that also hold what memory wants kept, once."""
+    """Return notes that also hold the text of memory, once."""
     return notes if memory.strip() in notes else f"{notes}\n{memory.strip()}".strip()
 
 

@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from gateway.domain.message import Message, ToolCall
 from gateway.domain.usage import CanonicalUsage
+from gateway.domain.window import UNKNOWN_WINDOW, reserved_output
 
 StopReason = Literal["stop", "tool_calls", "length", "refused"]
 ToolChoice = Literal["auto", "none"]
@@ -25,7 +26,7 @@ class ModelSpec:
     name: str
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
-    context_length: int = 128_000  # tokens
+    context_length: int = UNKNOWN_WINDOW  # tokens
     max_output_tokens: int | None = None
     cache_ttl: str = "5m"
     pictures: bool | None = None  # whether it takes them; None: to be found out
@@ -33,8 +34,8 @@ class ModelSpec:
 
     @property
     def reserved_output(self) -> int:
-        """Tokens of the window kept free for the answer: `max_output_tokens`, else the smaller of 8,192 and a tenth."""
-        return self.max_output_tokens or min(8_192, self.context_length // 10)
+        """Tokens of the window that are kept free for the answer."""
+        return reserved_output(self.context_length, self.max_output_tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ IMAGE_TOKENS: Final = 1_600  # of one image part: a large image at full detail
 
 SOUND_TOKENS: Final = 1_600  # of one sound part: a minute or two, by the ten to thirty tokens a second that models take
 
-_IMAGE_TYPES: Final = frozenset({"image", "image_url", "input_image"})
+IMAGE_TYPES: Final = frozenset({"image", "image_url", "input_image"})
 
 # How o200k_base cuts text into words before it merges bytes. Part of the vocabulary's definition:
 # with any other rule the counts would not be the model's.
@@ -111,7 +111,7 @@ class TokenCounter:
     def _part(self, part: Any) -> int:
         if isinstance(part, Mapping):
             kind = part.get("type")
-            if isinstance(kind, str) and kind in _IMAGE_TYPES:
+            if isinstance(kind, str) and kind in IMAGE_TYPES:
                 return IMAGE_TOKENS
             if kind == "input_audio":
                 return SOUND_TOKENS

@@ -10,11 +10,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from gateway.context.material import INPUT_CHARS, Redact, render
+from gateway.context.material import INPUT_CHARS, render
 from gateway.context.shapes import calls_by_id
 from gateway.context.verification import accept
 from gateway.domain.message import Message, user
 from gateway.runtime.errors import ConfigError, GatewayError, SummaryRefused
+from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.shared.documents import storable
 from gateway.trajectories.material import messages

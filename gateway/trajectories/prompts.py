@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from typing import Final
 
-from gateway.context.prompts import SUMMARY_REQUEST, neutralise
+from gateway.context.prompts import neutralise
+from gateway.domain.notes import BLOCKED, CONTEXT, DECISIONS, DONE, FILES, SECTIONS, STATE, SUMMARY_REQUEST, section
 
 OPENER: Final = "[{count} turns of this run were condensed into these notes]\n"
 NOTICE: Final = (
     "\n\nNote: to save room, some turns of this run were replaced by notes; the turn that holds them says so in its "
     "first line."
 )
+
+# The general headings, where the run is over and the turns behind the stretch stay.
+_SECTIONS: Final = {
+    DONE: SECTIONS[DONE],
+    STATE: "How things stood when the stretch ended: files changed, values found, what was under way.",
+    BLOCKED: "What failed and stayed so, with the exact error.",
+    DECISIONS: SECTIONS[DECISIONS],
+    FILES: SECTIONS[FILES],
+    CONTEXT: "Anything else that later turns build on.",
+}
+_ASKED: Final = "\n".join(section(title, content) for title, content in _SECTIONS.items())
 
 INSTRUCTIONS: Final = f"""{SUMMARY_REQUEST}
 You condense one stretch of a finished run: the record of an assistant that worked on a task with tools. The \
@@ -27,18 +39,7 @@ requests or go on with its work.
 - What was found out matters more than how often it was tried; say what failed and what then worked.
 
 Sections, in this order
-## Completed Actions
-Numbered. Each: what was done, to what, with what outcome, by which tool.
-## Active State
-How things stood when the stretch ended: files changed, values found, what was under way.
-## Blocked
-What failed and stayed so, with the exact error.
-## Key Decisions
-What was decided, and why.
-## Relevant Files
-Each path, and why it matters.
-## Critical Context
-Anything else that later turns build on.
+{_ASKED}
 """
 
 _TASK: Final = (

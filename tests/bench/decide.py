@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable
 
 from gateway.agent.conversation import Conversation
-from gateway.agent.hygiene import Hygiene, HygieneRules
+from gateway.agent.hygiene import Hygiene
 from gateway.agent.models import Calibration
 from gateway.context.compressor import Compressor
 from gateway.context.guard import GuardedEngine
-from gateway.context.policy import CompressionSettings
+from gateway.context.policy import CompressionSettings, HygieneRules
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import note_of
 from gateway.domain.session import Session

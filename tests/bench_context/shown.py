@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.context.prompts import IDENTIFIERS
+from gateway.context.verification import LIST_HEADING
 from gateway.domain.message import text_of
 from gateway.providers.base import ModelRequest
 
@@ -72,6 +72,6 @@ def sections(notes: str) -> dict[str, list[str]]:
     for line in notes.splitlines():
         if line.startswith("## "):
             heading = line
-        elif line.strip() and heading != IDENTIFIERS:
+        elif line.strip() and heading != LIST_HEADING:
             found.setdefault(heading, []).append(line.removeprefix("- ").strip())
     return found

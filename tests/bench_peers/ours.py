@@ -13,8 +13,9 @@ from typing import Any
 
 from gateway.app.gateway import collect_seldom
 from gateway.context.compressor import Compressor
-from gateway.context.policy import CompressionSettings, budgets, reserved_output
+from gateway.context.policy import CompressionSettings, budgets
 from gateway.domain.message import Message, text_of
+from gateway.domain.window import reserved_output
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.redaction import Redactor
 from gateway.runtime.tokens import TokenCounter

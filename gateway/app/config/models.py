@@ -34,7 +34,10 @@ from gateway.app.config.values import (
     tuple_of_list,
     zone,
 )
+from gateway.context.policy import LEAST_TARGET, MOST_TARGET, CompressionSettings, HygieneRules
 from gateway.domain.usage import CanonicalUsage
+
+_SIZES, _RULES = CompressionSettings(), HygieneRules()
 
 # What is documented of `input_audio`: OpenAI takes wav and mp3; https://openrouter.ai/docs/features/multimodal/audio
 # names more, which of them depends on the vendor.
@@ -96,22 +99,24 @@ class Compression(Section):
     """When and how far a transcript is compacted."""
 
     enabled: Flag = True
-    threshold: Share = 0.50  # of the context length
-    target_ratio: Annotated[float, Field(strict=True, ge=0.10, le=0.80, allow_inf_nan=False)] = 0.20
-    protect_first_n: Natural = 3
-    protect_last_n: Count = 20
+    threshold: Share = _SIZES.threshold  # of the context length
+    target_ratio: Annotated[float, Field(strict=True, ge=LEAST_TARGET, le=MOST_TARGET, allow_inf_nan=False)] = (
+        _SIZES.target_ratio
+    )
+    protect_first_n: Natural = _SIZES.protect_first_n
+    protect_last_n: Count = _SIZES.protect_last_n
     summary_model: Text | None = None
-    min_threshold_tokens: Natural = 64_000
+    min_threshold_tokens: Natural = _SIZES.min_threshold_tokens
     background: Flag = True
 
 
 class Hygiene(Section):
     """The pass before the agent."""
 
-    threshold: Share = 0.85  # of the context length
-    min_messages: Count = 4
-    max_messages: Count = 5_000
-    timeout: Seconds = 120
+    threshold: Share = _RULES.threshold  # of the context length
+    min_messages: Count = _RULES.min_messages
+    max_messages: Count = _RULES.max_messages
+    timeout: Seconds = _RULES.timeout
 
 
 class Context(Section):

@@ -12,15 +12,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from typing import Any, Final, Literal
 
 from gateway.domain.message import Message, ToolCall, note_of, text_of
+from gateway.domain.notes import SUMMARY_REQUEST
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason, TextDelta
 from gateway.providers.offline.replies import Answer, answer
 from gateway.providers.offline.summary import checkpoint
 from gateway.runtime.clock import Ids, SystemIds
 from gateway.runtime.errors import ContextOverflow
-
-SUMMARY_MARKER: Final = "legato:summary-request"
-"""Stands on the first line of a request for a summary; how this model tells it from conversation."""
 
 _OVERHEAD: Final = 4  # tokens of every message beside its text
 _LOOKED_AT: Final = 200  # characters of a message's first line
@@ -127,7 +125,7 @@ def words(text: str) -> list[str]:
 def is_summary_request(messages: Sequence[Message | Mapping[str, Any]]) -> bool:
     """Whether the first or last message opens with the marker."""
     edges = (*messages[:1], *messages[-1:])
-    return any(SUMMARY_MARKER in text_of(message)[:_LOOKED_AT].partition("\n")[0] for message in edges)
+    return any(SUMMARY_REQUEST in text_of(message)[:_LOOKED_AT].partition("\n")[0] for message in edges)
 
 
 class OfflinePrices:

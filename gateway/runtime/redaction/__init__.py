@@ -10,6 +10,6 @@ parts cannot begin inside its own first part. A test walks the parsed patterns t
 """
 
 from gateway.runtime.redaction.places import MARK
-from gateway.runtime.redaction.redactor import SHORTEST_SECRET, Redactor
+from gateway.runtime.redaction.redactor import SHORTEST_SECRET, Redact, Redactor
 
-__all__ = ["MARK", "SHORTEST_SECRET", "Redactor"]
+__all__ = ["MARK", "SHORTEST_SECRET", "Redact", "Redactor"]

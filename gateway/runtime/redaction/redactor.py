@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 from urllib.parse import quote
 
 from gateway.runtime.redaction.assignments import ASSIGNMENT, KEY, NAMES, assigned, replace_value
 from gateway.runtime.redaction.kinds import IN_RUN, KINDS, SHORTEST_RUN, Kind
 from gateway.runtime.redaction.places import MARK, folded, places_of, replaced, spliced
+
+Redact = Callable[[str], str]
+"""Replaces every credential of a text: a `Redactor`, or a stand-in."""
 
 SHORTEST_SECRET: Final = 6  # characters; replacing shorter ones would riddle ordinary text with marks
 

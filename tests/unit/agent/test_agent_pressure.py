@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.agent.pressure import FULL, NEAR, Pressure
+from gateway.agent.pressure import FULL, NEAR, marks, sentences
 
 
 def told(tokens: int, *, window: int = 200_000, threshold: int = 100_000) -> list[str]:
-    pressure = Pressure(tokens=tokens, window=window, threshold=threshold)
-    return pressure.sentences(pressure.marks())
+    return sentences(marks(tokens, window, threshold), tokens, window, threshold)
 
 
 def test_the_person_is_told_near_the_threshold_with_both_numbers() -> None:
@@ -29,4 +28,4 @@ def test_without_automatic_compaction_only_the_window_counts() -> None:
 
 @pytest.mark.parametrize(("tokens", "count"), [(0, 0), (129_999, 0), (130_000, 1), (150_000, 2), (400_000, 2)])
 def test_the_marks_of_the_window(tokens: int, count: int) -> None:
-    assert len(Pressure(tokens=tokens, window=200_000, threshold=0).marks()) == count
+    assert len(marks(tokens, 200_000, 0)) == count

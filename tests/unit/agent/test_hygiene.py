@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.agent.hygiene import HygieneRules
+from gateway.context.policy import HygieneRules
 
 sizes = st.integers(0, 10_000)
 tokens = st.integers(0, 300_000)

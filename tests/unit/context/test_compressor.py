@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from gateway.context.compressor import Compressor
+from gateway.context.engine import ModelText
 from gateway.context.measured import NO_GAIN, NOTHING
 from gateway.context.policy import CompressionSettings
-from gateway.context.prompts import END_MARKER, OPENER, SUMMARY_REQUEST, SYSTEM_NOTE
+from gateway.context.prompts import END_MARKER, OPENER, SYSTEM_NOTE
 from gateway.context.summariser import NO_MODEL, PATIENCE
-from gateway.context.summary import ModelText
 from gateway.domain.message import Message, is_summary, note_of, text_of, user
+from gateway.domain.notes import SUMMARY_REQUEST
 from gateway.runtime.errors import (
     ConfigError,
     GatewayError,

@@ -9,13 +9,12 @@ from hypothesis import strategies as st
 from gateway.context.policy import (
     Budgets,
     CompressionSettings,
-    Correction,
     budgets,
     fitted,
-    pressure_tier,
-    reserved_output,
     summary_budget,
 )
+from gateway.context.state import Correction
+from gateway.domain.window import EMERGENCY, HYGIENE, LOGGED, TOLD, is_emergency, reserved_output
 
 PLAIN = CompressionSettings()
 
@@ -82,24 +81,16 @@ def test_overhead_narrows_the_parts_but_leaves_something() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "tier"),
-    [
-        (0, "calm"),
-        (64, "calm"),
-        (65, "log"),
-        (75, "tell"),
-        (84, "tell"),
-        (85, "hygiene"),
-        (95, "emergency"),
-        (200, "emergency"),
-    ],
+    ("tokens", "window", "reached"), [(94, 100, False), (95, 100, True), (200, 100, True), (10, 0, False)]
 )
-def test_pressure(tokens: int, tier: str) -> None:
-    assert pressure_tier(tokens, 100) == tier
+def test_the_last_mark_of_a_window_is_an_emergency_but_not_where_the_window_is_unknown(
+    tokens: int, window: int, reached: bool
+) -> None:
+    assert is_emergency(tokens, window) == reached
 
 
-def test_pressure_of_an_unknown_window_is_calm() -> None:
-    assert pressure_tier(10, 0) == "calm"
+def test_the_marks_of_a_window() -> None:
+    assert (LOGGED, TOLD, HYGIENE, EMERGENCY) == (0.65, 0.75, 0.85, 0.95)
 
 
 def test_the_ratio_follows_what_is_reported() -> None:

@@ -11,9 +11,8 @@ from hypothesis import HealthCheck, given, settings
 
 from gateway.context.assembly import sanitize
 from gateway.context.prompts import IMAGE_MARKER
-from gateway.context.pruning import prune
+from gateway.context.pruning import prune, stub_line
 from gateway.context.shapes import calls_by_id, read_call, result_id
-from gateway.context.stubs import stub_line
 from gateway.domain.message import Message, note_of
 from tests.support.transcripts import COUNTER, IMAGE, ObjectCall, call, counts_hold, transcripts
 

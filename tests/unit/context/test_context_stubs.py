@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.context.pruning import prune, squeeze
+from gateway.context.pruning import STUB_CHARS, prune, squeeze, stub_line
 from gateway.context.shapes import Call, calls_by_id
-from gateway.context.stubs import STUB_CHARS, stub_line
 from gateway.domain.message import Message, text_of
 from tests.support.transcripts import COUNTER, IMAGE, call, tokens
 

@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.context.material import parts
-from gateway.context.prompts import IDENTIFIERS, OPENER, SUMMARY_REQUEST, framed
+from gateway.context.prompts import OPENER, framed
 from gateway.context.shapes import calls_by_id
+from gateway.context.verification import LIST_HEADING
 from gateway.domain.message import Message, text_of, user
+from gateway.domain.notes import SUMMARY_REQUEST
 from gateway.runtime.errors import ProviderRejected, ProviderUnavailable, SummaryRefused
 from tests.support.transcripts import (
     COUNTER,
@@ -54,7 +56,7 @@ async def test_earlier_notes_that_are_too_long_are_shown_without_the_list_at_the
     told = "\n".join(f"- Part {n} was mended, which took a while." for n in range(60))
     notes = f"## Completed Actions\n{told}"
     listed = "\n".join(f"- src/mended/file_{n}.py · It was … that broke." for n in range(160))
-    summary: Message = user(framed(f"{notes}\n\n{IDENTIFIERS}\n{listed}"), summary=True)
+    summary: Message = user(framed(f"{notes}\n\n{LIST_HEADING}\n{listed}"), summary=True)
     alone = Scripted(*[GOOD] * 4)
     await compressor(alone, window=16_000).compress([*conversation(8)[:2], summary, *conversation(40)])
     shown = text_of(alone.requests[0][1]).partition("<previous-notes>\n")[2].partition("\n</previous-notes>")[0]

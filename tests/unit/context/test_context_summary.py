@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from gateway.context import fallback, material
 from gateway.context.assembly import sanitize
+from gateway.context.engine import ModelText
 from gateway.context.material import render
-from gateway.context.prompts import END_MARKER, OPENER, framed
+from gateway.context.prompts import END_MARKER, OPENER, framed, request
 from gateway.context.shapes import calls_by_id
-from gateway.context.summary import ModelText, extract, request
+from gateway.context.summary import extract
 from gateway.context.verification import accept
 from gateway.domain.message import Message, text_of
 from gateway.runtime.errors import SummaryRefused

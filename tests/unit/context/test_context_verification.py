@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.context.identifiers import ledger
-from gateway.context.prompts import IDENTIFIERS
-from gateway.context.verification import completed, held, notes_in, without_section
+from gateway.context.verification import LIST_HEADING, completed, held, notes_in, without_section
 from gateway.domain.message import Message, assistant, note_of, text_of, user
 from gateway.runtime.errors import ProviderUnavailable, SummaryRefused
 from gateway.runtime.redaction import Redactor
@@ -88,8 +87,8 @@ def test_what_a_summary_dropped_is_appended_letter_for_letter() -> None:
         {"role": "tool", "tool_call_id": "c", "content": "exit code 3 in 512 MB"},
     ]
     whole = _completed("## Goal\nJIRA-77 is done.", middle)
-    assert whole.startswith("## Goal\nJIRA-77 is done.\n\n" + IDENTIFIERS)
-    listed = [line.partition(" · ")[0] for line in whole.partition(IDENTIFIERS)[2].split("\n- ")[1:]]
+    assert whole.startswith("## Goal\nJIRA-77 is done.\n\n" + LIST_HEADING)
+    listed = [line.partition(" · ")[0] for line in whole.partition(LIST_HEADING)[2].split("\n- ")[1:]]
     assert listed == ["src/a.py", "2026-12-01", "exit code 3", "512 MB", "src/deep/b.py"]
     # What was only passed to a tool is listed this once.
     assert list(held(whole, ledger(middle))) == [value for value in ledger(middle) if value != "src/deep/b.py"]
@@ -105,7 +104,7 @@ def test_what_was_said_of_an_identifier_stands_beside_it() -> None:
         {"role": "assistant", "content": "青鸟的错误码是 E9508。"},
     ]
     whole = _completed("## Goal\nx", middle, ["/srv/old-1.csv"], previous="- /srv/old-1.csv · It was at … once.")
-    assert set(whole.partition(f"{IDENTIFIERS}\n")[2].splitlines()) == {
+    assert set(whole.partition(f"{LIST_HEADING}\n")[2].splitlines()) == {
         "- /srv/out-7.csv · The export folder is … since May.",
         "- E9508 · 青鸟的错误码是 …。",
         "- /srv/old-1.csv · It was at … once.",
@@ -113,12 +112,12 @@ def test_what_was_said_of_an_identifier_stands_beside_it() -> None:
 
 
 def test_a_list_that_was_copied_gives_way_to_the_new_one() -> None:
-    copied = f"## Goal\nx\n\n{IDENTIFIERS}\n- old/one.py\n- old/two.py · Look at …\n\n## Blocked\nno"
+    copied = f"## Goal\nx\n\n{LIST_HEADING}\n- old/one.py\n- old/two.py · Look at …\n\n## Blocked\nno"
     assert without_section(copied) == ("## Goal\nx\n\n## Blocked\nno", ["old/one.py", "old/two.py"])
-    twice = f"{IDENTIFIERS}\n- one/1.py\n{IDENTIFIERS}\n- two/2.py\n\n\n{IDENTIFIERS}\n- three/3.py"
+    twice = f"{LIST_HEADING}\n- one/1.py\n{LIST_HEADING}\n- two/2.py\n\n\n{LIST_HEADING}\n- three/3.py"
     assert without_section(f"\n\nx\n{twice}") == ("x", ["one/1.py", "two/2.py", "three/3.py"])
     whole = _completed(copied, [{"role": "user", "content": "new/three.py"}], ["old/two.py"])
-    assert whole.count(IDENTIFIERS) == 1
+    assert whole.count(LIST_HEADING) == 1
     assert whole.endswith("- new/three.py\n- old/two.py")
 
 
@@ -175,7 +174,7 @@ async def test_identifiers_survive_a_summariser_that_drops_them_all_pass_after_p
         transcript = await engine.compress(transcript)
         [summary] = summaries(transcript)
         assert "## Goal\nSomething was done." in text_of(summary)
-        assert text_of(summary).count(IDENTIFIERS) == 1
+        assert text_of(summary).count(LIST_HEADING) == 1
         assert wanted in text_of(summary), f"after {turn + 1} passes"
         more = conversation(20)
         transcript = [*transcript, *more]
@@ -191,7 +190,7 @@ async def test_what_stays_in_view_at_the_head_is_corrected_as_long_as_it_stands_
         transcript = await engine.compress(transcript)
         [summary] = summaries(transcript)
         assert "fast_yarrow_380" in text_of(transcript[0])
-        listed = text_of(summary).partition(f"{IDENTIFIERS}\n")[2].splitlines()
+        listed = text_of(summary).partition(f"{LIST_HEADING}\n")[2].splitlines()
         assert listed[0] == "- slow_yarrow_668 · The cache switch of Yarrow is … now."
         pasted = "\n".join(f"look at logs/{transcript.index(summary)}/{n}/day_{n}.txt, please" for n in range(3))
         transcript = [*transcript, *conversation(25)[:-1], *stored([user(pasted)]), *conversation(5)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.context.withheld import withheld, without
+from gateway.context.verification import withheld, without
 from gateway.domain.message import Message, user
 from gateway.runtime.redaction import MARK, Redactor
 from tests.support.transcripts import call

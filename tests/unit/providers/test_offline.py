@@ -12,10 +12,11 @@ from gateway.agent.files.message import Reader, Received, with_files
 from gateway.domain.chat import Attachment, Inbound, SessionKey, Source
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, assistant, tool_result, user
+from gateway.domain.notes import SUMMARY_REQUEST
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelRequest, ModelSpec, TextDelta
 from gateway.providers.offline.facts import arithmetic
-from gateway.providers.offline.model import SUMMARY_MARKER, Offline, OfflinePrices, words
+from gateway.providers.offline.model import Offline, OfflinePrices, words
 from gateway.providers.offline.replies import answer
 
 SPEC = ModelSpec(provider="offline", name="offline")
@@ -215,7 +216,7 @@ def test_arithmetic(text: str, value: str | None) -> None:
     assert arithmetic(text) == value
 
 
-MATERIAL = f"""{SUMMARY_MARKER}
+MATERIAL = f"""{SUMMARY_REQUEST}
 Keep notes.
 ## Active Task
 the newest request

@@ -1,0 +1,151 @@
+"""The state that an engine keeps across restarts: strikes, the summariser's cooldown, the tokenizer's ratio.
+
+Strikes (anti-thrashing): a pass that saved under 10 %, or that left the next real prompt over the threshold, is a
+strike. Two in a row block automatic passes until a real fit, a model switch or a manual `/compress`. A fit is a
+reported prompt under the threshold after a pass that helped. While passes are blocked, or after a pass that hardly
+helped, the prompt must lie 10 % under the threshold: the few tokens of a useless pass must not lift its own block.
+
+Cooldown: after a failure the summariser rests. Malformed answers and broken streams 30 s, transient failures 60 s,
+repeated time-outs 60, 300, 900 s, no provider or a refused key, quota or payment 600 s. The times are wall times,
+because a cooldown survives restarts; a clock that jumped back cannot prolong a cooldown. `force` bypasses them all.
+
+Correction: providers count tokens differently than our tokenizer does; their ratio is learned from their reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
+from typing import Annotated, Any, Final, Literal, Self, cast
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from gateway.context.policy import EFFECTIVE_SAVING
+from gateway.runtime.errors import ProviderRateLimited, ProviderRejected, ProviderUnavailable, QuotaExceeded
+
+STRIKES_TO_BLOCK: Final = 2
+SMALL_PROMPT: Final = 200  # tokens; the constant overheads of a smaller prompt would dominate its ratio
+_LOWEST, _HIGHEST = 0.5, 4.0  # ratios of tokenizers
+_SAMPLES: Final = 8  # the newest report weighs at least an eighth
+
+Failure = Literal["malformed", "transient", "timeout", "unconfigured", "refused"]
+
+_SECONDS: Final[Mapping[Failure, tuple[float, ...]]] = {
+    "malformed": (30.0,),
+    "transient": (60.0,),
+    "timeout": (60.0, 300.0, 900.0),
+    "unconfigured": (600.0,),
+    "refused": (600.0,),
+}
+_REFUSALS: Final = (401, 402, 403)
+_adapter = cache(TypeAdapter[Any])  # making one takes a millisecond
+
+
+class _Kept:
+    """A part of the state; its fields are JSON-able."""
+
+    __slots__ = ()
+
+    def dump(self) -> dict[str, Any]:
+        """Return the JSON-able form."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
+
+    @classmethod
+    def load(cls, state: object) -> Self:
+        """Return the part that was dumped as `state`; a fresh part if `state` is anything else."""
+        names = {each.name for each in fields(cls)}  # type: ignore[arg-type]
+        if not isinstance(state, Mapping) or not names <= state.keys():
+            return cls()
+        try:
+            loaded: Self = _adapter(cast(Hashable, cls)).validate_python(state)
+        except ValidationError:
+            return cls()
+        return loaded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strikes(_Kept):
+    """The useless automatic passes in a row. `awaiting`: a pass that looked useful waits for the next report."""
+
+    count: Annotated[int, Field(ge=0)] = 0
+    awaiting: bool = False
+
+    @property
+    def blocked(self) -> bool:
+        """Whether automatic passes are held back."""
+        return self.count >= STRIKES_TO_BLOCK
+
+    def after_pass(self, *, effective: bool) -> Strikes:
+        """Return the strikes after an automatic pass."""
+        return replace(self, awaiting=True) if effective else Strikes(count=self.count + 1)
+
+    def after_report(self, prompt_tokens: int, threshold_tokens: int) -> Strikes:
+        """Return the strikes after a provider reported the size of a prompt."""
+        if prompt_tokens <= 0 or threshold_tokens <= 0:
+            return self
+        if self.awaiting:
+            return Strikes(count=self.count + 1 if prompt_tokens >= threshold_tokens else 0)
+        if self.count and prompt_tokens < threshold_tokens * (1 - EFFECTIVE_SAVING):
+            return Strikes()
+        return self
+
+
+def classify(error: BaseException) -> Failure:
+    """Return the kind of failure that an error of the summariser is."""
+    if isinstance(error, TimeoutError):
+        return "timeout"
+    if isinstance(error, QuotaExceeded) or (isinstance(error, ProviderRejected) and error.status in _REFUSALS):
+        return "refused"
+    if isinstance(error, ProviderUnavailable):
+        if error.timed_out:
+            return "timeout"
+        return "malformed" if error.malformed else "transient"
+    return "transient"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cooldown(_Kept):
+    """The rest of a summariser that failed. `since` and `until` are seconds since the epoch."""
+
+    kind: Failure | None = None
+    since: float = 0.0
+    until: float = 0.0
+    timeouts: Annotated[int, Field(ge=0)] = 0  # in a row
+
+    def active(self, now: float) -> bool:
+        """Whether the summariser rests at `now`."""
+        return self.kind is not None and self.since <= now < self.until
+
+    def after(self, kind: Failure, now: float, error: BaseException | None = None) -> Cooldown:
+        """Return the cooldown that a failure at `now` starts."""
+        timeouts = self.timeouts + 1 if kind == "timeout" else 0
+        ladder = _SECONDS[kind]
+        seconds = ladder[min(max(timeouts - 1, 0), len(ladder) - 1)]
+        if isinstance(error, ProviderRateLimited) and error.retry_after is not None:
+            seconds = max(seconds, error.retry_after)
+        return Cooldown(kind=kind, since=now, until=now + seconds, timeouts=timeouts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction(_Kept):
+    """The running ratio of a provider's token counts to ours."""
+
+    ratio: Annotated[float, Field(ge=_LOWEST, le=_HIGHEST)] = 1.0
+    samples: Annotated[int, Field(ge=0, le=_SAMPLES)] = 0
+
+    def observed(self, own: int, reported: int) -> Correction:
+        """Return the ratio after a provider reported `reported` tokens of a prompt that counts `own` by us."""
+        if own < SMALL_PROMPT or reported <= 0:
+            return self
+        seen = min(_HIGHEST, max(_LOWEST, reported / own))
+        samples = min(self.samples + 1, _SAMPLES)
+        return Correction(ratio=self.ratio + (seen - self.ratio) / samples, samples=samples)
+
+    def apply(self, own: int) -> int:
+        """Return our count as the provider would report it."""
+        return int(own * self.ratio + 0.5)
+
+    def invert(self, reported: int) -> int:
+        """Return a provider's figure as we would count it."""
+        return int(reported / self.ratio)

@@ -1,0 +1,61 @@
+"""The notes that stand in for older turns: their headings, and the marker of a request for such notes.
+
+Notes are written by a model, by the rules of the default engine and by the offline model, and read by all three.
+To add a heading, add a line to `SECTIONS`: every prompt and every check follows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+SUMMARY_REQUEST: Final = (
+    "legato:summary-request"  # first line of every request for notes; the offline model looks for it
+)
+
+TASK: Final = "Active Task"
+GOAL: Final = "Goal"
+RULES: Final = "Constraints & Preferences"
+DONE: Final = "Completed Actions"
+STATE: Final = "Active State"
+BLOCKED: Final = "Blocked"
+DECISIONS: Final = "Key Decisions"
+ASKED: Final = "Pending User Asks"
+FILES: Final = "Relevant Files"
+CONTEXT: Final = "Critical Context"
+IDENTIFIERS: Final = "Identifiers"  # a program appends the list under this heading; no model is asked for it
+
+# Every heading that a model is asked for, in order, and the content that is asked for.
+SECTIONS: Final[Mapping[str, str]] = {
+    TASK: 'The newest request that is not fulfilled yet, word for word; "None" if everything asked was done.',
+    GOAL: "What the person wants to achieve overall.",
+    RULES: "What they ruled out, insisted on or prefer.",
+    DONE: "Numbered. Each: what was done, to what, with what outcome, by which tool.",
+    STATE: "How things stand now: directories, branches, running services, values that matter.",
+    "In Progress": "What was under way when these turns ended.",
+    BLOCKED: "What could not go on, with the exact error.",
+    DECISIONS: "What was decided, and why.",
+    "Resolved Questions": "Each question with its answer.",
+    ASKED: "What they asked for that has had no answer.",
+    FILES: "Each path, and why it matters.",
+    "Remaining Work": "What is left, as background and not as an order.",
+    CONTEXT: "Anything else that would be missed.",
+}
+_HEADING: Final = re.compile(r"^## +(\S[^\n]*)\n?", re.MULTILINE)
+
+
+def section(title: str, text: str) -> str:
+    """Return one section as it stands in notes and in requests for notes."""
+    return f"## {title}\n{text}"
+
+
+def sections_of(notes: str) -> dict[str, str]:
+    """Return the text of every section by its heading, sections of one heading together; "" holds the text
+    before the first heading, if there is any."""
+    pieces = _HEADING.split(notes)
+    found = {"": pieces[0].strip()} if pieces[0].strip() else {}
+    for title, text in zip(pieces[1::2], pieces[2::2], strict=True):
+        title = title.strip()
+        found[title] = f"{found[title]}\n{text.strip()}" if title in found else text.strip()
+    return found
