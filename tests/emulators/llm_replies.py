@@ -153,6 +153,6 @@ def summarising(other: Hook = echo) -> Hook:
         if not is_summary_request(messages):
             return other(body)
         cap = body.get("max_tokens") or body.get("max_completion_tokens")
-        return Reply(text=checkpoint(messages, max_tokens=cap))
+        return Reply(text=checkpoint(messages, max_tokens=cap, count=lambda text: len(text) // 3))
 
     return hook
