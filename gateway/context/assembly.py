@@ -1,13 +1,14 @@
-"""Phases 5 and 6: put head, summary and tail together, and make any transcript valid to send.
+"""Phases 5 and 6: head, summary and tail are put together, and any transcript is made valid to send.
 
-Every engine's result passes `sanitize` before it is stored. It costs one pass, and returns the
-very same message objects wherever nothing was wrong with them.
+Every engine's result passes `sanitize` before it is stored. That costs one walk, and sound messages stay the very
+same objects.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from gateway.context.prompts import CONTINUED, RESULT_MISSING, SYSTEM_NOTE, framed
@@ -17,64 +18,58 @@ from gateway.runtime.tokens import TokenCounter
 
 
 @dataclass(slots=True)
-class _Group:
-    """An assistant message and the results of its calls. `answers` maps every id of a call to its
-    slot in `results`."""
+class _Slot:
+    """The place of a call's result in the row of its message. `name`: the id under which the call is sent."""
 
-    message: Message
-    answers: dict[str, int] = field(default_factory=dict)
-    results: list[Message | None] = field(default_factory=list)
-    ids: list[str] = field(default_factory=list)
+    row: list[Message]
+    place: int
+    name: str
+    answered: bool = False
+
+    def take(self, result: Message) -> None:
+        """Put a result into the place, unless it has one."""
+        if not self.answered:
+            plain = result.get("tool_call_id") == self.name
+            self.row[self.place] = result if plain else derived(result, tool_call_id=self.name)
+            self.answered = True
 
 
 def sanitize(messages: Sequence[Message], *, opening: bool = True, calls: Calls | None = None) -> list[Message]:
-    """`messages` as a provider accepts them; never raises on odd shapes.
+    """Return `messages` in the form that providers accept; no shape raises.
 
-    Roles and contents that no API knows become ones that it does (`shapes`), what is no message is
-    left out. Tool results follow their call directly, in the order of the calls; a result without a call, or
-    a second one, is removed; a call without a result gets a stub; a call without an id, or with
-    one its message used already, is stripped, for nothing could answer it; an assistant message
-    that is left with neither text nor calls is removed. With `opening`, a short user message is
-    put first if the transcript would otherwise open with an assistant's. `calls` is given every call
-    that was kept, under each of its ids: a reused id means its latest call.
+    Unknown roles and contents become known ones (`shapes`), and anything but a message is left out. Tool results
+    follow their call directly, in the order of the calls. A result without a call, or a second result, is removed. A
+    call without a result gets a stub. A call without an id, or with an id that its message used before, is stripped,
+    because nothing could answer it; an assistant message left with neither text nor calls is removed. With `opening`,
+    a short user message is put in front of a leading assistant message. `calls` receives every kept call under each
+    of its ids; a reused id means its latest call.
     """
     index = Calls() if calls is None else calls
     if _in_order(messages, index):
         return _opened(list(messages)) if opening else list(messages)
-    entries: list[_Group | Message] = []
-    waiting: dict[str, _Group] = {}
+    rows: list[list[Message]] = []  # each a message and the results of its calls
+    slots: dict[str, _Slot] = {}
     for given in messages:
         message = sound(given)
         if message is None:
             continue
-        role = message.get("role")
-        if role == "tool":
-            _answer(waiting, message)
-        elif role == "assistant" and "tool_calls" in message:
-            group = _group(message, index)
-            if group is None:
-                continue
-            for name in group.answers:
-                waiting[name] = group
-            entries.append(group)
+        if message.get("role") == "tool":
+            slot = slots.get(result_id(message) or "")
+            if slot is not None:
+                slot.take(message)
+        elif message.get("role") == "assistant" and "tool_calls" in message:
+            rows.append(_with_results(message, index, slots))
         else:
-            entries.append(message)
-    result: list[Message] = []
-    for entry in entries:
-        if type(entry) is not _Group:
-            result.append(entry)  # type: ignore[arg-type]
-            continue
-        result.append(entry.message)
-        for found, name in zip(entry.results, entry.ids, strict=True):
-            result.append(tool_result(name, RESULT_MISSING) if found is None else found)
+            rows.append([message])
+    result = [message for row in rows for message in row]
     return _opened(result) if opening else result
 
 
 def _in_order(messages: Sequence[Message], index: Calls) -> bool:
-    """Whether there is nothing to repair; the calls go into `index` if so. One plain loop, because it runs
-    over every message of the longest transcripts: what it does not know at sight is left to the repair."""
+    """Whether there is nothing to repair; if so the calls go into `index`. This is one plain loop, because it runs over
+    every message of the longest transcripts; any doubt is left to the repair."""
     raw: dict[str, Any] = {}
-    waiting: list[str] = []  # ids of the calls whose results must come next, the last one first
+    waiting: list[str] = []  # ids of the calls whose results must follow, the last one first
     for message in messages:
         if type(message) is not dict:
             return False
@@ -98,7 +93,7 @@ def _in_order(messages: Sequence[Message], index: Calls) -> bool:
 
 
 def _answerable(calls: Any, raw: dict[str, Any]) -> list[str]:
-    """The ids of calls that need no repair, the last one first, each put into `raw`; [] if one of them does."""
+    """Return the ids of calls that need no repair, the last one first, and put each into `raw`; [] if one needs it."""
     names: list[str] = []
     if type(calls) is list:
         for call in calls:
@@ -111,44 +106,29 @@ def _answerable(calls: Any, raw: dict[str, Any]) -> list[str]:
     return names
 
 
-def _answer(waiting: Mapping[str, _Group], message: Message) -> None:
-    name = result_id(message)
-    group = waiting.get(name) if name is not None else None
-    if name is None or group is None:
-        return
-    slot = group.answers[name]
-    if group.results[slot] is None:
-        sent_as = message.get("tool_call_id") == group.ids[slot]
-        group.results[slot] = message if sent_as else derived(message, tool_call_id=group.ids[slot])
-
-
-def _group(message: Message, index: Calls) -> _Group | None:
-    """The calls of an assistant message that can be answered; None if nothing of it is left."""
+def _with_results(message: Message, index: Calls, slots: dict[str, _Slot]) -> list[Message]:
+    """Return an assistant message with its answerable calls, and a stub for the result of each; [] if nothing of the
+    message is left. The calls go into `index`, the places of their results into `slots`."""
     raw: Any = message.get("tool_calls")
     calls: list[Any] = list(raw) if isinstance(raw, list | tuple) else []
-    group = _Group(message)
-    kept = []
-    changed = not isinstance(raw, list)
+    row, kept, own = [message], [], set[str]()
     for call in calls:
         read = read_call(call)
-        ids = read.ids
-        if not ids or not group.answers.keys().isdisjoint(ids):
+        if not read.ids or not own.isdisjoint(read.ids):
             continue
-        for name in ids:
-            group.answers[name] = len(group.results)
-            index.raw[name] = call
-        group.results.append(None)
-        group.ids.append(ids[0])
-        plain = plain_call(call, read)
-        changed = changed or plain is not call
-        kept.append(plain)
-    if kept and len(kept) == len(calls) and not changed:
-        return group
+        slot = _Slot(row, len(row), read.ids[0])
+        for name in read.ids:
+            slots[name], index.raw[name] = slot, call
+        own.update(read.ids)
+        row.append(tool_result(slot.name, RESULT_MISSING))
+        kept.append(plain_call(call, read))
+    if kept and isinstance(raw, list) and len(kept) == len(raw) and all(map(operator.is_, kept, raw)):
+        return row
     if not kept and not text_of(message).strip() and not isinstance(message.get("content"), list):
-        return None
-    rest: dict[str, Any] = {key: value for key, value in message.items() if key != "tool_calls"}
-    group.message = derived(rest, tool_calls=kept) if kept else derived(rest)
-    return group
+        return []
+    rest = {key: value for key, value in message.items() if key != "tool_calls"}
+    row[0] = derived(rest, tool_calls=kept) if kept else derived(rest)
+    return row
 
 
 def _opened(messages: list[Message]) -> list[Message]:
@@ -159,7 +139,7 @@ def _opened(messages: list[Message]) -> list[Message]:
 
 
 def with_system_note(message: Message, counter: TokenCounter) -> Message:
-    """A leading system message that says once that earlier turns were condensed."""
+    """Return a leading system message that says once that earlier turns were condensed."""
     content: Any = message.get("content")
     if SYSTEM_NOTE in text_of(message):
         return message
@@ -176,8 +156,8 @@ def summary_message(
     counter: TokenCounter,
     identifiers: Mapping[str, float] | None = None,
 ) -> Message:
-    """The summary as a user message; `joined` may give it another role or merge it. `identifiers`: those
-    that the notes hold and their weights, noted so that the next compaction need not look for them."""
+    """Return the summary as a user message; `joined` may give it another role or merge it. `identifiers`: those that
+    the notes hold, and their weights, noted for the next compaction."""
     note: dict[str, Any] = {"summary": True, "derived_from": list(derived_from)}
     if identifiers is not None:
         note["identifiers"], note["weights"] = list(identifiers), list(identifiers.values())
@@ -189,10 +169,10 @@ def summary_message(
 
 
 def joined(head: Sequence[Message], summary: Message, tail: Sequence[Message], counter: TokenCounter) -> list[Message]:
-    """head + summary + tail, the summary under a role that repeats neither neighbour's.
+    """Return head, summary and tail, the summary with a role other than its neighbours'.
 
-    Without a head it must be a user's, since no transcript may open with an assistant. Where no
-    role fits it is merged in front of the first tail message.
+    Without a head the role must be a user's, because no transcript may open with an assistant. Where no role fits the
+    summary is merged in front of the first tail message.
     """
     before = head[-1].get("role") if head else None
     after = tail[0].get("role") if tail else None

@@ -1,13 +1,12 @@
-"""Phase 2: which messages stay at the front, which at the end, and what lies between.
+"""Phase 2: the division of a transcript.
 
     [ head ][ middle: becomes the summary ][ carried ][ tail ]
 
-The tail is what the token budget allows, counted from the end. Two messages belong to it even
-when they lie further back, as in one long turn of tool calls: the latest request and the latest
-answer the person has seen. They are *carried*: taken out of the middle and put, unchanged and in
-their order, right after the summary.
+The tail is counted from the end, as far as the token budget allows. Two messages belong to it even if they lie
+further back, as in one long turn of tool calls: the latest request, and the latest answer that the person has seen.
+They are *carried*: taken out of the middle and put, unchanged and in order, right behind the summary.
 
-Expects turns as `assembly.sanitize` leaves them: results directly follow their call.
+The turns must come from `assembly.sanitize`: results directly follow their call.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _STUB_TOKENS = 70  # what a tool result in the head takes at most once it is pru
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What the parts may take: `head_limit` is how many leading turns may be head at most."""
+    """The most that each part may take. `head_limit`: the most leading turns that may be head."""
 
     head_tokens: int
     tail_tokens: int
@@ -34,9 +33,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Indices into the turns: head [0, head_end), then the middle with `carried` ones in it, then
-    the tail [cut, n). Of the tail, turns before `protected_from` are there only because a call
-    and its results stay together; they may be pruned."""
+    """Indices into the turns: the head [0, head_end), then the middle with the `carried` ones in it, then the tail
+    [cut, n). Turns of the tail before `protected_from` are there only because a call and its results stay together;
+    they may be pruned."""
 
     head_end: int
     cut: int
@@ -46,7 +45,7 @@ class Layout:
 
 
 def find_layout(turns: Sequence[Message], tokens: Sequence[int], limits: Limits) -> Layout:
-    """Lay `turns` out. The middle is empty when nothing can be taken away."""
+    """Divide `turns`. The middle is empty when nothing can be taken away."""
     count = len(turns)
     request = latest_request(turns)
     answer = _latest_answer(turns)
@@ -67,7 +66,7 @@ def find_layout(turns: Sequence[Message], tokens: Sequence[int], limits: Limits)
 
 
 def latest_request(turns: Sequence[Message]) -> int | None:
-    """Index of the latest thing a person said, None if nobody said anything."""
+    """Return the index of the latest request of a person, None if nobody said anything."""
     return next((index for index in range(len(turns) - 1, -1, -1) if is_request(turns[index])), None)
 
 
@@ -84,7 +83,7 @@ def _carried(request: int | None, answer: int | None, head_end: int, cut: int) -
 
 
 def _head_end(turns: Sequence[Message], tokens: Sequence[int], limits: Limits, request: int) -> int:
-    """A head starts with a person's words and ends before the latest request."""
+    """Return the end of the head, which starts with a person's words and ends before the latest request."""
     if not turns or turns[0].get("role") != "user":
         return 0
     limit = min(limits.protect_first_n, limits.head_limit, request)
@@ -106,7 +105,7 @@ def _pruned(message: Message, tokens: int) -> int:
 
 
 def _tail_start(tokens: Sequence[int], limits: Limits, head_end: int) -> int:
-    """Walk back while the budget lasts; the last few messages stay whatever they take."""
+    """Walk back while the budget lasts; the last few messages stay whatever their size."""
     ceiling = int(limits.tail_tokens * TAIL_OVERRUN)
     start, total, kept = len(tokens), 0, 0
     while start > head_end:
@@ -119,8 +118,8 @@ def _tail_start(tokens: Sequence[int], limits: Limits, head_end: int) -> int:
 
 
 def _whole_step(turns: Sequence[Message], tokens: Sequence[int], limits: Limits, start: int, head_end: int) -> int:
-    """Where to cut so that no call is parted from its results: back at the call, or on past the results
-    where the call alone (it may hold images) is more than a tail may take."""
+    """Return a cut that parts no call from its results: back at the call, or behind the results where the call alone
+    (with images, say) is too long for a tail."""
     back, on = _to_call(turns, start, head_end), _past_results(turns, start)
     taken = sum(_pruned(turns[index], tokens[index]) for index in range(back, start))
     if taken > TAIL_OVERRUN * limits.tail_tokens and len(turns) - on >= MIN_TAIL_MESSAGES:
@@ -129,7 +128,7 @@ def _whole_step(turns: Sequence[Message], tokens: Sequence[int], limits: Limits,
 
 
 def _to_call(turns: Sequence[Message], index: int, floor: int) -> int:
-    """Back from a tool result to the message that called for it."""
+    """Step back from a tool result to the message with its call."""
     while floor < index < len(turns) and turns[index].get("role") == "tool":
         index -= 1
     return index

@@ -1,7 +1,7 @@
-"""Messages of any shape, made readable: what a transcript from anywhere may hold and still be taken.
+"""Messages of any shape, made readable.
 
-Engines, imports and old backups give tool calls as SDK objects, contents as numbers, roles of other
-vendors. Nothing here raises, and what is sound already is passed on as the very same object.
+Engines, imports and old backups give tool calls as SDK objects, contents as numbers, and roles of other vendors.
+Nothing here raises, and a sound message is passed on as the very same object.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SYNONYMS: Final[Mapping[str, str]] = {
     "model": "assistant",
     "function": "tool",
 }
-# Parts that some API takes; what else a list holds could only be refused.
+# Parts that some API takes; any other part of a content could only be refused.
 _PARTS: Final = frozenset({
     "text", "image_url", "image", "input_image", "input_audio", "audio", "file", "input_file", "document",
     "video_url", "video", "input_text", "output_text", "refusal", "thinking", "redacted_thinking", "reasoning",
@@ -38,7 +38,7 @@ _KEPT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One tool call, whatever shape it came in. `arguments` is its JSON text."""
+    """One tool call of any shape. `arguments` is its JSON text."""
 
     ids: tuple[str, ...]
     name: str
@@ -46,7 +46,7 @@ class Call:
 
 
 def calls_of(message: Mapping[str, Any]) -> list[Call]:
-    """The tool calls of a message; [] for none and for shapes that hold none."""
+    """Return the tool calls of a message; [] for none and for shapes that hold none."""
     calls = message.get("tool_calls")
     if not calls or not isinstance(calls, list | tuple):
         return []
@@ -54,7 +54,7 @@ def calls_of(message: Mapping[str, Any]) -> list[Call]:
 
 
 def plain_id(call: Any) -> str:
-    """The id of a call that is as an API takes it, which nearly every call is; "" of any other."""
+    """Return the id of a call in the form of the API, as nearly every call is; "" of any other."""
     if type(call) is dict and "call_id" not in call:
         own, function = call.get("id"), call.get("function")
         if type(own) is str and type(function) is dict:
@@ -65,7 +65,7 @@ def plain_id(call: Any) -> str:
 
 
 def read_call(call: Any) -> Call:
-    """A tool call given as a dict or as an SDK's object; both `id` and `call_id` name it."""
+    """Read a tool call given as a dict or as an SDK's object; both `id` and `call_id` name it."""
     own = plain_id(call)
     if own:
         return Call((own,), call["function"]["name"], call["function"]["arguments"])
@@ -83,30 +83,26 @@ def read_call(call: Any) -> Call:
 
 
 def plain_call(call: Any, read: Call) -> Any:
-    """The call as an API takes it: a dict with id, name and arguments as text. `read` is `read_call`'s."""
+    """Return the call in the form of the API: a dict with id, name and arguments as text. `read`: from `read_call`."""
     if isinstance(call, dict) and call.get("id") == read.ids[0]:
         function = call.get("function")
-        if isinstance(function, dict) and _is_plain(function, read.name):
+        if (
+            isinstance(function, dict)
+            and isinstance(function.get("arguments"), str)
+            and function.get("name") == read.name
+        ):
             return call
     return {"id": read.ids[0], "type": "function", "function": {"name": read.name, "arguments": read.arguments}}
 
 
-def _is_plain(function: Mapping[str, Any], name: str) -> bool:
-    return function.get("name") == name and isinstance(function.get("arguments"), str)
-
-
 def result_id(message: Mapping[str, Any]) -> str | None:
-    """The call a tool message answers, or None."""
-    for name in ("tool_call_id", "call_id"):
-        value = message.get(name)
-        if is_id(value):
-            return str(value)
-    return None
+    """Return the id of the call that a tool message answers, or None."""
+    return next((str(value) for name in ("tool_call_id", "call_id") if is_id(value := message.get(name))), None)
 
 
 class Calls(Mapping[str, Call]):
-    """The calls of a transcript by id, each read when it is asked for: of thousands only those near the
-    ends ever are. A reused id means its latest call."""
+    """The calls of a transcript by id. A call is read on demand, because only those near the ends of a long transcript
+    are ever read. A reused id means its latest call."""
 
     def __init__(self) -> None:
         self.raw: dict[str, Any] = {}
@@ -122,12 +118,12 @@ class Calls(Mapping[str, Call]):
 
 
 def calls_by_id(messages: Iterable[Mapping[str, Any]]) -> dict[str, Call]:
-    """Every call of a transcript under each of its ids; a reused id means its latest call."""
+    """Return every call of a transcript under each of its ids; a reused id means its latest call."""
     return {name: call for message in messages for call in calls_of(message) for name in call.ids}
 
 
 def sources(message: Mapping[str, Any]) -> list[str]:
-    """Row ids a message stands for: its own, or those it was derived from while it has none."""
+    """Return the row ids that a message stands for: its own, or while it has none those of its originals."""
     note = message.get(HOST)
     if type(note) is not dict:
         return []
@@ -139,7 +135,7 @@ def sources(message: Mapping[str, Any]) -> list[str]:
 
 
 def all_sources(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The row ids that messages stand for, in order."""
+    """Return the row ids that messages stand for, in order."""
     try:  # nearly always, and there may be thousands
         own = [message[HOST]["id"] for message in messages]
     except (KeyError, TypeError):
@@ -152,8 +148,8 @@ def all_sources(messages: Sequence[Mapping[str, Any]]) -> list[str]:
 def rewritten(
     message: Message, counter: TokenCounter, /, note: Mapping[str, Any] | None = None, **fields: Any
 ) -> Message:
-    """A new message with `fields` replaced, that notes what it derives from and its own tokens. What was
-    identified in the original stays noted: a shortened copy still stands for it."""
+    """Return a copy with `fields` replaced, its origin and its own tokens noted. The identifiers of the original stay
+    noted: a shortened copy still stands for it."""
     old = note_of(message)
     kept: dict[str, Any] = {key: old[key] for key in _KEPT if key in old}
     copy: dict[str, Any] = {**message, **fields, HOST: {**kept, "derived_from": sources(message), **(note or {})}}
@@ -162,8 +158,8 @@ def rewritten(
 
 
 def sound(message: Any) -> Message | None:
-    """A message with a role that APIs know and a content that they can read, the same object if it was
-    so; None for what is no message at all."""
+    """Return a message with a role and a content that APIs take, the same object if it was sound; None for anything
+    but a message."""
     if type(message) is dict:
         role, content = message.get("role"), message.get("content")
         if type(content) is str and type(role) is str and role in _ROLES:
@@ -178,7 +174,7 @@ def sound(message: Any) -> Message | None:
 
 
 def derived(message: Mapping[str, Any], **fields: Any) -> Message:
-    """A repaired copy. Its stored count no longer holds exactly, so it carries none."""
+    """Return a repaired copy. The stored count may be wrong for the copy and is left out."""
     note: dict[str, Any] = dict(note_of(message))
     source = sources(message)
     for name in ("id", "tokens", "identifiers"):
@@ -196,8 +192,8 @@ def is_image(part: Any) -> bool:
 
 
 def field_of(holder: Any, name: str) -> Any:
-    """A key of a mapping or an attribute of an object; None if it has none."""
-    # A dict first: it is one nearly always, and asking for a Mapping takes ten times as long.
+    """Return the key of a mapping or the attribute of an object; None if there is none."""
+    # A dict first: nearly every holder is one, and the check for a Mapping takes ten times as long.
     return holder.get(name) if isinstance(holder, (dict, Mapping)) else getattr(holder, name, None)
 
 
@@ -207,7 +203,7 @@ def is_id(value: Any) -> bool:
 
 
 def as_json(value: Any) -> str:
-    """JSON of anything, "" of None; what JSON cannot hold as its text."""
+    """Return anything as JSON, None as "", and parts that JSON cannot hold as their text."""
     if value is None:
         return ""
     try:
@@ -217,12 +213,10 @@ def as_json(value: Any) -> str:
 
 
 def _role(message: Mapping[str, Any], role: Any) -> str:
-    """The likeliest role of a message that names none of ours. What nothing tells is a person's: that
-    is never trusted with more than a request."""
-    if isinstance(role, str) and role.lower() in _SYNONYMS:
-        return _SYNONYMS[role.lower()]
-    if isinstance(role, str) and role.lower() in _ROLES:
-        return role.lower()
+    """Return the likeliest role of a message that names none of ours. In doubt it is a person's, because a person's
+    message is never trusted with more than a request."""
+    if isinstance(role, str) and (known := _SYNONYMS.get(role.lower(), role.lower())) in _ROLES:
+        return known
     if result_id(message) is not None:
         return "tool"
     return "assistant" if message.get("tool_calls") else "user"
@@ -248,13 +242,12 @@ def _content(content: Any) -> Any:
 
 
 def _part(part: Any) -> dict[str, Any]:
-    if isinstance(part, str):
-        return {"type": "text", "text": part}
-    if not isinstance(part, Mapping):
-        return {"type": "text", "text": as_json(part)}
     if _is_sound_part(part):
         return dict(part)
-    if isinstance(part.get("text"), str):
-        return {"type": "text", "text": part["text"]}
-    kind = part.get("type")
-    return {"type": "text", "text": UNKNOWN_PART.format(kind=str(kind)[:_KIND_CHARS] if kind else "unknown")}
+    if isinstance(part, Mapping):
+        kind, text = part.get("type"), part.get("text")
+        if not isinstance(text, str):
+            text = UNKNOWN_PART.format(kind=str(kind)[:_KIND_CHARS] if kind else "unknown")
+    else:
+        text = part if isinstance(part, str) else as_json(part)
+    return {"type": "text", "text": text}
