@@ -1,4 +1,4 @@
-"""Keeping a transcript inside its budget: the engine port and the compressor, its default."""
+"""Context engines, which keep a transcript inside its budget: their port, the compressor and the window engine."""
 
 from gateway.context.engine import ContextEngine, Outcome
 

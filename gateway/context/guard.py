@@ -1,11 +1,11 @@
-"""`GuardedEngine`: what the host talks to instead of an engine, so that no engine breaks a turn.
+"""`GuardedEngine`: the host's access to an engine, so that no engine breaks a turn.
 
-Of any engine: plain and coroutine functions are called alike, optional arguments that a signature
-lacks are left out, an exception is logged and gives a harmless answer, a result that is no
-transcript is refused. Of an engine that is not ours, besides: it gets deep copies, its plain
-functions run in a thread, and if its `compress` is a plain function its `call_model` is one too;
-all but `compress` and its tools, which the turn limits, have a time limit, and what once overran
-it is not called again.
+For every engine, plain and coroutine functions are called alike, optional arguments that a signature lacks are left
+out, an exception is logged and gives a harmless answer, and a result that is no transcript is refused.
+
+An engine that is not ours also gets deep copies, its plain functions run in a thread, and if its `compress` is a plain
+function its `call_model` is one, too. All its methods have a time limit, except `compress` and the tools, which the
+turn limits. A method that overran its limit is not called again.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from gateway.runtime.errors import ConfigError
 T = TypeVar("T")
 _ROLES = frozenset(get_args(Role))
 _OURS = "gateway."
-_SECONDS = 20.0  # for what every turn waits for
-_LONGER = {"on_session_end": 120.0}  # may want a model's help
-_UNLIMITED = ("compress", "handle_tool_call")  # by us: their callers have limits of their own
+_SECONDS = 20.0  # for the methods that every turn waits for
+_LONGER = {"on_session_end": 120.0}  # may ask a model
+_UNLIMITED = ("compress", "handle_tool_call")  # their callers have limits of their own
 
 
 class Log(Protocol):
@@ -42,7 +42,7 @@ class Log(Protocol):
 
 
 def contained(what: str, call: Callable[[], T]) -> T:
-    """`call()`, any exception of it as a ConfigError that begins with `what`: for loading plugins."""
+    """Return `call()`, with any exception turned into a ConfigError that begins with `what`; for loading plugins."""
     try:
         return call()
     except ConfigError:
@@ -52,18 +52,18 @@ def contained(what: str, call: Callable[[], T]) -> T:
 
 
 class _BlockingModel:
-    """`call_model` for an engine whose plain functions run in a thread: waits there for the loop."""
+    """`call_model` for an engine whose plain functions run in a thread; the thread waits for the loop."""
 
     def __init__(self, call_model: Callable[..., Any], loop: asyncio.AbstractEventLoop) -> None:
         self._call_model = call_model
         self._loop = loop
         self._thread = threading.get_ident()  # made on the loop
-        # Both are touched on the loop only, so that no call can begin while they are looked through.
+        # Both are touched on the loop only, so no call can begin during the cancellation of others.
         self._pending: set[asyncio.Task[Any]] = set()
-        self._cancelled = 0  # how often; a call that was on its way at that time is not begun
+        self._cancelled = 0  # the number of cancellations; a call on its way at such a time is not begun
 
     def __call__(self, messages: Sequence[Message], max_tokens: int) -> Any:
-        """Raises RuntimeError on the event loop's own thread, where waiting would never end."""
+        """Raises RuntimeError on the event loop's own thread, where the wait would never end."""
         if threading.get_ident() == self._thread:
             raise RuntimeError("call_model blocks: call it from a plain function, not from a coroutine")
         asked = self._ask(messages, max_tokens, self._cancelled)
@@ -81,15 +81,15 @@ class _BlockingModel:
             self._pending.discard(task)
 
     def cancel(self) -> None:
-        """Let go of a thread whose turn was cancelled."""
+        """Release a thread whose turn was cancelled."""
         self._cancelled += 1
         for task in tuple(self._pending):
             task.cancel()
 
 
 class GuardedEngine:
-    """One session's engine, contained. Every method is safe to await; none raises but for
-    cancellation. `ours` (default: by where the class is defined) spares copies, threads and limits."""
+    """One session's engine, contained. Every method is safe to await and raises nothing but a cancellation. `ours`
+    (default: by the module of the class) spares copies, threads and limits."""
 
     def __init__(
         self, engine: ContextEngine, *, log: Log, ours: bool | None = None, clock: Clock | None = None
@@ -103,12 +103,12 @@ class GuardedEngine:
 
     @property
     def engine(self) -> ContextEngine:
-        """The engine itself, for the state that the host reads."""
+        """The engine itself, whose state the host reads."""
         return self._engine
 
     @property
     def automatic_blocked(self) -> bool:
-        """Whether the engine says that it holds automatic passes back."""
+        """Whether the engine holds automatic passes back."""
         return self._state("automatic_blocked") is True
 
     @property
@@ -118,7 +118,7 @@ class GuardedEngine:
 
     @property
     def threshold_tokens(self) -> int:
-        """From how many tokens on the engine wants to compact; 0 if it does not say."""
+        """The tokens from which on the engine wants to compact; 0 if it names none."""
         value = self._state("threshold_tokens")
         return value if isinstance(value, int) else 0
 
@@ -164,7 +164,7 @@ class GuardedEngine:
         force: bool = False,
         memory_context: str = "",
     ) -> tuple[list[Message], Outcome]:
-        """The new transcript and how it went; the given one, `aborted`, if the engine failed."""
+        """Return the new transcript and its outcome; the given one and `aborted` if the engine failed."""
         try:
             result = await self._try(
                 "compress",
@@ -188,7 +188,7 @@ class GuardedEngine:
         return list(result), outcome if isinstance(outcome, Outcome) else Outcome()
 
     async def tool_schemas(self) -> list[dict[str, Any]]:
-        """`get_tool_schemas`; those that are function schemas with a name."""
+        """`get_tool_schemas`, without schemas that are no functions or lack a name."""
         schemas = await self._try("get_tool_schemas")
         if not isinstance(schemas, list | tuple):
             return []
@@ -209,7 +209,7 @@ class GuardedEngine:
         return dict(status) if isinstance(status, Mapping) else {}
 
     async def dump(self) -> dict[str, Any]:
-        """`dump_state`; {} if it raised or gave what JSON cannot hold."""
+        """`dump_state`; {} if it raised or gave something that JSON cannot hold."""
         state = await self._try("dump_state")
         if not isinstance(state, Mapping):
             return {}
@@ -232,14 +232,14 @@ class GuardedEngine:
         return list(messages) if self._ours else copy.deepcopy(list(messages))
 
     def _state(self, name: str) -> Any:
-        """An attribute of the engine; None if it has none, or one that raises."""
+        """Return an attribute of the engine; None if there is none, or if it raises."""
         try:
             return getattr(self._engine, name, None)
         except Exception:
             return None
 
     async def _try(self, name: str, *args: Any, **optional: Any) -> Any:
-        """The method's result, or `_FAILED` after logging what it raised."""
+        """Return the method's result, or `_FAILED` after its exception was logged."""
         if name in self._hung:
             return _FAILED
         try:
@@ -266,7 +266,7 @@ class GuardedEngine:
         return await result if inspect.isawaitable(result) else result
 
     def _flaw(self, result: Any, given: Sequence[Message]) -> str:
-        """Why a result is no transcript; "" if it is one."""
+        """Return the reason why a result is no transcript; "" for a transcript."""
         if not isinstance(result, list | tuple):
             return "it is not a list"
         if given and not result:
@@ -284,30 +284,26 @@ _FAILED = object()
 
 
 async def _in_thread(call: Callable[[], T]) -> T:
-    """`call()` in a thread of its own. Not one of the loop's pool: some that never return would use
-    that up for everybody, and the process would wait for them when it ends."""
+    """Return `call()`, made in a thread of its own. Calls that never return would use up the loop's pool for everybody,
+    and the process would wait for them at its end."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
-    def deliver(result: Any, error: Exception | None) -> None:
-        if future.done():
-            return
-        if error is None:
-            future.set_result(result)
-        else:
-            future.set_exception(error)
+    def deliver(settle: Callable[[Any], None], outcome: Any) -> None:
+        if not future.done():
+            settle(outcome)
 
     def work() -> None:
-        result: T | None = None
-        error: Exception | None = None
+        settle: Callable[[Any], None] = future.set_exception
+        outcome: Any
         try:
-            result = call()
-        except StopIteration as stop:  # which no future can carry
-            error = RuntimeError(str(stop))
-        except Exception as raised:
-            error = raised
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(deliver, result, error)
+            outcome, settle = call(), future.set_result
+        except StopIteration as stop:  # no future can carry it
+            outcome = RuntimeError(str(stop))
+        except Exception as error:
+            outcome = error
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+            loop.call_soon_threadsafe(deliver, settle, outcome)
 
     thread = threading.Thread(target=contextvars.copy_context().run, args=(work,), name="context-engine", daemon=True)
     thread.start()
@@ -315,7 +311,7 @@ async def _in_thread(call: Callable[[], T]) -> T:
 
 
 def _accepted(method: Callable[..., Any], optional: Mapping[str, Any]) -> dict[str, Any]:
-    """Those optional arguments that the method's signature can take."""
+    """Return the optional arguments that the method's signature can take."""
     if not optional:
         return {}
     function = getattr(method, "__func__", None)
@@ -324,7 +320,7 @@ def _accepted(method: Callable[..., Any], optional: Mapping[str, Any]) -> dict[s
 
 
 def _parameters_of(function: Callable[..., Any]) -> frozenset[str] | None:
-    """The names of a function's parameters; None: it takes any."""
+    """Return the names of a function's parameters; None if it takes any."""
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -333,7 +329,7 @@ def _parameters_of(function: Callable[..., Any]) -> frozenset[str] | None:
     return None if takes_any else frozenset(parameters)
 
 
-# Reading a signature takes longer than most of the calls that it is read for.
+# Reading a signature takes longer than most calls.
 _parameters = lru_cache(maxsize=1_024)(_parameters_of)
 
 
@@ -343,7 +339,7 @@ def _is_schema(schema: Any) -> bool:
 
 
 def _is_sound(message: Mapping[str, Any]) -> bool:
-    """Whether content, calls and the host's note have shapes that the host and any API can read."""
+    """Whether host and APIs can read content, calls and the host's note."""
     content, calls, note = message.get("content"), message.get("tool_calls"), message.get(HOST, {})
     if isinstance(content, list):
         readable = all(isinstance(part, dict) for part in content)

@@ -1,11 +1,11 @@
-"""Identifiers: what a reader of a summary cannot guess and has to be told letter by letter.
+"""Identifiers: values that a reader of a summary cannot guess and must be told letter by letter.
 
-Paths, addresses, numbers with units, ids, quoted names and error codes. They are found once, when a
-message is stored (`found`, kept in the host's note), and ranked when it leaves view (`ledger`).
+They are paths, addresses, numbers with units, ids, quoted names and error codes. They are found once, when a message
+is stored (`found`, kept in the host's note), and ranked when the message leaves view (`ledger`).
 
-Text may come from anywhere and be a megabyte of anything, so only the edges of a long one are read,
-every repeat is bounded or possessive, and words are first cut out by one cheap pattern and then told
-apart one by one. Words end where ASCII ends: Chinese has no spaces around a path.
+A text may be a megabyte of anything, so only the edges of a long text are read and every repeat is bounded or
+possessive. One cheap pattern cuts out words, which are then told apart one by one. Words end where ASCII ends,
+because Chinese has no spaces around a path.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from gateway.context.shapes import calls_of
 from gateway.domain.message import HOST, Message, note_of, said_in, text_of
 
 LEDGER: Final = 48  # entries
-HALF_LIFE: Final = 14  # messages until a mention weighs half
-WEIGHTS: Final[Mapping[str, float]] = {"user": 4.0, "assistant": 3.0, "tool": 1.0}  # by who said it
-FURTHER: Final = 192  # of the middle's own beyond these, which nobody lists but a summary may have named by itself
-EARLIER: Final = 512  # of those that the notes before held; how many of them stand in the next is a matter of room
-CORRECTION: Final = 5.0  # weighs more than anything said: without it what stays in view misleads
-FADING: Final = 0.5 ** (1 / 3)  # of a weight at each further compaction: half after three, if nobody mentions it again
-UNKNOWN: Final = WEIGHTS["assistant"]  # of what notes hold that say nothing of weights
-SERIES: Final = 3  # more of one form in one message are rows of a table, and none of them is meant by itself
+HALF_LIFE: Final = 14  # messages
+WEIGHTS: Final[Mapping[str, float]] = {"user": 4.0, "assistant": 3.0, "tool": 1.0}
+FURTHER: Final = 192  # more of the middle's own, never listed, but kept in mind if a summary names them by itself
+EARLIER: Final = 512  # of the earlier notes; the room decides on their number in the next notes
+CORRECTION: Final = 5.0  # the highest weight: without a correction the messages in view mislead
+FADING: Final = 0.5 ** (1 / 3)  # of a weight at each further compaction without a mention: half after three
+UNKNOWN: Final = WEIGHTS["assistant"]  # of an identifier of notes without weights
+SERIES: Final = 3  # more of one form in one message are rows of a table, and no row matters by itself
 MOST: Final = 32  # identifiers of one message
 LONGEST: Final = 160  # characters of one
-_EDGE: Final = 6_000  # of a longer text its first and last so many characters are read
-_HORIZON: Final = 30 * HALF_LIFE  # messages back, beyond which nothing weighs enough to take a place
+_EDGE: Final = 6_000  # characters that are read at either end of a longer text
+_HORIZON: Final = 30 * HALF_LIFE  # messages back; beyond, nothing weighs enough for a place
 
 _RUN: Final = re.compile(r"[A-Za-z0-9_./:@#%~+\\=&?$€£¥-]{2,}+")
 _UNITS: Final = (
@@ -86,9 +86,9 @@ _OPAQUE: Final = 24  # letters and digits in a row, of both cases: rather a secr
 
 
 def found(message: Mapping[str, Any]) -> list[str]:
-    """The identifiers of a message in the order of their first appearance, at most `MOST`; for the
-    host to keep with it. Of a tool's result only those that are no rows; of what was only looked up again
-    none. Any shape of message is taken."""
+    """Return the identifiers of a message in the order of their first appearance, at most `MOST`, for the host to keep
+    with the message. Rows in a tool's result do not count, and nothing in a result that only repeats earlier
+    messages. Any shape of message is taken."""
     if note_of(message).get("recalled"):
         return []
     names = message.get("role") != "tool"  # a quoted word of a person is a name; one of JSON is a field
@@ -103,20 +103,20 @@ def found(message: Mapping[str, Any]) -> list[str]:
 
 
 def of(message: Mapping[str, Any]) -> list[str]:
-    """What the host noted when the message was stored, or a fresh search."""
+    """Return the identifiers that the host noted when the message was stored, or those of a fresh search."""
     note = message.get(HOST)
     noted = note.get("identifiers") if isinstance(note, dict) else None
     return [value for value in noted if isinstance(value, str)] if isinstance(noted, list) else found(message)
 
 
 def find(text: str, *, names: bool = True) -> list[str]:
-    """The identifiers of a text, each once, in order. `names`: quoted and snake_case names as well."""
+    """Return the identifiers of a text, each once, in order. `names`: quoted and snake_case names as well."""
     text = ends(text)
     places: list[tuple[int, str]] = []
     seen: set[str] = set()
     for run in _RUN.finditer(text):
         word = run[0]
-        if word in seen or (word.isalpha() and word.islower()):  # most words: told by nothing else
+        if word in seen or (word.isalpha() and word.islower()):  # most words
             continue
         seen.add(word)
         places += [(run.start(), value) for value in _told(word, names)]
@@ -128,12 +128,12 @@ def find(text: str, *, names: bool = True) -> list[str]:
     if not text.isascii() and "/" in text:
         places += [(one.start(), one[0]) for one in _FOREIGN_PATH.finditer(text)]
     places.sort(key=lambda place: place[0])
-    # What goes over a line's end is two cells of a table, and would be two lines of a list.
+    # A value over a line's end is two cells of a table, and would be two lines of a list.
     return list(dict.fromkeys(value for _, value in places if len(value) <= LONGEST and len(value.splitlines()) == 1))
 
 
 def ends(text: str) -> str:
-    """What of a text is read: all, or the two ends of a long one."""
+    """Return the part of a text that is read: all of it, or the two ends of a long text."""
     return text if len(text) <= 2 * _EDGE else f"{text[:_EDGE]}\n{text[-_EDGE:]}"
 
 
@@ -148,10 +148,13 @@ _WORD: Final = re.compile(r"[A-Za-z]{4,}")  # a shorter one is a unit or an endi
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An identifier of a ledger. `source`: the newest message that says it, or has it where none says it;
-    None where only earlier notes do. `weight`: what it is worth to the notes, 0.0 if they need not go on
-    holding it: it was passed to a tool only, or is one row of many. `owed`: whether it is to be listed
-    where the notes leave it out; others are only kept in mind if the notes have them."""
+    """An identifier of a ledger.
+
+    `source`: the newest message that says it, or only holds it; None if only earlier notes hold it. `weight`: the
+    worth to the notes, 0.0 if the next notes may drop it because it was only passed to a tool or is one row of many.
+    `owed`: whether it must be listed if the notes leave it out; other identifiers are kept only if the notes name
+    them.
+    """
 
     source: Message | None
     weight: float
@@ -159,7 +162,7 @@ class Entry:
 
     @property
     def lasting(self) -> bool:
-        """Whether the next notes should hold it, too."""
+        """Whether the next notes should hold the identifier, too."""
         return self.weight > 0
 
 
@@ -168,14 +171,13 @@ def ledger(
     earlier: Mapping[str, float] = MappingProxyType({}),
     corrections: AbstractSet[str] = frozenset(),
 ) -> dict[str, Entry]:
-    """The identifiers that a summary of `middle` should hold, best first: up to `LEDGER` of its own and
-    those of `earlier` notes, which come with their weights there; and `FURTHER` of its own that it may.
+    """Return the identifiers that a summary of `middle` should hold, best first.
 
-    Which of the middle's own are chosen: a mention counts by who made it and half as much for every 14
-    messages that came after it; rows of what somebody pasted and what was only passed to a tool are last.
-    In what order all stand: by who said them at best, and half as much for every three compactions since
-    then; so what a person said long ago outlives what a tool returned since. `corrections` come first and
-    do not fade.
+    They are up to `LEDGER` of the middle's own and those of `earlier` notes with their weights; another `FURTHER` of
+    the middle's own are optional. The middle's own are chosen by mentions: a mention counts by its speaker's role,
+    and half as much for every `HALF_LIFE` later messages; rows and values only passed to a tool come last. All are
+    ordered by the highest role among their speakers, halved by every three compactions since, so the words of a
+    person long ago outlive later results of tools. `corrections` come first and do not fade.
     """
     tally = _tally(middle)
     own = sorted(tally.scores, key=lambda v: (v not in corrections, v not in tally.weights, -tally.scores[v]))
@@ -190,8 +192,8 @@ def ledger(
 
 @dataclass(frozen=True, slots=True)
 class _Tally:
-    """Of the identifiers of a middle: how often and how lately each was mentioned; the newest message that
-    says it; and what it is worth, where it is meant by itself."""
+    """For each identifier of a middle: its score by number and age of mentions, the newest message that says it, and
+    its weight, unless it is a row."""
 
     scores: dict[str, float] = field(default_factory=dict)
     sources: dict[str, Message] = field(default_factory=dict)
@@ -222,20 +224,20 @@ def _tally(middle: Sequence[Message]) -> _Tally:
                 said.add(value)
             rows = alike.get(value, 1)
             if rows <= SERIES and (text is None or value in text):
-                # All that a result holds shares its weight; what was said shares it with its like only.
+                # The values of a result share its weight; a value in somebody's words shares it with its like only.
                 weights[value] = max(role / (len(values) if returned else rows), weights.get(value, 0.0))
     return tally
 
 
 def _alike(values: Sequence[str]) -> dict[str, int]:
-    """How many of `values` have the form of each."""
+    """Return the number of `values` that have the form of each."""
     forms = {value: _WORD.sub("a", _COUNTED.sub(r"\g<1>0", value)) for value in values}
     count = Counter(forms.values())
     return {value: count[form] for value, form in forms.items()}
 
 
 def mentions(text: str, value: str) -> bool:
-    """Whether `value` stands in `text` by itself and not as part of a longer word or number."""
+    """Whether `text` holds `value` by itself and not as part of a longer word or number."""
     start = text.find(value)
     while start >= 0:
         before, after = text[start - 1 : start], text[start + len(value) : start + len(value) + 1]
@@ -254,11 +256,11 @@ def _quoted(match: re.Match[str]) -> str:
     return value if len(value) > 1 and value.count(" ") < 6 else ""
 
 
-# -- telling words apart -------------------------------------------------------------------------
+# -- kinds of words ------------------------------------------------------------------------------
 
 
 def _told(run: str, names: bool) -> Iterator[str]:
-    """The identifiers in a run of characters without spaces."""
+    """Return the identifiers in a run of characters without spaces."""
     if "://" in run:
         yield run.rstrip(".:?&=-")[:LONGEST]
         return
@@ -289,7 +291,7 @@ def _is_path(run: str) -> bool:
 
 
 def _is_code(run: str) -> bool:
-    """Ids, versions, dates and hexadecimal: what has a digit in it."""
+    """Whether a run with a digit is an id, a version, a date or hexadecimal."""
     if not _DIGIT.search(run) or _TIME.fullmatch(run):
         return False
     if _UUID.fullmatch(run) or _NUMBER.fullmatch(run) or _DATE.fullmatch(run):
@@ -320,7 +322,7 @@ def _is_file_or_host(run: str) -> bool:
 
 
 def _is_name(run: str) -> bool:
-    """What only a person's or the model's own words make a name or a moment; tools print such all the time."""
+    """Whether a run is a name or a time of day; in the output of tools such runs mean nothing."""
     return bool(_NAME.fullmatch(run) or _TIME.fullmatch(run))
 
 

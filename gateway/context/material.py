@@ -1,10 +1,9 @@
-"""What the summariser reads: the middle as it was, not pruned, for what was never read cannot be summarised.
+"""The summariser's reading material: the middle before any pruning, because nobody can summarise unread text.
 
-Only single long tool results are cut, and the whole is capped. Where not everything fits, the newest
-messages come first; then, from the older ones, those that hold identifiers, a person's before the
-rest. What is shown is in the order in which it was said, with a line for every gap. What one request
-cannot take is divided into consecutive parts for several. Everything is redacted here; what is cut is
-redacted before, so that no credential is cut in half.
+Only single long tool results are cut, and the whole is capped. Where not everything fits, the newest messages come
+first; then, of the older ones, those that hold identifiers, a person's before the rest. The messages are shown in
+their order, with a line for every gap. A middle that is too long for one request is divided into consecutive parts.
+Everything is redacted here, and before any cut, so that no credential is cut in half.
 """
 
 from __future__ import annotations
@@ -22,17 +21,17 @@ from gateway.domain.message import HOST, Message, note_of, text_of
 from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
 
-INPUT_CHARS: Final = 160_000  # SPEC 5: the whole input
+INPUT_CHARS: Final = 160_000  # the whole input
 RESULT_CHARS: Final = 2_000  # a tool result beyond this is cut
 RESULT_EDGE: Final = 800  # to its first and last so many
-_MOST_CHARS: Final = 40_000  # of what one person or one answer says: nobody alone fills the room
+_MOST_CHARS: Final = 40_000  # of one message: nobody alone fills the room
 _REDACTED_EDGE: Final = 4_000  # redacted before the cut
-_NEWEST: Final = 0.6  # of the room, for the newest messages whatever they hold
-_LEAST_ROOM: Final = 80  # characters; where less is left nothing more is tried
+_NEWEST: Final = 0.6  # of the room, for the newest messages with or without identifiers
+_LEAST_ROOM: Final = 80  # characters; less room is not worth a search
 _PACKED: Final = 0.9  # of the room of several parts: a message that does not end with one leaves a gap
-_OPENING: Final = 300  # characters by which a message is told from others
-_LABEL: Final = 12  # tokens: more than "[assistant calls search_history] " takes
-_MARKED: Final = 32  # bytes beyond its characters that a text in ASCII has once it is cut
+_OPENING: Final = 300  # characters that tell a message from others
+_LABEL: Final = 12  # tokens; "[assistant calls search_history] " takes fewer
+_MARKED: Final = 32  # bytes that the mark of a cut adds to a text in ASCII beyond its characters
 _GAP_CHARS: Final = len(GAP) + 6
 _BLOB: Final = re.compile(r"[A-Za-z0-9+/=_-]{600,}+")  # encoded data, which no model can summarise
 _FORGED: Final = re.compile(r"^\[(?=(?:user|assistant|system|tool|result of|\d+ (?:older |)messages)\b)", re.MULTILINE)
@@ -40,8 +39,7 @@ _FORGED: Final = re.compile(r"^\[(?=(?:user|assistant|system|tool|result of|\d+ 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What one request shows of the middle: its messages up to the `end`th, from where the part before
-    it ended."""
+    """The share of one request in the middle: its messages up to the `end`th, from the end of the part before."""
 
     text: str
     end: int
@@ -58,8 +56,8 @@ def parts(
     most: int,
     counter: TokenCounter,
 ) -> list[Part]:
-    """The middle as the summariser reads it, oldest part first: at most about `chars` characters, in one
-    part of about `tokens` tokens or else in two to `most` of about `each` tokens."""
+    """Return the middle as the summariser reads it, oldest part first: at most about `chars` characters, in one part of
+    about `tokens` tokens or in two to `most` parts of about `each` tokens."""
     room = _Room(chars, max(tokens, int(most * each * _PACKED)) if most > 1 else tokens)
     blocks: dict[int, str] = {}
     sizes: dict[int, int] = {}
@@ -92,25 +90,25 @@ def render(
     tokens: int,
     counter: TokenCounter,
 ) -> str:
-    """The middle in a single part."""
+    """Return the middle in a single part."""
     return parts(middle, calls, redact, chars=chars, tokens=tokens, each=tokens, most=1, counter=counter)[0].text
 
 
 def opening(message: Message, calls: Mapping[str, Call], redact: Redact) -> str:
-    """How a message begins, on one line, so that a reader of the conversation finds it; redacted."""
+    """Return the beginning of a message on one line, redacted, by which a reader of the conversation finds it."""
     block, _ = _block(message, calls, redact)
     line = " ".join(redact(block).split())
     return line if len(line) <= _OPENING else f"{line[:_OPENING]}…"
 
 
 def _within(block: str, size: int, tokens: int, redact: Redact, chars: int) -> str:
-    """The two ends of a block of `size` tokens, about `tokens` of them; redacted before it is cut."""
+    """Return about `tokens` tokens of a block of `size` tokens: its two ends, redacted before the cut."""
     return cut(redact(block), max(400, min(chars, len(block) * tokens // max(1, size))))
 
 
 def _packed(sizes: Mapping[int, int], tokens: int, most: int) -> list[list[int]]:
-    """Places in runs of at most `tokens` tokens, oldest run first. They are filled from the newest on:
-    what is too much for `most` of them is the oldest."""
+    """Return places in at most `most` runs of at most `tokens` tokens, oldest run first. The runs are filled from the
+    newest place on, so the oldest places are left out."""
     runs: list[list[int]] = [[]]
     free = tokens
     for index in sorted(sizes, reverse=True):
@@ -125,7 +123,7 @@ def _packed(sizes: Mapping[int, int], tokens: int, most: int) -> list[list[int]]
 
 
 class _Room:
-    """What is left of the characters and tokens; `low` once the share of the newest is used up."""
+    """The characters and tokens that are left."""
 
     def __init__(self, chars: int, tokens: int) -> None:
         self._low = (chars * (1 - _NEWEST), tokens * (1 - _NEWEST))
@@ -134,10 +132,10 @@ class _Room:
         self.each = 1  # characters that a block costs beside its own
 
     def takes(self, block: str, tokens: int) -> bool:
-        """Make room for a block, or say that there is none."""
+        """Take the room for a block, if there is enough; whether there was."""
         if len(block) + self.each > self.chars or tokens + self.each // 2 > self.tokens:
             self.refused += 1
-            self.each = _GAP_CHARS  # whatever is taken from here on may stand behind a gap
+            self.each = _GAP_CHARS  # any later block may stand behind a gap
             return False
         self.chars -= len(block) + self.each
         self.tokens -= tokens + self.each // 2
@@ -150,12 +148,12 @@ class _Room:
 
     @property
     def full(self) -> bool:
-        """Whether looking further is in vain."""
+        """Whether a further search is in vain."""
         return self.chars < _LEAST_ROOM or self.tokens < _LEAST_ROOM // 4 or self.refused > 8
 
 
 def _order(middle: Sequence[Message], room: _Room, blocks: Mapping[int, str]) -> Iterator[int]:
-    """Indices in the order of their worth, each once. It looks at what was taken meanwhile."""
+    """Return indices in the order of their worth, each once. The order depends on the blocks taken meanwhile."""
     index = len(middle)
     while index > 0 and not room.low:
         index -= 1
@@ -182,15 +180,17 @@ def _is_telling(message: Message) -> bool:
 def _sized(
     message: Message, calls: Mapping[str, Call], redact: Redact, counter: TokenCounter, *, ample: bool
 ) -> tuple[str, int]:
-    """(how a message reads, tokens it takes at most). Counting what is rendered takes longer than rendering
-    it, so the count stored with a message that is shown whole serves, with what the labels add; and where
-    tokens are not what is short (`ample`), the bytes of one that is cut: it never takes more."""
+    """Return (a message as the summariser reads it, the most tokens that it takes).
+
+    To count a block takes longer than to render it. So the stored count of a message that is shown whole is used,
+    plus the tokens of labels; and for a message that is cut, where tokens are `ample`, the number of its bytes.
+    """
     note: Any = message.get(HOST)
     stored = note.get("tokens") if type(note) is dict else None
     if type(stored) is not int or stored <= 0:
         return (block := _block(message, calls, redact)[0]), counter.text(block)
     text, role = message.get("content"), message.get("role")
-    # Nearly all of a long transcript is shown as it is behind its label.
+    # Nearly every message of a long transcript is shown whole behind its label.
     bare = type(text) is str and 0 < len(text) <= RESULT_CHARS and "[" not in text
     if bare and "tool_calls" not in message and "speaker" not in note:
         return f"[{role if role != 'tool' else _label(message, calls)}] {text}", stored + _LABEL
@@ -209,7 +209,7 @@ def _label(message: Message, calls: Mapping[str, Call]) -> str:
 
 
 def _block(message: Message, calls: Mapping[str, Call], redact: Redact) -> tuple[str, bool]:
-    """(how a message reads, whether nothing of it was cut). What was cut is redacted already."""
+    """Return (a message as the summariser reads it, whether it is whole). A message that was cut is redacted."""
     role = message.get("role")
     text = text_of(message)
     if role == "tool":
@@ -228,7 +228,7 @@ def _block(message: Message, calls: Mapping[str, Call], redact: Redact) -> tuple
 
 
 def _said(text: str, redact: Redact) -> str:
-    """What a person or the model said, without encoded data; only what is enormous is cut."""
+    """Return the words of a person or the model without encoded data; only enormous texts are cut."""
     if len(text) <= RESULT_CHARS:
         return text
     shorter = _BLOB.sub(lambda found: ENCODED.format(count=len(found[0])), text)
@@ -238,7 +238,7 @@ def _said(text: str, redact: Redact) -> str:
 
 
 def _edges(text: str, redact: Redact) -> str:
-    """A long result's first and last characters."""
+    """Return the first and last characters of a long result."""
     if len(text) <= RESULT_CHARS:
         return text
     if len(text) <= 2 * _REDACTED_EDGE:
@@ -248,7 +248,7 @@ def _edges(text: str, redact: Redact) -> str:
 
 
 def _unforged(text: str) -> str:
-    """Text in which no line passes for one of our labels."""
+    """Return text in which no line imitates one of our labels."""
     return _FORGED.sub("(", text) if "[" in text else text
 
 
@@ -266,9 +266,8 @@ def _in_order(blocks: Mapping[int, str], start: int, end: int) -> list[str]:
 
 
 def _cleaned(blocks: Sequence[str], redact: Redact) -> str:
-    """The blocks as one text without credentials or our markers. All at once: most of what redaction
-    costs is looking whether there is anything. Only a key that takes several lines could seem to reach
-    from one message into another."""
+    """Return the blocks as one text without credentials or our markers. They are redacted all at once, because most of
+    the cost of redaction is the search; only a private key of several lines could seem to reach into another block."""
     joined = "\n".join(blocks)
     if "PRIVATE KEY" in joined:
         joined = "\n".join(redact(block) for block in blocks)

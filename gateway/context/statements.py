@@ -1,11 +1,10 @@
-"""What was said of an identifier: so that a list of them can be read, and that none comes back that no
-longer holds.
+"""Statements about identifiers, which make their list readable and keep outdated identifiers out of it.
 
-A statement is a sentence (or a line of notes) with at least one identifier in it. One that says that
-something changed ("the port is 9443 now", "no longer A but B") makes earlier statements of the same thing
-outdated. Whether two are of the same thing is told by the words around their identifiers: most of
-the older one must be in the newer one, rare words counting more than common ones. Where that is
-in doubt nothing is outdated: an identifier too many does less harm than one that is lost.
+A statement is a sentence (or a line of notes) with at least one identifier in it. A statement that something changed
+("the port is 9443 now", "no longer A but B") makes earlier statements about the same thing outdated. The words around
+the identifiers decide whether two statements are about the same thing: most of the older one's words must be in the
+newer one, and rare words count more than common ones. In doubt nothing is outdated, because a superfluous identifier
+does less harm than a lost one.
 """
 
 from __future__ import annotations
@@ -20,38 +19,27 @@ from typing import Final
 from gateway.context import identifiers
 from gateway.domain.message import Message, text_of
 
-CONTEXT: Final = " · "  # in a list of identifiers, between one and what was said of it
-GAP: Final = "…"  # where the identifier stood in that
-_SCANNED: Final = 300  # newest messages of the middle that are looked at
+CONTEXT: Final = " · "  # in a list, between an identifier and the sentence around it
+GAP: Final = "…"  # in that sentence, in the place of the identifier
+_SCANNED: Final = 300  # newest messages of the middle that are read
 _COMPARED: Final = 800  # newest statements of these: each is compared with each before it
-_LONGEST: Final = 300  # characters of a sentence; what is longer was not said
+_LONGEST: Final = 300  # characters of a sentence; a longer one is not speech
 _AROUND: Final = 40  # characters kept on either side of an identifier
-_ALIKE: Final = 0.65  # of the weight of an older statement's words has to be in a newer one
+_ALIKE: Final = 0.65  # of the weight of an older statement's words must be in the newer one
 _END: Final = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][)\]\"'”’»]))\s+|(?<=[。！？।])(?![」』”）])|\n+")
-# Words that tell of a change, in lower case, which takes a third of the time: whole ones, and some that
-# may be part of another or are written without spaces.
+# Words that tell of a change, in lower case, because a search in lower case takes a third of the time. The second
+# group may be parts of other words or be written without spaces.
 _CHANGED: Final = (
-    *(
-        "now",
-        "no longer",
-        "any more",
-        "anymore",
-        "back to",
-        "instead",
-        "rather than",
-        "changed",
-        "switched",
-        "replaced",
-    ),
-    *("moved", "renamed", "updated", "correction", "jetzt", "nicht mehr", "stattdessen", "geändert", "ersetzt"),
-    *("désormais", "maintenant", "au lieu", "remplacé", "ahora", "ya no", "en lugar", "cambió", "cambiado"),
-)
+    "now", "no longer", "any more", "anymore", "back to", "instead", "rather than", "changed", "switched", "replaced",
+    "moved", "renamed", "updated", "correction", "jetzt", "nicht mehr", "stattdessen", "geändert", "ersetzt",
+    "désormais", "maintenant", "au lieu", "remplacé", "ahora", "ya no", "en lugar", "cambió", "cambiado",
+)  # fmt: skip
 _CHANGED_INSIDE: Final = (
-    *("теперь", "больше не", "вместо", "замен", "измен", "исправ", "现在", "不再", "改为", "改成", "换成", "更正"),
-    *("而是", "変更", "ではなく", "이제", "변경", "अब", "बदल", "की जगह"),
-)
+    "теперь", "больше не", "вместо", "замен", "измен", "исправ", "现在", "不再", "改为", "改成", "换成", "更正",
+    "而是", "変更", "ではなく", "이제", "변경", "अब", "बदल", "की जगह",
+)  # fmt: skip
 _WHOLE: Final = re.compile(rf"\b(?:{'|'.join(_CHANGED)})\b")
-# What stands right before, or right after, a value that another one takes the place of.
+# The words right before, or right after, a value that another value replaces.
 _MARKS: Final = r"[\s`\"'“«「]*"
 _FORMER: Final = re.compile(
     r"(?:\b(?:no longer|not|instead of|rather than|replaced|nicht mehr|statt|au lieu de|en lugar de|ya no es"
@@ -59,7 +47,7 @@ _FORMER: Final = re.compile(
     re.IGNORECASE,
 )
 _FORMER_AFTER: Final = re.compile(r"[\s`\"'”»」]*(?:नहीं|से बदल|की जगह|ではなく)")
-# The same where the sentence is of one thing that becomes another, and not of one copied to another.
+# The same in a sentence about a thing that becomes another, not about a copy from one to another.
 _FROM: Final = re.compile(rf"(?:\b(?:from|von|с)|从|将|把){_MARKS}$", re.IGNORECASE)
 _FROM_AFTER: Final = re.compile(r"[\s`\"'”»」]*(?:から|에서)")
 _BECOMES: Final = re.compile(
@@ -67,7 +55,7 @@ _BECOMES: Final = re.compile(
     r"|замен|измен|исправ|改为|改成|换成|更正|変更|변경|बदल",
     re.IGNORECASE,
 )
-# What stands before a value that is only ruled out: nothing has taken its place, nor it another's.
+# The words before a value that is only ruled out: it neither replaces a value nor is replaced.
 _RULED_OUT: Final = re.compile(
     r"\b(?:not|never|no longer|cannot|nicht|kein\w*|nie|ne|jamais|nunca|ya no|не|нельзя)\b|n['’]t\b"
     r"|不再|不要|不能|别|禁止",
@@ -85,7 +73,7 @@ _PAST: Final = re.compile(
 )
 _ASKS: Final = re.compile(r"[?？][\s)\"'”’»」）]*$")
 _WORD: Final = re.compile(r"(?:[^\W\d_]|[\u0900-\u0963\u0966-\u0dff])+")  # with vowel signs, without the full stop
-# Words that say nothing of what a statement is of; nor do those that say only that something changed.
+# Words that say nothing about the subject of a statement, those of a mere change among them.
 _EMPTY: Final = frozenset(
     _WORD.findall(
         "a an the this that our my your its is are was be been for of to at on in by with from and we i you it they "
@@ -98,7 +86,7 @@ _EMPTY: Final = frozenset(
     )
 )
 _DENSE: Final = re.compile(r"[\u3041-\u30ff\u3400-\u9fff]")  # written without spaces between words
-# The same of scripts without spaces, where a word cannot be told from its neighbours by itself.
+# The same in scripts without spaces, where a word cannot be told from its neighbours.
 _EMPTY_DENSE: Final = re.compile(
     r"请?(?:注意|记住|记一下|记得)|备注|更正|现在|目前|已经?从|改为|改成|换成|不再是?|而是|用的是|使用的?是|是|ください|です|である"
 )
@@ -106,8 +94,8 @@ _EMPTY_DENSE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outdated:
-    """`values`: identifiers whose place others took. `corrections`: those others, where what they took the
-    place of stays in view at the head, so that somebody has to say so as long as it does."""
+    """`values`: replaced identifiers. `corrections`: replacements of values that stay in view at the head, so that the
+    notes must hold the correction as long as the head does."""
 
     values: frozenset[str] = frozenset()
     corrections: frozenset[str] = frozenset()
@@ -115,8 +103,8 @@ class Outdated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A sentence: the identifiers in it, those of them that it says are no longer it, the words around
-    them, and whether it says that something changed, or (`plain`) is a person's who says what is."""
+    """A sentence: its identifiers, those among them that it declares outdated (`former`), the words around them,
+    whether it tells of a change, and whether it is a person's plain assertion."""
 
     values: frozenset[str]
     former: frozenset[str]
@@ -126,7 +114,7 @@ class Statement:
 
 
 def outdated(middle: Sequence[Message], previous: str, head: Sequence[Message] = ()) -> Outdated:
-    """What of the `head`, of the notes so far (`previous`) and of `middle` no longer holds."""
+    """Return the outdated identifiers of the `head`, of the notes so far (`previous`) and of `middle`."""
     spoken = [message for message in middle[-_SCANNED:] if _speaks(message)]
     if not _tells_of_change("\n".join(map(text_of, spoken))):
         return Outdated()
@@ -135,12 +123,12 @@ def outdated(middle: Sequence[Message], previous: str, head: Sequence[Message] =
     told = [*opening[:_COMPARED], *noted, *_newest(spoken)]
     shown = frozenset(value for statement in opening for value in statement.values)
     weights = _weights(told)
-    gone: dict[str, Statement] = {}  # and what took its place
+    gone: dict[str, Statement] = {}  # a replaced value and the statement that replaced it
     corrections: set[str] = set()
     for place, newer in enumerate(told):
         if newer.plain:
             for value in newer.values & gone.keys():
-                if _same(newer, gone[value], weights):  # said as if it held: so it holds again
+                if _same(newer, gone[value], weights):  # asserted, so it holds again
                     by = gone.pop(value)
                     if corrections & by.values:
                         corrections = (corrections - by.values) | ({value} - shown)
@@ -150,17 +138,17 @@ def outdated(middle: Sequence[Message], previous: str, head: Sequence[Message] =
         replaced = set(newer.former)
         for older in told[:place]:
             left = older.values - fresh
-            # Of several values no more are replaced than are new: the others are what it is about.
+            # Of several values no more are replaced than are new: the others are the subject.
             if left and len(left) <= len(fresh - older.values) and _same(older, newer, weights):
                 replaced |= left
         gone = {value: by for value, by in (gone | dict.fromkeys(replaced, newer)).items() if value not in fresh}
-        # Also what takes the place of an earlier correction: that one was of what the head shows.
+        # The replacement of an earlier correction is one, too: the head shows the first value of all.
         corrections = (corrections | (fresh if replaced & (shown | corrections) else set())) - replaced
     return Outdated(values=frozenset(gone), corrections=frozenset(corrections))
 
 
 def context_in(previous: str, value: str) -> str:
-    """What the notes so far say of `value`, as `around` would; "" if they only list it, or not even that."""
+    """Return the sentence around `value` in the notes so far, as `around` does; "" if they hold none."""
     place = previous.find(value)
     while place >= 0:
         end = previous.find("\n", place)
@@ -175,7 +163,7 @@ def context_in(previous: str, value: str) -> str:
 
 
 def around(value: str, text: str) -> str:
-    """What the sentence says in which `value` stands in `text`, a gap in its place; "" if it says nothing."""
+    """Return the sentence of `text` around `value`, with a gap in the place of `value`; "" if there are no words."""
     sentence = next((one.strip() for one in _END.split(text) if identifiers.mentions(one, value)), "")
     before, _, after = " ".join(sentence.split()).partition(value)
     if len(sentence) > _LONGEST or not _WORD.search(before + after):
@@ -190,7 +178,7 @@ def _speaks(message: Message) -> bool:
 
 
 def _newest(spoken: Sequence[Message]) -> list[Statement]:
-    """The last statements of messages, in order."""
+    """Return the last statements of messages, in order."""
     last: list[Statement] = []
     for message in reversed(spoken):
         last += [*_of(message)][::-1]
@@ -200,7 +188,7 @@ def _newest(spoken: Sequence[Message]) -> list[Statement]:
 
 
 def _of(message: Message) -> Iterator[Statement]:
-    """The statements of a message, in order; of a long one those near its ends, as of its identifiers."""
+    """Return the statements of a message, in order; of a long message those near its ends."""
     values = identifiers.of(message)
     for sentence in _END.split(identifiers.ends(text_of(message))):
         if len(sentence) <= _LONGEST:
@@ -208,7 +196,7 @@ def _of(message: Message) -> Iterator[Statement]:
 
 
 def _noted(previous: str) -> Iterator[Statement]:
-    """The statements of notes: what they say is how things were, not that they changed."""
+    """Return the statements of notes, which tell of states and never of changes."""
     for line in previous.splitlines():
         value, mark, context = line.removeprefix("- ").partition(CONTEXT)
         sentence = context.replace(GAP, f" {value} ") if mark else line
@@ -219,8 +207,8 @@ def _noted(previous: str) -> Iterator[Statement]:
 def _statement(
     sentence: str, values: Sequence[str], *, said: bool = False, asserted: bool = False
 ) -> Iterator[Statement]:
-    """The sentence as a statement, if it holds any of `values`. `said`: whether it may say that something
-    changed; `asserted`: whether, if it does not, it may say that something holds."""
+    """Return the sentence as a statement, if it holds any of `values`. `said`: whether it may tell of a change.
+    `asserted`: whether it may be a plain assertion otherwise."""
     held = [value for value in values if value in sentence and identifiers.mentions(sentence, value)]
     if not held:
         return
@@ -235,7 +223,7 @@ def _statement(
 
 
 def _tells_of_change(text: str) -> bool:
-    """Whether a text says anywhere that something is not as it was."""
+    """Whether a text tells of a change anywhere."""
     lowered = text.lower()
     if any(word in lowered for word in _CHANGED_INSIDE):
         return True
@@ -255,7 +243,7 @@ def _is_ruled_out(value: str, sentence: str) -> bool:
 
 
 def _words(text: str) -> Iterator[str]:
-    """The words of a text; pairs of characters where it is written without spaces."""
+    """Return the words of a text; pairs of characters where it is written without spaces."""
     for run in _WORD.findall(_EMPTY_DENSE.sub(" ", text.lower())):
         if _DENSE.search(run) and len(run) > 1:
             yield from (run[index : index + 2] for index in range(len(run) - 1))
@@ -264,15 +252,15 @@ def _words(text: str) -> Iterator[str]:
 
 
 def _weights(told: Sequence[Statement]) -> Mapping[str, float]:
-    """How much each word tells: the fewer statements have it, the more."""
+    """Return the weight of each word: the rarer in the statements, the higher."""
     counted = Counter(word for statement in told for word in statement.words)
     return {word: 1 / count for word, count in counted.items()}
 
 
 def _same(older: Statement, newer: Statement, weights: Mapping[str, float]) -> bool:
-    """Whether the older statement is of what the newer one is of: most of it is in the newer one, and no
-    word that is not tells half as much as two that are: that may be the name of something else, of which more
-    is said than of this (pairs of characters fall apart where a verb changes)."""
+    """Whether two statements are about the same thing: most of the older one is in the newer one, and no missing word
+    weighs half as much as two shared words. Such a word may be the name of another thing. (Pairs of characters do not
+    count as missing, because they fall apart where a verb changes.)"""
     shared = sorted((weights[word] for word in older.words & newer.words), reverse=True)
     if len(shared) < 2:
         return False
