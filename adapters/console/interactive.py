@@ -99,6 +99,7 @@ class InteractiveConsole:
     account = "terminal"  # two at once would each show what was meant for the other
     waits_for_account = False
     reader_sends = True
+    watched = True
     limits = Limits(text_units=None, ambiguous_retries=1, pauses_when_full=False, trusted=True, file_bytes=LARGEST)
 
     def __init__(

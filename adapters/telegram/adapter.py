@@ -26,6 +26,7 @@ from adapters.telegram.limits import LIMITS, draft_rates, preview_rates, rates
 from adapters.telegram.line import Line
 from adapters.telegram.menu import show
 from adapters.telegram.migrated_chats import MigratedChats
+from adapters.telegram.platform import Streaming
 from adapters.telegram.receiving import POLL_SECONDS, Receiver, ReceivingBot, poll
 from adapters.telegram.silence import Silence
 from gateway.domain.adapter import Accept, Finding, MenuEntry
@@ -69,7 +70,7 @@ class TelegramBot:
         paced: bool = True,
         patience: float = _ANSWER_SECONDS,
         proxy: str | None = None,
-        streaming: drafts.Streaming = "edits",
+        streaming: Streaming = "edits",
     ) -> None:
         # The library warns of its own future whenever Telegram asks it to wait, and its reader logs a traceback
         # of what is told in a line here.

@@ -8,19 +8,17 @@ them, or have them for some bots only, and some chats are refused without a word
 from __future__ import annotations
 
 from hashlib import blake2s
-from typing import Final, Literal
+from typing import Final
 
 import structlog
 from telegram.error import BadRequest, EndPointNotFound, InvalidToken, TelegramError
 
 from adapters.telegram import failures
 from adapters.telegram.limits import in_group
+from adapters.telegram.platform import Streaming
 from gateway.domain.chat import ChatAddress
 
 log = structlog.get_logger(__name__)
-
-Streaming = Literal["edits", "drafts", "none"]
-"""How a reply is shown while it is being written."""
 
 SECONDS: Final = 30.0  # that a draft is shown
 

@@ -16,10 +16,12 @@ from telegram import WebhookInfo
 from telegram.error import InvalidToken, RetryAfter, TelegramError
 
 from adapters.telegram import failures
-from adapters.telegram.adapter import TelegramBot
+from adapters.telegram.adapter import TelegramAdapter, TelegramBot
 from adapters.telegram.endpoint import Endpoint
+from adapters.telegram.platform import TelegramSettings
 from adapters.telegram.receiving import WANTED, read, troubles
 from gateway.domain.adapter import Accept, Finding
+from gateway.domain.platform import AdapterHost
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 
@@ -121,6 +123,32 @@ class WebhookAdapter(TelegramBot):
             found.append(Finding(what="telegram webhook", ok=None, detail=detail))
         failed = (f"the last failure was: {trouble}" for trouble in troubles(webhook, since=0.0))
         return [*found, *(Finding(what="telegram webhook", ok=None, detail=detail) for detail in failed)]
+
+
+def create(settings: TelegramSettings, host: AdapterHost) -> TelegramBot:
+    """The bot that the settings describe, reading by the way that they name. Raises ConfigError."""
+    assert settings.token is not None, "the configuration sees to it that there is one"
+    token, webhook = settings.token.get_secret_value(), settings.webhook
+    shared: dict[str, Any] = {
+        "clock": host.clock,
+        "base_url": settings.base_url,
+        "proxy": settings.proxy,
+        "streaming": settings.streaming,
+        "menu": host.menu,
+        "admins": host.admins,
+    }
+    if settings.mode == "polling":
+        return TelegramAdapter(token, **shared)
+    assert webhook.url is not None, "the configuration sees to it that there is one"
+    return WebhookAdapter(
+        token,
+        public_url=webhook.url,
+        host=webhook.host,
+        port=webhook.port,
+        path=webhook.path,
+        secret=webhook.secret.get_secret_value() if webhook.secret else None,
+        **shared,
+    )
 
 
 def _digest(token: str, text: str) -> str:

@@ -13,19 +13,10 @@ BEFORE: Final = 1  # messages of a request in front of the conversation's: the s
 _MARKED_MESSAGES = 3  # the last ones, beside the system prompt: four marks are allowed in all
 
 
-def caches_by_marks(provider: str, model: str, base_url: str | None) -> bool:
-    """Whether this model wants marks: Claude, on Anthropic's own API or through OpenRouter."""
-    if "claude" not in model.lower():
-        return False
-    return provider == "anthropic" or "openrouter.ai" in (base_url or "")
-
-
 def prompt(system_prompt: str, messages: Iterable[Message], spec: ModelSpec) -> list[Message]:
     """What a model is sent of a conversation: always the same for the same messages."""
     whole: list[Message] = [{"role": "system", "content": system_prompt}, *messages]
-    if caches_by_marks(spec.provider, spec.name, spec.base_url):
-        return with_marks(whole, spec.cache_ttl)
-    return whole
+    return with_marks(whole, spec.cache_ttl) if spec.cache_marks else whole
 
 
 def with_marks(messages: Sequence[Message], ttl: str) -> list[Message]:

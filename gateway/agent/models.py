@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final
 
 import structlog
 
 from gateway.context.state import Correction
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
-from gateway.providers.base import HasOneModel, ModelSpec, Provider
+from gateway.providers.base import HasOneModel, ModelSpec, Prices, Provider, Windows
+from gateway.providers.plugin import ProviderPlugin
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ConfigError, ProviderError
 from gateway.runtime.metrics import Counter, Metrics
@@ -23,20 +24,6 @@ TOKENS: Final = Counter(name="tokens", text="Tokens that models used.", labels=(
 COST: Final = Counter(
     name="cost_usd", text="US dollars spent on calls with a known price.", labels=("model", "purpose")
 )
-
-
-class Windows(Protocol):
-    """Knows the context length of models by name."""
-
-    def context_window(self, model: str) -> int | None:
-        """Tokens, or None if the model is not known."""
-
-
-class Prices(Protocol):
-    """Knows what calls cost."""
-
-    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
-        """US dollars, or None if no price is known."""
 
 
 @dataclass(slots=True)
@@ -62,11 +49,12 @@ class Calibration:
 class Models:
     """The configured models.
 
-    `main` is the default; `auxiliary` holds whole entries for purposes that have their own. A
-    limit that a provider stated is remembered for the life of the process.
+    `main` is the default, `plugin` describes its provider; `auxiliary` holds whole entries for purposes that have
+    their own. A limit that a provider stated is remembered for the life of the process.
     """
 
     main: ModelSpec
+    plugin: ProviderPlugin
     providers: Mapping[str, Provider]
     windows: Windows
     prices: Prices
@@ -97,7 +85,8 @@ class Models:
         spec = self.main
         if name != self.main.name:
             window = None if self.window_is_configured else self.windows.context_window(name)
-            spec = replace(self.main, name=name, context_length=window or self.main.context_length)
+            marks = self.plugin.marks_cache(name, self.main.base_url)
+            spec = replace(self.main, name=name, context_length=window or self.main.context_length, cache_marks=marks)
         stated = self._stated.get(name)
         return replace(spec, context_length=min(stated, spec.context_length)) if stated else spec
 

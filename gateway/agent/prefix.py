@@ -7,7 +7,7 @@ that turn's request to the letter and puts one instruction after it. The cache c
 - the session's own model is asked, and it is the one that answered last, at the same address;
 - that answer was asked for less than `model.cache_ttl` ago;
 - the provider is known to cache: this model has reported cached tokens in this session, or is one for
-  which caching is announced (`caching.caches_by_marks`); and no repeated request was read anew in
+  which caching is announced (`ModelSpec.cache_marks`); and no repeated request was read anew in
   full before (some servers leave the tools out of a prompt in which none may be called);
 - the request can be repeated: same session and system prompt (a transcript only grows under one
   epoch), and all that was sent is still there;
@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from gateway.agent.caching import caches_by_marks, prompt
+from gateway.agent.caching import prompt
 from gateway.domain.message import Message, user
 from gateway.domain.session import Session, SessionRef
 from gateway.domain.usage import CanonicalUsage
@@ -68,7 +68,7 @@ class Prefix:
         without cached tokens proves nothing: the cache had gone cold before it."""
         if self.missed is not None and _same_model(self.missed, spec):
             return False
-        if usage.cache_read_tokens or usage.cache_write_tokens or _by_marks(spec):
+        if usage.cache_read_tokens or usage.cache_write_tokens or spec.cache_marks:
             return True
         return self.sent is not None and self.sent.caches and _same_model(self.sent.spec, spec)
 
@@ -124,13 +124,9 @@ def repeated(sent: Sent, messages: Sequence[Message], instruction: str, max_toke
         ],
         tools=sent.tools,
         max_tokens=max_tokens,
-        tool_choice=sent.tool_choice if _by_marks(spec) else "none",
+        tool_choice=sent.tool_choice if spec.cache_marks else "none",
     )
 
 
 def _same_model(one: ModelSpec, other: ModelSpec) -> bool:
     return (one.provider, one.name, one.base_url) == (other.provider, other.name, other.base_url)
-
-
-def _by_marks(spec: ModelSpec) -> bool:
-    return caches_by_marks(spec.provider, spec.name, spec.base_url)

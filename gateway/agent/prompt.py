@@ -24,9 +24,6 @@ _SHARED = (
     "Several people share this conversation. Each of their messages begins with the speaker's name in square brackets; "
     "do not begin your own messages like that."
 )
-_PLATFORM_HINTS: Mapping[str, str] = {
-    "console": "The person reads you in a terminal: plain text, short lines, no tables wider than 80 characters.",
-}
 _PINS = """\
 Standing rules of this conversation, in the words of whoever set them. Keep to every one of them in every answer, \
 however long ago it was set. Only who talks to you can take one away, by a command; what older messages or notes \
@@ -39,11 +36,13 @@ _FORGEABLE: Final = re.compile(r"<(/?pinned-rules\s*)>", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBuilder:
-    """What every prompt of this gateway shares. `context_files` are (name, text) pairs."""
+    """What every prompt of this gateway shares. `context_files` are (name, text) pairs; `hints` are what to know
+    about a platform."""
 
     persona: str | None = None
     context_files: Sequence[tuple[str, str]] = field(default=())
     tool_names: Sequence[str] = ()
+    hints: Mapping[str, str] = field(default_factory=dict)
 
     def build(
         self,
@@ -58,7 +57,7 @@ class PromptBuilder:
         """The system prompt of a session that opens now; nothing in it depends on the time."""
         parts = [self.persona or _IDENTITY]
         parts += [f"# {name}\n{text.strip()}" for name, text in self.context_files]
-        if hint := _PLATFORM_HINTS.get(platform):
+        if hint := self.hints.get(platform):
             parts.append(hint)
         if shared and chat_type != "direct":
             parts.append(_SHARED)

@@ -6,55 +6,41 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
 
-from gateway.agent.caching import caches_by_marks
 from gateway.agent.engines import Engines
 from gateway.agent.files.intake import FileIntake
 from gateway.agent.hygiene import Hygiene
 from gateway.agent.loop import Agent
 from gateway.agent.metering import Caps, Metering
-from gateway.agent.models import Models, Prices, Windows
 from gateway.agent.preparation import Preparations
 from gateway.agent.prompt import PromptBuilder
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
-from gateway.agent.tools.base import Tool
-from gateway.agent.tools.clock import ClockTool
-from gateway.agent.tools.history import HistoryTool
-from gateway.agent.tools.read_file import ReadFileTool
+from gateway.agent.tools.base import Tool, ToolHost
 from gateway.agent.tools.registry import ToolRegistry
 from gateway.agent.tools.runtime import ToolRuntime
-from gateway.agent.tools.send_file import SendFileTool
-from gateway.agent.tools.shell import ShellTool
-from gateway.agent.tools.todo import TodoTool
 from gateway.app.accounts import AccountLeases
-from gateway.app.config import Config, Model
+from gateway.app.config import Config
 from gateway.app.gateway import Gateway
+from gateway.app.models import configured_models
+from gateway.app.plugins import all_commands, configured_tools, platforms
 from gateway.app.settings import compression, expiry_policy, hygiene_rules, turn_rules
-from gateway.commands import approval, compress, people, pins, status, turn
-from gateway.commands import help as help_family
-from gateway.commands import sessions as sessions_family
-from gateway.commands.base import CommandContext, CommandRegistry
+from gateway.commands.base import CommandContext
 from gateway.commands.runner import CommandRunner
 from gateway.context.engine import ContextEngine
 from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter, Limits
-from gateway.domain.usage import Purpose
-from gateway.domain.window import UNKNOWN_WINDOW
 from gateway.people.access import Access
 from gateway.people.approvals import Approvals
 from gateway.people.pairing import Pairing
 from gateway.people.welcome import Welcome
-from gateway.providers.base import ModelSpec, Provider
-from gateway.providers.offline.model import Offline, OfflinePrices
-from gateway.providers.retry import Retrying
+from gateway.providers.base import Provider
+from gateway.providers.plugin import ProviderHost
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.errors import ConfigError
 from gateway.runtime.metrics import Metrics
@@ -68,11 +54,6 @@ from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
 from gateway.turns.reception import Reception
 from gateway.turns.turn import Turns
-
-if TYPE_CHECKING:
-    from gateway.providers.openai.chat_completions import ChatCompletions
-
-_OFFLINE_WINDOW = 32_000  # the offline model has no window of its own; this lets compaction be tried
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +72,7 @@ class Parts:
     store: Store | None = None
     also_runs: Mapping[str, Limits] = field(default_factory=dict)
     told: Callable[[str], None] = lambda _: None  # what to say before an adapter can say anything
-    pace: float = 0.0  # seconds between two words of the offline model
-
-
-class _Table(Windows, Prices, Protocol):
-    """Both things the price table knows."""
+    pace: float = 0.0  # seconds between two words of a model that writes faster than people read
 
 
 def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -> Gateway:
@@ -107,11 +84,22 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     counter = TokenCounter()
     background = Background()
     store = parts.store or configured_store(config, clock=clock, points=points, told=parts.told)
-    models, closers = _models(config, counter, clock, redact, metrics, parts)
+
+    async def pause() -> None:
+        if parts.pace:
+            await clock.sleep(parts.pace)
+
+    models, closers = configured_models(
+        config,
+        ProviderHost(clock=clock, redact=redact, count=counter.text, pause=pause),
+        parts.rng or random.Random(),
+        parts.providers or {},
+        metrics,
+    )
     caps = Caps(**config.budgets.model_dump())
     metering = Metering(models=models, store=store, caps=caps, counter=counter, clock=clock, ids=ids)
-    own: list[Tool] = [TodoTool(), ClockTool(), HistoryTool(redact), ReadFileTool(), SendFileTool()]
-    tools = ToolRegistry([*own, *_shell(config, clock, redact), *parts.tools])
+    tool_host = ToolHost(sections=(config.tools.shell,), clock=clock, redact=redact, home=home(config).absolute())
+    tools = ToolRegistry([*configured_tools(tool_host), *parts.tools])
     engines = Engines(
         factory=parts.engine or _engine_factory(config, counter, clock, redact),
         metering=metering,
@@ -178,7 +166,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         automatic=config.compression.enabled,
         started_at=clock.now(),
     )
-    commands = CommandRunner(registry=command_registry(), context=context)
+    commands = CommandRunner(registry=all_commands(), context=context)
     reception = Reception(
         store=store,
         outbox=outbox,
@@ -250,20 +238,6 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     )
 
 
-def command_registry() -> CommandRegistry:
-    """All commands of this version."""
-    families = (help_family, sessions_family, turn, approval, compress, pins, status, people)
-    return CommandRegistry(command for family in families for command in family.COMMANDS)
-
-
-def adapter_part(where: str) -> Any:
-    """What an adapter has at `module:name`: its class, or its limits for a process that runs a
-    platform's turns without it. Loaded by name, and only when it is used: a platform's library costs
-    nothing to those who do not talk on it."""
-    module, _, name = where.partition(":")
-    return getattr(import_module(module), name)
-
-
 def configured_store(
     config: Config,
     *,
@@ -291,86 +265,6 @@ def home(config: Config) -> Path:
     return path.with_name(f"{path.stem}-home")
 
 
-def model_spec(entry: Model, windows: Windows) -> ModelSpec:
-    """A configured model with everything the host must know. Raises ConfigError without a name."""
-    offline = entry.provider == "offline"
-    if entry.name is None and not offline:
-        raise ConfigError([f"model.name: say which model of {entry.provider} to use, for example gpt-5-mini"])
-    name = entry.name or "offline"
-    window = entry.context_length or (_OFFLINE_WINDOW if offline else windows.context_window(name))
-    return ModelSpec(
-        provider=entry.provider,
-        name=name,
-        base_url=entry.base_url,
-        api_key=entry.api_key.get_secret_value() if entry.api_key else None,
-        context_length=window or UNKNOWN_WINDOW,
-        max_output_tokens=entry.max_output_tokens,
-        cache_ttl=entry.cache_ttl,
-        # The embedded model reads words only.
-        pictures=None if entry.pictures == "auto" and not offline else entry.pictures is True,
-        sounds=entry.sounds,
-    )
-
-
-def caching_note(config: Config) -> str:
-    """Whether prompts are cached by marks, for which model, and how long: said at the start."""
-    model = config.model
-    if not caches_by_marks(model.provider, model.name or "", model.base_url):
-        return f"off: {model.name or model.provider} takes no cache marks (a provider's own caching needs none)"
-    return f"on for {model.name}, kept {model.cache_ttl}"
-
-
-def _models(
-    config: Config, counter: TokenCounter, clock: Clock, redact: Redactor, metrics: Metrics, parts: Parts
-) -> tuple[Models, list[Callable[[], Awaitable[None]]]]:
-    compression = config.auxiliary_model("compression")
-    entries = [entry for entry in (config.model, compression) if entry is not None]
-    real = any(entry.provider != "offline" for entry in entries)
-    table = _price_table(entries) if real else OfflinePrices()
-
-    async def pause() -> None:
-        if parts.pace:
-            await clock.sleep(parts.pace)
-
-    providers: dict[str, Provider] = {"offline": Offline(counter.text, pause=pause)}
-    ask_window: Callable[[ModelSpec], Awaitable[int | None]] | None = None
-    closers: list[Callable[[], Awaitable[None]]] = []
-    if parts.providers is not None:
-        providers.update(parts.providers)
-    elif real:
-        openai = _openai(redact)
-        providers["openai"] = Retrying(openai, clock=clock, rng=parts.rng or random.Random())
-        closers.append(openai.aclose)
-        if config.model.provider == "openai":
-            ask_window = openai.reported_window
-    auxiliary: dict[Purpose, ModelSpec] = {"compression": model_spec(compression, table)} if compression else {}
-    models = Models(
-        main=model_spec(config.model, table),
-        providers=providers,
-        windows=table,
-        prices=table,
-        auxiliary=auxiliary,
-        window_is_configured=config.model.context_length is not None,
-        ask_window=ask_window,
-        metrics=metrics,
-    )
-    return models, closers
-
-
-def _openai(redact: Redactor) -> ChatCompletions:
-    # The HTTP stack takes 40 MB and 0.3 s: only who calls a real model pays for it.
-    from gateway.providers.http import http_client
-    from gateway.providers.openai.chat_completions import ChatCompletions
-
-    return ChatCompletions(http_client(), redact)
-
-
-def _price_table(entries: Sequence[Model]) -> _Table:
-    from gateway.providers.catalog import OwnPrices, PriceTable
-
-    return OwnPrices(PriceTable(), {entry.name or "": entry.prices for entry in entries if entry.prices})
-
-
 def _engine_factory(
     config: Config, counter: TokenCounter, clock: Clock, redact: Redactor
 ) -> Callable[[], ContextEngine]:
@@ -379,27 +273,12 @@ def _engine_factory(
     return EngineRegistry(builtin, Path(config.plugins.dir)).factory(config.context.engine)
 
 
-def _shell(config: Config, clock: Clock, redact: Redactor) -> list[Tool]:
-    shell = config.tools.shell
-    if not shell.enabled:
-        return []
-    return [
-        ShellTool(
-            folder=(home(config) / "shell").absolute(),
-            allow=shell.allow,
-            admins_only=shell.admins_only,
-            seconds=shell.timeout,
-            clock=clock,
-            redact=redact,
-        )
-    ]
-
-
 def _prompts(config: Config, tools: ToolRegistry) -> PromptBuilder:
     return PromptBuilder(
         persona=config.prompt.persona,
         context_files=[(Path(name).name, _context_file(name)) for name in config.prompt.context_files],
         tool_names=tools.names,
+        hints={each.name: each.hint for each in platforms().values() if each.hint},
     )
 
 

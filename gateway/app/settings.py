@@ -50,11 +50,10 @@ def hygiene_rules(config: Config) -> HygieneRules:
 
 def turn_rules(config: Config) -> TurnRules:
     """How turns behave."""
-    mode = config.sessions.busy_mode
     return TurnRules(
         groups=config.sessions.groups,
         threads=config.sessions.threads,
-        busy_mode="queue" if mode == "collect" else mode,
+        busy_mode=config.sessions.busy_mode,
         deadline=config.turns.deadline,
         inactivity=config.turns.inactivity,
         lane_cap=config.turns.lane_cap,

@@ -59,10 +59,10 @@ def chat(
     config: ConfigOption = None,
 ) -> None:
     """Talk to Legato in this terminal, or through a pipe."""
-    from gateway.app.serving import serve_terminal
+    from gateway.app.serving import serve_shell
 
     settings = _settings(config)
-    raise typer.Exit(_guarded(lambda: serve_terminal(settings, json_lines, _log_to)))
+    raise typer.Exit(_guarded(lambda: serve_shell(settings, json_lines, _log_to)))
 
 
 @app.command()
@@ -72,14 +72,11 @@ def run(
     config: ConfigOption = None,
 ) -> None:
     """Serve the enabled platforms. It works without a terminal, and for every conversation of its store."""
-    from gateway.app.serving import announcement, is_of_use, serve_fleet, serve_platforms
+    from gateway.app.serving import announcement, nothing_to_do, serve_fleet, serve_platforms
 
     settings = _settings(config)
-    if not is_of_use(settings):
-        _misused(
-            "there is nothing to run: enable a platform (adapters.telegram.enabled in config.yaml), or talk here with "
-            "`legato chat`, whose work a `legato run` on the same Redis store (store.url) would share"
-        )
+    if reason := nothing_to_do(settings):
+        _misused(reason)
     if workers > 1 and settings.store.sqlite_path is not None:
         _misused("several workers need a Redis store (store.url); a SQLite file has one owner")
     _log_to(settings, None)
@@ -280,30 +277,31 @@ def _check_address(name: str, url: str) -> None:
 
 
 async def _check(settings: Config) -> int:
-    from gateway.app.build import Parts, build, caching_note, configured_store
-    from gateway.app.serving import platforms
+    from gateway.app.build import Parts, build, configured_store
+    from gateway.app.models import caching_note
+    from gateway.app.serving import adapters
     from gateway.cli.check import findings, may_talk
-    from gateway.runtime.clock import SystemClock
 
     _log_to(settings, None)
-    adapters, access = platforms(settings, SystemClock()), settings.access
-    gateway = build(settings, adapters, Parts(store=configured_store(settings, waits=False)))
+    served, access = adapters(settings), settings.access
+    gateway = build(settings, served, Parts(store=configured_store(settings, waits=False)))
+    models = gateway.metering.models
     print("config           ok    valid")  # only now: building finds what no single value can show
-    await gateway.metering.models.learn_window(gateway.clock)
+    await models.learn_window(gateway.clock)
     worst = 0
     async for finding in findings(
         gateway.store,
-        gateway.metering.models,
-        adapters,
+        models,
+        served,
         threshold=settings.compression.threshold,
-        caching=caching_note(settings),
+        caching=caching_note(models.main),
         spending=gateway.metering.note(),
-        people=may_talk(access.allow, access.admins, pairing=access.pairing) if adapters else None,
+        people=may_talk(access.allow, access.admins, pairing=access.pairing) if served else None,
     ):
         mark = {True: "ok", False: "FAIL", None: "note"}[finding.ok]
         print(f"{finding.what:<16} {mark:<5} {finding.detail}")
         worst = max(worst, int(finding.ok is False))
-    for close in (*(adapter.aclose for adapter in adapters), *gateway.close):
+    for close in (*(adapter.aclose for adapter in served), *gateway.close):
         await close()
     return worst
 

@@ -130,6 +130,7 @@ async def _summariser(config: Config, counter: TokenCounter) -> _Summariser:
     from gateway.agent.metering import Caps, Metering
     from gateway.agent.prefix import Prefix
     from gateway.app.build import Parts, build, configured_store
+    from gateway.app.plugins import providers
     from gateway.domain.chat import SessionKey
     from gateway.domain.session import Session
     from gateway.runtime.clock import SystemClock, SystemIds
@@ -140,12 +141,12 @@ async def _summariser(config: Config, counter: TokenCounter) -> _Summariser:
     models = gateway.metering.models
     await models.learn_window(clock)
     helpers = models.helpers("compression", models.main)
-    if Caps(**config.budgets.model_dump()) and any(spec.provider != "offline" for spec in helpers):
+    if Caps(**config.budgets.model_dump()) and any(not providers()[spec.provider].free for spec in helpers):
         print("legato: the spend caps of the configuration do not hold for trajectories", file=sys.stderr)
     metering = Metering(models=models, store=store, caps=Caps(), counter=counter, clock=clock, ids=SystemIds())
     session = Session(
         id="trajectories",
-        key=SessionKey(platform="offline", chat="trajectories"),
+        key=SessionKey(platform="trajectories", chat="trajectories"),
         chat_type="direct",
         parent_id=None,
         started_at=clock.now(),

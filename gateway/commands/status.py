@@ -184,7 +184,8 @@ async def model(ctx: CommandContext) -> Answer:
     name = ctx.argument.split()[0]
     spec = models.spec(name)
     if not models.may_be(name):
-        raise UserError(f"There is no model {name[:40]} here, only the offline one; config.yaml can name another.")
+        only = models.main.name
+        raise UserError(f"There is no model {name[:40]} here, only the {only} one; config.yaml can name another.")
     pinned = pins_tokens(ctx, (await ctx.store.pins(ctx.key)).rules)
     if pinned > pins_room(spec):
         raise UserError(

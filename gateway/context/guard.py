@@ -24,7 +24,6 @@ from typing import Any, Protocol, TypeVar, get_args
 from gateway.context.engine import ContextEngine, Outcome
 from gateway.domain.message import HOST, Message, Role
 from gateway.runtime.clock import Clock, SystemClock
-from gateway.runtime.errors import ConfigError
 
 T = TypeVar("T")
 _ROLES = frozenset(get_args(Role))
@@ -39,16 +38,6 @@ class Log(Protocol):
 
     def warning(self, event: str, **fields: Any) -> Any:
         """Log one event."""
-
-
-def contained(what: str, call: Callable[[], T]) -> T:
-    """Return `call()`, with any exception turned into a ConfigError that begins with `what`; for loading plugins."""
-    try:
-        return call()
-    except ConfigError:
-        raise
-    except Exception as error:
-        raise ConfigError([f"{what}: {type(error).__name__}: {error}"]) from error
 
 
 class _BlockingModel:

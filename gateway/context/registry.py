@@ -18,18 +18,17 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
 from gateway.context.compressor import Compressor
 from gateway.context.engine import ContextEngine
-from gateway.context.guard import contained
 from gateway.context.policy import CompressionSettings
 from gateway.context.window import Window, for_window
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ConfigError
+from gateway.runtime.plugins import contained, installed, load
 from gateway.runtime.tokens import TokenCounter
 
 GROUP: Final = "legato.context_engines"
@@ -70,16 +69,15 @@ class EngineRegistry:
 
     def names(self) -> list[str]:
         """Every name that `factory` knows, sorted."""
-        return sorted({*self._builtin, *self._installed(), *self._folders()})
+        return sorted({*self._builtin, *installed(GROUP), *self._folders()})
 
     def factory(self, name: str) -> Factory:
         """What makes an engine for a session. Raises ConfigError: unknown name, broken plugin."""
         if name in self._builtin:
             return self._builtin[name]
         offered: Any
-        if name in (installed := self._installed()):
-            what = f"context.engine {name} could not be loaded from {installed[name].value}"
-            offered = contained(what, installed[name].load)
+        if name in (points := installed(GROUP)):
+            offered = load(points[name])
         elif name in (folders := self._folders()):
             what = f"context.engine {name} could not be loaded from {folders[name]}"
             offered = contained(what, lambda: _from_folder(name, folders[name]))
@@ -89,9 +87,6 @@ class EngineRegistry:
         factory = _factory(name, offered)
         factory()
         return factory
-
-    def _installed(self) -> dict[str, EntryPoint]:
-        return {point.name: point for point in entry_points(group=GROUP)}
 
     def _folders(self) -> dict[str, Path]:
         if self._folder is None or not self._folder.is_dir():

@@ -134,6 +134,14 @@ class Finding:
 
 
 @runtime_checkable
+class IsWatched(Protocol):
+    """Somebody sits in front of it and sees what it shows at once: nothing else may be written there, a reply may take
+    its time, and whoever is gone at the end of the input answers no more questions."""
+
+    watched: bool
+
+
+@runtime_checkable
 class CanBeProbed(Protocol):
     """Can say, before it runs, whether its platform will have it."""
 

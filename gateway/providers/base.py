@@ -22,15 +22,17 @@ ToolChoice = Literal["auto", "none"]
 class ModelSpec:
     """A model that can be called, with everything the host must know about it."""
 
-    provider: str  # `model.provider` of config.yaml
+    provider: str  # a `ProviderPlugin`'s name
     name: str
     base_url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     context_length: int = UNKNOWN_WINDOW  # tokens
     max_output_tokens: int | None = None
     cache_ttl: str = "5m"
+    cache_marks: bool = False  # whether it wants its prompts marked for its cache
     pictures: bool | None = None  # whether it takes them; None: to be found out
     sounds: tuple[str, ...] = ()  # formats that it hears, as providers call them
+    settings: Any = None  # its section of the configuration, with the keys that only its provider knows
 
     @property
     def reserved_output(self) -> int:
@@ -108,11 +110,23 @@ class HasOneModel(Protocol):
     has_one_model: Literal[True]
 
 
-class Prices(Protocol):
-    """What is known about models in general. Nothing raises for an unknown one."""
+@runtime_checkable
+class ReportsWindow(Protocol):
+    """A provider whose server can say how long a model's window is."""
+
+    async def reported_window(self, spec: ModelSpec) -> int | None:
+        """Tokens; None if the server does not say. Raises ProviderError if it cannot be asked."""
+
+
+class Windows(Protocol):
+    """Knows the context length of models by name. Nothing raises for an unknown one."""
 
     def context_window(self, model: str) -> int | None:
-        """The model's window in tokens, or None."""
+        """Tokens, or None if the model is not known."""
+
+
+class Prices(Protocol):
+    """Knows what calls cost. Nothing raises for an unknown model."""
 
     def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
-        """What a call cost in US dollars, or None if no price is known."""
+        """US dollars, or None if no price is known."""

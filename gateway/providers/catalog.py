@@ -1,43 +1,48 @@
 """What models cost and how much they can read, from the table that `genai-prices` ships.
 
 The table takes about 35 MB and a third of a second, so this is the only module that imports the
-library, and it is only imported when a real model is configured. Nothing is fetched: the table
-is as old as the installed library, and what it lacks is said in the configuration.
+library, and it is only imported when a model that costs something is configured. Nothing is fetched: the
+table is as old as the installed library, and what it lacks is said in the configuration.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, Protocol
+from types import MappingProxyType
 
 from genai_prices import Usage, calc_price, data_snapshot
 from genai_prices.types import ModelInfo
 
 from gateway.domain.usage import CanonicalUsage
-
-# Whose price list a provider name of ours means. `openai` also stands for any compatible server,
-# so a name that OpenAI does not know is looked up everywhere.
-_PRICE_LISTS: Final = {"openai": "openai", "openai-responses": "openai", "anthropic": "anthropic"}
+from gateway.providers.plugin import ModelPrices, ProviderPlugin, anywhere
 
 
 class PriceTable:
-    """`Prices` for real models. Remembers what the table lacks: the library looks through all of it,
-    every time, to find out."""
+    """`Windows` and `Prices` of the models of these providers; `own` are prices of one's own, by model. Remembers
+    what the table lacks: the library looks through all of it, every time, to find out."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        providers: Mapping[str, ProviderPlugin] = MappingProxyType({}),
+        own: Mapping[str, ModelPrices] = MappingProxyType({}),
+    ) -> None:
+        self._providers = providers
+        self._own = own
         self._unlisted: set[tuple[str, str]] = set()
 
     def context_window(self, model: str) -> int | None:
         """The model's window in tokens, or None if the table does not know it."""
-        for provider_id, name in _readings(model, provider=""):
+        for provider_id, name in (place for each in (*self._providers, "") for place in self._places(each, model)):
             found = _find(provider_id, name)
             if found is not None and found.context_window:
                 return found.context_window
         return None
 
     def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
-        """What a call cost in US dollars, or None if no price is known. `offline` costs nothing."""
-        if provider == "offline":
+        """What a call cost in US dollars, or None if no price is known."""
+        if model in self._own:
+            return self._own[model].cost_usd(usage)
+        if provider in self._providers and self._providers[provider].free:
             return 0.0
         if (provider, model) in self._unlisted:
             return None
@@ -48,7 +53,7 @@ class PriceTable:
             output_tokens=usage.output_tokens,
         )
         listed = False
-        for provider_id, name in _readings(model, provider):
+        for provider_id, name in self._places(provider, model):
             try:
                 return float(calc_price(counted, name, provider_id=provider_id).total_price)
             except LookupError:
@@ -59,42 +64,11 @@ class PriceTable:
             self._unlisted.add((provider, model))
         return None
 
-
-class Priced(Protocol):
-    """What one model costs, as somebody said."""
-
-    def cost_usd(self, usage: CanonicalUsage) -> float:
-        """What a call cost in US dollars."""
-
-
-class OwnPrices:
-    """The table with prices of one's own, by model, in front."""
-
-    def __init__(self, table: PriceTable, own: Mapping[str, Priced]) -> None:
-        self._table = table
-        self._own = own
-
-    def context_window(self, model: str) -> int | None:
-        """As the table has it."""
-        return self._table.context_window(model)
-
-    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
-        """One's own price for this model, or else the table's."""
-        price = self._own.get(model)
-        return self._table.cost_usd(provider, model, usage) if price is None else price.cost_usd(usage)
-
-
-def _readings(model: str, provider: str) -> Iterator[tuple[str | None, str]]:
-    """Where a model may be listed, most telling first: (price list or None for any, name)."""
-    name = model.strip().lower()
-    if not name:
-        return
-    if provider in _PRICE_LISTS:
-        yield _PRICE_LISTS[provider], name
-    yield None, name
-    if "/" in name:  # `vendor/model` is how OpenRouter writes it
-        yield "openrouter", name
-        yield None, name.rpartition("/")[2]
+    def _places(self, provider: str, model: str) -> Iterator[tuple[str | None, str]]:
+        """Where a provider's model may be listed."""
+        name, known = model.strip().lower(), self._providers.get(provider)
+        if name:
+            yield from known.listed(name) if known else anywhere(name)
 
 
 def _find(provider_id: str | None, name: str) -> ModelInfo | None:

@@ -20,10 +20,10 @@ from statistics import median
 import apsw
 import httpx
 
-from gateway.app.config.models import Model
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.http import http_client, json_bytes
 from gateway.providers.openai.codec import encode_request, endpoint
+from gateway.providers.plugin import ModelSettings as Model
 from tests.bench.table import Row, Rows, milliseconds
 from tests.bench.world import quiet, running, said, settings
 

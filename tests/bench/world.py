@@ -17,7 +17,7 @@ from typing import Any
 from gateway.agent.tools.base import Tool, ToolContext
 from gateway.app.build import Parts, build
 from gateway.app.config import Config
-from gateway.app.config.models import Hygiene, Model, Turns
+from gateway.app.config.models import Hygiene, Turns
 from gateway.app.config.models import Store as StoreSettings
 from gateway.app.gateway import Gateway
 from gateway.domain.adapter import Accept, Limits
@@ -25,6 +25,7 @@ from gateway.domain.chat import Inbound, Outbound, Source
 from gateway.domain.message import ToolCall
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Provider, TextDelta
+from gateway.providers.plugin import ModelSettings as Model
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.tasks import Background
 from gateway.store.port import Store

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from gateway.app.config import Config
 from gateway.app.config.models import Compression, Context
-from gateway.app.config.models import Model as ModelEntry
 from gateway.context.engine import ContextEngine, Outcome
 from gateway.domain.message import Message, note_of
+from gateway.providers.plugin import ModelSettings as ModelEntry
 from tests.support.gateway import config_in
 
 WINDOW: Final = 64_000  # tokens: half of what the commonest models have, so that conversations may be shorter

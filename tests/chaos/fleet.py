@@ -18,7 +18,7 @@ from typing import Any, Final
 import redis.asyncio
 from redis.exceptions import RedisError
 
-from adapters.console import JsonConsole
+from adapters.console.adapter import JsonConsole
 from tests.chaos.clocks import Shift
 from tests.chaos.faults import ANY, Fault, by_call
 from tests.chaos.findings import Findings, Hit

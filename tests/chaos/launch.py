@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from adapters.console import JsonConsole
+from adapters.console.adapter import JsonConsole
 from gateway.app.build import Parts, build
 from gateway.app.config import Config
 from gateway.context.engine import ContextEngine

@@ -17,7 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from adapters.console import LIMITS, JsonConsole
+from adapters.console.adapter import JsonConsole
+from adapters.console.platform import LIMITS
 from gateway.app.build import Parts, build
 from gateway.context.engine import ContextEngine
 from gateway.domain.adapter import Adapter

@@ -12,13 +12,13 @@ import pytest
 
 from gateway.app.config import Config
 from gateway.app.config.models import Compression
-from gateway.app.config.models import Model as ModelEntry
 from gateway.domain.message import is_summary, text_of
 from gateway.domain.session import Session
 from gateway.domain.usage import UsageTotal
 from gateway.providers.http import http_client
 from gateway.providers.offline.model import is_summary_request
 from gateway.providers.openai.chat_completions import ChatCompletions
+from gateway.providers.plugin import ModelSettings as ModelEntry
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Answer, Hook, Reply, last_user_text
 from tests.support.gateway import Live, config_in, running

@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 from gateway.app.config.models import Access
-from gateway.app.config.models import Model as ModelEntry
 from gateway.domain.adapter import Limits
 from gateway.providers.offline.model import Offline
+from gateway.providers.plugin import ModelSettings as ModelEntry
 from tests.support.gateway import FakeAdapter, config_in, running
 
 

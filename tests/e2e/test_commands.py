@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gateway import __version__
-from gateway.app.build import command_registry
 from gateway.app.config.models import Access
+from gateway.app.plugins import all_commands
 from gateway.commands.sessions import greeting
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
@@ -39,7 +39,7 @@ async def transcript(live: Live, **where: str) -> list[str]:
 async def test_commands_cost_no_model_call_and_help_lists_them_all(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
         listed = await live.ask("/help")
-        for command in command_registry().commands:
+        for command in all_commands().commands:
             assert f"/{command.name}" in listed
             assert command.help in listed
             event = await live.tell(f"/{command.name}")

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from gateway.app.config.models import Compression
-from gateway.app.config.models import Model as ModelEntry
 from gateway.commands.compress import Wish, wish
 from gateway.domain.message import is_summary, text_of
 from gateway.domain.session import Session
+from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.errors import UserError
 from tests.support.gateway import KillAt, Live, config_in, running
 from tests.support.model import FakeModel, Say, newest

@@ -15,7 +15,6 @@ import pytest
 
 from gateway.agent.files.references import digest_in
 from gateway.app.config.models import Compression
-from gateway.app.config.models import Model as ModelEntry
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Attachment, Outbound, SessionKey
 from gateway.domain.file import KeptFile
@@ -23,6 +22,7 @@ from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.http import http_client
 from gateway.providers.offline.model import is_summary_request
 from gateway.providers.openai.chat_completions import ChatCompletions
+from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import AdapterError, ContextOverflow, Disconnected, FileRefused, StoreUnavailable
 from gateway.runtime.points import Point

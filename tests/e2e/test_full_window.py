@@ -12,9 +12,9 @@ import pytest
 from gateway.agent.tools.base import ToolContext
 from gateway.app.config import Config
 from gateway.app.config.models import Compression, Context, Turns
-from gateway.app.config.models import Model as ModelEntry
 from gateway.domain.message import is_request, is_summary, text_of
 from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.errors import ProviderUnavailable
 from gateway.runtime.tokens import TokenCounter
 from tests.support.gateway import config_in, running

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gateway.app.config.models import Compression
-from gateway.app.config.models import Model as ModelEntry
 from gateway.domain.message import is_summary, text_of
 from gateway.domain.session import Session
+from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.errors import ProviderUnavailable
 from gateway.turns.observer import CONDENSING
 from tests.support.gateway import Live, config_in, running

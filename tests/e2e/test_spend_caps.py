@@ -9,10 +9,11 @@ import pytest
 
 from gateway.app import build as bootstrap
 from gateway.app.config import Config
-from gateway.app.config.models import Budgets, Compression, Prices
-from gateway.app.config.models import Model as ModelEntry
+from gateway.app.config.models import Budgets, Compression
 from gateway.cli.check import findings
 from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.providers.plugin import ModelPrices
+from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.errors import ConfigError
 from gateway.store.records import Reservation
 from gateway.store.sqlite.store import SqliteStore
@@ -26,7 +27,7 @@ MODEL = ModelEntry(
     base_url="http://127.0.0.1:9/v1",
     context_length=20_000,
     max_output_tokens=100,
-    prices=Prices(input=100, output=100),
+    prices=ModelPrices(input=100, output=100),
 )
 
 
@@ -99,7 +100,7 @@ async def test_many_chats_at_once_never_overrun_the_whole_bots_day(tmp_path: Pat
 async def test_a_compaction_that_cannot_be_paid_is_made_by_rule(tmp_path: Path) -> None:
     """A summary has room for more words than an answer: here the cap allows one and not the other."""
     model = FakeModel(costs(0))
-    dear = {"context_length": 4_000, "max_output_tokens": 50, "prices": Prices(input=1, output=10_000)}
+    dear = {"context_length": 4_000, "max_output_tokens": 50, "prices": ModelPrices(input=1, output=10_000)}
     shape = Compression(min_threshold_tokens=0, protect_last_n=2, protect_first_n=0)
     config = capped(tmp_path, MODEL.model_copy(update=dear), per_session_usd=2, compression=shape)
     async with running(tmp_path, config=config, model=model) as live:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.console import JsonConsole
+from adapters.console.adapter import JsonConsole
 from adapters.console.codec import MAX_LINE
 from tests.support.console_pipes import Gateway, Pipe, break_down, lines, outbound, refuse, take_first
 from tests.support.fakes import ManualClock, SequentialIds

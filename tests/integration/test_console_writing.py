@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.console import JsonConsole, PipeConsole
+from adapters.console.adapter import JsonConsole, PipeConsole
 from gateway.domain.adapter import Adapter
 from gateway.runtime.errors import Disconnected
 from tests.support.console_pipes import Gateway, Pipe, lines, outbound, refuse

@@ -16,7 +16,6 @@ from typing import Any
 from gateway.agent.tools.base import Tool
 from gateway.app import build as bootstrap
 from gateway.app.config import Config
-from gateway.app.config.models import Model as ModelEntry
 from gateway.app.config.models import Store as StoreEntry
 from gateway.app.gateway import Gateway
 from gateway.context.engine import ContextEngine, Outcome
@@ -25,6 +24,7 @@ from gateway.domain.chat import ChatType, Inbound, InboundKind, Outbound, Source
 from gateway.domain.message import Message, text_of, user
 from gateway.domain.session import Session
 from gateway.providers.base import Provider
+from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.points import Point, Points, ignore_points
 from gateway.store.port import Store

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from gateway.app.config.models import Model as ModelEntry
 from gateway.providers.http import http_client
 from gateway.providers.openai.chat_completions import ChatCompletions
+from gateway.providers.plugin import ModelSettings as ModelEntry
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply
 from tests.emulators.telegram import TelegramServer, User

@@ -15,10 +15,10 @@ from adapters.telegram.webhook import WebhookAdapter
 from gateway.agent.tools.base import Tool
 from gateway.app import build as bootstrap
 from gateway.app.config.models import Access
-from gateway.app.config.models import Model as ModelEntry
 from gateway.app.gateway import Gateway
 from gateway.domain.adapter import MenuEntry
 from gateway.providers.base import Provider
+from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.points import Points, ignore_points
 from gateway.turns.reception import BUSY

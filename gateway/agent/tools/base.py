@@ -10,14 +10,18 @@ One whose calls a person must allow says so (`NeedsApproval`); it is run only af
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from gateway.domain.file import KeptFile
 from gateway.domain.session import Session, Todo
+from gateway.domain.settings import Section
 from gateway.runtime.clock import Clock
 from gateway.store.records import Found
+
+S = TypeVar("S", bound=Section)
 
 
 class Recall(Protocol):
@@ -51,6 +55,22 @@ class ToolContext:
     files: Files
     admin: bool = False  # whether the person whom the turn answers is one
     todos: tuple[Todo, ...] = field(default=())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolHost:
+    """What a tool is made with. A module's `TOOLS` are functions that take one and return a tool, or None where the
+    tool is switched off. `sections` are tools' sections of the configuration; `home` is the gateway's own folder, its
+    whole path; `redact` takes secrets out of a text."""
+
+    sections: Sequence[Section] = ()
+    clock: Clock
+    redact: Callable[[str], str]
+    home: Path
+
+    def settings(self, kind: type[S]) -> S:
+        """The section of this kind, or its defaults."""
+        return next((each for each in self.sections if isinstance(each, kind)), kind())
 
 
 class Tool(Protocol):

@@ -39,3 +39,6 @@ def _zone(name: object) -> tzinfo:
         return ZoneInfo(str(name))
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ToolError(f"{name!r} is not a time zone; use an IANA name such as Europe/Vienna or UTC.") from None
+
+
+TOOLS = (lambda _: ClockTool(),)

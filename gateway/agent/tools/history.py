@@ -75,3 +75,6 @@ def _excerpt(text: str, words: str) -> str:
     part = passage(text, words, _EXCERPT)
     before, after = "" if text.startswith(part) else "… ", "" if text.endswith(part) else " …"
     return f"{before}{part}{after} ({len(text):,} characters in all)"
+
+
+TOOLS = (lambda host: HistoryTool(host.redact),)

@@ -164,3 +164,6 @@ def _number(arguments: Mapping[str, Any], name: str, default: int, least: int, m
 
 def _named(file: KeptFile) -> str:
     return f'"{one_line(file.name)}"' if file.name else f"file {file.digest[:_ID]}"
+
+
+TOOLS = (lambda _: ReadFileTool(),)

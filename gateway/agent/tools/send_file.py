@@ -107,3 +107,6 @@ def safe_name(name: str) -> str:
     if len(plain) > _LONGEST_NAME:
         plain = f"{stem[: _LONGEST_NAME - 12]}.{ending[:11]}" if dot else plain[:_LONGEST_NAME]
     return f"_{plain}" if _DEVICE.fullmatch(plain) else plain or "file.txt"
+
+
+TOOLS = (lambda _: SendFileTool(),)

@@ -15,13 +15,15 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2s
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 import regex
+from pydantic import AfterValidator, Field
 
-from gateway.agent.tools.base import ToolContext
+from gateway.agent.tools.base import ToolContext, ToolHost
 from gateway.domain.chat import SessionKey
+from gateway.domain.settings import AList, Flag, Seconds, Section
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ToolError
 
@@ -39,6 +41,27 @@ _UNSEEN: Final = regex.compile(r"[\p{DI}\u2800\U00016FE4\U0001D159‹]")
 # Each such word is isolated (https://www.unicode.org/reports/tr9/), so that words stand in the order they have.
 _FROM_THE_RIGHT: Final = regex.compile(r"[\p{bc=R}\p{bc=AL}\p{bc=AN}][\p{bc=R}\p{bc=AL}\p{bc=AN}\p{M}]*")
 _NAMED: Final = {"\n": "new line", "\t": "tab"}
+
+
+def _command_start(value: str) -> str:
+    """Only plain words can be matched with what a shell would make of them."""
+    if not re.fullmatch(r"[\w./,:=@%+-]+(?: [\w./,:=@%+-]+)*", value):
+        raise ValueError("must be the first words of a command, such as `git status`, without any of the shell's signs")
+    return value
+
+
+CommandStart = Annotated[str, Field(strict=True), AfterValidator(_command_start)]
+
+
+class ShellSettings(Section):
+    """Commands on this machine, run as the user that runs Legato: see the documentation before you turn it on."""
+
+    enabled: Flag = Field(False, description="whether the model has the tool")
+    admins_only: Flag = Field(True, description="whoever else talks to the bot cannot have anything run")
+    allow: Annotated[tuple[CommandStart, ...], AList] = Field(
+        (), description="first words of commands that need no yes, such as [git status, ls]"
+    )
+    timeout: Seconds = Field(60, description="seconds; then a command is ended with all that it started")
 
 
 class ShellTool:
@@ -256,3 +279,20 @@ def _is_of(session: int, stat: Path) -> bool:
         return False  # it has ended meanwhile
     state, _, _, of, *_ = facts.split()  # proc(5): state, parent, group, session
     return int(of) == session and state not in (b"Z", b"X")
+
+
+def _tool(host: ToolHost) -> ShellTool | None:
+    settings = host.settings(ShellSettings)
+    if not settings.enabled:
+        return None
+    return ShellTool(
+        folder=host.home / "shell",
+        allow=settings.allow,
+        admins_only=settings.admins_only,
+        seconds=settings.timeout,
+        clock=host.clock,
+        redact=host.redact,
+    )
+
+
+TOOLS = (_tool,)

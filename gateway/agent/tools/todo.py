@@ -71,3 +71,6 @@ def _item(raw: object) -> Todo:
     if status not in ("open", "done"):
         raise ToolError(f"{status!r} is not a status; use open or done.")
     return Todo(text=" ".join(entry["text"].split())[:_LONGEST_ITEM], status="done" if status == "done" else "open")
+
+
+TOOLS = (lambda _: TodoTool(),)

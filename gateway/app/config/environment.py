@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import types
 import typing
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, Literal, TypeGuard, Union
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 import yaml
-from pydantic import BaseModel, SecretStr
+from pydantic import SecretStr
 
-from gateway.app.config.models import Config, Model
+from gateway.app.config.shape import Shape, alternatives
 from gateway.app.config.source import KeyPath, Tree, dotted
 
 PREFIX: Final = "LEGATO__"
@@ -26,14 +26,14 @@ _LITERAL_PASSWORD = re.compile(r"://[^/:@\s]*:(?!\$\{)[^/@\s]+@")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def refuse_literal_secrets(tree: Tree) -> None:
+def refuse_literal_secrets(tree: Tree, shape: Shape) -> None:
     """Note every key, token or password that stands in the file itself, and forget it."""
     for path, value in tree.leaves():
         name = dotted(path)
         if value is None or (isinstance(value, str) and _ONLY_REFERENCE.fullmatch(value)):
             continue
-        if is_secret(path):
-            variable = _customary(path)
+        if shape.is_secret(path):
+            variable = shape.variable(path)
             text = f'{name} must not be written into the file: put it into a variable and write "${{{variable}}}"'
         elif isinstance(value, str) and _LITERAL_PASSWORD.search(value):
             text = f"{name} must not hold a password: put it into a variable and write ${{NAME}} in its place"
@@ -43,25 +43,20 @@ def refuse_literal_secrets(tree: Tree) -> None:
         tree.drop(path)
 
 
-def _customary(path: KeyPath) -> str:
-    """The variable that config.yaml and the README name for a secret; else one that says which it is."""
-    name = "_".join(str(part) for part in path[-2:]).upper()
-    return {"MODEL_API_KEY": "OPENAI_API_KEY", "TELEGRAM_TOKEN": "TELEGRAM_BOT_TOKEN"}.get(name, name)
-
-
-def override(tree: Tree, environ: Mapping[str, str]) -> None:
+def override(tree: Tree, shape: Shape, environ: Mapping[str, str]) -> None:
     """Lay `LEGATO__…` variables over the tree; those that name nothing are left for the type check."""
-    for name in sorted(environ):
+    # What a model's other keys are depends on its provider.
+    for name in sorted(environ, key=lambda each: (not each.endswith("__PROVIDER"), each)):
         if not name.startswith(PREFIX):
             continue
         path: KeyPath = tuple(name.removeprefix(PREFIX).lower().split("__"))
-        if is_section(annotation(path)):
+        if shape.section(path) and not shape.may_be_null(path):
             tree.origins.setdefault((*path, name), name)
             tree.problems.append(((*path, name), f"{dotted(path)} is a section: name one of its keys, as {name}__KEY"))
             continue
         holder = _section_for(tree, path, name)
         if holder is not None:
-            holder[str(path[-1])] = typed(path, environ[name])
+            holder[str(path[-1])] = typed(shape.kind(path), environ[name])
             for known in [known for known in tree.origins if known[: len(path)] == path]:
                 del tree.origins[known]
             tree.origins[path] = name
@@ -82,7 +77,7 @@ def _section_for(tree: Tree, path: KeyPath, name: str) -> dict[str, Any] | None:
     return typing.cast("dict[str, Any]", holder)
 
 
-def interpolate(tree: Tree, environ: Mapping[str, str]) -> None:
+def interpolate(tree: Tree, shape: Shape, environ: Mapping[str, str]) -> None:
     """Put the values of variables in place of `${NAME}`; `$${NAME}` stays as a literal `${NAME}`.
 
     A section that is switched off may name a variable that is not set: the value is forgotten.
@@ -93,14 +88,14 @@ def interpolate(tree: Tree, environ: Mapping[str, str]) -> None:
         missing: list[str] = []
         text = _filled_in(value, environ, missing)
         if missing:
-            if _in_use(tree, path):
+            if shape.is_used(path):
                 tree.problems.extend((path, f"{dotted(path)} {reason}") for reason in missing)
             tree.drop(path)
             continue
         tree.from_environment.add(path)
         holder = tree.at(path[:-1])
         if holder is not None:  # a list goes as a whole when one of its items could not be filled in
-            holder[path[-1]] = typed(path, text)
+            holder[path[-1]] = typed(shape.kind(path), text)
 
 
 def _filled_in(value: str, environ: Mapping[str, str], missing: list[str]) -> str:
@@ -121,31 +116,9 @@ def _overridden(tree: Tree, path: KeyPath) -> bool:
     return any(path[:length] in tree.from_environment for length in range(1, len(path) + 1))
 
 
-def _in_use(tree: Tree, path: KeyPath) -> bool:
-    """Whether the section around a value is switched on, or has no switch."""
-    for length in range(1, len(path)):
-        section = tree.at(path[:length])
-        if not isinstance(section, dict):
-            continue
-        declared = tuple(alternatives(annotation(path[:length])))
-        switch = next((kind.model_fields.get("enabled") for kind in declared if is_section(kind)), None)
-        if switch is not None and section.get("enabled", switch.default) is False:
-            return False
-        if Model in declared and section.get("provider", "offline") == "offline":
-            return False
-    return path[0] != "auxiliary" or tree.at(("auxiliary", "mode")) == "custom"
-
-
-def is_secret(path: KeyPath) -> bool:
-    """Whether the key at `path` holds a credential; also for keys that do not exist but sound like it."""
-    if path and path[-1] in ("api_key", "token", "secret", "password", "webhook_secret"):
-        return True
-    return any(kind is SecretStr for kind in alternatives(annotation(path)))
-
-
-def typed(path: KeyPath, text: str) -> Any:
-    """A variable's text as the key at `path` wants it; unchanged where it cannot be read that way."""
-    kinds = tuple(alternatives(annotation(path)))
+def typed(kind: Any, text: str) -> Any:
+    """A variable's text as a key of this declared type wants it; unchanged where it cannot be read that way."""
+    kinds = tuple(alternatives(kind))
     if SecretStr in kinds:
         return text
     try:
@@ -160,34 +133,3 @@ def typed(path: KeyPath, text: str) -> Any:
     if isinstance(value, str) or (wants_text and not (value is None and types.NoneType in kinds)):
         return text
     return value
-
-
-def annotation(path: KeyPath) -> Any:
-    """The declared type of the key at `path`; None where no such key exists."""
-    kind: Any = Config
-    for part in path:
-        if isinstance(part, int):
-            kind = next((typing.get_args(k)[0] for k in alternatives(kind) if typing.get_origin(k) is tuple), None)
-            continue
-        section = next((k for k in alternatives(kind) if is_section(k)), None)
-        if section is None or part not in section.model_fields:
-            return None
-        kind = section.model_fields[part].annotation
-    return kind
-
-
-def is_section(kind: Any) -> TypeGuard[type[BaseModel]]:
-    """Whether a declared type is a section rather than a value."""
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
-
-
-def alternatives(kind: Any) -> Iterator[Any]:
-    """The members of a union, without the wrapping of `Annotated`."""
-    origin = typing.get_origin(kind)
-    if origin is typing.Annotated:
-        yield from alternatives(typing.get_args(kind)[0])
-    elif origin in (Union, types.UnionType):
-        for member in typing.get_args(kind):
-            yield from alternatives(member)
-    else:
-        yield kind

@@ -11,9 +11,11 @@ from pydantic import ValidationError
 
 from gateway.app.config.environment import interpolate, override, refuse_literal_secrets
 from gateway.app.config.models import Config
-from gateway.app.config.rules import contradictions, unavailable
-from gateway.app.config.sentences import sentence
-from gateway.app.config.source import KeyPath, Tree, read_file
+from gateway.app.config.rules import contradictions, nobody
+from gateway.app.config.sentences import choice, sentence
+from gateway.app.config.shape import Shape
+from gateway.app.config.source import KeyPath, Tree, dotted, read_file
+from gateway.app.plugins import platforms, providers
 from gateway.runtime.errors import ConfigError
 
 DEFAULT_PATH: Final = Path("config.yaml")
@@ -35,15 +37,15 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     tree = read_file(path) if path is not None else Tree(name="configuration")
     if any(where == () for where, _ in tree.problems):
         raise ConfigError(_lines(tree))
-    refuse_literal_secrets(tree)
-    _forget_empty_sections(tree)
-    override(tree, environ)
-    interpolate(tree, environ)
-    config = _validated(tree)
+    shape = Shape(tree, platforms(), providers())
+    refuse_literal_secrets(tree, shape)
+    _forget_empty_sections(tree, shape)
+    override(tree, shape, environ)
+    interpolate(tree, shape, environ)
+    _check_providers(tree, shape)
+    config = _validated(tree, shape)
     wrong = {where for where, _ in tree.problems}
-    tree.problems.extend((where, text) for where, text in unavailable(config) if where not in wrong)
-    wrong = {where for where, _ in tree.problems}
-    for keys, text in contradictions(config):
+    for keys, text in (*contradictions((), config), *nobody(config, shape.platforms)):
         if not _touches(wrong, keys):
             tree.problems.append((next((key for key in keys if key in tree.origins), keys[0]), text))
     if tree.problems:
@@ -51,34 +53,36 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     return config
 
 
-def _forget_empty_sections(tree: Tree) -> None:
+def _forget_empty_sections(tree: Tree, shape: Shape) -> None:
     """`hygiene:` with every key commented out is YAML's null, and means the defaults."""
     for path, value in tree.leaves():
-        if value is None and path in _SECTIONS:
+        if value is None and shape.section(path) and not shape.may_be_null(path):
             tree.drop(path)
 
 
-_SECTIONS: Final[frozenset[KeyPath]] = frozenset(
-    [(name,) for name in Config.model_fields if name != "fallback_models"]
-    + [("sessions", "expiry"), ("tools", "shell"), ("tools", "mcp")]
-    + [("adapters", name) for name in ("web", "telegram", "discord")]
-)
+def _check_providers(tree: Tree, shape: Shape) -> None:
+    """Which keys a model has depends on its provider: one that does not exist is told first, and forgotten."""
+    for path in [(*model, "provider") for model in shape.models()]:
+        named = tree.at(path)
+        if isinstance(named, str) and named not in shape.providers:
+            tree.problems.append((path, f"{dotted(path)} {choice(shape.providers, named)}"))
+            tree.drop(path)
 
 
-def _validated(tree: Tree) -> Config:
+def _validated(tree: Tree, shape: Shape) -> Config:
     """The typed configuration, with defaults in place of whatever is wrong; problems go to the tree.
 
     Going on after an error is what lets all problems be told at once.
     """
     while True:
         try:
-            return Config.model_validate(tree.values)
+            return Config.model_validate(tree.values, context=shape)
         except ValidationError as error:
             dropped = False
             for detail in error.errors(include_url=False):
                 where = detail["loc"]
                 if where not in {known for known, _ in tree.problems}:
-                    tree.problems.append((where, sentence(detail)))
+                    tree.problems.append((where, sentence(detail, shape)))
                 dropped |= tree.drop(where[:-1] if detail["type"] == "missing" else where)
             if not dropped:  # nothing left to take away: tell what is known
                 raise ConfigError(_lines(tree)) from None

@@ -1,153 +1,195 @@
 """The shape of `config.yaml`: one frozen model per section, defaults included.
 
-Types are strict: `"5"` is not a number and `1` is not `true`. Only what concerns a single value is
-checked here; what concerns several stands in `rules`, so that all problems can be told at once.
+A model's section is that of its provider, a platform's that of its package: `shape` knows them. What concerns several
+keys is a section's `contradictions`, asked for once every value is known, so that all problems can be told at once.
 Durations are seconds unless the name says otherwise.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
-from urllib.parse import unquote
+from typing import Annotated, Any, Literal, Protocol, Self
+from urllib.parse import unquote, urlsplit
+from zoneinfo import ZoneInfo
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 
-from gateway.app.config.values import (
-    PASSWORD_IN_URL,
-    CommandStart,
+from gateway.agent.tools.shell import ShellSettings
+from gateway.domain.platform import AdapterSettings
+from gateway.domain.settings import (
+    AList,
+    Contradiction,
     Count,
-    Dollars,
     Flag,
-    HttpUrl,
     Ident,
     Natural,
-    Port,
     Seconds,
-    Secret,
+    Section,
     Share,
     SpendCap,
     Text,
-    store_url,
-    time_of_day,
-    tuple_of_list,
-    zone,
+    Texts,
 )
-from gateway.context.policy import LEAST_TARGET, MOST_TARGET, CompressionSettings, HygieneRules
-from gateway.domain.usage import CanonicalUsage
+from gateway.providers.plugin import ModelSettings
 
-_SIZES, _RULES = CompressionSettings(), HygieneRules()
-
-# What is documented of `input_audio`: OpenAI takes wav and mp3; https://openrouter.ai/docs/features/multimodal/audio
-# names more, which of them depends on the vendor.
-Sound = Literal["wav", "mp3", "ogg", "flac", "m4a", "aac", "aiff"]
+PASSWORD_IN_URL = re.compile(r"://[^/:@\s]*:([^/@\s]+)@")
 
 
-class Section(BaseModel):
-    """What all sections have in common: frozen, and no key that is not declared."""
+class Known(Protocol):
+    """What a configuration is validated with: the sections that plug-ins bring."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    adapters: type[Section]
 
-
-class Prices(Section):
-    """What a model costs, in US dollars per million tokens; overrides the built-in table."""
-
-    input: Dollars
-    output: Dollars
-    cache_read: Dollars | None = None  # None: as `input`
-    cache_write: Dollars | None = None  # None: as `input`
-
-    def cost_usd(self, usage: CanonicalUsage) -> float:
-        """What a call costs."""
-        read = self.input if self.cache_read is None else self.cache_read
-        write = self.input if self.cache_write is None else self.cache_write
-        dollars_per_million = (
-            usage.input_tokens * self.input
-            + usage.output_tokens * self.output
-            + usage.cache_read_tokens * read
-            + usage.cache_write_tokens * write
-        )
-        return dollars_per_million / 1_000_000
+    def model_of(self, value: Any) -> type[ModelSettings]:
+        """The kind of a model's section, by the provider that it names."""
 
 
-class Model(Section):
-    """A model that can be called."""
+def _as_its_provider_has_it(value: Any, whole: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    known: Known | None = info.context
+    return known.model_of(value).model_validate(value) if known and isinstance(value, dict) else whole(value)
 
-    provider: Literal["offline", "openai", "openai-responses", "anthropic"] = "offline"
-    name: Text | None = None
-    base_url: HttpUrl | None = None  # None: the vendor's own
-    api_key: Secret | None = None
-    context_length: Count | None = None  # tokens; None: ask the provider, then a table, then 128,000
-    max_output_tokens: Count | None = None
-    cache_ttl: Literal["5m", "1h"] = "5m"
-    prices: Prices | None = None
-    pictures: Literal["auto", True, False] = "auto"  # whether it takes them; auto: try, and remember what it says
-    sounds: Annotated[tuple[Sound, ...], BeforeValidator(tuple_of_list)] = ()  # formats that it hears
+
+def _as_its_package_has_it(value: Any, info: ValidationInfo) -> Any:
+    known: Known | None = info.context
+    if known is None or not isinstance(value, dict):
+        return value
+    validated = known.adapters.model_validate(value)
+    return {name: getattr(validated, name) for name in value}
+
+
+ModelEntry = Annotated[ModelSettings, WrapValidator(_as_its_provider_has_it)]
+Platforms = Annotated[dict[str, AdapterSettings], BeforeValidator(_as_its_package_has_it)]
 
 
 class Auxiliary(Section):
-    """The models for side work; an entry is used when `mode` is `custom`."""
+    """The models for side work."""
 
-    mode: Literal["auto", "same-as-main", "custom"] = "auto"
-    compression: Model | None = None
-    memory: Model | None = None
-    title: Model | None = None
+    mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="custom: the models named here")
+    compression: ModelEntry | None = Field(
+        None, description="the model that writes summaries, with the keys of `model`"
+    )
 
 
 class Compression(Section):
     """When and how far a transcript is compacted."""
 
-    enabled: Flag = True
-    threshold: Share = _SIZES.threshold  # of the context length
-    target_ratio: Annotated[float, Field(strict=True, ge=LEAST_TARGET, le=MOST_TARGET, allow_inf_nan=False)] = (
-        _SIZES.target_ratio
+    enabled: Flag = Field(True, description="whether conversations are compacted without being asked")
+    threshold: Share = Field(0.50, description="share of the window at which it begins")
+    target_ratio: Annotated[float, Field(strict=True, ge=0.10, le=0.80, allow_inf_nan=False)] = Field(
+        0.20, description="how much of the threshold the newest messages keep, word for word"
     )
-    protect_first_n: Natural = _SIZES.protect_first_n
-    protect_last_n: Count = _SIZES.protect_last_n
-    summary_model: Text | None = None
-    min_threshold_tokens: Natural = _SIZES.min_threshold_tokens
-    background: Flag = True
+    protect_first_n: Natural = Field(3, description="messages at the start that stay as they are")
+    protect_last_n: Count = Field(20, description="messages at the end that stay while there is room")
+    summary_model: Text | None = Field(
+        None, description="short form of `auxiliary.compression`: another model at the same address"
+    )
+    min_threshold_tokens: Natural = Field(64_000, description="no compaction begins below it, on a large window")
+    background: Flag = Field(True, description="a summary is prepared after a reply, so that no turn waits for it")
 
 
 class Hygiene(Section):
-    """The pass before the agent."""
+    """The safety net before each turn, for what compression cannot see coming."""
 
-    threshold: Share = _RULES.threshold  # of the context length
-    min_messages: Count = _RULES.min_messages
-    max_messages: Count = _RULES.max_messages
-    timeout: Seconds = _RULES.timeout
+    threshold: Share = Field(0.85, description="share of the window; above `compression.threshold`")
+    min_messages: Count = Field(4, description="shorter conversations are left alone")
+    max_messages: Count = Field(5_000, description="longer conversations are compacted, whatever their size")
+    timeout: Seconds = Field(120, description="seconds that a compaction may take")
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """A range has two ends."""
+        if self.max_messages <= self.min_messages:
+            yield (
+                ("max_messages", "min_messages"),
+                f"({self.max_messages:,}) must be above hygiene.min_messages ({self.min_messages:,})",
+            )
 
 
 class Context(Section):
-    """Which context engine is used."""
+    """What keeps a conversation inside the model's window."""
 
-    engine: Text = "compressor"
+    engine: Text = Field("compressor", description="compressor, window, or the name of a plug-in")
+
+
+def _time_of_day(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise ValueError('must be written in quotes, such as "04:00": YAML reads bare 14:00 as a number')
+    if isinstance(value, str) and not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", value):
+        raise ValueError(f'must be a time of day from "00:00" to "23:59", not {value!r}')
+    return value
+
+
+def _zone(value: str) -> str:
+    try:
+        ZoneInfo(value)
+    except (OSError, ValueError, KeyError):  # KeyError covers ZoneInfoNotFoundError
+        raise ValueError(f"must be the name of a time zone such as Europe/Berlin, not {value!r}") from None
+    return value
 
 
 class Expiry(Section):
     """When a session that nobody talks in ends."""
 
-    mode: Literal["idle", "daily", "both", "none"] = "idle"
-    idle_minutes: Count = 10_080
-    daily_at: Annotated[str, Field(strict=True), BeforeValidator(time_of_day)] = "04:00"
-    notify: Flag = True
-    timezone: Annotated[str, Field(strict=True), AfterValidator(zone)] | None = None  # None: the machine's
+    mode: Literal["idle", "daily", "both", "none"] = Field("idle", description="after a pause, once a day, or both")
+    idle_minutes: Count = Field(10_080, description="the pause; 10,080 minutes are 7 days")
+    daily_at: Annotated[str, Field(strict=True), BeforeValidator(_time_of_day)] = Field(
+        "04:00", description="the time of day"
+    )
+    notify: Flag = Field(True, description="tell the chat once how to get the conversation back")
+    timezone: Annotated[str, Field(strict=True), AfterValidator(_zone)] | None = Field(
+        None, description="such as Europe/Berlin; null: the machine's"
+    )
 
 
 class Sessions(Section):
     """Whose conversation a message belongs to, and what it does to a running turn."""
 
-    groups: Literal["per_user", "shared"] = "per_user"
-    threads: Literal["per_user", "shared"] = "shared"
-    busy_mode: Literal["queue", "collect", "steer", "interrupt"] = "queue"
+    groups: Literal["per_user", "shared"] = Field("per_user", description="who shares a conversation in a group")
+    threads: Literal["per_user", "shared"] = Field("shared", description="who shares a conversation in a thread")
+    busy_mode: Literal["queue", "steer", "interrupt"] = Field(
+        "queue", description="a message during a turn waits (queue), joins it (steer) or ends it (interrupt)"
+    )
     expiry: Expiry = Expiry()
+
+
+def _store_url(value: str) -> str:
+    if value.startswith(("redis://", "rediss://")):
+        return _redis_url(value)
+    path = value.removeprefix("sqlite:///")
+    if path == value or not path:
+        raise ValueError("must be sqlite:///FILE (three slashes, four before an absolute path) or redis://HOST:PORT/0")
+    if ":memory:" in path or "?" in path:
+        raise ValueError("must name a file, without options: what is accepted has to survive a restart")
+    return value
+
+
+def _redis_url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        valid = bool(parts.hostname) and (parts.port or 6379) > 0 and re.fullmatch(r"(/\d*)?", parts.path) is not None
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ValueError("must be redis://HOST:PORT/0")
+    return value
 
 
 class Store(Section):
     """Where conversations are kept."""
 
-    url: Annotated[str, Field(strict=True), AfterValidator(store_url)] = "sqlite:///legato.db"
+    url: Annotated[str, Field(strict=True), AfterValidator(_store_url)] = Field(
+        "sqlite:///legato.db", description="sqlite:///FILE (a fourth slash for an absolute path) or redis://HOST:PORT/0"
+    )
 
     @property
     def sqlite_path(self) -> Path | None:
@@ -159,129 +201,69 @@ class Store(Section):
 class Turns(Section):
     """Limits of turns and of the lanes they run in."""
 
-    concurrent: Count = 256
-    deadline: Seconds = 1_800
-    inactivity: Seconds = 600
-    max_steps: Count = 90
-    lane_cap: Count = 100
+    concurrent: Count = Field(256, description="turns at once, over all chats")
+    deadline: Seconds = Field(1_800, description="seconds a turn may take")
+    inactivity: Seconds = Field(600, description="seconds a turn may take without any sign of life")
+    max_steps: Count = Field(90, description="model calls in one turn")
+    lane_cap: Count = Field(100, description="messages that may wait in one conversation")
 
 
 class Access(Section):
-    """Who may talk to the bot on public platforms."""
+    """Who may talk to the bot on public platforms; in your own terminal you always may."""
 
-    allow: Annotated[tuple[Ident, ...], BeforeValidator(tuple_of_list)] = ()
-    admins: Annotated[tuple[Ident, ...], BeforeValidator(tuple_of_list)] = ()
-    pairing: Flag = True
-
-
-class Memory(Section):
-    """What outlives sessions; limits in characters."""
-
-    flush: Flag = True
-    notes_chars: Count = 2_200
-    person_chars: Count = 1_400
+    allow: Annotated[tuple[Ident, ...], AList] = Field((), description="people, as PLATFORM:PERSON or …@CHAT")
+    admins: Annotated[tuple[Ident, ...], AList] = Field((), description="people who may talk and decide")
+    pairing: Flag = Field(True, description="a stranger is given a code, by which an admin lets them in")
 
 
 class Prompt(Section):
     """What the system prompt says beyond the built-in parts."""
 
-    persona: Text | None = None
-    context_files: Annotated[tuple[Text, ...], BeforeValidator(tuple_of_list)] = ()
-
-
-class Shell(Section):
-    """The tool that runs commands on this machine. `allow`: beginnings of commands that need no yes."""
-
-    enabled: Flag = False
-    allow: Annotated[tuple[CommandStart, ...], BeforeValidator(tuple_of_list)] = ()
-    admins_only: Flag = True
-    timeout: Seconds = 60
+    persona: Text | None = Field(None, description="who the bot is; null: an assistant named Legato")
+    context_files: Texts = Field((), description="files whose text stands in every prompt")
 
 
 class Tools(Section):
-    """Limits of tool output in characters, and the tools that must be asked for."""
+    """What the model may do."""
 
-    result_chars: Count = 100_000
-    turn_chars: Count = 200_000
-    preview_chars: Count = 1_500
-    approval_deadline: Seconds = 300  # for a yes or no; then it counts as a no
-    shell: Shell = Shell()
-    mcp: dict[str, Any] = {}
+    approval_deadline: Seconds = Field(300, description="seconds for a yes or no to a tool; then it counts as a no")
+    shell: ShellSettings = ShellSettings()
 
 
 class Plugins(Section):
-    """Where plug-ins are looked for."""
+    """Where plug-ins are looked for, beside installed packages."""
 
-    dir: Text = "plugins"
+    dir: Text = Field("plugins", description="a folder; engines lie in its context_engine/NAME/")
 
 
 class Budgets(Section):
-    """Spend caps in US dollars; None: no cap. A day begins at 00:00 UTC."""
+    """Spend caps in US dollars; null: no cap. A day begins at 00:00 UTC."""
 
-    per_session_usd: SpendCap | None = None
-    per_user_daily_usd: SpendCap | None = None
-    daily_usd: SpendCap | None = None
+    per_session_usd: SpendCap | None = Field(None, description="of one conversation, however often it is condensed")
+    per_user_daily_usd: SpendCap | None = Field(None, description="of one person (in a shared chat: the chat), one day")
+    daily_usd: SpendCap | None = Field(None, description="of everybody together, one day")
 
-
-class Web(Section):
-    """The web page."""
-
-    enabled: Flag = False
-    host: Text = "127.0.0.1"
-    port: Port = 8787
-
-
-class Webhook(Section):
-    """Where Telegram calls (`url`), and where this program listens for it behind that; None: `path` is that of
-    `url`, and `secret` is made of the bot's token."""
-
-    url: HttpUrl | None = None
-    host: Text = "127.0.0.1"
-    port: Port = 8443
-    path: Text | None = None
-    secret: Secret | None = None
-
-
-class Telegram(Section):
-    """The Telegram bot."""
-
-    enabled: Flag = False
-    token: Secret | None = None
-    mode: Literal["polling", "webhook"] = "polling"
-    webhook: Webhook = Webhook()
-    streaming: Literal["edits", "drafts", "none"] = "edits"
-    proxy: Text | None = None  # None: as HTTPS_PROXY and ALL_PROXY say
-    base_url: HttpUrl | None = None
-
-
-class Discord(Section):
-    """The Discord bot."""
-
-    enabled: Flag = False
-    token: Secret | None = None
-    base_url: HttpUrl | None = None
-
-
-class Adapters(Section):
-    """The platforms the bot talks on; the console needs no entry."""
-
-    web: Web = Web()
-    telegram: Telegram = Telegram()
-    discord: Discord = Discord()
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Nobody can spend more than all."""
+        person, everybody = self.per_user_daily_usd, self.daily_usd
+        if person is not None and everybody is not None and person > everybody:
+            yield (
+                ("per_user_daily_usd", "daily_usd"),
+                f"({person:g}) must not exceed budgets.daily_usd ({everybody:g}), which all share",
+            )
 
 
 class Log(Section):
     """What is logged, and in which form."""
 
-    level: Literal["debug", "info", "warning", "error"] = "warning"
-    format: Literal["console", "json"] = "console"
+    level: Literal["debug", "info", "warning", "error"] = Field("warning", description="the least that is logged")
+    format: Literal["console", "json"] = Field("console", description="for people or for programs")
 
 
 class Config(Section):
-    """All of `config.yaml`. `Config()` is what an empty file means."""
+    """All of `config.yaml`. `Config()` is what an empty file means; `adapters` holds the platforms that are named."""
 
-    model: Model = Model()
-    fallback_models: Annotated[tuple[Model, ...], BeforeValidator(tuple_of_list)] = ()
+    model: ModelEntry = ModelSettings()
     auxiliary: Auxiliary = Auxiliary()
     compression: Compression = Compression()
     hygiene: Hygiene = Hygiene()
@@ -290,29 +272,48 @@ class Config(Section):
     store: Store = Store()
     turns: Turns = Turns()
     access: Access = Access()
-    memory: Memory = Memory()
     prompt: Prompt = Prompt()
     tools: Tools = Tools()
     plugins: Plugins = Plugins()
     budgets: Budgets = Budgets()
-    adapters: Adapters = Adapters()
+    adapters: Platforms = Field(default_factory=dict)
     log: Log = Log()
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """What concerns several sections."""
+        hygiene, compression = self.hygiene.threshold, self.compression.threshold
+        if hygiene <= compression:
+            yield (
+                ("hygiene.threshold", "compression.threshold"),
+                f"({hygiene:g}) must be above compression.threshold ({compression:g}): hygiene is the safety net "
+                "behind it",
+            )
+        if self.auxiliary.mode == "custom" and self.auxiliary_model() is None:
+            yield (
+                ("auxiliary.mode", "auxiliary.compression"),
+                "is custom, but no model is given: add auxiliary.compression",
+            )
+        patience, deadline = self.tools.approval_deadline, self.turns.deadline
+        if patience >= deadline:
+            yield (
+                ("tools.approval_deadline", "turns.deadline"),
+                f"({patience:g}) must be below turns.deadline ({deadline:g}), which ends a turn that waits, too",
+            )
 
     def secrets(self) -> tuple[str, ...]:
         """Every secret the configuration holds: keys, tokens, and passwords inside addresses."""
-        return tuple(dict.fromkeys(_secrets_in(self)))
+        return tuple(dict.fromkeys(_secrets_of(self)))
 
-    def auxiliary_model(self, task: Literal["compression", "memory", "title"]) -> Model | None:
-        """The model configured for a side task, or None where the session's live model is used.
+    def auxiliary_model(self) -> ModelSettings | None:
+        """The model configured for summaries, or None where the session's live model writes them.
 
-        `compression.summary_model` is the short form of an entry for `compression`: the main model's
-        provider and key with another name. Its window is not known, so it is left to be looked up.
+        `compression.summary_model` is the short form of an entry: the main model's provider and key with
+        another name. Its window is not known, so it is left to be looked up.
         """
-        entry: Model | None = getattr(self.auxiliary, task)
-        if self.auxiliary.mode == "custom" and entry is not None:
-            return entry
+        if self.auxiliary.mode == "custom" and self.auxiliary.compression is not None:
+            return self.auxiliary.compression
         short = self.compression.summary_model
-        if task != "compression" or short is None or self.auxiliary.mode == "same-as-main":
+        if short is None or self.auxiliary.mode == "same-as-main":
             return None
         return self.model.model_copy(update={"name": short, "context_length": None, "prices": None})
 
@@ -321,18 +322,14 @@ class Config(Section):
         return self.model_copy(update=sections)
 
 
-def _secrets_in(section: BaseModel) -> Iterator[str]:
-    for name in type(section).model_fields:
-        yield from _secrets_of(getattr(section, name))
-
-
 def _secrets_of(value: Any) -> Iterator[str]:
     if isinstance(value, SecretStr):
         yield value.get_secret_value()
     elif isinstance(value, BaseModel):
-        yield from _secrets_in(value)
-    elif isinstance(value, tuple):
-        for item in value:
+        for name in type(value).model_fields:
+            yield from _secrets_of(getattr(value, name))
+    elif isinstance(value, tuple | dict):
+        for item in value.values() if isinstance(value, dict) else value:
             yield from _secrets_of(item)
     elif isinstance(value, str):
         for password in PASSWORD_IN_URL.findall(value):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Any, Literal, get_args, get_origin
 
 from pydantic_core import ErrorDetails
 
-from gateway.app.config.environment import alternatives, annotation, is_secret, is_section
-from gateway.app.config.models import Config
+from gateway.app.config.shape import Shape, alternatives
 from gateway.app.config.source import KeyPath, dotted
 
 _WANTED = {
@@ -33,26 +32,25 @@ _BOUNDS = {
 _SHOWN = 40  # characters of a wrong value that are repeated in the sentence
 
 
-def sentence(error: ErrorDetails) -> str:
+def sentence(error: ErrorDetails, shape: Shape) -> str:
     """One problem as one sentence that starts with the key; a secret's value is never repeated."""
     path: KeyPath = error["loc"]
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
-        return f"{dotted(path)} is not a known key{_suggestion(path)}"
+        return f"{dotted(path)} is not a known key{_suggestion(path, shape)}"
     if kind == "value_error":
         return f"{dotted(path)} {context['error']}"
+    but_is = "" if kind == "missing" or shape.is_secret(path) else _but_is(error["input"])
     if kind == "literal_error":
-        return f"{dotted(path)} {_choice(path, error['input'])}"
+        literals = (each for each in alternatives(shape.kind(path)) if get_origin(each) is Literal)
+        return f"{dotted(path)} {choice([name for each in literals for name in get_args(each)], error['input'])}"
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
-        return f"{dotted(path)} {words} {context[name]:g}{_but_is(path, error['input'])}"
-    wanted = _WANTED.get(kind, error["msg"][:1].lower() + error["msg"][1:])
-    return f"{dotted(path)} {wanted}{'' if kind == 'missing' else _but_is(path, error['input'])}"
+        return f"{dotted(path)} {words} {context[name]:g}{but_is}"
+    return f"{dotted(path)} {_WANTED.get(kind, error['msg'][:1].lower() + error['msg'][1:])}{but_is}"
 
 
-def _but_is(path: KeyPath, value: Any) -> str:
-    if is_secret(path):
-        return ""
+def _but_is(value: Any) -> str:
     if value is None:
         return ", not empty"
     if isinstance(value, dict | list):
@@ -61,32 +59,26 @@ def _but_is(path: KeyPath, value: Any) -> str:
     return f", not {shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '…'}"
 
 
-def _choice(path: KeyPath, value: Any) -> str:
-    names = [
-        str(name) for kind in alternatives(annotation(path)) if get_origin(kind) is Literal for name in get_args(kind)
-    ]
-    listed = " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
-    near = difflib.get_close_matches(str(value).lower(), names, n=1, cutoff=0.6)
-    return f"must be {listed}{_but_is(path, value)}" + (f"; did you mean {near[0]}?" if near else "")
+def choice(names: Iterable[object], value: object) -> str:
+    """What a value must be that may only be one of these, with the one that was probably meant."""
+    *others, last = [str(name) for name in names]
+    listed = " or ".join([", ".join(others), last]) if others else last
+    return f"must be {listed}{_but_is(value)}{did_you_mean(value, [*others, last])}"
 
 
-def _suggestion(path: KeyPath) -> str:
+def did_you_mean(word: object, names: Iterable[str]) -> str:
+    """The end of a sentence about a word that is not known; nothing if none of the names is like it."""
+    near = difflib.get_close_matches(str(word).lower(), list(names), n=1, cutoff=0.6)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _suggestion(path: KeyPath, shape: Shape) -> str:
     """The nearest key of the same section; else where a key of this name does exist; else what there is."""
-    word = str(path[-1]).lower()
-    section = next((kind for kind in alternatives(annotation(path[:-1])) if is_section(kind)), None)
+    section = shape.section(path[:-1])
     here = list(section.model_fields) if section else []
-    near = difflib.get_close_matches(word, here, n=1, cutoff=0.6)
-    if near:
-        return f"; did you mean {near[0]}?"
-    elsewhere = [known for known in _known_paths((), Config) if known.rpartition(".")[2] == word]
+    if near := did_you_mean(path[-1], here):
+        return near
+    elsewhere = [dotted(known) for known in shape.paths() if known[-1] == str(path[-1]).lower()]
     if len(elsewhere) == 1:
         return f"; did you mean {elsewhere[0]}?"
     return f"; known here: {', '.join(here)}" if here else ""
-
-
-def _known_paths(path: KeyPath, kind: Any) -> Iterator[str]:
-    for section in alternatives(kind):
-        if is_section(section):
-            for name, field in section.model_fields.items():
-                yield dotted((*path, name))
-                yield from _known_paths((*path, name), field.annotation)

@@ -17,6 +17,7 @@ from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason, TextDelta
 from gateway.providers.offline.replies import Answer, answer
 from gateway.providers.offline.summary import checkpoint
+from gateway.providers.plugin import ProviderHost
 from gateway.runtime.clock import Ids, SystemIds
 from gateway.runtime.errors import ContextOverflow
 
@@ -128,13 +129,6 @@ def is_summary_request(messages: Sequence[Message | Mapping[str, Any]]) -> bool:
     return any(SUMMARY_REQUEST in text_of(message)[:_LOOKED_AT].partition("\n")[0] for message in edges)
 
 
-class OfflinePrices:
-    """`Prices` where no real model is configured, so that the price table need not be loaded."""
-
-    def context_window(self, model: str) -> int | None:
-        """Unknown: the configuration decides."""
-        return None
-
-    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
-        """The offline model is free; nothing is known of others."""
-        return 0.0 if provider == "offline" else None
+def create(host: ProviderHost) -> Offline:
+    """For `PLUGIN`."""
+    return Offline(host.count, pause=host.pause)

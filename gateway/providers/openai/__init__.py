@@ -1,1 +1,35 @@
 """Chat Completions, as OpenAI and everything compatible speak them: `model.provider: openai`."""
+
+from collections.abc import Iterator
+
+from gateway.providers.plugin import ProviderPlugin, ServedModel
+
+
+class OpenAIModel(ServedModel):
+    """A model of OpenAI's, or of any compatible server."""
+
+    key_variable = "OPENAI_API_KEY"
+
+
+def listed(model: str) -> Iterator[tuple[str | None, str]]:
+    """OpenAI's own list comes first; a compatible server may have anybody's models. `vendor/model` is how OpenRouter
+    names them."""
+    yield "openai", model
+    yield None, model
+    if "/" in model:
+        yield "openrouter", model
+        yield None, model.rpartition("/")[2]
+
+
+def marks_cache(model: str, base_url: str | None) -> bool:
+    """Claude wants marks, which OpenRouter passes on; no other compatible server is known to."""
+    return "claude" in model.lower() and "openrouter.ai" in (base_url or "")
+
+
+PLUGIN = ProviderPlugin(
+    name="openai",
+    create="gateway.providers.openai.chat_completions:create",
+    settings=OpenAIModel,
+    listed=listed,
+    marks_cache=marks_cache,
+)

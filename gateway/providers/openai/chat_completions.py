@@ -18,9 +18,10 @@ from httpx_sse import EventSource
 
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
 from gateway.providers.errors import classify
-from gateway.providers.http import FOREIGN_ERRORS, json_bytes, sendable, transport_error
+from gateway.providers.http import FOREIGN_ERRORS, http_client, json_bytes, sendable, transport_error
 from gateway.providers.openai.answer import ChatAnswer
 from gateway.providers.openai.codec import Habits, encode_request, endpoint, learn, window_in
+from gateway.providers.plugin import ProviderHost
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.errors import ProviderError, ProviderRejected, ProviderUnavailable
 
@@ -180,6 +181,11 @@ class ChatCompletions:
 
     def _refused(self, response: httpx.Response, text: str) -> _Refused:
         return _Refused(text, self._classified(response, text))
+
+
+def create(host: ProviderHost) -> ChatCompletions:
+    """For `PLUGIN`. Call it inside a running event loop."""
+    return ChatCompletions(http_client(), host.redact, clock=host.clock)
 
 
 class _Refused(Exception):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from adapters.console import JsonConsole
+from adapters.console.adapter import JsonConsole
 from adapters.console.folder import Folder, told
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.file import KeptFile

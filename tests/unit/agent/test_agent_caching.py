@@ -5,11 +5,10 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.agent.caching import caches_by_marks, with_marks
+from gateway.agent.caching import with_marks
 from gateway.domain.message import HOST, Message, assistant, text_of, tool_result, user
 
 CALL: Any = {"id": "c1", "type": "function", "function": {"name": "clock", "arguments": "{}"}}
@@ -56,17 +55,3 @@ def test_text_becomes_one_block_and_a_list_is_marked_at_its_end() -> None:
         {"type": "text", "text": "a"},
         {"type": "text", "text": "b", "cache_control": mark},
     ]
-
-
-@pytest.mark.parametrize(
-    ("provider", "model", "base_url", "marks_wanted"),
-    [
-        ("anthropic", "claude-sonnet-4-5", None, True),
-        ("openai", "anthropic/claude-opus-4", "https://openrouter.ai/api/v1", True),
-        ("openai", "claude-sonnet-4-5", "https://example.com/v1", False),
-        ("openai", "gpt-5", "https://openrouter.ai/api/v1", False),
-        ("offline", "offline", None, False),
-    ],
-)
-def test_only_claude_wants_marks(provider: str, model: str, base_url: str | None, marks_wanted: bool) -> None:
-    assert caches_by_marks(provider, model, base_url) is marks_wanted

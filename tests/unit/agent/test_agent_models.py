@@ -17,6 +17,7 @@ from gateway.agent.prefix import Prefix
 from gateway.domain.message import user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason
+from gateway.providers.openai import PLUGIN
 from gateway.runtime.errors import (
     ConfigError,
     ContextOverflow,
@@ -68,6 +69,7 @@ HELPER = ModelSpec(provider="openai", name="helper", context_length=16_000)
 def models(provider: Answering | None = None, *, helper: bool = False, configured: bool = False) -> Models:
     return Models(
         main=MAIN,
+        plugin=PLUGIN,
         providers={"openai": provider or Answering()},
         windows=Table(),
         prices=Table(),

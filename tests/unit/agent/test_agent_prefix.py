@@ -13,11 +13,12 @@ from gateway.agent.caching import prompt
 from gateway.agent.metering import Caps, Metering
 from gateway.agent.models import Models
 from gateway.agent.prefix import Obstacle, Prefix, Sent, obstacle, repeated
+from gateway.app.models import NoTable
 from gateway.domain.message import assistant, text_of, user
 from gateway.domain.session import SessionRef
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec
-from gateway.providers.offline.model import OfflinePrices
+from gateway.providers.openai import PLUGIN
 from gateway.providers.openai.codec import encode_request
 from gateway.runtime.errors import (
     ContextOverflow,
@@ -34,7 +35,7 @@ from tests.support.fakes import ManualClock, SequentialIds
 from tests.support.store_kit import new_session
 
 MAIN = ModelSpec(provider="openai", name="main", base_url="http://127.0.0.1:9/v1", context_length=10_000)
-CLAUDE = replace(MAIN, name="anthropic/claude-opus-4", base_url="https://openrouter.ai/api/v1")
+CLAUDE = replace(MAIN, name="anthropic/claude-opus-4", base_url="https://openrouter.ai/api/v1", cache_marks=True)
 SESSION = replace(new_session("s1"), system_prompt="be kind", model="main")
 TOOL = {"type": "function", "function": {"name": "clock", "parameters": {"type": "object"}}}
 MESSAGES = [user("one"), assistant("two"), user("three")]
@@ -156,9 +157,10 @@ def auxiliary(
     clock = ManualClock()
     known = Models(
         main=MAIN,
+        plugin=PLUGIN,
         providers={"openai": provider},
-        windows=OfflinePrices(),
-        prices=OfflinePrices(),
+        windows=NoTable(),
+        prices=NoTable(),
         auxiliary={"compression": helper} if helper else {},
     )
     metering = Metering(

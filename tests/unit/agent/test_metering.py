@@ -16,6 +16,7 @@ from gateway.domain.message import user
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, TextDelta
+from gateway.providers.openai import PLUGIN
 from gateway.runtime.errors import (
     ConfigError,
     ContextOverflow,
@@ -125,7 +126,7 @@ def metering(
     store: Any, provider: Script, *, clock: ManualClock | None = None, main: ModelSpec = SPEC, **caps: float
 ) -> Metering:
     """One with these caps."""
-    models = Models(main=main, providers={"openai": provider}, windows=Table(), prices=Table())
+    models = Models(main=main, plugin=PLUGIN, providers={"openai": provider}, windows=Table(), prices=Table())
     return Metering(
         models=models,
         store=cast(Store, store),

@@ -37,16 +37,17 @@ def test_a_secret_in_the_file_is_refused_without_being_repeated(problems):
     written = "x" * 8 + "123"
     found = problems(
         f"model: {{provider: openai, name: m, api_key: {written}}}\n"
-        f"adapters:\n  telegram: {{token: '{written}'}}\n  discord: {{token: 12345678}}\n"
+        f"adapters:\n  telegram: {{token: '{written}'}}\n  matrix: {{token: 12345678}}\n"
         f"store: {{url: 'redis://:{written}@host/0'}}\n"
-        f"auxiliary: {{title: {{api_key: 'Bearer ${{X}}{written}'}}}}\n"
+        f"auxiliary: {{compression: {{api_key: 'Bearer ${{X}}{written}'}}}}\n"
     )
-    assert [line.partition(" ")[0] for line in found] == [f"config.yaml:{n}:" for n in (1, 3, 4, 5, 6)]
+    assert [line.partition(" ")[0] for line in found] == [f"config.yaml:{n}:" for n in (1, 3, 4, 4, 5, 6)]
     assert found[0].endswith(
         'model.api_key must not be written into the file: put it into a variable and write "${OPENAI_API_KEY}"'
     )
     assert found[1].endswith('write "${TELEGRAM_BOT_TOKEN}"')
-    assert "must not hold a password" in found[3]
+    assert found[3] == "config.yaml:4: adapters.matrix is not a known key; known here: telegram"
+    assert "must not hold a password" in found[4]
     assert written not in "\n".join(found)
     assert "12345678" not in "\n".join(found)
 
@@ -81,7 +82,7 @@ def test_a_variable_that_is_missing_is_named_where_it_is_needed(problems, load):
         "config.yaml:1: prompt.persona holds ${not a name}, which is not the name of a variable"
     )
     unused = load(
-        f"model: {{{key}}}\nauxiliary: {{title: {{provider: openai, {key}}}}}\n"
+        f"model: {{{key}}}\nauxiliary: {{compression: {{provider: openai, {key}}}}}\n"
         'adapters: {telegram: {token: "${T}"}}'
     )
     assert unused.secrets() == ()

@@ -71,5 +71,5 @@ def test_a_configuration_names_them(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text('adapters:\n  telegram: {enabled: true, token: "${TELEGRAM_BOT_TOKEN}"}\n')
     config = load_config(path, given(tmp_path, "TELEGRAM_BOT_TOKEN=42:abc\n"))
-    assert config.adapters.telegram.token is not None
-    assert config.adapters.telegram.token.get_secret_value() == "42:abc"
+    assert config.adapters["telegram"].token is not None
+    assert config.adapters["telegram"].token.get_secret_value() == "42:abc"

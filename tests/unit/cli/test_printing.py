@@ -14,10 +14,10 @@ import pytest
 import typer
 
 from gateway.app.config import Config
-from gateway.app.config.models import Adapters, Telegram
 from gateway.app.serving import announcement
 from gateway.cli import main as cli
 from gateway.cli.check import _store, may_talk
+from gateway.domain.platform import AdapterSettings
 from gateway.store.sqlite.store import SqliteStore
 from tests.support.fakes import ManualClock
 
@@ -71,7 +71,7 @@ def test_a_command_line_that_cannot_be_meant_ends_with_2_and_says_what_to_do(
 
 
 def test_who_starts_it_in_a_terminal_is_told_that_it_runs() -> None:
-    telegram = Config().replace(adapters=Adapters(telegram=Telegram(enabled=True)))
+    telegram = Config().replace(adapters={"telegram": AdapterSettings(enabled=True)})
     end = "Ctrl-C ends it, when what is being answered is finished."
     assert announcement(telegram, 1) == f"Legato serves Telegram. {end}"
     assert announcement(Config(), 4) == f"Legato serves the conversations of its store with 4 workers. {end}"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.app.build import command_registry
+from gateway.app.plugins import all_commands
 from gateway.commands.sessions import ago
 from gateway.domain.command import parse_command
 from gateway.domain.message import assistant, is_request, last_requests, note_of, tool_result, user
 
-REGISTRY = command_registry()
+REGISTRY = all_commands()
 
 
 def test_every_name_is_one_a_person_can_type_and_belongs_to_one_command() -> None:

@@ -13,10 +13,9 @@ from gateway.domain.chat import Attachment, Inbound, SessionKey, Source
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, assistant, tool_result, user
 from gateway.domain.notes import SUMMARY_REQUEST
-from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelRequest, ModelSpec, TextDelta
 from gateway.providers.offline.facts import arithmetic
-from gateway.providers.offline.model import Offline, OfflinePrices, words
+from gateway.providers.offline.model import Offline, words
 from gateway.providers.offline.replies import answer
 
 SPEC = ModelSpec(provider="offline", name="offline")
@@ -310,13 +309,6 @@ async def test_a_pause_between_words_for_those_who_watch() -> None:
     async for _ in model.stream(SPEC, ModelRequest(messages=[user("count to 7")])):
         pass
     assert pauses == 7
-
-
-def test_offline_prices() -> None:
-    prices = OfflinePrices()
-    assert prices.cost_usd("offline", "offline", CanonicalUsage(input_tokens=9)) == 0.0
-    assert prices.cost_usd("openai", "gpt-4o", CanonicalUsage(input_tokens=9)) is None
-    assert prices.context_window("offline") is None
 
 
 @given(st.text(max_size=80))

@@ -1,0 +1,35 @@
+"""Which of the three consoles `legato chat` opens, and what it is given."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+from adapters.console.adapter import JsonConsole, PipeConsole
+from gateway.domain.adapter import Adapter
+from gateway.domain.platform import AdapterHost, AdapterSettings
+
+
+def create(_: AdapterSettings | None, host: AdapterHost) -> Adapter:
+    """JSON lines if they are asked for, a prompt if a person sits at both ends, else plain pipes."""
+    files = host.home / "files"
+    if host.as_json:
+        return JsonConsole(sys.stdin, sys.stdout, ids=host.ids, clock=host.clock, files=files)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return PipeConsole(sys.stdin, sys.stdout, ids=host.ids, clock=host.clock, stderr=sys.stderr, files=files)
+
+    def toolbar() -> str:
+        return f" {host.model}  ·  {'working' if host.turns_running() else 'ready'}  ·  /help  ·  Ctrl-D leaves"
+
+    # By name, because only a person's prompt is worth the time that its library takes to load.
+    prompt: Adapter = import_module("adapters.console.interactive").InteractiveConsole(
+        ids=host.ids,
+        clock=host.clock,
+        model=host.model_in_full,
+        commands=[(entry.name, entry.help) for entry in host.menu],
+        toolbar=toolbar,
+        greeting=host.greeting,
+        history=host.home / "history",
+        files=files,
+    )
+    return prompt

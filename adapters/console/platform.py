@@ -1,0 +1,19 @@
+"""What the terminal is to Legato. Nothing of its adapters is loaded for that."""
+
+from __future__ import annotations
+
+from adapters.console.folder import LARGEST
+from gateway.domain.adapter import Limits
+from gateway.domain.platform import Platform
+
+LIMITS = Limits(trusted=True, file_bytes=LARGEST)
+"""What holds in every mode: whoever runs a terminal's turns elsewhere need know no more."""
+
+PLATFORM = Platform(
+    name="console",
+    title="the terminal",
+    create="adapters.console.opening:create",
+    hint="The person reads you in a terminal: plain text, short lines, no tables wider than 80 characters.",
+    limits=LIMITS,
+    in_shell=True,
+)

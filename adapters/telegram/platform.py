@@ -1,0 +1,101 @@
+"""What Telegram is to Legato: its section `adapters.telegram` of config.yaml, its people's names, and who makes its
+adapter. Nothing of the library is loaded for that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, SecretStr
+
+from gateway.domain.platform import AdapterSettings, Platform
+from gateway.domain.settings import Contradiction, HttpUrl, Port, Secret, Section, Text
+
+# https://core.telegram.org/bots/api#setwebhook
+_PORTS: Final = (443, 80, 88, 8443)
+
+Streaming = Literal["edits", "drafts", "none"]
+"""How a reply is shown while it is being written."""
+
+
+def _path(value: str) -> str:
+    if not re.fullmatch(r"/[!-~]*", value):
+        raise ValueError("must begin with / and have no spaces")
+    return value
+
+
+def _secret(value: SecretStr) -> SecretStr:
+    if not re.fullmatch(r"[A-Za-z0-9_-]{16,256}", value.get_secret_value()):
+        raise ValueError("must be 16 to 256 of the characters A-Z, a-z, 0-9, _ and -; without one, one is made")
+    return value
+
+
+def _proxy(value: str) -> str:
+    if not re.match(r"(https?|socks5h?)://[^\s/]", value):
+        raise ValueError("must be an address that begins with http://, https:// or socks5://")
+    return value
+
+
+class Webhook(Section):
+    """Where Telegram calls, and where this program listens for it behind that."""
+
+    url: HttpUrl | None = Field(None, description="the public https:// address, on port 443, 80, 88 or 8443")
+    host: Text = Field("127.0.0.1", description="where this program listens")
+    port: Port = Field(8443, description="where this program listens")
+    path: Annotated[Text, AfterValidator(_path)] | None = Field(None, description="null: the path of `url`")
+    secret: Annotated[Secret, AfterValidator(_secret)] | None = Field(
+        None, description="what only Telegram knows; null: made of the token"
+    )
+
+
+class TelegramSettings(AdapterSettings):
+    """The Telegram bot."""
+
+    token: Secret | None = Field(
+        None, description="of the bot, from @BotFather", json_schema_extra={"variable": "TELEGRAM_BOT_TOKEN"}
+    )
+    mode: Literal["polling", "webhook"] = Field("polling", description="`webhook`: Telegram calls `webhook.url`")
+    webhook: Webhook = Webhook()
+    streaming: Streaming = Field("edits", description="how a reply is shown while it is being written")
+    proxy: Annotated[Text, AfterValidator(_proxy)] | None = Field(
+        None, description="http://HOST:PORT; null: as HTTPS_PROXY and ALL_PROXY say"
+    )
+    base_url: HttpUrl | None = Field(None, description="of a Bot API server of your own")
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """A Bot API server of one's own calls any address, Telegram's own does not."""
+        if self.enabled and self.token is None:
+            yield (
+                ("token", "enabled"),
+                'is needed: write "${TELEGRAM_BOT_TOKEN}" and set that variable, or set enabled to false',
+            )
+        if self.enabled and self.mode == "webhook" and self.webhook.url is None:
+            yield (
+                ("webhook.url", "mode"),
+                "is needed in mode webhook: at which https:// address can Telegram reach this bot?",
+            )
+        if self.webhook.url is not None and self.base_url is None:
+            parts = urlsplit(self.webhook.url)
+            if parts.scheme != "https" or (parts.port or 443) not in _PORTS:
+                yield (
+                    ("webhook.url", "base_url"),
+                    "must begin with https:// and use port 443, 80, 88 or 8443: Telegram calls no other",
+                )
+
+
+def person_problem(name: str) -> str | None:
+    """Telegram's people and chats are numbers here, whatever they are called there."""
+    if re.fullmatch(r"(\d+|\*)(@(-?\d+|\*))?", name):
+        return None
+    return 'must give a number, as in "telegram:12345678"'
+
+
+PLATFORM = Platform(
+    name="telegram",
+    title="Telegram",
+    create="adapters.telegram.webhook:create",
+    settings=TelegramSettings,
+    person_problem=person_problem,
+)

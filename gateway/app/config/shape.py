@@ -1,0 +1,118 @@
+"""Which keys a configuration may have: Legato's own, a model's by its provider, and the platforms' sections."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeGuard, Union
+
+from pydantic import BaseModel, SecretStr, create_model
+from pydantic.fields import FieldInfo
+
+from gateway.app.config.models import Config
+from gateway.app.config.source import KeyPath, Tree
+from gateway.domain.platform import Platform
+from gateway.domain.settings import Section
+from gateway.providers.plugin import ModelSettings, ProviderPlugin, ServedModel
+
+_SOUND_SECRET = ("api_key", "token", "secret", "password", "webhook_secret")
+
+
+class Shape:
+    """The declared keys, for the values of one `Tree`: which keys a model's section has depends on its provider."""
+
+    def __init__(self, tree: Tree, platforms: Mapping[str, Platform], providers: Mapping[str, ProviderPlugin]) -> None:
+        self._tree = tree
+        self.platforms = platforms
+        self.providers = providers
+        sections: Any = {each.name: (each.settings, None) for each in platforms.values() if each.settings}
+        self.adapters: type[Section] = create_model("Adapters", __base__=Section, **sections)
+
+    def model_of(self, value: Any) -> type[ModelSettings]:
+        """The kind of a model's section, by the provider that it names."""
+        named = value.get("provider") if isinstance(value, dict) else None
+        plugin = self.providers.get(str(named or ModelSettings().provider))
+        return plugin.settings if plugin else ModelSettings
+
+    def kind(self, path: KeyPath) -> Any:
+        """The declared type of the key at `path`; None where no such key exists."""
+        if not path:
+            return Config
+        if isinstance(path[-1], int):
+            lists = (kind for kind in alternatives(self.kind(path[:-1])) if typing.get_origin(kind) is tuple)
+            return next((typing.get_args(kind)[0] for kind in lists), None)
+        field = self.field(path)
+        return field.annotation if field else None
+
+    def field(self, path: KeyPath) -> FieldInfo | None:
+        """What is declared of the key at `path`, which names a key."""
+        section = self.section(path[:-1])
+        return section.model_fields.get(str(path[-1])) if section else None
+
+    def section(self, path: KeyPath) -> type[BaseModel] | None:
+        """The section that may stand at `path`; None where a value does."""
+        if path == ("adapters",):
+            return self.adapters
+        section = next((kind for kind in alternatives(self.kind(path)) if is_section(kind)), None)
+        return self.model_of(self._tree.at(path)) if section is ModelSettings else section
+
+    def may_be_null(self, path: KeyPath) -> bool:
+        """Whether YAML's null is a value of the key at `path`."""
+        return types.NoneType in alternatives(self.kind(path))
+
+    def models(self) -> Iterator[KeyPath]:
+        """Where a model's section may stand."""
+        return (path for path in self.paths() if ModelSettings in alternatives(self.kind(path)))
+
+    def paths(self, above: KeyPath = ()) -> Iterator[KeyPath]:
+        """Every declared key, each section before its own."""
+        section = self.section(above)
+        for name in section.model_fields if section else ():
+            yield (*above, name)
+            yield from self.paths((*above, name))
+
+    def is_secret(self, path: KeyPath) -> bool:
+        """Whether the key at `path` holds a credential; also for keys that do not exist but sound like it."""
+        return path[-1:] in {(name,) for name in _SOUND_SECRET} or SecretStr in alternatives(self.kind(path))
+
+    def variable(self, path: KeyPath) -> str:
+        """The variable in which people keep the secret at `path`."""
+        section, field = self.section(path[:-1]), self.field(path)
+        extra = field.json_schema_extra if field else None
+        if isinstance(extra, dict) and "variable" in extra:
+            return str(extra["variable"])
+        if section and issubclass(section, ServedModel):
+            return section.key_variable
+        return "_".join(str(part) for part in path[-2:]).upper()
+
+    def is_used(self, path: KeyPath) -> bool:
+        """Whether anything would read the value at `path`: its section may be switched off."""
+        for length in range(1, len(path)):
+            section, given = self.section(path[:length]), self._tree.at(path[:length])
+            if section is None or not isinstance(given, dict):
+                continue
+            switch = section.model_fields.get("enabled")
+            if switch is not None and given.get("enabled", switch.default) is False:
+                return False
+            if issubclass(section, ModelSettings) and not issubclass(section, ServedModel):
+                # What every model may be given is of no use to one that is asked by no address and no key.
+                return path[length] == "provider" or path[length] not in ModelSettings.model_fields
+        return path[0] != "auxiliary" or self._tree.at(("auxiliary", "mode")) == "custom"
+
+
+def is_section(kind: Any) -> TypeGuard[type[BaseModel]]:
+    """Whether a declared type is a section rather than a value."""
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def alternatives(kind: Any) -> Iterator[Any]:
+    """The members of a union, without the wrapping of `Annotated`."""
+    origin = typing.get_origin(kind)
+    if origin is typing.Annotated:
+        yield from alternatives(typing.get_args(kind)[0])
+    elif origin in (Union, types.UnionType):
+        for member in typing.get_args(kind):
+            yield from alternatives(member)
+    else:
+        yield kind

@@ -1,0 +1,122 @@
+"""The configured models, with the providers that serve them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.agent.models import Models
+from gateway.app.config import Config
+from gateway.app.plugins import providers
+from gateway.domain.usage import CanonicalUsage
+from gateway.domain.window import UNKNOWN_WINDOW
+from gateway.providers.base import ModelSpec, Prices, Provider, ReportsWindow, Windows
+from gateway.providers.plugin import ModelSettings, ProviderHost, ProviderPlugin, ServedModel
+from gateway.providers.retry import Retrying
+from gateway.runtime.errors import ConfigError
+from gateway.runtime.metrics import Metrics
+from gateway.runtime.plugins import imported
+
+
+class _Table(Windows, Prices, Protocol):
+    """Both things the price table knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoTable:
+    """Stands in for the price table, which takes long to load, where no model costs anything."""
+
+    def context_window(self, model: str) -> int | None:
+        """Unknown: the configuration or the provider's package decides."""
+        return None
+
+    def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
+        """Nothing is charged by those that are free."""
+        known = providers().get(provider)
+        return 0.0 if known is not None and known.free else None
+
+
+def configured_models(
+    config: Config, host: ProviderHost, rng: random.Random, replaced: Mapping[str, Provider], metrics: Metrics
+) -> tuple[Models, list[Callable[[], Awaitable[None]]]]:
+    """The models, and what closes their providers. `replaced` stand in for the configured providers of these names.
+    Raises ConfigError."""
+    helper = config.auxiliary_model()
+    entries = [config.model] if helper is None else [config.model, helper]
+    table = _price_table(entries)
+    needed = {entry.provider: _plugin(entry) for entry in entries if entry.provider not in replaced}
+    made: dict[str, Provider] = {name: imported(plugin.create)(host) for name, plugin in needed.items()}
+    main = made.get(config.model.provider)
+    models = Models(
+        main=model_spec(config.model, table),
+        plugin=_plugin(config.model),
+        providers={
+            name: Retrying(each, clock=host.clock, rng=rng) if _is_served(name) else each for name, each in made.items()
+        }
+        | {**replaced},
+        windows=table,
+        prices=table,
+        auxiliary={"compression": model_spec(helper, table)} if helper else {},
+        window_is_configured=config.model.context_length is not None,
+        ask_window=main.reported_window if isinstance(main, ReportsWindow) else None,
+        metrics=metrics,
+    )
+    return models, [each.aclose for each in made.values()]
+
+
+def model_spec(entry: ModelSettings, windows: Windows) -> ModelSpec:
+    """A configured model with everything the host must know. Raises ConfigError without a name."""
+    plugin = _plugin(entry)
+    if entry.name is None and not plugin.only_model:
+        raise ConfigError([f"model.name: say which model of {entry.provider} is to be used"])
+    name = entry.name or entry.provider
+    return ModelSpec(
+        provider=entry.provider,
+        name=name,
+        base_url=entry.base_url,
+        api_key=entry.api_key.get_secret_value() if entry.api_key else None,
+        context_length=entry.context_length or plugin.window or windows.context_window(name) or UNKNOWN_WINDOW,
+        max_output_tokens=entry.max_output_tokens,
+        cache_ttl=entry.cache_ttl,
+        cache_marks=plugin.marks_cache(name, entry.base_url),
+        pictures=plugin.pictures if entry.pictures == "auto" else entry.pictures,
+        sounds=entry.sounds,
+        settings=entry,
+    )
+
+
+def model_in_full(config: Config) -> str:
+    """What to call the model that answers, and whose it is."""
+    return _plugin(config.model).only_model or f"{config.model.name} ({config.model.provider})"
+
+
+def caching_note(spec: ModelSpec) -> str:
+    """Whether prompts are cached by marks, for which model, and how long: said at the start."""
+    if not spec.cache_marks:
+        return f"off: {spec.name} takes no cache marks (a provider's own caching needs none)"
+    return f"on for {spec.name}, kept {spec.cache_ttl}"
+
+
+def _plugin(entry: ModelSettings) -> ProviderPlugin:
+    try:
+        return providers()[entry.provider]
+    except KeyError:
+        known = ", ".join(providers())
+        raise ConfigError([f"model.provider: there is no {entry.provider!r}; known are {known}"]) from None
+
+
+def _is_served(name: str) -> bool:
+    """Whether trying again may help: a model inside this process gives the same answer at once."""
+    return issubclass(providers()[name].settings, ServedModel)
+
+
+def _price_table(entries: Sequence[ModelSettings]) -> _Table:
+    if all(_plugin(entry).free for entry in entries):
+        return NoTable()
+    own = {entry.name or "": entry.prices for entry in entries if entry.prices}
+    table: _Table = imported("gateway.providers.catalog:PriceTable")(
+        {entry.provider: _plugin(entry) for entry in entries}, own
+    )
+    return table

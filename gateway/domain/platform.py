@@ -1,0 +1,72 @@
+"""What a platform's package says of itself, and what its adapter is given.
+
+A package registers a `Platform` under the entry-point group `legato.adapters`. Reading the description loads none of
+the platform's libraries: those come with `create`, when the platform is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from pydantic import Field
+
+from gateway.domain.adapter import Limits, MenuEntry
+from gateway.domain.chat import Source
+from gateway.domain.settings import Flag, Section
+from gateway.runtime.clock import Clock, Ids
+
+GROUP: Final = "legato.adapters"
+
+
+class AdapterSettings(Section):
+    """The section `adapters.NAME` of a platform: a base for the package's own model."""
+
+    enabled: Flag = Field(False, description="whether `legato run` serves it")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Platform:
+    """A platform, described.
+
+    `name` is its entry point's, its section's and the one in its people's names ("telegram:12345678"); `title` is for
+    sentences. `create` names the function, as "module:function", that is called with the settings and an
+    `AdapterHost` and returns the adapter. `settings` None: it has no section in config.yaml. `hint`: a sentence or two
+    for the system prompt. `person`: the example of somebody's name that sentences give; `person_problem`: what a name
+    must be ("must give a number, …") where nobody can have this one. `limits`: by which any process may run its
+    turns, also one without its adapter; None: only one with it may. `in_shell`: it is not served by `legato run` but
+    opened by `legato chat`.
+    """
+
+    name: str
+    title: str
+    create: str
+    settings: type[AdapterSettings] | None = None
+    hint: str = ""
+    person: str = "12345678"
+    person_problem: Callable[[str], str | None] = lambda _: None
+    limits: Limits | None = None
+    in_shell: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdapterHost:
+    """What an adapter may use of the program around it.
+
+    `home`: the gateway's own folder. `menu`: all commands. `admins`: ids of the platform's people who are admins.
+    `model` and `model_in_full`: what to call the model that answers. `turns_running`: how many there are. `greeting`:
+    what to say first to who comes back, "" for nothing. `as_json`: programs want to read it (`legato chat --json`).
+    """
+
+    clock: Clock
+    ids: Ids
+    home: Path
+    menu: Sequence[MenuEntry]
+    admins: Sequence[str]
+    model: str
+    model_in_full: str
+    turns_running: Callable[[], int]
+    greeting: Callable[[Source], Awaitable[str]]
+    as_json: bool = False

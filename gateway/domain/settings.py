@@ -1,0 +1,78 @@
+"""What settings are made of: a section of `config.yaml` as a frozen model, and the kinds of values in it.
+
+Legato's own sections and those of plug-ins are made of the same: types are strict (`"5"` is no number, `1` is not
+`true`), an unknown key is an error, and a field's description is its line in the reference of all settings. A
+validator's ValueError says what a value must be, as in "must not be empty": the key's name is put in front of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
+
+Contradiction = tuple[tuple[str, ...], str]
+"""Keys of a section that cannot go together, such as "webhook.url", the one to blame first; and what must be, said so
+that it can follow the first key's name."""
+
+
+class Section(BaseModel):
+    """One section. `model_fields` are its keys, their defaults are the configuration's."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Combinations of keys that cannot work. Sections inside this one are asked for theirs separately."""
+        yield from ()
+
+
+def tuple_of_list(value: Any) -> Any:
+    """YAML has lists, a frozen model has tuples."""
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _text_of_number(value: Any) -> Any:
+    """Platforms number their users and chats; to Legato an id is text."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _filled(value: str) -> str:
+    if not value.strip():
+        raise ValueError("must not be empty")
+    return value
+
+
+def _filled_secret(value: SecretStr) -> SecretStr:
+    _filled(value.get_secret_value())
+    return value
+
+
+def _http_url(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        valid = False
+    if not valid:
+        raise ValueError("must be an address that begins with http:// or https://")
+    return value
+
+
+AList = BeforeValidator(tuple_of_list)
+"""For a field of many values: `Annotated[tuple[Text, ...], AList]`."""
+
+Flag = Annotated[bool, Field(strict=True)]
+Text = Annotated[str, Field(strict=True), AfterValidator(_filled)]
+Texts = Annotated[tuple[Text, ...], AList]
+Secret = Annotated[SecretStr, Field(strict=True), AfterValidator(_filled_secret)]
+Ident = Annotated[str, Field(strict=True), AfterValidator(_filled), BeforeValidator(_text_of_number)]
+HttpUrl = Annotated[str, Field(strict=True), AfterValidator(_http_url)]
+Count = Annotated[int, Field(strict=True, ge=1)]
+Natural = Annotated[int, Field(strict=True, ge=0)]
+Port = Annotated[int, Field(strict=True, ge=1, le=65_535)]
+Share = Annotated[float, Field(strict=True, gt=0, lt=1, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+Dollars = Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
+SpendCap = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]

@@ -1,0 +1,136 @@
+"""What a wire format's package says of itself, what its provider is given, and the settings of a model.
+
+A package registers a `ProviderPlugin` under the entry-point group `legato.providers`. Reading the description loads
+nothing heavy: the HTTP stack, say, comes with `create`, when a model of it is configured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Final, Literal
+
+from pydantic import Field
+
+from gateway.domain.settings import AList, Contradiction, Count, Dollars, HttpUrl, Secret, Section, Text
+from gateway.domain.usage import CanonicalUsage
+from gateway.runtime.clock import Clock
+
+GROUP: Final = "legato.providers"
+
+# What is documented of `input_audio`: OpenAI takes wav and mp3; https://openrouter.ai/docs/features/multimodal/audio
+# names more, which of them depends on the vendor.
+Sound = Literal["wav", "mp3", "ogg", "flac", "m4a", "aac", "aiff"]
+
+
+class ModelPrices(Section):
+    """What a model costs, in US dollars per million tokens; overrides the built-in table."""
+
+    input: Dollars = Field(description="of a million tokens that are read")
+    output: Dollars = Field(description="of a million tokens that are written")
+    cache_read: Dollars | None = Field(None, description="null: as `input`")
+    cache_write: Dollars | None = Field(None, description="null: as `input`")
+
+    def cost_usd(self, usage: CanonicalUsage) -> float:
+        """What a call costs."""
+        read = self.input if self.cache_read is None else self.cache_read
+        write = self.input if self.cache_write is None else self.cache_write
+        dollars_per_million = (
+            usage.input_tokens * self.input
+            + usage.output_tokens * self.output
+            + usage.cache_read_tokens * read
+            + usage.cache_write_tokens * write
+        )
+        return dollars_per_million / 1_000_000
+
+
+class ModelSettings(Section):
+    """A model that can be called, with the keys that every provider's models have."""
+
+    provider: Text = Field("offline", description="by which API the model is called")
+    name: Text | None = Field(None, description="what the provider calls the model")
+    base_url: HttpUrl | None = Field(None, description="the server's address; null: the vendor's own")
+    api_key: Secret | None = None
+    context_length: Count | None = Field(
+        None, description="tokens of its window; null: ask the provider, then a built-in table, then 128,000"
+    )
+    max_output_tokens: Count | None = Field(None, description="of an answer; null: the provider decides")
+    cache_ttl: Literal["5m", "1h"] = Field("5m", description="how long a provider keeps a cached prompt")
+    prices: ModelPrices | None = Field(None, description="US dollars per million tokens; null: the built-in table's")
+    pictures: Literal["auto", True, False] = Field(
+        "auto", description="whether it takes pictures; auto: try, and remember what it says"
+    )
+    sounds: Annotated[tuple[Sound, ...], AList] = Field((), description="formats that it hears")
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """An answer must leave room for a prompt."""
+        most, window = self.max_output_tokens, self.context_length
+        if most is not None and window is not None and most >= window:
+            yield (
+                ("max_output_tokens", "context_length"),
+                f"({most:,}) must be below context_length ({window:,}), or no room is left for a prompt",
+            )
+
+
+class ServedModel(ModelSettings):
+    """A model of a vendor or of a server: it has a name, and a key unless the server is one's own. A call that may work
+    later is made again."""
+
+    key_variable: ClassVar[str] = "API_KEY"  # where people keep the vendor's key
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """As of every model, and a name and a key are needed."""
+        if self.name is None:
+            yield ("name", "provider"), f"is needed: which model of {self.provider} is to be used?"
+        if self.base_url is None and self.api_key is None:
+            yield (
+                ("api_key", "provider", "base_url"),
+                f'is needed by {self.provider}: write "${{{self.key_variable}}}" and set that variable, '
+                "or set base_url to a server that needs no key",
+            )
+        yield from super().contradictions()
+
+
+def anywhere(model: str) -> Iterator[tuple[str | None, str]]:
+    """The places of `ProviderPlugin.listed` for models of any vendor: in every list, by the name after a slash, too."""
+    yield None, model
+    if "/" in model:
+        yield None, model.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderPlugin:
+    """A wire format, described.
+
+    `name` is its entry point's and `model.provider`'s. `create` names the function, as "module:function", that is
+    called with a `ProviderHost` and returns the `Provider`. `settings`: its models'. `only_model`: what to call the
+    one model that it has ("the offline model"); "": its models have names. `free`: no call costs anything. `window`:
+    of models that nobody knows the window of. `pictures`: whether its models take them; None: that is found out.
+    `listed`: where a price table may list a model, the most telling place first: (a vendor's list, or None for any;
+    the name there). `marks_cache`: whether a model, at an address or the vendor's own, wants its prompts marked for
+    its cache.
+    """
+
+    name: str
+    create: str
+    settings: type[ModelSettings] = ModelSettings
+    only_model: str = ""
+    free: bool = False
+    window: int | None = None
+    pictures: bool | None = None
+    listed: Callable[[str], Iterator[tuple[str | None, str]]] = anywhere
+    marks_cache: Callable[[str, str | None], bool] = lambda *_: False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderHost:
+    """What a provider may use of the program around it.
+
+    `redact` takes credentials out of a text. `count` gives the tokens of a text. `pause` is awaited between two words
+    by a model that writes faster than people like to read.
+    """
+
+    clock: Clock
+    redact: Callable[[str], str]
+    count: Callable[[str], int]
+    pause: Callable[[], Awaitable[None]]

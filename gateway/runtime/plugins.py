@@ -1,0 +1,82 @@
+"""Finding plug-ins: what installed packages register as entry points, and what the modules of a folder offer.
+
+An entry point's group says what it is: a platform (`legato.adapters`), a wire format (`legato.providers`), a tool
+(`legato.tools`), a slash command (`legato.commands`) or an engine (`legato.context_engines`). Legato's own platforms
+and wire formats are registered in its pyproject.toml like anybody's.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from types import ModuleType
+from typing import Any, TypeVar
+
+from gateway.runtime.errors import ConfigError
+
+T = TypeVar("T")
+
+
+def contained(what: str, call: Callable[[], T]) -> T:
+    """`call()`, any exception of it as a ConfigError that begins with `what`: for loading foreign code."""
+    try:
+        return call()
+    except ConfigError:
+        raise
+    except Exception as error:
+        raise ConfigError([f"{what}: {type(error).__name__}: {error}"]) from error
+
+
+def installed(group: str) -> dict[str, EntryPoint]:
+    """What is registered under a group, by name, in the order of the names. Raises ConfigError."""
+    found: dict[str, EntryPoint] = {}
+    for point in sorted(entry_points(group=group)):
+        other = found.setdefault(point.name, point)
+        if other != point:
+            raise ConfigError([f"{origin(other)} and {origin(point)} have the same name: remove one of the packages"])
+    return found
+
+
+def loaded(group: str, kind: type[T]) -> dict[str, T]:
+    """What is registered under a group, each loaded and of this kind. Raises ConfigError."""
+    return {name: _of_kind(point, kind) for name, point in installed(group).items()}
+
+
+def _of_kind(point: EntryPoint, kind: type[T]) -> T:
+    offered = load(point)
+    if not isinstance(offered, kind):
+        raise ConfigError([f"{origin(point)}: {point.value} is no {kind.__name__}"])
+    name = getattr(offered, "name", point.name)
+    if name != point.name:
+        raise ConfigError([f"{origin(point)}: {point.value} calls itself {name!r}; both names must be the same"])
+    return offered
+
+
+def load(point: EntryPoint) -> Any:
+    """What an entry point names. Raises ConfigError."""
+    return contained(f"{origin(point)} cannot be loaded from {point.value}", point.load)
+
+
+def origin(point: EntryPoint) -> str:
+    """Who registered what, such as `legato.adapters: matrix of legato-matrix 1.0`."""
+    package = f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unknown package"
+    return f"{point.group}: {point.name} of {package}"
+
+
+def imported(where: str) -> Any:
+    """What `module:name` is, imported now. Raises ConfigError."""
+    module, _, name = where.partition(":")
+    return contained(f"{where} cannot be loaded", lambda: getattr(import_module(module), name))
+
+
+def offered(attribute: str, *, package: ModuleType, group: str) -> Iterator[tuple[str, Any]]:
+    """What the modules of a package have under this name, in the order of their names, and what is registered
+    under a group; each with where it comes from. Raises ConfigError."""
+    for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+        module = import_module(found.name)
+        if hasattr(module, attribute):
+            yield found.name, getattr(module, attribute)
+    for point in installed(group).values():
+        yield origin(point), load(point)

@@ -1,0 +1,48 @@
+"""What the host knows of the configured models."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.app.config import Config
+from gateway.app.models import NoTable, caching_note, model_in_full, model_spec
+from gateway.domain.usage import CanonicalUsage
+from gateway.providers.plugin import ModelSettings
+from gateway.runtime.errors import ConfigError
+
+
+def test_where_no_model_costs_anything_no_table_is_needed() -> None:
+    prices = NoTable()
+    assert prices.cost_usd("offline", "offline", CanonicalUsage(input_tokens=9)) == 0.0
+    assert prices.cost_usd("openai", "gpt-4o", CanonicalUsage(input_tokens=9)) is None
+    assert prices.context_window("offline") is None
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "base_url", "marks_wanted"),
+    [
+        ("openai", "anthropic/claude-opus-4", "https://openrouter.ai/api/v1", True),
+        ("openai", "claude-sonnet-4-5", "https://example.com/v1", False),
+        ("openai", "gpt-5", "https://openrouter.ai/api/v1", False),
+        ("offline", "offline", None, False),
+    ],
+)
+def test_only_claude_wants_marks(provider: str, model: str, base_url: str | None, marks_wanted: bool) -> None:
+    spec = model_spec(ModelSettings(provider=provider, name=model, base_url=base_url), NoTable())
+    assert spec.cache_marks is marks_wanted
+    assert caching_note(spec).startswith(f"on for {model}, kept 5m" if marks_wanted else f"off: {model} takes no")
+
+
+def test_what_is_not_configured_is_what_the_provider_says() -> None:
+    offline, hosted = ModelSettings(), ModelSettings(provider="openai", name="m")
+    assert [model_spec(each, NoTable()).context_length for each in (offline, hosted)] == [32_000, 128_000]
+    assert [model_spec(each, NoTable()).pictures for each in (offline, hosted)] == [False, None]
+    assert model_in_full(Config()) == "the offline model (no key, no network)"
+    assert model_in_full(Config(model=hosted)) == "m (openai)"
+
+
+def test_a_model_that_nobody_can_call_is_a_configuration_error() -> None:
+    with pytest.raises(ConfigError, match="say which model of openai"):
+        model_spec(ModelSettings(provider="openai"), NoTable())
+    with pytest.raises(ConfigError, match="there is no 'opnai'; known are offline, openai"):
+        model_spec(ModelSettings(provider="opnai", name="m"), NoTable())
