@@ -39,26 +39,26 @@ def _proxy(value: str) -> str:
 
 
 class Webhook(Section):
-    """Where Telegram calls, and where this program listens for it behind that."""
+    """With mode webhook, Telegram calls `url`, which is to lead to host, port and path here."""
 
-    url: HttpUrl | None = Field(None, description="the public https:// address, on port 443, 80, 88 or 8443")
-    host: Text = Field("127.0.0.1", description="where this program listens")
-    port: Port = Field(8443, description="where this program listens")
-    path: Annotated[Text, AfterValidator(_path)] | None = Field(None, description="null: the path of `url`")
+    url: HttpUrl | None = Field(None, description="an https:// address on port 443, 80, 88 or 8443")
+    host: Text = Field("127.0.0.1", description="where this program listens for it")
+    port: Port = Field(8443, description="the same")
+    path: Annotated[Text, AfterValidator(_path)] | None = Field(None, description="the same; null: the path of url")
     secret: Annotated[Secret, AfterValidator(_secret)] | None = Field(
         None, description="what only Telegram knows; null: made of the token"
     )
 
 
 class TelegramSettings(AdapterSettings):
-    """The Telegram bot."""
+    """The Telegram bot. See the documentation for drafts, groups and webhooks before you change more than the token."""
 
     token: Secret | None = Field(
-        None, description="of the bot, from @BotFather", json_schema_extra={"variable": "TELEGRAM_BOT_TOKEN"}
+        None, description="from @BotFather", json_schema_extra={"variable": "TELEGRAM_BOT_TOKEN"}
     )
-    mode: Literal["polling", "webhook"] = Field("polling", description="`webhook`: Telegram calls `webhook.url`")
+    mode: Literal["polling", "webhook"] = Field("polling", description="who calls whom")
     webhook: Webhook = Webhook()
-    streaming: Streaming = Field("edits", description="how a reply is shown while it is being written")
+    streaming: Streaming = Field("edits", description="how a reply is shown while it is written")
     proxy: Annotated[Text, AfterValidator(_proxy)] | None = Field(
         None, description="http://HOST:PORT; null: as HTTPS_PROXY and ALL_PROXY say"
     )

@@ -96,6 +96,16 @@ def check(config: ConfigOption = None) -> None:
     raise typer.Exit(_guarded(lambda: _check(settings)))
 
 
+@app.command("config")
+def config_(
+    markdown: Annotated[bool, typer.Option("--markdown", help="As tables, for the documentation.")] = False,
+) -> None:
+    """Print every setting with its default and its meaning, as a config.yaml."""
+    from gateway.cli.reference import as_markdown, as_yaml
+
+    print(as_markdown() if markdown else as_yaml(), end="")
+
+
 @app.command()
 def usage(
     days: Annotated[int, typer.Option(min=1, metavar="N", help="How many days back.")] = 30,

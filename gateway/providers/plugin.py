@@ -6,7 +6,7 @@ nothing heavy: the HTTP stack, say, comes with `create`, when a model of it is c
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Literal
 
@@ -45,22 +45,28 @@ class ModelPrices(Section):
 
 
 class ModelSettings(Section):
-    """A model that can be called, with the keys that every provider's models have."""
+    """The model that people talk to. `offline` is embedded, needs no key and no network, and is meant for trying things
+    out. For a real one:"""
 
-    provider: Text = Field("offline", description="by which API the model is called")
-    name: Text | None = Field(None, description="what the provider calls the model")
+    provider: Text = Field("offline", description="by which API it is called")
+    name: Text | None = Field(None, description="what the provider calls it")
     base_url: HttpUrl | None = Field(None, description="the server's address; null: the vendor's own")
-    api_key: Secret | None = None
+    api_key: Secret | None = Field(None, description='of the vendor or server, as "${NAME}"')
     context_length: Count | None = Field(
-        None, description="tokens of its window; null: ask the provider, then a built-in table, then 128,000"
+        None, description="tokens; null: ask the provider, then a built-in table, then 128,000"
     )
-    max_output_tokens: Count | None = Field(None, description="of an answer; null: the provider decides")
+    max_output_tokens: Count | None = Field(None, description="of one answer; null: the provider decides")
     cache_ttl: Literal["5m", "1h"] = Field("5m", description="how long a provider keeps a cached prompt")
-    prices: ModelPrices | None = Field(None, description="US dollars per million tokens; null: the built-in table's")
+    prices: ModelPrices | None = Field(
+        None, description="USD per million tokens, such as {input: 1, output: 4, cache_read: 0.1, cache_write: 1.25}"
+    )
     pictures: Literal["auto", True, False] = Field(
         "auto", description="whether it takes pictures; auto: try, and remember what it says"
     )
-    sounds: Annotated[tuple[Sound, ...], AList] = Field((), description="formats that it hears")
+    sounds: Annotated[tuple[Sound, ...], AList] = Field(
+        (),
+        description="formats that it hears, such as [wav, mp3]; or ogg (voice messages), flac, m4a, aac, aiff",
+    )
 
     def contradictions(self) -> Iterator[Contradiction]:
         """An answer must leave room for a prompt."""
@@ -103,7 +109,8 @@ class ProviderPlugin:
     """A wire format, described.
 
     `name` is its entry point's and `model.provider`'s. `create` names the function, as "module:function", that is
-    called with a `ProviderHost` and returns the `Provider`. `settings`: its models'. `only_model`: what to call the
+    called with a `ProviderHost` and returns the `Provider`. `settings`: its models'; `examples`: lines that people may
+    write into config.yaml. `only_model`: what to call the
     one model that it has ("the offline model"); "": its models have names. `free`: no call costs anything. `window`:
     of models that nobody knows the window of. `pictures`: whether its models take them; None: that is found out.
     `listed`: where a price table may list a model, the most telling place first: (a vendor's list, or None for any;
@@ -114,6 +121,7 @@ class ProviderPlugin:
     name: str
     create: str
     settings: type[ModelSettings] = ModelSettings
+    examples: Sequence[str] = ()
     only_model: str = ""
     free: bool = False
     window: int | None = None

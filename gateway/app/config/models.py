@@ -2,7 +2,8 @@
 
 A model's section is that of its provider, a platform's that of its package: `shape` knows them. What concerns several
 keys is a section's `contradictions`, asked for once every value is known, so that all problems can be told at once.
-Durations are seconds unless the name says otherwise.
+Durations are seconds unless the name says otherwise. The sections' docstrings and the descriptions of their keys are
+what people read in config.yaml and in the reference of all settings (`legato config`).
 """
 
 from __future__ import annotations
@@ -73,19 +74,18 @@ Platforms = Annotated[dict[str, AdapterSettings], BeforeValidator(_as_its_packag
 
 
 class Auxiliary(Section):
-    """The models for side work."""
+    """The models for side work. With `auto` and `same-as-main` the conversation's own model does it, unless
+    compression.summary_model names another; with `custom` those named here do."""
 
-    mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="custom: the models named here")
-    compression: ModelEntry | None = Field(
-        None, description="the model that writes summaries, with the keys of `model`"
-    )
+    mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="who does the side work")
+    compression: ModelEntry | None = Field(None, description="who writes summaries: a section like `model`")
 
 
 class Compression(Section):
-    """When and how far a transcript is compacted."""
+    """A conversation that grows past `threshold` of the window is compacted: its middle becomes a summary."""
 
     enabled: Flag = Field(True, description="whether conversations are compacted without being asked")
-    threshold: Share = Field(0.50, description="share of the window at which it begins")
+    threshold: Share = Field(0.50, description="the share of the window at which it begins")
     target_ratio: Annotated[float, Field(strict=True, ge=0.10, le=0.80, allow_inf_nan=False)] = Field(
         0.20, description="how much of the threshold the newest messages keep, word for word"
     )
@@ -101,7 +101,7 @@ class Compression(Section):
 class Hygiene(Section):
     """The safety net before each turn, for what compression cannot see coming."""
 
-    threshold: Share = Field(0.85, description="share of the window; above `compression.threshold`")
+    threshold: Share = Field(0.85, description="a share of the window above compression.threshold")
     min_messages: Count = Field(4, description="shorter conversations are left alone")
     max_messages: Count = Field(5_000, description="longer conversations are compacted, whatever their size")
     timeout: Seconds = Field(120, description="seconds that a compaction may take")
@@ -116,7 +116,9 @@ class Hygiene(Section):
 
 
 class Context(Section):
-    """What keeps a conversation inside the model's window."""
+    """What keeps a conversation inside the model's window. `compressor` has a model summarise what leaves view.
+    `window` asks no model: a note says how much left view, and the originals are looked up. It waits for 0.75 of the
+    window, unless compression.threshold is not 0.50."""
 
     engine: Text = Field("compressor", description="compressor, window, or the name of a plug-in")
 
@@ -140,24 +142,26 @@ def _zone(value: str) -> str:
 class Expiry(Section):
     """When a session that nobody talks in ends."""
 
-    mode: Literal["idle", "daily", "both", "none"] = Field("idle", description="after a pause, once a day, or both")
-    idle_minutes: Count = Field(10_080, description="the pause; 10,080 minutes are 7 days")
+    mode: Literal["idle", "daily", "both", "none"] = Field("idle", description="after a pause, or once a day")
+    idle_minutes: Count = Field(10_080, description="the pause: 7 days")
     daily_at: Annotated[str, Field(strict=True), BeforeValidator(_time_of_day)] = Field(
-        "04:00", description="the time of day"
+        "04:00", description="the time of day, in quotes"
     )
     notify: Flag = Field(True, description="tell the chat once how to get the conversation back")
     timezone: Annotated[str, Field(strict=True), AfterValidator(_zone)] | None = Field(
-        None, description="such as Europe/Berlin; null: the machine's"
+        None, description="such as Europe/Berlin; null: this machine's"
     )
 
 
 class Sessions(Section):
     """Whose conversation a message belongs to, and what it does to a running turn."""
 
-    groups: Literal["per_user", "shared"] = Field("per_user", description="who shares a conversation in a group")
-    threads: Literal["per_user", "shared"] = Field("shared", description="who shares a conversation in a thread")
+    groups: Literal["per_user", "shared"] = Field(
+        "per_user", description="in a group, one conversation each, or one for all"
+    )
+    threads: Literal["per_user", "shared"] = Field("shared", description="the same in a thread")
     busy_mode: Literal["queue", "steer", "interrupt"] = Field(
-        "queue", description="a message during a turn waits (queue), joins it (steer) or ends it (interrupt)"
+        "queue", description="a message during a turn waits, joins it, or ends it"
     )
     expiry: Expiry = Expiry()
 
@@ -185,10 +189,14 @@ def _redis_url(value: str) -> str:
 
 
 class Store(Section):
-    """Where conversations are kept."""
+    """Where conversations are kept: in a file, which one process uses, or on a Redis server, for any number of
+    processes on any hosts.
+
+        url: redis://127.0.0.1:6379/0
+    """
 
     url: Annotated[str, Field(strict=True), AfterValidator(_store_url)] = Field(
-        "sqlite:///legato.db", description="sqlite:///FILE (a fourth slash for an absolute path) or redis://HOST:PORT/0"
+        "sqlite:///legato.db", description="three slashes: beside where Legato runs; four: an absolute path"
     )
 
     @property
@@ -209,10 +217,11 @@ class Turns(Section):
 
 
 class Access(Section):
-    """Who may talk to the bot on public platforms; in your own terminal you always may."""
+    """Who may talk to the bot on public platforms; who runs `legato chat` always may. People are named as
+    PLATFORM:PERSON, or as PLATFORM:PERSON@CHAT for one chat only; `*` stands for any person or chat."""
 
-    allow: Annotated[tuple[Ident, ...], AList] = Field((), description="people, as PLATFORM:PERSON or …@CHAT")
-    admins: Annotated[tuple[Ident, ...], AList] = Field((), description="people who may talk and decide")
+    allow: Annotated[tuple[Ident, ...], AList] = Field((), description="who may talk")
+    admins: Annotated[tuple[Ident, ...], AList] = Field((), description="who may talk, and decide")
     pairing: Flag = Field(True, description="a stranger is given a code, by which an admin lets them in")
 
 
@@ -224,7 +233,7 @@ class Prompt(Section):
 
 
 class Tools(Section):
-    """What the model may do."""
+    """What the model may do beside talking."""
 
     approval_deadline: Seconds = Field(300, description="seconds for a yes or no to a tool; then it counts as a no")
     shell: ShellSettings = ShellSettings()
@@ -233,15 +242,20 @@ class Tools(Section):
 class Plugins(Section):
     """Where plug-ins are looked for, beside installed packages."""
 
-    dir: Text = Field("plugins", description="a folder; engines lie in its context_engine/NAME/")
+    dir: Text = Field("plugins", description="a folder, whose context_engine/NAME/ is an engine")
 
 
 class Budgets(Section):
-    """Spend caps in US dollars; null: no cap. A day begins at 00:00 UTC."""
+    """Spend caps in US dollars; a day begins at 00:00 UTC. Before each call to a model, the most it can cost is set
+    aside; a call for which no room is left is not made, and the person is told. A model whose price the built-in table
+    lacks needs `prices` then. Without model.max_output_tokens an answer has at most a tenth of the window, and at most
+    8,192 tokens, once there is a cap."""
 
-    per_session_usd: SpendCap | None = Field(None, description="of one conversation, however often it is condensed")
-    per_user_daily_usd: SpendCap | None = Field(None, description="of one person (in a shared chat: the chat), one day")
-    daily_usd: SpendCap | None = Field(None, description="of everybody together, one day")
+    per_session_usd: SpendCap | None = Field(None, description="one conversation, however often it is condensed")
+    per_user_daily_usd: SpendCap | None = Field(
+        None, description="one person (in a shared conversation: the chat), one day"
+    )
+    daily_usd: SpendCap | None = Field(None, description="everybody together, one day")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Nobody can spend more than all."""
@@ -256,12 +270,18 @@ class Budgets(Section):
 class Log(Section):
     """What is logged, and in which form."""
 
-    level: Literal["debug", "info", "warning", "error"] = Field("warning", description="the least that is logged")
-    format: Literal["console", "json"] = Field("console", description="for people or for programs")
+    level: Literal["debug", "info", "warning", "error"] = Field("warning", description="what is worth a line")
+    format: Literal["console", "json"] = Field("console", description="for people, or for programs")
 
 
 class Config(Section):
-    """All of `config.yaml`. `Config()` is what an empty file means; `adapters` holds the platforms that are named."""
+    """The configuration of Legato. Every value below is the default, so this file can be deleted: what is not given
+    here is as it stands here. `legato check` tells what it thinks of your changes, `legato config` prints this file.
+
+    Keys and tokens never go into this file. Write "${NAME}" and set the variable NAME, or put NAME=… into a file .env
+    beside this one. Any key can also be set from outside: LEGATO__COMPRESSION__THRESHOLD=0.6 sets
+    compression.threshold.
+    """
 
     model: ModelEntry = ModelSettings()
     auxiliary: Auxiliary = Auxiliary()
@@ -276,7 +296,7 @@ class Config(Section):
     tools: Tools = Tools()
     plugins: Plugins = Plugins()
     budgets: Budgets = Budgets()
-    adapters: Platforms = Field(default_factory=dict)
+    adapters: Platforms = Field(default_factory=dict)  # those that are named, by name
     log: Log = Log()
 
     def contradictions(self) -> Iterator[Contradiction]:

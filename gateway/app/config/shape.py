@@ -27,7 +27,9 @@ class Shape:
         self.platforms = platforms
         self.providers = providers
         sections: Any = {each.name: (each.settings, None) for each in platforms.values() if each.settings}
-        self.adapters: type[Section] = create_model("Adapters", __base__=Section, **sections)
+        self.adapters: type[Section] = create_model(
+            "Adapters", __base__=Section, __doc__="The platforms that people talk on.", **sections
+        )
 
     def model_of(self, value: Any) -> type[ModelSettings]:
         """The kind of a model's section, by the provider that it names."""

@@ -30,6 +30,10 @@ PLUGIN = ProviderPlugin(
     name="openai",
     create="gateway.providers.openai.chat_completions:create",
     settings=OpenAIModel,
+    examples=(
+        'model: {provider: openai, name: gpt-5-mini, api_key: "${OPENAI_API_KEY}"}',
+        'model: {provider: openai, name: qwen3, base_url: "http://127.0.0.1:11434/v1"}   # a server of your own',
+    ),
     listed=listed,
     marks_cache=marks_cache,
 )

@@ -10,8 +10,9 @@ from pydantic import ValidationError
 
 from gateway.app.config import Config, find_config, load_config
 from gateway.app.config.shape import Shape
-from gateway.app.config.source import read_file
+from gateway.app.config.source import Tree, dotted
 from gateway.app.plugins import platforms, providers
+from gateway.cli.reference import as_markdown, as_yaml
 from gateway.providers.plugin import ModelSettings as Model
 from gateway.runtime.errors import ConfigError
 
@@ -57,12 +58,21 @@ def test_the_file_at_the_root_holds_exactly_the_defaults():
     assert load_config(ROOT / "config.yaml", {}) == Config(adapters=of_platforms)
 
 
-def test_every_key_is_shown_in_the_file_at_the_root():
+def test_the_file_at_the_root_is_what_the_program_prints():
+    """`legato config > config.yaml` renews it after a change of a setting."""
+    assert (ROOT / "config.yaml").read_text() == as_yaml()
+
+
+def test_the_reference_tells_of_every_key():
     """Platforms' keys, too, and those that a model has whatever its provider."""
-    shown = read_file(ROOT / "config.yaml")
-    for path in Shape(shown, platforms(), providers()).paths():
-        if path[:2] not in (("model", "prices"), ("auxiliary", "compression")) or len(path) == 2:
-            assert path in shown.origins, path
+    shape, told = Shape(Tree(name=""), platforms(), providers()), as_markdown()
+    for path in shape.paths():
+        if path[:2] != ("auxiliary", "compression"):
+            assert f"`{path[-1]}`" in told or f"`{dotted(path)}`" in told, path
+    assert "| `protect_last_n` | whole number from 1 | `20` | messages at the end that stay while" in told
+    assert "| `mode` | `polling`, `webhook` | `polling` | who calls whom |" in told
+    assert "| `allow` | list of text | `[]` | who may talk |" in told
+    assert "|  |" not in told, "a key without a meaning"
 
 
 @pytest.mark.parametrize(
