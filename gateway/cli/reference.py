@@ -14,7 +14,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
 from gateway.app.config.models import Config
-from gateway.app.config.shape import Shape, alternatives
+from gateway.app.config.shape import Shape, alternatives, is_section
 from gateway.app.config.source import KeyPath, Tree, dotted
 from gateway.app.plugins import platforms, providers
 from gateway.providers.plugin import ModelSettings
@@ -41,9 +41,9 @@ def as_markdown() -> str:
         if section and path[:2] != ("auxiliary", "compression"):  # whose keys are those of `model`
             tables.append(_table(dotted(path), section, section.model_fields))
     for name, plugin in providers().items():
-        own = [key for key in plugin.settings.model_fields if key not in ModelSettings.model_fields]
-        tables.append(_table(f"model` with `provider: {name}", plugin.settings, own))
-    return "\n".join(table for table in tables if table)
+        if own := [key for key in plugin.settings.model_fields if key not in ModelSettings.model_fields]:
+            tables.append(_table(f"model` with `provider: {name}", plugin.settings, own))
+    return "\n".join(tables)
 
 
 # -- YAML ------------------------------------------------------------------------------------
@@ -116,26 +116,19 @@ _BOUNDS: Final = {"ge": "from", "gt": "above", "le": "to", "lt": "below"}
 
 
 def _table(title: str, section: type[BaseModel], keys: Iterable[str]) -> str:
-    """A heading, what the section is for, and a row for each of its keys that is no section; "" without keys."""
-    fields = {key: section.model_fields[key] for key in keys}
+    """A heading, what the section is for, and a row for each of its keys that is no section."""
     rows = [
-        f"| `{key}` | {_words(_whole(field))} | {f'`{_default(field)}`' if not field.is_required() else 'none'} | "
+        f"| `{key}` | {_words(_whole(field))} | {'none' if field.is_required() else f'`{_default(field)}`'} | "
         f"{field.description or ''} |"
-        for key, field in fields.items()
-        if types.NoneType in alternatives(field.annotation) or not _is_section(field.annotation)
+        for key in keys
+        if not is_section((field := section.model_fields[key]).annotation)
     ]
-    text = "\n\n".join(each for each in _paragraphs(section))
-    return "\n".join(
-        [f"### `{title}`", "", text, "", "| Key | Value | Default | Meaning |", "|---|---|---|---|", *rows, ""]
-    )
+    table = ["| Key | Value | Default | Meaning |", "|---|---|---|---|", *rows, ""] if rows else []
+    return "\n".join([f"### `{title}`", "", "\n\n".join(_paragraphs(section)), "", *table])
 
 
 def _whole(field: FieldInfo) -> Any:
     return typing.Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
-
-
-def _is_section(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 def _words(kind: Any, limits: Iterable[Any] = ()) -> str:
@@ -149,6 +142,6 @@ def _words(kind: Any, limits: Iterable[Any] = ()) -> str:
         return ", ".join(f"`{str(each).lower() if isinstance(each, bool) else each}`" for each in inner)
     if origin is tuple:
         return f"list of {_words(inner[0])}"
-    words = "section" if _is_section(kind) else _WORDS.get(kind, "text")
+    words = "section" if is_section(kind) else _WORDS.get(kind, "text")
     stated = ((word, getattr(limit, name, None)) for limit in limits for name, word in _BOUNDS.items())
     return " ".join([words, *(f"{word} {bound:g}" for word, bound in stated if bound is not None)])
