@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from random import SystemRandom
 from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
 import typer
 
 if TYPE_CHECKING:
+    from gateway.commands.people import Words
     from gateway.people.pairing import Pairing
     from gateway.store.port import Store
 
@@ -48,13 +50,13 @@ def access_app(ask: Ask) -> typer.Typer:
         config: ConfigOption = None,
     ) -> None:
         """Let somebody in by the code they told you."""
-        from gateway.commands.people import IN_SHELL, named, refused
+        from gateway.commands.people import named, refused
         from gateway.runtime.errors import UserError
 
         async def look(store: Store) -> str:
             verdict, guest = await _pairing(store).confirm(code)
             if guest is None:
-                raise UserError(refused(verdict, IN_SHELL))
+                raise UserError(refused(verdict, _words()))
             return f"Let in: {named(guest)}. The gateway tells them within ten seconds, or as soon as it runs."
 
         print(ask(config, look))
@@ -72,12 +74,21 @@ def access_app(ask: Ask) -> typer.Typer:
 
         async def look(store: Store) -> str:
             if not user:
-                raise UserError(unnamed(IN_SHELL))
+                raise UserError(unnamed(_words()))
             return shown_out(await _pairing(store).show_out(platform.lower(), user), IN_SHELL)
 
         print(ask(config, look))
 
     return app
+
+
+def _words() -> Words:
+    """How commands are written here, with the name of somebody of a platform that is installed."""
+    from gateway.app.plugins import platforms
+    from gateway.commands.people import IN_SHELL
+
+    named = next((each for each in platforms().values() if each.settings), None)
+    return replace(IN_SHELL, person=f"{named.name}:{named.person}") if named else IN_SHELL
 
 
 def _pairing(store: Store) -> Pairing:

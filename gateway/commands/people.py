@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from gateway.commands.base import Answer, Command, CommandContext
@@ -21,25 +21,28 @@ async def pair(ctx: CommandContext) -> Answer:
         raise UserError("Only an admin lets people in; access.admins of the configuration names them.")
     if not ctx.argument:
         return Answer(text=listed(await pairing.book(), ctx.clock.now(), IN_CHAT))
+    here = ctx.inbound.source.platform
+    words = IN_CHAT if here in pairing.access.trusted else replace(IN_CHAT, person=f"{here}:12345678")
     removal = _REMOVAL.fullmatch(ctx.argument)
     if removal is not None:
         return Answer(text=shown_out(await pairing.show_out(removal[1].lower(), removal[2]), IN_CHAT))
     if _WANTS_OUT.fullmatch(ctx.argument):
-        raise UserError(unnamed(IN_CHAT))
+        raise UserError(unnamed(words))
     verdict, guest = await pairing.confirm(ctx.argument)
     if guest is None:
-        raise UserError(refused(verdict, IN_CHAT))
+        raise UserError(refused(verdict, words))
     await ctx.welcome.greet()
     return Answer(text=let_in(guest))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """What an admin writes to do a thing, where they are."""
+    """What an admin writes to do a thing, where they are; `person` is the example of somebody's name."""
 
     confirm: str
     look: str
     remove: str
+    person: str = "PLATFORM:12345678"
 
 
 IN_CHAT: Final = Words(confirm="/pair <code>", look="/pair", remove="/pair remove")
@@ -48,7 +51,7 @@ IN_SHELL: Final = Words(confirm="legato access confirm CODE", look="legato acces
 _REFUSED: Final[dict[Verdict, str]] = {
     "no code": (
         f"That is no code: one has {CODE_LENGTH} letters and digits, as in H4KD-7XQM; {{look}} says who asks, and "
-        "{remove} telegram:12345 shows somebody out."
+        "{remove} {person} shows somebody out."
     ),
     "wrong": (
         "Nobody was given that code in the last hour, or it was used; {look} says who asks, and they get a new one by "
@@ -63,12 +66,12 @@ _REFUSED: Final[dict[Verdict, str]] = {
 
 def refused(verdict: Verdict, words: Words) -> str:
     """What an admin reads whose code lets nobody in."""
-    return _REFUSED[verdict].format(look=words.look, remove=words.remove)
+    return _REFUSED[verdict].format(look=words.look, remove=words.remove, person=words.person)
 
 
 def unnamed(words: Words) -> str:
     """What an admin reads who said nobody's name as it is written here."""
-    return f"Name them as {words.look} does, for example: {words.remove} telegram:12345678"
+    return f"Name them as {words.look} does, for example: {words.remove} {words.person}"
 
 
 def let_in(guest: Guest) -> str:

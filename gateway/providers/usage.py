@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from gateway.domain.usage import CanonicalUsage
 
-Api = Literal["chat_completions", "responses", "anthropic"]
+Api = Literal["chat_completions", "responses", "messages"]
 
 
 def normalize_usage(raw: Any, api: Api) -> CanonicalUsage:
@@ -23,14 +23,14 @@ def normalize_usage(raw: Any, api: Api) -> CanonicalUsage:
     """
     if raw is None or isinstance(raw, (str, bytes, int, float)):
         return CanonicalUsage()
-    if api == "anthropic":
-        return _anthropic(raw)
+    if api == "messages":
+        return _messages(raw)
     if api == "responses":
         return _responses(raw)
     return _chat_completions(raw)
 
 
-def _anthropic(raw: Any) -> CanonicalUsage:
+def _messages(raw: Any) -> CanonicalUsage:
     return CanonicalUsage(
         input_tokens=_count(raw, "input_tokens"),
         output_tokens=_count(raw, "output_tokens"),
@@ -54,7 +54,7 @@ def _responses(raw: Any) -> CanonicalUsage:
 def _chat_completions(raw: Any) -> CanonicalUsage:
     # A proxy that only relabels the envelope keeps Anthropic's usage whole, its meaning included.
     if _field(raw, "prompt_tokens") is None and _field(raw, "input_tokens") is not None:
-        return _anthropic(raw)
+        return _messages(raw)
     read = (
         _count(raw, "prompt_tokens_details", "cached_tokens")
         or _count(raw, "cache_read_input_tokens")

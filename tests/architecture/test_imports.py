@@ -42,3 +42,25 @@ def test_only_the_program_itself_imports_late():
 @pytest.mark.parametrize("code", ["def f():\n    import os", "async def f():\n    if x:\n        from a import b"])
 def test_the_check_for_late_imports_sees_them(code):
     assert imports_inside_functions(ast.parse(code)) != []
+
+
+def imported_by(tree):
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from (node.module, *(f"{node.module}.{alias.name}" for alias in node.names))
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def test_a_wire_format_is_found_by_its_entry_point_and_imported_by_nobody():
+    folders = [path.parent for path in modules("gateway") if path.parent.parent == ROOT / "gateway/providers"]
+    packages = {f"gateway.providers.{folder.name}": folder for folder in folders}
+    assert len(packages) >= 2
+    found = [
+        f"{name_of(path)}: {name}"
+        for path in modules("gateway", "adapters")
+        for name in imported_by(parsed(path))
+        for package, folder in packages.items()
+        if f"{name}.".startswith(f"{package}.") and path.parent != folder
+    ]
+    assert found == []

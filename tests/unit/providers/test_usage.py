@@ -12,7 +12,7 @@ from gateway.providers.usage import Api, normalize_usage
 
 TABLE: list[tuple[Api, dict[str, Any], CanonicalUsage]] = [
     (
-        "anthropic",
+        "messages",
         {
             "input_tokens": 10,
             "output_tokens": 5,
@@ -90,7 +90,7 @@ def test_objects_are_read_like_dicts(api: Api, raw: dict[str, Any], expected: Ca
 
 def test_prompt_tokens_include_what_was_cached() -> None:
     usage = normalize_usage(
-        {"input_tokens": 1, "cache_read_input_tokens": 2, "cache_creation_input_tokens": 4}, "anthropic"
+        {"input_tokens": 1, "cache_read_input_tokens": 2, "cache_creation_input_tokens": 4}, "messages"
     )
     assert usage.prompt_tokens == 7
     assert usage.total_tokens == 7
@@ -117,7 +117,7 @@ JUNK = st.recursive(
 )  # fmt: skip
 
 
-@given(raw=JUNK, api=st.sampled_from(["anthropic", "responses", "chat_completions"]))
+@given(raw=JUNK, api=st.sampled_from(["messages", "responses", "chat_completions"]))
 @settings(max_examples=150, deadline=None)
 def test_garbage_gives_counts_that_are_never_negative(raw: Any, api: Api) -> None:
     assert all(count >= 0 for count in normalize_usage(raw, api).as_dict().values())
@@ -125,5 +125,5 @@ def test_garbage_gives_counts_that_are_never_negative(raw: Any, api: Api) -> Non
 
 @pytest.mark.parametrize("raw", [None, "", 7, [], {}, object()])
 def test_nothing_usable_gives_zeros(raw: Any) -> None:
-    for api in ("anthropic", "responses", "chat_completions"):
+    for api in ("messages", "responses", "chat_completions"):
         assert normalize_usage(raw, api) == CanonicalUsage()

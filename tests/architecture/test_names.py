@@ -1,0 +1,71 @@
+"""Nothing in the gateway names a platform, a vendor or a wire format: these are plug-ins, found by their names."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from gateway.app.plugins import platforms, providers
+from tests.architecture.source_tree import modules, name_of, parsed
+
+VENDORS = re.compile("telegram|discord|slack_|whatsapp|openai|anthropic|openrouter|claude|gemini|deepseek|ollama", re.I)
+# Patterns of credentials are data about the world, and the packages of wire formats know whose they are.
+WHERE_THEY_ARE_KNOWN = re.compile("gateway/(runtime/redaction/|providers/[a-z_]+/)")
+NAMED = {
+    "gateway/app/config/models.py": {"console"},  # a form of log lines
+    "gateway/runtime/logs.py": {"console"},
+    "gateway/store/transfer/migration.py": {"console"},
+    "gateway/providers/plugin.py": {"offline"},  # the provider of who chose none
+}
+
+
+def said(tree: ast.Module) -> Iterator[tuple[str, bool]]:
+    """Every name and every text that is no docstring; whether it is a text."""
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)) if id(node) not in prose:
+                yield text, True
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+                yield name, False
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name, False
+            case ast.keyword(arg=str(name)) | ast.alias(name=name) | ast.ImportFrom(module=str(name)):
+                yield name, False
+
+
+def names_in(tree: ast.Module) -> set[str]:
+    """The vendors that are named in some way, and the plug-ins whose very name is a text."""
+    plugins = {*platforms(), *providers()}
+    return {word for word, is_text in said(tree) if VENDORS.search(word) or (is_text and word in plugins)}
+
+
+def test_the_gateway_names_nobody() -> None:
+    found = {
+        name_of(path): names
+        for path in modules("gateway")
+        if not WHERE_THEY_ARE_KNOWN.match(name_of(path)) and (names := names_in(parsed(path)))
+    }
+    assert found == NAMED
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "x = 'console'",
+        "def of_telegram(): pass",
+        "import openai.x",
+        "f(claude=1)",
+        "f'see {a} telegram:12'",
+        "a.OpenAI",
+    ],
+)
+def test_the_check_sees_a_name(code: str) -> None:
+    assert names_in(ast.parse(code))
+
+
+def test_a_docstring_may_say_where_a_fact_comes_from() -> None:
+    assert not names_in(ast.parse("'''As Telegram has it.'''\nx = 1\n'''OpenAI, too.'''"))
