@@ -12,6 +12,8 @@ import re
 import unicodedata
 from typing import Final
 
+from wcwidth import grapheme_boundary_before
+
 # Every control character becomes a space; line and paragraph separators are line ends here, because
 # Telegram would join what they part. What follows them are the characters it takes out: marks of
 # writing direction and three combining lines and rings.
@@ -28,10 +30,6 @@ _RINGED: Final = re.compile("[A-Za-z]\u030a")
 _BLANK: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufffc\U000e0100-\U000e01ef]"
 )
-_REGIONAL: Final = range(0x1F1E6, 0x1F200)  # two of these are one flag
-_SKIN: Final = range(0x1F3FB, 0x1F400)
-_VOWELS: Final = range(0x1160, 0x1200)  # the later letters of a Korean syllable written in pieces
-_JOINER: Final = "\u200d"
 
 
 def units(text: str) -> int:
@@ -66,35 +64,10 @@ def reach(text: str, limit: int) -> int:
     return end
 
 
-def is_boundary(text: str, at: int) -> bool:
-    """Whether `text` may be cut at `at` without tearing what is seen as one character.
-
-    Combining marks, joined emoji, skin colours, flags and Korean syllables in pieces: the cases of
-    Unicode's annex 29 that occur in messages.
-    """
-    if not 0 < at < len(text):
-        return True
-    before, after = text[at - 1], text[at]
-    if after.isascii():
-        return before != "\\"  # an escaped character keeps its backslash
-    code = ord(after)
-    if before == _JOINER or after == _JOINER or code in _SKIN or code in _VOWELS:
-        return False
-    if code in _REGIONAL and ord(before) in _REGIONAL:
-        return _regionals_before(text, at) % 2 == 0
-    return unicodedata.category(after)[0] != "M" and not 0xE0020 <= code <= 0xE007F
-
-
 def last_boundary(text: str, end: int) -> int:
-    """The last place at or before `end` where `text` may be cut; `end` if that would leave little."""
-    at = end
-    while at > end // 2 and not is_boundary(text, at):
-        at -= 1
+    """The last place at or before `end` where `text` may be cut without tearing what is seen as one character, or an
+    escaped one from its backslash; `end` if that would leave little."""
+    at = grapheme_boundary_before(text, end + 1)
+    while at and text[at - 1] == "\\" and text[at : at + 1].isascii():
+        at = grapheme_boundary_before(text, at)
     return at if at > end // 2 else end
-
-
-def _regionals_before(text: str, at: int) -> int:
-    start = at
-    while start and ord(text[start - 1]) in _REGIONAL:
-        start -= 1
-    return at - start

@@ -6,9 +6,10 @@ each of its rows becomes lines of "Header: value".
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Final
+
+import wcwidth
 
 WIDEST: Final = 38  # columns that a telephone shows of a block of code without breaking its lines
 _BETWEEN: Final = "  "
@@ -32,15 +33,7 @@ def columns(rows: Sequence[Sequence[str]], alignments: Sequence[str]) -> str | N
 
 def width(text: str) -> int:
     """How many columns `text` takes in fixed-width letters; a Chinese character or an emoji takes two."""
-    if text.isascii():
-        return len(text)
-    return sum(map(_columns, text))
-
-
-def _columns(character: str) -> int:
-    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+    return wcwidth.width(text, control_codes="ignore")
 
 
 def _line(cells: Iterable[str], widths: Sequence[int], alignments: Sequence[str]) -> str:
