@@ -14,6 +14,9 @@ from typing import Final
 
 from wcwidth import grapheme_boundary_before
 
+LONGEST: Final = 4_096  # UTF-16 units of one message (https://core.telegram.org/bots/api#sendmessage)
+LONGEST_CAPTION: Final = 1_024  # of the text with a file (https://core.telegram.org/bots/api#sendphoto)
+
 # Every control character becomes a space; line and paragraph separators are line ends here, because
 # Telegram would join what they part. What follows them are the characters it takes out: marks of
 # writing direction and three combining lines and rings.

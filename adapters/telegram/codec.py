@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from adapters.telegram.characters import units
+from adapters.telegram.characters import LONGEST, units
 from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source
 
 if TYPE_CHECKING:
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 PLATFORM: Final = "telegram"
 _COLUMN: Final = re.compile(r"(?<=\S) {2,}(?=\S)")
 _QUOTED: Final = 300  # characters of a message that is replied to
-_LONGEST: Final = 4_096  # UTF-16 units of a text, at which clients cut
-_LOOKS_CUT: Final = _LONGEST - 100  # they would rather cut at a white space before it
+_LOOKS_CUT: Final = LONGEST - 100  # UTF-16 units: clients would rather cut at a white space before the limit
 
 _CHAT_TYPES: Final[dict[str, ChatType]] = {"private": "direct", "group": "group", "supergroup": "group"}
 _AWAY: Final = ("left", "kicked")  # https://core.telegram.org/bots/api#chatmember
@@ -235,7 +234,7 @@ def _part_of(message: Message) -> str | None:
     length = units(message.text or "")
     if length < _LOOKS_CUT or message.forward_origin is not None:  # what is forwarded was a message before
         return None
-    return TORN if length == _LONGEST else CUT
+    return TORN if length == LONGEST else CUT
 
 
 def _is_meant(message: Message, me: Me) -> bool:

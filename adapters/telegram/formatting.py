@@ -4,8 +4,9 @@
 itself. Entities are sent, never Telegram's own Markdown: a text with entities cannot fail to parse.
 """
 
+from adapters.telegram.characters import LONGEST
 from adapters.telegram.entities import Entity
-from adapters.telegram.rendering import LONGEST, Rendered, caption, fits_caption, render
+from adapters.telegram.rendering import Rendered, caption, fits_caption, render
 from adapters.telegram.splitting import split
 
 __all__ = ["LONGEST", "Entity", "Rendered", "caption", "fits_caption", "render", "split"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from adapters.telegram.characters import LONGEST
 from adapters.telegram.files import LARGEST_SENT
 from adapters.telegram.formatting import fits_caption, split
 from gateway.domain.adapter import Limits
@@ -12,7 +13,7 @@ from gateway.domain.chat import ChatAddress
 from gateway.domain.rates import Rate
 
 LIMITS: Final = Limits(
-    text_units=4_096,
+    text_units=LONGEST,
     unit="utf16",
     ambiguous_retries=1,
     split_reply=split,

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from adapters.telegram.characters import cleaned, is_visible, sound, units
+from adapters.telegram.characters import LONGEST, LONGEST_CAPTION, cleaned, is_visible, sound, units
 from adapters.telegram.entities import MOST_ENTITIES, Entity, Span, affordable, entities, tidied
 from adapters.telegram.markup import laid_out
 
-LONGEST: Final = 4_096  # UTF-16 units of one message (https://core.telegram.org/bots/api#sendmessage)
-LONGEST_CAPTION: Final = 1_024  # of the text with a file (https://core.telegram.org/bots/api#sendphoto)
 _TOO_MUCH: Final = 2.0  # the load of what cannot be laid out
 _EMPTY: Final = "(empty message)"
 

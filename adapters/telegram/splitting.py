@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from adapters.telegram.characters import is_visible, last_boundary, reach, sound, units
+from adapters.telegram.characters import LONGEST, is_visible, last_boundary, reach, sound, units
 from adapters.telegram.cuts import Cut, Rank, cuts, rough_cut
-from adapters.telegram.rendering import LONGEST, load
+from adapters.telegram.rendering import load
 
 _SHORT: Final = 1_000  # UTF-16 units: nothing that is laid out becomes four times as long, but by malice
 _ROOM: Final = 48  # units kept free for the end of a fence
