@@ -14,30 +14,19 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Final, Literal
 
+from gateway.delivery.markdown.page import Kind, Span
+
 MOST_ENTITIES: Final = 100
 _MOST_BYTES: Final = 8_000  # of all entities together, with room to spare
+_LONG_QUOTE: Final = 1_000  # characters; a longer one is shown folded
 _BYTES: Final = 16  # of one entity beside its link or language
 
-Kind = Literal[
-    "blockquote",
-    "expandable_blockquote",
-    "text_link",
-    "spoiler",
-    "bold",
-    "italic",
-    "underline",
-    "strikethrough",
-    "code",
-    "pre",
-]
-
 _CODE: Final[frozenset[Kind]] = frozenset(("code", "pre"))
-_QUOTES: Final[frozenset[Kind]] = frozenset(("blockquote", "expandable_blockquote"))
-_BLOCKS: Final[frozenset[Kind]] = _QUOTES | {"pre"}
+_BLOCKS: Final[frozenset[Kind]] = frozenset(("blockquote", "pre"))
 _STYLES: Final[frozenset[Kind]] = frozenset(("bold", "italic", "underline", "strikethrough"))
 
 # Of two that mark the same text, which is the outer one.
-_OUTER_FIRST: Final[tuple[Kind, ...]] = (*sorted(_QUOTES), "text_link", "spoiler", *sorted(_STYLES), "code", "pre")
+_OUTER_FIRST: Final[tuple[Kind, ...]] = ("blockquote", "text_link", "spoiler", *sorted(_STYLES), "code", "pre")
 _DEPTH: Final = {kind: depth for depth, kind in enumerate(_OUTER_FIRST)}
 
 # What each may not be in. Code inside a style is no conflict: the style is cut around it. A spoiler
@@ -45,7 +34,7 @@ _DEPTH: Final = {kind: depth for depth, kind in enumerate(_OUTER_FIRST)}
 _NOT_IN: Final[dict[Kind, frozenset[Kind]]] = {
     **dict.fromkeys(_STYLES, _CODE),
     **dict.fromkeys(_CODE, _CODE | {"text_link", "spoiler"}),
-    **dict.fromkeys(_QUOTES, _CODE | _QUOTES | {"text_link"}),
+    "blockquote": _CODE | {"blockquote", "text_link"},
     "spoiler": _CODE,
     "text_link": _CODE,
 }
@@ -56,7 +45,6 @@ _KEPT_FIRST: Final[tuple[Kind, ...]] = (
     "pre",
     "text_link",
     "blockquote",
-    "expandable_blockquote",
     "code",
     "bold",
     "strikethrough",
@@ -70,7 +58,7 @@ _WORTH: Final = {kind: worth for worth, kind in enumerate(_KEPT_FIRST)}
 class Entity:
     """One MessageEntity of the Bot API: `offset` and `length` are UTF-16 units of the message's text."""
 
-    type: Kind
+    type: Kind | Literal["expandable_blockquote"]
     offset: int
     length: int
     url: str | None = None
@@ -84,17 +72,6 @@ class Entity:
         if self.language is not None:
             fields["language"] = self.language
         return fields
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
-    """What is marked from `start` to before `end`, in characters of the text."""
-
-    kind: Kind
-    start: int
-    end: int
-    url: str | None = None
-    language: str | None = None
 
 
 def tidied(text: str, spans: Iterable[Span]) -> list[Span]:
@@ -124,7 +101,7 @@ def entities(text: str, spans: Iterable[Span]) -> tuple[Entity, ...]:
         offsets = [0, *accumulate(2 if character > "\uffff" else 1 for character in text)]
     return tuple(
         Entity(
-            type=span.kind,
+            type="expandable_blockquote" if _is_long(span) else span.kind,
             offset=offsets[span.start],
             length=offsets[span.end] - offsets[span.start],
             url=span.url,
@@ -132,6 +109,10 @@ def entities(text: str, spans: Iterable[Span]) -> tuple[Entity, ...]:
         )
         for span in sorted(spans, key=_order)
     )
+
+
+def _is_long(span: Span) -> bool:
+    return span.kind == "blockquote" and span.end - span.start > _LONG_QUOTE
 
 
 def _order(span: Span) -> tuple[int, int, int]:

@@ -4,9 +4,95 @@
 itself. Entities are sent, never Telegram's own Markdown: a text with entities cannot fail to parse.
 """
 
-from adapters.telegram.characters import LONGEST
-from adapters.telegram.entities import Entity
-from adapters.telegram.rendering import Rendered, caption, fits_caption, render
-from adapters.telegram.splitting import split
+from __future__ import annotations
 
-__all__ = ["LONGEST", "Entity", "Rendered", "caption", "fits_caption", "render", "split"]
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from adapters.telegram.characters import LONGEST, LONGEST_CAPTION, cleaned, units
+from adapters.telegram.entities import MOST_ENTITIES, Entity, affordable, entities, tidied
+from gateway.delivery.markdown.characters import is_visible, sound
+from gateway.delivery.markdown.layout import Medium, laid_out
+from gateway.delivery.markdown.page import Span
+from gateway.delivery.markdown.splitting import Splitter
+
+# Telegram refuses a whole message for one link that it takes for invalid (`LinkManager::check_link` in
+# TDLib): the host has to have a dot, and few signs beside it.
+_LINK: Final = re.compile(r"https?://[\w-]+(?:\.[\w-]+)+(?::(?P<port>[1-9]\d{0,4}))?(?:[/?#]\S*)?", re.IGNORECASE)
+_TELEPHONE: Final = 38  # columns that it shows of a block of code without breaking its lines
+_TOO_MUCH: Final = 2.0  # the load of what cannot be laid out
+_EMPTY: Final = "(empty message)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendered:
+    """One message: its text, and what of it is marked."""
+
+    text: str
+    entities: tuple[Entity, ...]
+
+
+def render(part: str) -> Rendered:
+    """What Telegram is to show of one part of Markdown; never raises, never empty.
+
+    What cannot be laid out, or would become longer than a message, is shown as it was written.
+    """
+    shown = _shown(part)
+    if shown is None:
+        text = cleaned(sound(part)).strip()
+        return Rendered(text=text if is_visible(text) else _EMPTY, entities=())
+    text, spans = shown
+    return Rendered(text=text, entities=entities(text, affordable(spans)))
+
+
+def caption(text: str) -> Rendered:
+    """What Telegram is to show with a file; nothing if there is nothing to say."""
+    return render(text) if is_visible(text) else Rendered(text="", entities=())
+
+
+def fits_caption(text: str) -> bool:
+    """Whether a file's caption holds a text, laid out or, if that is refused, as it was written."""
+    return max(units(text), units(caption(text).text)) <= LONGEST_CAPTION
+
+
+def load(part: str) -> float:
+    """How full a message `part` makes, plain or laid out, in characters or in what is marked: 1 is all it holds."""
+    plain = units(part) / LONGEST
+    if plain > 1:
+        return plain
+    shown = _shown(part)
+    if shown is None:
+        return _TOO_MUCH
+    return max(plain, len(shown[1]) / MOST_ENTITIES)
+
+
+def _shown(part: str) -> tuple[str, Sequence[Span]] | None:
+    """The text of `part` and what is marked in it, tidied; None if nothing would be shown, or too much."""
+    try:
+        text, spans = _trimmed(*laid_out(part, _MEDIUM))
+    except (LookupError, RecursionError, TypeError, ValueError):
+        return None  # a mistake of ours or of a library costs the message its looks, not its delivery
+    return (text, spans) if is_visible(text) and units(text) <= LONGEST else None
+
+
+def _trimmed(text: str, spans: Sequence[Span]) -> tuple[str, Sequence[Span]]:
+    """The text without the white space that Telegram would take from its ends; code keeps its first indent."""
+    tidy = tidied(text, spans)
+    first = min((span.start for span in tidy), default=len(text))
+    lead = min(first, len(text) - len(text.lstrip()))
+    moved = [replace(span, start=span.start - lead, end=span.end - lead) for span in tidy] if lead else tidy
+    return text[lead:].rstrip(), moved
+
+
+def _linked(target: str) -> str | None:
+    """`target` as a link that Telegram takes; None if it would not."""
+    address = re.sub(r"\s", "%20", target.strip())
+    match = _LINK.fullmatch(address)
+    return address if match is not None and int(match["port"] or 1) < 1 << 16 else None
+
+
+_MEDIUM: Final = Medium(cleaned=cleaned, linked=_linked, table_columns=_TELEPHONE)
+
+split: Final = Splitter(limit=LONGEST, unit="utf16", load=load).split

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.telegram.characters import last_boundary, reach, units
-from adapters.telegram.formatting import LONGEST, render, split
+from adapters.telegram.characters import LONGEST, units
+from adapters.telegram.formatting import render, split
 
 
 def texts(markdown: str) -> list[str]:
@@ -68,15 +68,6 @@ def test_what_is_seen_as_one_character_is_not_torn(whole: str) -> None:
 
 def test_one_character_longer_than_a_message_is_torn() -> None:
     assert "".join(split("e" + "\u0301" * 9_000)) == "e" + "\u0301" * 9_000
-
-
-def test_a_text_reaches_as_far_as_it_has_units_for() -> None:
-    assert [reach("a😀b", limit) for limit in range(6)] == [0, 1, 1, 2, 3, 3]
-
-
-def test_an_escaped_character_keeps_its_backslash() -> None:
-    assert last_boundary("aaa\\*", 4) == 3
-    assert last_boundary("aaa\\中", 4) == 4
 
 
 def test_code_is_closed_and_opened_again_with_its_language() -> None:

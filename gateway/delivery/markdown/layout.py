@@ -1,18 +1,17 @@
-"""Markdown laid out as a person reads it in Telegram: the text, and what of it is marked."""
+"""Markdown laid out as a person reads it in a chat: the text, and what of it is marked."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
-from adapters.telegram.characters import sound
-from adapters.telegram.entities import Kind, Span
-from adapters.telegram.events import Event
-from adapters.telegram.formulas import readable
-from adapters.telegram.page import Page
-from adapters.telegram.reading import language, read
-from adapters.telegram.tables import columns
+from gateway.delivery.markdown.characters import sound
+from gateway.delivery.markdown.events import Event
+from gateway.delivery.markdown.formulas import readable
+from gateway.delivery.markdown.page import Kind, Page, Span
+from gateway.delivery.markdown.reading import language, read
+from gateway.delivery.markdown.tables import columns
 
 _RULE: Final = "———"
 _BULLETS: Final = "•◦▪"
@@ -22,7 +21,6 @@ _NOTHING: Final = "–"  # an empty cell beside its header
 _STEP: Final = "   "  # what an item's further lines and its own lists are indented by
 _QUOTED: Final = "> "  # before a quote within a quote
 _TAB: Final = 4
-_LONG_QUOTE: Final = 1_000  # characters; a longer one is shown folded
 
 _HEADINGS: Final[dict[str, tuple[Kind, ...]]] = {
     "H1": ("bold", "underline"),
@@ -44,32 +42,32 @@ _RAISED: Final = str.maketrans("0123456789+-=()ni", "⁰¹²³⁴⁵⁶⁷⁸⁹
 _LOWERED: Final = str.maketrans("0123456789+-=()aeox", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₒₓ")
 
 _LINKS: Final = frozenset(("Link", "Image"))
-# Telegram refuses a whole message for one link that it takes for invalid (`LinkManager::check_link` in
-# TDLib): the host has to have a dot, and few signs beside it.
-_LINK: Final = re.compile(r"https?://[\w-]+(?:\.[\w-]+)+(?::(?P<port>[1-9]\d{0,4}))?(?:[/?#]\S*)?", re.IGNORECASE)
 
 
-def laid_out(markdown: str) -> tuple[str, list[Span]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Medium:
+    """What a platform makes of a text."""
+
+    cleaned: Callable[[str], str]  # a text as it will be shown
+    linked: Callable[[str], str | None]  # a link's target as it is taken; None if it would be refused
+    table_columns: int  # of a block of code, as wide as a screen shows without breaking its lines
+
+
+def laid_out(markdown: str, medium: Medium) -> tuple[str, list[Span]]:
     """The text of `markdown` and what is marked in it, not yet tidied. Raises what `reading.read` raises."""
     source, events = read(sound(markdown))
-    layout = _Layout(source)
+    layout = _Layout(source, medium)
     layout.add(events)
     return layout.page.text, layout.page.spans
-
-
-def _address(target: str) -> str | None:
-    """`target` as a link that Telegram takes; None if it would not."""
-    address = re.sub(r"\s", "%20", target.strip())
-    match = _LINK.fullmatch(address)
-    return address if match is not None and int(match["port"] or 1) < 1 << 16 else None
 
 
 class _Layout:
     """Writes what events say on its `page`. `source` is what their offsets refer to."""
 
-    def __init__(self, source: bytes) -> None:
-        self.page = Page()
+    def __init__(self, source: bytes, medium: Medium) -> None:
+        self.page = Page(medium.cleaned)
         self._source = source
+        self._medium = medium
         self._open: list[tuple[str, int, str]] = []  # tags that are open: name, where they began, link
         self._numbers: list[int | None] = []  # of the next item in each open list; None in one of bullets
         self._quotes: list[tuple[int, list[str]]] = []  # where each open quote began, and the margins around it
@@ -133,7 +131,7 @@ class _Layout:
         self.page.end()
 
     def _start_quote(self, event: Event) -> None:
-        if self._quotes:  # Telegram has no quotes in quotes
+        if self._quotes:  # a quote within a quote is shown by its margin
             self.page.begin(self._line_ends(event))
             self._add_marker(_QUOTED)
             self._quotes.append((self.page.length, self.page.margins))
@@ -159,7 +157,7 @@ class _Layout:
             self.page.margins.pop()
         else:
             self.page.margins = margins
-            self.page.mark("expandable_blockquote" if self.page.length - start > _LONG_QUOTE else "blockquote", start)
+            self.page.mark("blockquote", start)
         self.page.end()
 
     def _start_list(self, event: Event) -> None:
@@ -254,9 +252,9 @@ class _Layout:
         self.page.write(_PICTURE)
 
     def _end_link(self, event: Event) -> None:
-        """A link, or its target in brackets if Telegram cannot link to it: it may be a path or an address."""
+        """A link, or its target in brackets if the platform cannot link to it: it may be a path or an address."""
         start, target = self._closed(event)
-        address = _address(target)
+        address = self._medium.linked(target)
         shown = self.page.since(start).removeprefix(_PICTURE)
         said = target.removeprefix("mailto:")
         if not shown and (address is None or event.name == "Link"):
@@ -279,11 +277,12 @@ class _Layout:
         self._table = None
         text = None
         if not any(span.kind == "text_link" for row in rows for cell in row for span in cell.spans):
-            text = columns([[cell.text for cell in row] for row in rows], self._alignments)
+            texts = [[cell.text for cell in row] for row in rows]
+            text = columns(texts, self._alignments, widest=self._medium.table_columns)
         if text is not None:
             self.page.mark("pre", self.page.write_block(text))
         elif len(rows) == 1:
-            self._write_row([Page() for _ in rows[0]], rows[0])
+            self._write_row([Page(self._medium.cleaned) for _ in rows[0]], rows[0])
         else:
             for number, row in enumerate(rows[1:]):
                 if number:  # the first begins where the table does
@@ -294,10 +293,10 @@ class _Layout:
     def _rows(self, events: Iterable[Event]) -> list[list[Page]]:
         """The cells of a table, the row of its headers first, each laid out by itself."""
         rows: list[list[Page]] = []
-        cell = _Layout(self._source)
+        cell = _Layout(self._source, self._medium)
         for event in events:
             if event.name == "TableCell" and event.edge == "start":
-                cell = _Layout(self._source)
+                cell = _Layout(self._source, self._medium)
             elif event.name == "TableCell":
                 rows[-1].append(cell.page)
                 last = event.end

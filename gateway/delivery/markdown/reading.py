@@ -18,9 +18,9 @@ from typing import Final
 import pyromark
 from pyromark import Options
 
-from adapters.telegram.events import Event, contained, events
-from adapters.telegram.formulas import is_formula
-from adapters.telegram.tags import without_html
+from gateway.delivery.markdown.events import Event, contained, events
+from gateway.delivery.markdown.formulas import is_formula
+from gateway.delivery.markdown.tags import without_html
 
 OPTIONS: Final = (
     Options.ENABLE_TABLES
@@ -137,7 +137,7 @@ def _in_dollars(match: re.Match[str]) -> str:
     return f"${latex.strip()}$" if match["inline"] else f"$${latex}$$"
 
 
-# Spoilers, which are Telegram's own
+# Spoilers, which are no Markdown
 
 
 def _with_spoilers(found: Sequence[Event]) -> Iterator[Event]:

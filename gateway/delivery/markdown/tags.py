@@ -1,4 +1,4 @@
-"""The HTML that occurs in Markdown: what Telegram can show becomes the event for it, all else stays text.
+"""The HTML that occurs in Markdown: what a chat can show becomes the event for it, all else stays text.
 
 A parser of Markdown takes `vector<int>` for a tag, and a page would show nothing of it. Here only
 the tags below mean something, and those that hold text only in pairs within one block.
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from adapters.telegram.events import Event
+from gateway.delivery.markdown.events import Event
 
 _SHOWN: Final = {
     **dict.fromkeys(("b", "strong", "summary", "mark"), "Strong"),

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
 
-from adapters.telegram.characters import cleaned
-from adapters.telegram.entities import Kind, Span
+Kind = Literal["blockquote", "text_link", "spoiler", "bold", "italic", "underline", "strikethrough", "code", "pre"]
 
 _DEEPEST: Final = 8  # margins; what is nested deeper is not moved further to the right
 
 
-class Page:
-    """`spans` are what is marked so far, `length` how many characters there are."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Span:
+    """What is marked from `start` to before `end`, in characters of the text."""
 
-    def __init__(self) -> None:
+    kind: Kind
+    start: int
+    end: int
+    url: str | None = None
+    language: str | None = None
+
+
+class Page:
+    """`spans` are what is marked so far, `length` how many characters there are. `cleaned` gives a text as the
+    platform will show it."""
+
+    def __init__(self, cleaned: Callable[[str], str]) -> None:
+        self._cleaned = cleaned
         self.spans: list[Span] = []
         self.length = 0
         self.margins: list[str] = []  # what every further line begins with, one for each list or quote that is open
@@ -66,7 +80,7 @@ class Page:
 
     def write(self, text: str) -> int:
         """Write `text` with margins before its further lines, and say where it begins."""
-        clean = cleaned(text.lstrip(" ") if self._due else text)
+        clean = self._cleaned(text.lstrip(" ") if self._due else text)
         start = self.settle()
         self._append(clean.replace("\n", "\n" + self._margin()) if "\n" in clean else clean)
         return start
@@ -74,7 +88,7 @@ class Page:
     def write_block(self, text: str) -> int:
         """Write `text` as it is, without margins, and say where it begins."""
         start = self.settle(margin=False)
-        self._append(cleaned(text))
+        self._append(self._cleaned(text))
         return start
 
     def line_end(self) -> None:

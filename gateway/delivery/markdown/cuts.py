@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from adapters.telegram.events import Event, Unreadable, events
-from adapters.telegram.reading import OPTIONS, language
+from gateway.delivery.markdown.events import Event, Unreadable, events
+from gateway.delivery.markdown.reading import OPTIONS, language
 
 
 class Rank(IntEnum):

@@ -1,4 +1,4 @@
-"""Tables, which Telegram has none of: columns of equal width where they fit a telephone, else line by line.
+"""Tables, for chats that have none: columns of equal width where they fit a telephone, else line by line.
 
 A narrow table is a block of fixed-width letters. A wide one would be broken into rubble there, so
 each of its rows becomes lines of "Header: value".
@@ -11,19 +11,18 @@ from typing import Final
 
 import wcwidth
 
-WIDEST: Final = 38  # columns that a telephone shows of a block of code without breaking its lines
 _BETWEEN: Final = "  "
 
 
-def columns(rows: Sequence[Sequence[str]], alignments: Sequence[str]) -> str | None:
-    """`rows` of equal length, the first of them the headers, in columns; None if that is too wide.
+def columns(rows: Sequence[Sequence[str]], alignments: Sequence[str], *, widest: int) -> str | None:
+    """`rows` of equal length, the first of them the headers, in columns; None if that is wider than `widest`.
 
     `alignments` are the parser's: "Left", "Right", "Center" or "None" for each column.
     """
     if any("\n" in cell for row in rows for cell in row):
         return None
     widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
-    if sum(widths) + len(_BETWEEN) * (len(widths) - 1) > WIDEST:
+    if sum(widths) + len(_BETWEEN) * (len(widths) - 1) > widest:
         return None
     head, *body = (_line(row, widths, alignments) for row in rows)
     if not head:  # a table that was cut goes on without its headers

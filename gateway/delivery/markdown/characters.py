@@ -1,0 +1,54 @@
+"""Single characters: how they are counted, which show nothing, where a text may be cut between them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final, Literal
+
+from wcwidth import grapheme_boundary_before
+
+Unit = Literal["codepoints", "utf16"]
+"""What a platform counts texts in."""
+
+_HALVES: Final = re.compile("[\ud800-\udfff]")
+
+# Characters of other categories than spaces and controls that nevertheless show nothing.
+_BLANK: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufffc\U000e0100-\U000e01ef]"
+)
+
+
+def length(text: str, unit: Unit) -> int:
+    """How many units `text` has."""
+    if unit == "codepoints" or text.isascii():
+        return len(text)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def reach(text: str, limit: int, unit: Unit) -> int:
+    """How many characters of `text` fit into `limit` units."""
+    end = min(len(text), limit)
+    while (excess := length(text[:end], unit) - limit) > 0:
+        end -= (excess + 1) // 2
+    return end
+
+
+def sound(text: str) -> str:
+    """`text` with one kind of line end and no halves of characters, which could not even be sent."""
+    whole = text if text.isascii() else _HALVES.sub("\ufffd", text)
+    return whole.replace("\r\n", "\n").replace("\r", "\n") if "\r" in whole else whole
+
+
+def is_visible(text: str) -> bool:
+    """Whether there is anything to be seen in `text`: platforms refuse a message without."""
+    return any(unicodedata.category(character)[0] not in "ZC" for character in _BLANK.sub("", text))
+
+
+def last_boundary(text: str, end: int) -> int:
+    """The last place at or before `end` where `text` may be cut without tearing what is seen as one character, or an
+    escaped one from its backslash; `end` if that would leave little."""
+    at = grapheme_boundary_before(text, end + 1)
+    while at and text[at - 1] == "\\" and text[at : at + 1].isascii():
+        at = grapheme_boundary_before(text, at)
+    return at if at > end // 2 else end
