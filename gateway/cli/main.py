@@ -131,7 +131,7 @@ def migrate(
     as_json: JsonOption = False,
 ) -> None:
     """Copy one store into another and verify it. No gateway may run meanwhile."""
-    from gateway.store.transfer.migration import migrate_between, report_row, report_text
+    from gateway.cli.migrate import migrate_between, report_row, report_text
 
     for name, url in (("SOURCE", source), ("TARGET", target)):
         _check_address(name, url)

@@ -7,23 +7,15 @@ no gateway opens and that the next migration fills again from its start.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Literal
-from urllib.parse import unquote, urlsplit
+from typing import Literal
 
-from rich.console import Console
-from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn
-from rich.progress import Progress as RichProgress
-
-from gateway.runtime.clock import Clock, SystemClock
+from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreError
-from gateway.runtime.logs import configure_logs
-from gateway.runtime.redaction import Redactor
 from gateway.store.moved import KINDS, Kind, Record
 from gateway.store.moving import Figure, Source, Tally, Target, canonical
-from gateway.store.transfer.places import source_at, target_at
 
 Stage = Literal["copying", "verifying"]
 
@@ -53,22 +45,11 @@ class Report:
 Tell = Callable[[Progress], None]
 
 
-def _tell_nobody(_: Progress) -> None:
-    """The default: nobody watches."""
+def tell_nobody(_: Progress) -> None:
+    """Nobody watches."""
 
 
-async def migrate_between(source: str, target: str) -> Report:
-    """Migrate between two addresses of the form that `store.url` has, showing progress to who watches;
-    logs go to stderr, without the addresses' passwords."""
-    passwords = [password for url in (source, target) if (password := urlsplit(url).password)]
-    redact = Redactor([*passwords, *map(unquote, passwords)])
-    configure_logs(level="warning", form="console", redact=redact, file=None)
-    clock = SystemClock()
-    with shown_progress() as tell:
-        return await migrate(source_at(source, clock), target_at(target, clock), clock=clock, tell=tell)
-
-
-async def migrate(source: Source, target: Target, *, clock: Clock, tell: Tell = _tell_nobody) -> Report:
+async def migrate(source: Source, target: Target, *, clock: Clock, tell: Tell = tell_nobody) -> Report:
     """Copy, verify, publish. `tell` is called after every page. Raises StoreLocked or StoreUnavailable
     if either store cannot be used, and StoreError if they differ in the end."""
     try:
@@ -172,53 +153,3 @@ async def _of_kind(store: Source, now: float, kind: Kind) -> AsyncGenerator[Reco
             for record in page:
                 if record.kind == kind:
                     yield record
-
-
-# -- how it is told -----------------------------------------------------------------------------
-
-
-@contextmanager
-def shown_progress() -> Iterator[Tell]:
-    """Shows it on stderr as it goes, if that is a terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield _tell_nobody
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:,} records"))
-    with RichProgress(*columns, console=console, transient=True) as shown:
-        tasks: dict[Stage, TaskID] = {}
-
-        def tell(progress: Progress) -> None:
-            if progress.stage not in tasks:
-                for earlier in tasks.values():
-                    shown.update(earlier, total=shown.tasks[earlier].completed)
-                tasks[progress.stage] = shown.add_task(progress.stage, total=progress.total)
-            shown.update(tasks[progress.stage], completed=progress.done)
-
-        yield tell
-
-
-def report_row(report: Report) -> dict[str, Any]:
-    """source, target, kinds (kind, copied, verified), copying_seconds, verifying_seconds, next."""
-    return {
-        "source": report.source,
-        "target": report.target,
-        "kinds": [
-            {"kind": kind, "copied": report.copied[kind], "verified": report.verified[kind]} for kind in report.copied
-        ],
-        "copying_seconds": round(report.copying_seconds, 3),
-        "verifying_seconds": round(report.verifying_seconds, 3),
-        "next": _next(report.target),
-    }
-
-
-def report_text(row: dict[str, Any]) -> str:
-    """The same to be read."""
-    lines = [f"{'':<12} {'copied':>12} {'verified':>12}"]
-    lines += [f"{each['kind']:<12} {each['copied']:>12,} {each['verified']:>12,}" for each in row["kinds"]]
-    return "\n".join([*lines, "", row["next"]])
-
-
-def _next(target: str) -> str:
-    secret = "" if target.startswith("sqlite") else " (with its name and password, if it has them)"
-    return f"Set store.url to {target}{secret} and start Legato again; the source is untouched, keep it or delete it."
