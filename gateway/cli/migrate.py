@@ -14,8 +14,7 @@ from rich.progress import Progress as RichProgress
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.logs import configure_logs
 from gateway.runtime.redaction import Redactor
-from gateway.store.transfer.migration import Progress, Report, Tell, migrate, tell_nobody
-from gateway.store.transfer.places import source_at, target_at
+from gateway.store.transfer import Progress, Report, Tell, migrate, source_at, target_at, tell_nobody
 
 
 async def migrate_between(source: str, target: str) -> Report:

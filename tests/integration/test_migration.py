@@ -14,12 +14,12 @@ from gateway.domain.chat import ChatAddress
 from gateway.domain.message import user
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import StoreUnavailable
-from gateway.store.moved import MovedItem
-from gateway.store.redis.moving import RedisTarget
 from gateway.store.shared.documents import inbound_json
+from gateway.store.transfer.records import FIELDS, Record
+from gateway.store.transfer.redis_database import RedisTarget
 from tests.support import migration_kit
 from tests.support.migration_kit import killed, move
-from tests.support.store_kit import START, arrival, contents, exchange, finish, in_session, key, put, step
+from tests.support.store_kit import START, arrival, contents, exchange, finish, in_session, key, outbound, put, step
 
 if TYPE_CHECKING:  # at run time they are plugins, which nobody may import first
     from tests.support.migration_places import Places
@@ -136,17 +136,23 @@ async def test_items_of_two_partitions_may_have_the_same_number(places: Places) 
     await target.open()
     await target.begin("nowhere")
     chats = ["1", "2", "3", "4", "1", "2"]
+    nothing = dict.fromkeys(FIELDS["events"])
     items = [
-        MovedItem(
-            number=number,
-            key=key(chat),
-            platform="test",
-            event_id=f"e{place}",
-            document=inbound_json(arrival(f"e{place}", chat).inbound),
-            accepted_at=START,
-            attempts=0,
+        Record(
+            "events",
+            {
+                **nothing,
+                "id": number,
+                "key": str(key(chat)),
+                "platform": "test",
+                "event_id": f"e{place}",
+                "inbound": inbound_json(arrival(f"e{place}", chat).inbound),
+                "accepted_at": START,
+                "attempts": 0,
+                "bypass": 0,
+            },
         )
-        for place, (number, chat) in enumerate(zip(["7", "7", "7", "8", "9", "9"], chats, strict=True))
+        for place, (number, chat) in enumerate(zip([7, 7, 7, 8, 9, 9], chats, strict=True))
     ]
     await target.restore(items)
     await target.complete()
@@ -188,6 +194,26 @@ async def test_a_damaged_document_is_moved_as_it_is(places: Places) -> None:
         receipts = await store.accept([arrival("waits-3", "6"), arrival("titled", "1")], cap=9)
         assert [receipt.status for receipt in receipts] == ["duplicate"] * 2
         assert [item.inbound.kind for item in await store.waiting(key("6"), 9)] == ["unreadable", "message"]
+
+
+@pytest.mark.parametrize("there", ["redis", "sqlite"])
+async def test_a_reply_that_streamed_keeps_its_turn_in_its_chat(places: Places, there: str) -> None:
+    """Its row is older than its place: what was said meanwhile goes out before it."""
+    source, target = places.sqlite("a.db"), places.redis[0]
+    if there == "sqlite":
+        source, target = target, source
+    store = await places.open(source)
+    claim, session = await in_session(store, chat="4", session_id="s4")
+    await store.emit([outbound("first", "4")])  # is being sent from now on
+    await store.open_reply(claim.lease, claim.item, outbound("streamed", "4", "", answers="e-s4"))
+    await store.emit([outbound("meanwhile", "4")])
+    await store.finish_turn(claim.lease, session.ref, claim.item, step(), "answered", [outbound("streamed", "4")])
+    await store.emit([outbound("elsewhere", "5"), outbound("last", "4")])
+    await store.mark_sent("first", None)  # the next is being sent
+    await places.leave(store)
+    await move(source, target)
+    rows = (await migration_kit.worked_off(await places.open(target)))["rows"]["4"]
+    assert [row.id for row in rows] == ["meanwhile", "streamed", "last"]
 
 
 # -- killed in the middle -----------------------------------------------------------------------

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +15,10 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import StoreError, StoreLocked, StoreUnavailable
 from gateway.store.redis import RedisStore
 from gateway.store.redis.mark import LEASE
-from gateway.store.redis.moving import RedisSource
 from gateway.store.redis.partitions import partition_of_name, prefix
-from gateway.store.sqlite.moving import SqliteTarget
-from gateway.store.transfer.migration import migrate
-from gateway.store.transfer.places import source_at
+from gateway.store.transfer import migrate, source_at
+from gateway.store.transfer.redis_database import RedisSource
+from gateway.store.transfer.sqlite_file import SqliteTarget
 from tests.support.fakes import ManualClock
 from tests.support.migration_kit import move
 from tests.support.program import legato
@@ -167,7 +168,7 @@ class Forgetful(SqliteTarget):
         ("UPDATE messages SET body = replace(body, 'a late', 'a Late')", r"messages .* is 8;"),
         ("DELETE FROM outbox WHERE id = 'r3'", "outbox .* is r3;"),
         ("UPDATE inbox SET attempts = 9 WHERE event_id = 'waits-1'", "events .* is waits-1;"),
-        ("UPDATE outbox SET place = seq", "outbox .* is r1b;"),
+        ("UPDATE outbox SET place = seq", "outbox .* is r2;"),
         ("DELETE FROM tips WHERE session_id = 's4'", "sessions .* is s4;"),
     ],
 )
@@ -181,6 +182,34 @@ async def test_what_is_not_equal_is_named_and_not_published(places: Places, loss
     with pytest.raises(StoreUnavailable, match="half of a migration"):
         await places.open(places.sqlite("b.db"))
     assert (await move(source, places.sqlite("b.db"))).verified["messages"] == 18
+
+
+@pytest.mark.parametrize(
+    ("gone", "what"),
+    [
+        ("message", "message .* of session .* is missing"),
+        ("content", "has no content"),
+        ("inbox", "where it should wait"),
+        ("out", "where it should wait"),
+        ("session", "session .* is missing"),
+    ],
+)
+async def test_a_damaged_database_is_not_taken_for_a_whole_one(
+    places: Places, redis_server: RedisServer, gone: str, what: str
+) -> None:
+    source = await places.filled(places.redis[0])
+    with redis_server.client() as client:
+        client.delete(*client.keys(f"{{p??}}:{gone}:*"))
+    with pytest.raises(StoreError, match=f"The store is damaged: .*({what})"):
+        await move(source, places.sqlite("a.db"))
+
+
+async def test_a_damaged_file_is_not_taken_for_a_whole_one(places: Places) -> None:
+    source = await places.filled(places.sqlite("a.db"))
+    with closing(sqlite3.connect(places.folder / "a.db")) as connection, connection:
+        connection.execute("DELETE FROM messages WHERE id = 3")
+    with pytest.raises(StoreError, match=r"is damaged: message 3 of session .* is missing; restore"):
+        await move(source, places.redis[0])
 
 
 # -- the program --------------------------------------------------------------------------------

@@ -8,8 +8,7 @@ import signal
 import sys
 
 from gateway.runtime.clock import SystemClock
-from gateway.store.transfer.migration import migrate
-from gateway.store.transfer.places import source_at, target_at
+from gateway.store.transfer import migrate, source_at, target_at
 
 
 def main(source: str, target: str, pages: str) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, Final
 
 from gateway.domain.approval import Approval
-from gateway.domain.chat import Button, Source
+from gateway.domain.chat import Button, ChatAddress, Source
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, assistant, note_of, user
 from gateway.domain.pairing import GuestBook, asked, confirmed
@@ -18,8 +19,7 @@ from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
 from gateway.store.records import Cap, Claim, Opening, Patch, Rebuilt, Reservation, StepRecord, ToolIntent
-from gateway.store.transfer.migration import Report, migrate
-from gateway.store.transfer.places import source_at, target_at
+from gateway.store.transfer import Report, migrate, source_at, target_at
 from tests.support.forks import forks
 from tests.support.store_kit import (
     START,
@@ -62,7 +62,9 @@ async def fill(store: Store) -> None:
 
 async def _conversation(store: Store) -> None:
     claim, session = await in_session(store, chat="1", session_id="s1")
-    usage = CanonicalUsage(input_tokens=10, output_tokens=4, cache_read_tokens=2, reasoning_tokens=1)
+    usage = CanonicalUsage(
+        input_tokens=10, output_tokens=4, cache_read_tokens=2, cache_write_tokens=5, reasoning_tokens=1
+    )
     calls = [
         LedgerEntry(at=START + 1, purpose="turn", provider="p", model="m", usage=usage, cost_usd=0.1),
         LedgerEntry(at=START + 1, purpose="title", provider="p", model="n", usage=usage, cost_usd=None),
@@ -118,7 +120,8 @@ async def _compaction(store: Store) -> None:
     )
     await store.continue_session(claim.lease, session.ref, opening, 4, compaction)
     child = await store.session("s2b")
-    await store.finish_turn(claim.lease, child.ref, claim.item, step(*exchange(3)), "answered", [outbound("o2", "2")])
+    said = step(*exchange(3), last_prompt_tokens=7, reported_messages=2)
+    await store.finish_turn(claim.lease, child.ref, claim.item, said, "answered", [outbound("o2", "2")])
 
 
 async def _branch(store: Store) -> None:
@@ -240,6 +243,8 @@ async def _rows(store: Store) -> None:
     await store.mark_refused("r1", "not that", outbound("r1b", "0", "instead"))  # r1b takes its place, and is sending
     await store.mark_retry("r1b", 50, ambiguous=True)
     await store.mark_refused("o-full", "never", None)
+    to = ChatAddress(platform="test", chat="3", thread="a/b")
+    await store.emit([replace(outbound("r-thread", "3"), to=to, created_at=START + 0.5)])
 
 
 async def _files(store: Store) -> None:

@@ -16,7 +16,7 @@ from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message, note_of, noted, wire
 from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import LedgerEntry
-from gateway.store.shared.documents import approval_from, approval_json, dumps, in_order, unkept_note, verdict_json
+from gateway.store.shared.documents import approval_from, dumps, in_order, unkept_note
 from gateway.store.shared.fields import COMPACTION, OUTBOUND, SESSION, USAGE, Fact
 
 FORMAT: Final = 1
@@ -74,15 +74,6 @@ def compaction_json(compaction: Compaction) -> str:
 def compaction_from(text: str) -> Compaction:
     """The inverse of `compaction_json`."""
     return COMPACTION.of_facts(json.loads(text))
-
-
-def approval_fields(approval: Approval) -> Fields:
-    """A question in its turn's fields."""
-    fields = [f"asked:{approval.token}", approval_json(approval)]
-    if not approval.is_open:
-        verdict = verdict_json(approval.state, approval.decided_by, approval.decided_at or 0.0)
-        fields += [f"verdict:{approval.token}", verdict]
-    return fields
 
 
 def approvals_from(turn: Mapping[str, str], item: str) -> tuple[Approval, ...]:

@@ -21,10 +21,3 @@ def put(connection: apsw.Connection, book: GuestBook) -> bool:
     later = "UPDATE guest_book SET version = :version, book = :book WHERE version = :version - 1"
     bindings = {"version": book.version, "book": guest_book_json(book)}
     return bool(change(connection, first if book.version == 1 else later, bindings))
-
-
-def restore(connection: apsw.Connection, book: GuestBook) -> None:
-    """Write the book of another store into one that has none."""
-    change(
-        connection, "INSERT INTO guest_book(id, version, book) VALUES (1,?,?)", (book.version, guest_book_json(book))
-    )

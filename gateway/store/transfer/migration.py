@@ -1,4 +1,4 @@
-"""`legato migrate`: everything from one store into another, and the proof that it is all there.
+"""Moves everything from one store into another, and proves that it is all there.
 
 The target is marked before the first record is written, and the mark goes only when what the target
 gives back has been found equal. Whatever happens between leaves the source as it was and a target that
@@ -7,15 +7,19 @@ no gateway opens and that the next migration fills again from its start.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Final, Literal
 
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreError
-from gateway.store.moved import KINDS, Kind, Record
-from gateway.store.moving import Figure, Source, Tally, Target, canonical
+from gateway.store.transfer.records import Record, Source, Tally, Target
+from gateway.store.transfer.redis_database import RedisSource, RedisTarget
+from gateway.store.transfer.sqlite_file import SqliteSource, SqliteTarget
+
+_SQLITE: Final = "sqlite:///"
 
 Stage = Literal["copying", "verifying"]
 
@@ -36,8 +40,8 @@ class Report:
 
     source: str
     target: str
-    copied: dict[Kind, int]
-    verified: dict[Kind, int]
+    copied: dict[str, int]
+    verified: dict[str, int]
     copying_seconds: float
     verifying_seconds: float
 
@@ -47,6 +51,20 @@ Tell = Callable[[Progress], None]
 
 def tell_nobody(_: Progress) -> None:
     """Nobody watches."""
+
+
+def source_at(url: str, clock: Clock) -> Source:
+    """The store at an address of the form that `store.url` has."""
+    if url.startswith(_SQLITE):
+        return SqliteSource(Path(url.removeprefix(_SQLITE)))
+    return RedisSource(url, clock=clock)
+
+
+def target_at(url: str, clock: Clock) -> Target:
+    """The same, to be filled."""
+    if url.startswith(_SQLITE):
+        return SqliteTarget(Path(url.removeprefix(_SQLITE)))
+    return RedisTarget(url, clock=clock)
 
 
 async def migrate(source: Source, target: Target, *, clock: Clock, tell: Tell = tell_nobody) -> Report:
@@ -62,7 +80,14 @@ async def migrate(source: Source, target: Target, *, clock: Clock, tell: Tell = 
         await target.complete()
         between = clock.monotonic()
         verified = await _read_back(target, copied.total, now, tell)
-        await _check_equal(source, target, now, copied.figures(), verified.figures())
+        kind = copied.differing(verified)
+        if kind is not None:
+            what = await _first_difference(source, target, now, kind)
+            raise StoreError(
+                f"{target.name} does not hold what {source.name} does: of {copied.counts[kind]:,} {kind} it gives back "
+                f"{verified.counts[kind]:,}, and the first that differs is {what}; no gateway will open it, and the "
+                "source is as it was. Run `legato migrate` again, and report this if it comes again."
+            )
         await source.check()
         await target.check()
         await target.publish()
@@ -73,8 +98,8 @@ async def migrate(source: Source, target: Target, *, clock: Clock, tell: Tell = 
     return Report(
         source=source.name,
         target=target.name,
-        copied={kind: figure.count for kind, figure in copied.figures().items()},
-        verified={kind: figure.count for kind, figure in verified.figures().items()},
+        copied=copied.counts,
+        verified=verified.counts,
         copying_seconds=between - started,
         verifying_seconds=ended - between,
     )
@@ -94,7 +119,7 @@ async def _open_target(source: Source, target: Target) -> None:
 
 async def _copy(source: Source, target: Target, now: float, tell: Tell) -> Tally:
     tally = Tally()
-    async with aclosing(_pages(source, now)) as pages:
+    async with aclosing(source.dump(now)) as pages:
         async for page in pages:
             await source.check()
             await target.check()
@@ -106,49 +131,26 @@ async def _copy(source: Source, target: Target, now: float, tell: Tell) -> Tally
 
 async def _read_back(target: Target, total: int, now: float, tell: Tell) -> Tally:
     tally = Tally()
-    async with aclosing(_pages(target, now)) as pages:
+    async with aclosing(target.dump(now)) as pages:
         async for page in pages:
             tally.add(page)
             tell(Progress(stage="verifying", done=tally.total, total=total))
     return tally
 
 
-async def _pages(store: Source, now: float) -> AsyncGenerator[Sequence[Record], None]:
-    async with aclosing(store.dump(now)) as pages:
-        async for page in pages:
-            if page:
-                yield page
-
-
-# -- what differs -------------------------------------------------------------------------------
-
-
-async def _check_equal(
-    source: Source, target: Target, now: float, given: dict[Kind, Figure], found: dict[Kind, Figure]
-) -> None:
-    for kind in KINDS:
-        if given[kind] != found[kind]:
-            what = await _first_difference(source, target, now, kind)
-            raise StoreError(
-                f"{target.name} does not hold what {source.name} does: of {given[kind].count:,} {kind} it gives back "
-                f"{found[kind].count:,}, and the first that differs is {what}; no gateway will open it, and the source "
-                "is as it was. Run `legato migrate` again, and report this if it comes again."
-            )
-
-
-async def _first_difference(source: Source, target: Target, now: float, kind: Kind) -> str:
-    """Both are read once more, side by side."""
+async def _first_difference(source: Source, target: Target, now: float, kind: str) -> str:
+    """The name of the first record of a kind that is not the same: both are read once more, side by side."""
     async with aclosing(_of_kind(source, now, kind)) as ours, aclosing(_of_kind(target, now, kind)) as theirs:
         while True:
             one, other = await anext(ours, None), await anext(theirs, None)
             if one is None and other is None:
                 return "not the same at a second look"
-            if one is None or other is None or canonical(one) != canonical(other):
-                return (one or other).id  # type: ignore[union-attr]
+            if one is None or other is None or one.canonical() != other.canonical():
+                return (one or other).name  # type: ignore[union-attr]
 
 
-async def _of_kind(store: Source, now: float, kind: Kind) -> AsyncGenerator[Record, None]:
-    async with aclosing(_pages(store, now)) as pages:
+async def _of_kind(store: Source, now: float, kind: str) -> AsyncGenerator[Record, None]:
+    async with aclosing(store.dump(now)) as pages:
         async for page in pages:
             for record in page:
                 if record.kind == kind:

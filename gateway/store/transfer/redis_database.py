@@ -4,34 +4,33 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Sequence
-from contextlib import aclosing
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from typing import Any, Final
 
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreError, StoreLocked, StoreUnavailable
-from gateway.store.moved import Record
 from gateway.store.redis.admission import META, check_ours, connect_meta, establish, reason, refusal, survey
 from gateway.store.redis.chores import Chores
 from gateway.store.redis.connection import Caller
-from gateway.store.redis.dumping import dump
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask
 from gateway.store.redis.keyspace import clients, keys
 from gateway.store.redis.mark import LEASE, MARK, check_whole
 from gateway.store.redis.partitions import partition_of_name
-from gateway.store.redis.restoring import Restoring
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.platforms import Platforms
-
-T = TypeVar("T")
+from gateway.store.transfer.records import Record
+from gateway.store.transfer.redis_reading import Reading
+from gateway.store.transfer.redis_writing import Writing
 
 _CLIENT: Final = "legato-migrate"  # what the server lists a migration as, to tell it from gateways
 _LEASE_SECONDS: Final = 10.0
+_LEASED_IN: Final = partition_of_name(LEASE)
 _OURS: Final = "{p??}:*"  # every key of a store but the facts about it
 # What a store that has never held anything may have; everything else is somebody's.
 _EMPTY: Final = re.compile(r"\{p\d\d\}:(seq|members|platforms|(answers|lease|ready|rate|silent):.*)")
-_IN_USE: Final = re.compile(r"\{p\d\d\}:(answers|lease):.*")  # by this migration
 _WIPED: Final = 500  # keys deleted at a time
+_IN_USE: Final = re.compile(r"\{p\d\d\}:(answers|lease):.*")  # by this migration
 
 
 class RedisSource:
@@ -52,7 +51,8 @@ class RedisSource:
         return self._store_id
 
     async def open(self) -> None:
-        await self._reached(self._open())
+        with self._reached():
+            await self._open()
 
     async def _open(self) -> None:
         found = await survey(self._endpoint)
@@ -67,13 +67,8 @@ class RedisSource:
         """Hold the lease from now on, so that no gateway opens the store. Raises StoreLocked."""
         self._store_id = store_id
         # It sends to no platform and runs none: what it restores waits for others.
-        caller = Caller(
-            owner=self._owner,
-            channel=f"legato:{store_id}",
-            life=0,
-            runs=Platforms(()),
-            sends=Platforms(()),
-        )
+        nobody = Platforms(())
+        caller = Caller(owner=self._owner, channel=f"legato:{store_id}", life=0, runs=nobody, sends=nobody)
         self._open_wire = Wire(
             self._endpoint, caller=caller, clock=self._clock, chores=self._chores, patience=self._endpoint.timeout
         )
@@ -86,7 +81,7 @@ class RedisSource:
 
     async def _hold(self) -> bool:
         life = str(int(_LEASE_SECONDS * 1_000))
-        reply: list[Any] = await self._wire.run(partition_of_name(LEASE), "hold", LEASE, self._owner, life)
+        reply: list[Any] = await self._wire.run(_LEASED_IN, "hold", LEASE, self._owner, life)
         return bool(reply[0])
 
     async def _keep_hold(self) -> None:
@@ -94,7 +89,7 @@ class RedisSource:
             await self._clock.sleep(_LEASE_SECONDS / 6)
             try:
                 # Had it run out, a gateway may have come and gone since: renewing it would hide that.
-                holder = await self._wire.ask(partition_of_name(LEASE), "GET", f"lease:{LEASE}")
+                holder = await self._wire.ask(_LEASED_IN, "GET", f"lease:{LEASE}")
                 self._is_lost = holder != self._owner or not await self._hold()
             except StoreUnavailable:
                 self._is_lost = True
@@ -120,16 +115,14 @@ class RedisSource:
         )
 
     async def dump(self, now: float) -> AsyncGenerator[Sequence[Record], None]:
-        try:
-            async for page in dump(self._endpoint, self._wire, now):
+        with self._reached():
+            async for page in Reading(self._endpoint, self._wire, now).pages():
                 yield page
-        except UNREACHABLE as error:
-            raise self._unreachable(error) from error
 
     async def aclose(self) -> None:
         wire, self._open_wire = self._open_wire, None
         if wire is not None:
-            wire.submit(partition_of_name(LEASE), "let_go", LEASE, self._owner, done=lambda _: None)
+            wire.submit(_LEASED_IN, "let_go", LEASE, self._owner, done=lambda _: None)
             await wire.drain()
         await self._chores.aclose()
         if wire is not None:
@@ -141,22 +134,19 @@ class RedisSource:
             raise StoreUnavailable("The store is closed.")
         return self._open_wire
 
-    async def _reached(self, work: Awaitable[T]) -> T:
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
         try:
-            return await work
+            yield
         except UNREACHABLE as error:
-            raise self._unreachable(error) from error
-
-    def _unreachable(self, error: BaseException) -> StoreUnavailable:
-        return refusal(self._endpoint, error) or StoreUnavailable(
-            f"Redis at {self._endpoint} cannot be reached ({reason(error)}): check that it runs and that the address "
-            "is right."
-        )
+            raise refusal(self._endpoint, error) or StoreUnavailable(
+                f"Redis at {self._endpoint} cannot be reached ({reason(error)}): check that it runs and that the "
+                "address is right."
+            ) from error
 
 
 class RedisTarget(RedisSource):
-    """A database that is filled, or filled again from its start if an earlier migration left it
-    half-filled."""
+    """A database that is filled, or filled again from its start if an earlier migration left it half-filled."""
 
     async def _open(self) -> None:
         found = await survey(self._endpoint)
@@ -168,7 +158,7 @@ class RedisTarget(RedisSource):
         await self._take(self._store_id)
         # As it is now that no other migration can change it.
         self._is_marked = bool(await self._meta("HEXISTS", META, MARK))
-        self._restoring = Restoring(self._wire)
+        self._writing = Writing(self._wire)
 
     async def _check_empty(self) -> None:
         async with aclosing(keys(self._endpoint, _OURS)) as names:
@@ -180,37 +170,40 @@ class RedisTarget(RedisSource):
                     )
 
     async def begin(self, origin: str) -> None:
-        await self._reached(self._begin(origin))
-
-    async def _begin(self, origin: str) -> None:
-        await self._meta("HSET", META, MARK, origin)
-        try:
-            # Who came before the lease was taken is still there, or has left what it wrote.
-            await self._check_unused()
-            if not self._is_marked:
-                await self._check_empty()
-        except StoreError:
-            if not self._is_marked:
-                await self._meta("HDEL", META, MARK)
-            raise
-        await self._wipe()
+        with self._reached():
+            await self._meta("HSET", META, MARK, origin)
+            try:
+                # Who came before the lease was taken is still there, or has left what it wrote.
+                await self._check_unused()
+                if not self._is_marked:
+                    await self._check_empty()
+            except StoreError:
+                if not self._is_marked:
+                    await self._meta("HDEL", META, MARK)
+                raise
+            await self._wipe()
 
     async def _wipe(self) -> None:
-        """Delete what an earlier migration wrote: the store was empty when it was marked, and nobody
-        else has opened it since."""
-        async for names in _in_groups(keys(self._endpoint, _OURS)):
-            await self._wire.ask_all(
-                (int(name[2:4]), ("UNLINK", name.partition(":")[2])) for name in names if not _IN_USE.fullmatch(name)
-            )
+        """Delete what an earlier migration wrote: nobody else has opened the store since it was marked."""
+        doomed: list[tuple[int, tuple[str, str]]] = []
+        async with aclosing(keys(self._endpoint, _OURS)) as names:
+            async for name in names:
+                if not _IN_USE.fullmatch(name):
+                    doomed.append((int(name[2:4]), ("UNLINK", name.partition(":")[2])))
+                if len(doomed) == _WIPED:
+                    await self._wire.ask_all(doomed)
+                    doomed.clear()
+        await self._wire.ask_all(doomed)
 
     async def restore(self, page: Sequence[Record]) -> None:
-        await self._restoring.restore(page)
+        await self._writing.restore(page)
 
     async def complete(self) -> None:
-        await self._restoring.complete()
+        await self._writing.complete()
 
     async def publish(self) -> None:
-        await self._reached(self._meta("HDEL", META, MARK))
+        with self._reached():
+            await self._meta("HDEL", META, MARK)
 
     async def _meta(self, *command: str) -> Any:
         connection = await connect_meta(self._endpoint)
@@ -218,13 +211,3 @@ class RedisTarget(RedisSource):
             return await ask(connection, *command, seconds=self._endpoint.timeout)
         finally:
             await connection.disconnect(nowait=True)
-
-
-async def _in_groups(names: AsyncIterator[str]) -> AsyncIterator[list[str]]:
-    group: list[str] = []
-    async for name in names:
-        group.append(name)
-        if len(group) == _WIPED:
-            yield group
-            group = []
-    yield group

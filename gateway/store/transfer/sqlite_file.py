@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, TypeVar
@@ -11,44 +11,16 @@ from typing import Final, TypeVar
 import apsw
 
 from gateway.runtime.errors import StoreLocked, StoreUnavailable
-from gateway.store.moved import Record
 from gateway.store.sqlite import mark
-from gateway.store.sqlite.connection import change, connect_reader, connect_writer, one, unavailable
-from gateway.store.sqlite.dumping import dump
+from gateway.store.sqlite.connection import change, connect_reader, connect_writer, many, one, unavailable
 from gateway.store.sqlite.lock import LockFile
 from gateway.store.sqlite.migrations import check_known, check_readable, migrate
-from gateway.store.sqlite.restoring import restore
+from gateway.store.transfer.records import Record
+from gateway.store.transfer.sqlite_tables import dump, prepare, restore
 
 T = TypeVar("T")
 
-# Whatever a gateway stores is in one of these, or goes with what is.
-_FACTS: Final = (
-    "inbox",
-    "sessions",
-    "messages",
-    "outbox",
-    "ledger",
-    "spending",
-    "pins",
-    "files",
-    "guest_book",
-    "closed_chats",
-    "renamed_chats",
-)
-# Emptied before a migration is done again; a test compares it with the schema.
-EMPTIED: Final = (
-    *_FACTS,
-    "turns",
-    "approvals",
-    "signals",
-    "prompts",
-    "tips",
-    "owed_hooks",
-    "transcript",
-    "compactions",
-    "reservations",
-    "contents",
-)
+OWN: Final = ("meta", "rests")  # tables that say nothing of conversations
 
 
 class SqliteSource:
@@ -59,7 +31,7 @@ class SqliteSource:
         self._path = path
         self._lock = LockFile(path)
         self._connection: apsw.Connection | None = None
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="migration")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="migration")  # closes after what it is doing
 
     @property
     def identity(self) -> str:
@@ -73,6 +45,7 @@ class SqliteSource:
             raise StoreUnavailable(f"There is no store at {self._path}: check the address.")
         self._take()
         self._connection = connect_reader(self._path)
+        prepare(self._connection)
         check_readable(self._connection, self._path)
         mark.check_whole(self._connection, self._path)
 
@@ -86,7 +59,7 @@ class SqliteSource:
             ) from error
 
     async def dump(self, now: float) -> AsyncGenerator[Sequence[Record], None]:
-        pages = await self._in_thread(lambda: dump(self._connected, now))
+        pages = dump(self._connected, now)
         while page := await self._in_thread(lambda: next(pages, None)):
             yield page
 
@@ -97,7 +70,7 @@ class SqliteSource:
         connection, self._connection = self._connection, None
         if connection is not None:
             await self._in_thread(connection.close)
-        self._pool.shutdown()
+        self._thread.shutdown()
         self._lock.release()
 
     @property
@@ -107,27 +80,21 @@ class SqliteSource:
         return self._connection
 
     async def _in_thread(self, call: Callable[[], T]) -> T:
-        def guarded() -> T:
-            try:
-                return call()
-            except apsw.Error as error:
-                raise unavailable(error, self._path) from error
-
-        return await asyncio.get_running_loop().run_in_executor(self._pool, guarded)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+        except apsw.Error as error:
+            raise unavailable(error, self._path) from error
 
 
 class SqliteTarget(SqliteSource):
     """A file that is made, or filled again from its start if an earlier migration left it half-filled."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._positions: dict[str, int] = {}
 
     def _open(self) -> None:
         self._take()
         if self._path.exists() and self._path.stat().st_size:
             self._look()
         self._connection = connect_writer(self._path)
+        prepare(self._connection)
         # What is not yet on the disk when the power fails is found missing by its mark.
         change(self._connection, "PRAGMA synchronous = NORMAL")
         migrate(self._connection, self._path)
@@ -137,7 +104,9 @@ class SqliteTarget(SqliteSource):
         reader = connect_reader(self._path)
         try:
             check_known(reader, self._path)
-            if mark.origin_of(reader) is None and any(_has_rows(reader, table) for table in _FACTS):
+            if mark.origin_of(reader) is None and any(
+                one(reader, f"SELECT 1 FROM {each} LIMIT 1") for each in _tables(reader)
+            ):
                 raise StoreUnavailable(
                     f"{self._path} is not empty: a migration fills an empty store, so choose another file or move "
                     "that one away."
@@ -146,17 +115,17 @@ class SqliteTarget(SqliteSource):
             reader.close()
 
     async def begin(self, origin: str) -> None:
-        await self._in_thread(lambda: self._begin(origin))
+        def work() -> None:
+            with self._connected as connection:
+                if mark.origin_of(connection) is not None:
+                    _empty(connection)
+                mark.mark(connection, origin)
+            self._flush()
 
-    def _begin(self, origin: str) -> None:
-        with self._connected as connection:
-            if mark.origin_of(connection) is not None:
-                _empty(connection)
-            mark.mark(connection, origin)
-        self._flush()
+        await self._in_thread(work)
 
     async def restore(self, page: Sequence[Record]) -> None:
-        await self._in_thread(lambda: restore(self._connected, page, self._positions))
+        await self._in_thread(lambda: restore(self._connected, page))
 
     async def complete(self) -> None:
         await self._in_thread(self._flush)
@@ -173,14 +142,18 @@ class SqliteTarget(SqliteSource):
         change(self._connected, "PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def _has_rows(connection: apsw.Connection, table: str) -> bool:
-    if one(connection, "SELECT 1 FROM sqlite_schema WHERE name = ?", (table,)) is None:
-        return False
-    return one(connection, f"SELECT 1 FROM {table} LIMIT 1") is not None
+def _tables(connection: apsw.Connection) -> Iterator[str]:
+    """The tables that a gateway's conversations fill, whatever the file's schema."""
+    rows = many(
+        connection,
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
+        " AND name NOT GLOB 'message_search*'",
+    )
+    return (name for (name,) in rows if name not in OWN)
 
 
 def _empty(connection: apsw.Connection) -> None:
-    for table in EMPTIED:
+    for table in _tables(connection):
         change(connection, f"DELETE FROM {table}")
     change(connection, "INSERT INTO message_search(message_search) VALUES ('delete-all')")
     change(connection, "DELETE FROM sqlite_sequence")

@@ -1,0 +1,360 @@
+"""Facts out of a Redis store: what each partition holds, merged into one order.
+
+Partitions number what they store; sessions, rows, hooks and calls of all partitions are merged by these
+numbers. Events are kept without an order: the ids of all items are read first and sorted, eight bytes for
+each, which is all that grows with the store.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from array import array
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heappush, merge
+from itertools import islice, repeat
+from typing import Any, Final
+
+from gateway.domain.chat import OutboundState as State
+from gateway.runtime.errors import StoreError
+from gateway.store.redis.codec import compaction_from, pairs
+from gateway.store.redis.endpoint import Endpoint
+from gateway.store.redis.filing import content_of
+from gateway.store.redis.keyspace import keys
+from gateway.store.redis.pairing import GUEST_BOOK
+from gateway.store.redis.partitions import PARTITIONS, partition_of_name
+from gateway.store.redis.wire import Wire
+from gateway.store.shared.documents import dumps, file_from, storable
+from gateway.store.shared.fields import COMPACTION, FILE, OUTBOUND, SESSION, USAGE
+from gateway.store.transfer.records import FORGOTTEN, PAGE, Record, lost
+
+Place = tuple[int, str, float]  # a partition, a name in it, and the number that it is sorted by there
+Hash = dict[str, str]
+
+_ROUND: Final = 200  # things asked for at a time, of one partition or of all
+_SAID: Final = 500  # messages asked for at a time: of each there may be two records
+
+
+class Reading:
+    """Reads a store that nobody writes to. What is forgotten by `now` is left out."""
+
+    def __init__(self, endpoint: Endpoint, wire: Wire, now: float) -> None:
+        self._endpoint = endpoint
+        self._wire = wire
+        self._kept_from = (now + FORGOTTEN) * 1_000
+
+    async def pages(self) -> AsyncGenerator[Sequence[Record], None]:
+        """All records."""
+        kinds = (self._sessions, self._hooks, self._items, self._rows, self._calls, self._spending, self._pins)
+        for records in (*kinds, self._files, self._guest_book, self._chats):
+            async for page in records():
+                if page:
+                    yield page
+
+    # -- sessions ---------------------------------------------------------------------------
+
+    async def _sessions(self) -> AsyncIterator[list[Record]]:
+        async for places in self._merged("sessions"):
+            sessions = await self._hashes("session", places)
+            owners = [(at, session["key"], 0.0) for (at, _, _), session in zip(places, sessions, strict=True)]
+            tips = await self._of(owners, "GET", "tip")
+            yield [
+                Record("sessions", {**SESSION.facts(SESSION.of_facts(session)), "is_tip": int(tip == session["id"])})
+                for session, tip in zip(sessions, tips, strict=True)
+            ]
+            async for page in self._transcripts(places, sessions):
+                yield page
+            runs = await self._of(places, "LRANGE", "compactions", "0", "-1")
+            yield [
+                Record("compactions", {**COMPACTION.facts(run), "fallback": int(run.fallback), "key": session["key"]})
+                for session, documents in zip(sessions, runs, strict=True)
+                for run in map(compaction_from, documents)
+                if run.parent_id == session["id"]  # its child has it, too
+            ]
+
+    async def _transcripts(self, places: Sequence[Place], sessions: Sequence[Hash]) -> AsyncIterator[list[Record]]:
+        parts: list[tuple[Hash, int, Awaitable[list[Any]]]] = []
+        size = 0
+        for (partition, name, _), session in zip(places, sessions, strict=True):
+            count = int(session["message_count"])
+            for first in range(0, count, _SAID):
+                length = min(_SAID, count - first)
+                if size + length > _SAID:
+                    yield await _said(parts)
+                    parts, size = [], 0
+                look = self._wire.look(partition, "transcript", name, str(first), str(length))
+                parts.append((session, first, look))
+                size += length
+        yield await _said(parts)
+
+    async def _hooks(self) -> AsyncIterator[list[Record]]:
+        async for places in self._merged("hooks"):
+            found = await self._of(places, "HGET", "session", "key")
+            yield [
+                Record("hooks", {"session_id": name, "key": key})
+                for (_, name, _), key in zip(places, found, strict=True)
+            ]
+
+    # -- items ------------------------------------------------------------------------------
+
+    async def _items(self) -> AsyncIterator[list[Record]]:
+        """Items of all partitions by their number. Two partitions may have given the same one: the later is then
+        known by the next that is free, so that ids are unique and stay in order."""
+        numbers = [array("Q") for _ in range(PARTITIONS)]
+        async for partition, _, events in self._events():
+            numbers[partition].extend(map(int, events.values()))
+        rising = (array("Q", sorted(set(numbers.pop(0)))) for _ in range(PARTITIONS))
+        ordered = merge(*(zip(each, repeat(partition), strict=False) for partition, each in enumerate(rising)))
+        renamed: dict[tuple[int, str], int] = {}
+        last = 0
+        while places := [(partition, str(number), number) for number, partition in islice(ordered, _ROUND)]:
+            for partition, name, number in places:
+                last = max(number, last + 1)
+                if last != number:
+                    renamed[partition, name] = last
+            yield await self._round(places, renamed)
+
+    async def _events(self) -> AsyncIterator[tuple[int, str, Hash]]:
+        """(partition, platform, items by their events) in pages."""
+        async for places in self._named("events"):
+            for partition, platform, _ in places:
+                at, cursor = f"events:{platform}", ""
+                while cursor != "0":
+                    cursor, flat = await self._wire.ask(partition, "HSCAN", at, cursor or "0", "COUNT", str(PAGE))
+                    yield partition, platform, pairs(flat)
+
+    async def _round(self, places: Sequence[Place], renamed: Mapping[tuple[int, str], int]) -> list[Record]:
+        items = await self._hashes("item", places)
+        events = {place[:2]: _event_in(item["inbound"]) for place, item in zip(places, items, strict=True)}
+        if None in events.values():  # a damaged document does not say
+            async for partition, platform, found in self._events():
+                for event, item_name in found.items():
+                    if events.get((partition, item_name), ()) is None:
+                        events[partition, item_name] = (platform, event)
+
+        def number_of(partition: int, name: str) -> int:
+            return renamed.get((partition, name), int(name))
+
+        page: list[Record] = []
+        unfinished: list[tuple[Place, dict[str, Any]]] = []
+        in_lanes: list[tuple[int, tuple[str, str, str]]] = []
+        for place, item in zip(places, items, strict=True):
+            platform, event_id = events[place[:2]] or ("", "")
+            absorber = item.get("absorbed_by")
+            facts: dict[str, Any] = {
+                "id": number_of(*place[:2]),
+                "key": item["key"],
+                "platform": platform,
+                "event_id": event_id,
+                "inbound": item["inbound"],
+                "accepted_at": float(item["at"]),
+                "attempts": int(item["attempts"]),
+                "bypass": int("bypass" in item),
+                "absorbed_by": None if absorber is None else number_of(place[0], absorber),
+                "outcome": item.get("outcome"),
+                "ended_at": float(item["ended_at"]) if "ended_at" in item else None,
+            }
+            page.append(Record("events", facts))
+            if "outcome" not in item:
+                unfinished.append((place, {"item": facts["id"], "key": item["key"]}))
+                if not item.keys() & {"bypass", "absorbed_by"}:
+                    in_lanes.append((place[0], ("LPOS", f"inbox:{item['key']}", place[1])))
+        for (_, (_, inbox, name)), rank in zip(in_lanes, await self._wire.ask_all(in_lanes), strict=True):
+            if rank is None:
+                raise StoreError(f"The store is damaged: message {name} is not in {inbox}, where it should wait.")
+        where = [place for place, _ in unfinished]
+        turns = await self._hashes("turn", where, needed=False)
+        signals = await self._hashes("signals", where, needed=False)
+        for (_, item), turn, left in zip(unfinished, turns, signals, strict=True):
+            page += _of_turn(item, turn, left)
+        return page
+
+    # -- rows and calls ---------------------------------------------------------------------
+
+    async def _rows(self) -> AsyncIterator[list[Record]]:
+        async for places in self._merged("rows"):
+            rows = await self._hashes("row", places)
+            found = zip(places, rows, strict=True)
+            waiting = [(at, row) for (at, _, _), row in found if row["state"] in (State.PENDING, State.SENDING)]
+            chats = [(at, row["chat"], 0.0) for at, row in waiting]
+            ranks = await self._wire.ask_all((at, ("ZRANK", f"out:{row['chat']}", row["id"])) for at, row in waiting)
+            for (_, row), rank in zip(waiting, ranks, strict=True):
+                if rank is None:
+                    raise StoreError(
+                        f"The store is damaged: row {row['id']} is not in out:{row['chat']}, where it should wait."
+                    )
+            heads = await self._of(chats, "ZRANGE", "out", "0", "0")
+            firsts = [(at, head, 0.0) for (at, _), (head,) in zip(waiting, heads, strict=True)]
+            # The first sender of a confirmed row knows that it was shown; a gateway that looked would say so, too.
+            shown = await self._of(firsts, "HGET", "row", "confirmed")
+            ahead = {
+                row["id"]: rank - (confirmed is not None)
+                for (_, row), rank, confirmed in zip(waiting, ranks, shown, strict=True)
+            }
+            yield [_row(row, ahead.get(row["id"])) for row in rows]
+
+    async def _calls(self) -> AsyncIterator[list[Record]]:
+        async for places in self._merged("ledger"):
+            calls = [json.loads(text.partition("|")[2]) for _, text, _ in places]
+            sessions = [(at, call["session"], 0.0) for (at, _, _), call in zip(places, calls, strict=True)]
+            found = await self._of(sessions, "HGET", "session", "key")
+            yield [_call(key, at, call) for key, (_, _, at), call in zip(found, places, calls, strict=True)]
+
+    # -- what goes by its name --------------------------------------------------------------
+
+    async def _spending(self) -> AsyncIterator[list[Record]]:
+        async for places in self._named("spent"):
+            spent = await self._of(places, "GET", "spent")
+            until = await self._of(places, "PEXPIRETIME", "spent")
+            yield [
+                Record("spending", {"account": name, "spent": int(total), "forget_at": at if at >= 0 else None})
+                for (_, name, _), total, at in zip(places, spent, until, strict=True)
+                if total is not None and not 0 <= at < self._kept_from
+            ]
+
+    async def _pins(self) -> AsyncIterator[list[Record]]:
+        async for places in self._named("pins"):
+            found = await self._of(places, "GET", "pins")
+            yield [
+                Record("pins", {"key": name, "rules": rules}) for (_, name, _), rules in zip(places, found, strict=True)
+            ]
+
+    async def _files(self) -> AsyncIterator[list[Record]]:
+        """A file at a time: a content may be long."""
+        async for places in self._named("files"):
+            for partition, key, _ in places:
+                documents = await self._wire.ask(partition, "HVALS", f"files:{key}")
+                for file in sorted(map(file_from, documents), key=lambda each: (each.at, each.ref)):
+                    content = await content_of(self._wire, partition, key, file.digest)
+                    if content is None:
+                        raise StoreError(f"The store is damaged: file {file.ref} of {key} has no content.")
+                    yield [Record("files", {**FILE.facts(file), "key": key, "content": content})]
+
+    async def _guest_book(self) -> AsyncIterator[list[Record]]:
+        book = pairs(await self._wire.ask(partition_of_name(GUEST_BOOK), "HGETALL", GUEST_BOOK))
+        if book:
+            yield [Record("pairing", {"version": int(book["version"]), "book": book["book"]})]
+
+    async def _chats(self) -> AsyncIterator[list[Record]]:
+        closed, first, later = [await self._of_chats(name) for name in ("closed", "first_names", "later_names")]
+        records = [Record("closed chats", {"lane": lane, "reason": closed[lane]}) for lane in sorted(closed)]
+        records += [
+            Record("renamed chats", {"lane": lane, "first": first.get(lane), "later": later.get(lane)})
+            for lane in sorted(first.keys() | later.keys())
+        ]
+        for start in range(0, len(records), PAGE):
+            yield records[start : start + PAGE]
+
+    async def _of_chats(self, name: str) -> Hash:
+        """What all partitions note of chats under this key."""
+        found = await self._wire.ask_all((partition, ("HGETALL", name)) for partition in range(PARTITIONS))
+        return {chat: noted for flat in found for chat, noted in pairs(flat).items()}
+
+    # -- many at a time ---------------------------------------------------------------------
+
+    async def _of(self, places: Iterable[Place], verb: str, kind: str, *rest: str) -> list[Any]:
+        """What a command says of keys of a kind."""
+        return await self._wire.ask_all((partition, (verb, f"{kind}:{name}", *rest)) for partition, name, _ in places)
+
+    async def _hashes(self, kind: str, places: Sequence[Place], *, needed: bool = True) -> list[Hash]:
+        found = list(map(pairs, await self._of(places, "HGETALL", kind)))
+        for (_, name, _), fields in zip(places, found, strict=True):
+            if needed and not fields:
+                raise StoreError(f"The store is damaged: {kind} {name} is missing.")
+        return found
+
+    async def _named(self, kind: str) -> AsyncIterator[list[Place]]:
+        """Where keys of a kind are, in the order of their names."""
+        found = {name async for name in keys(self._endpoint, f"{{p??}}:{kind}:*")}
+        places = sorted((name.split(":", 2)[2], int(name[2:4])) for name in found)
+        for start in range(0, len(places), _ROUND):
+            yield [(partition, name, 0.0) for name, partition in places[start : start + _ROUND]]
+
+    async def _merged(self, name: str) -> AsyncIterator[list[Place]]:
+        """What is in the sorted sets of this name, lowest number first."""
+        pages = [await self._members(partition, name, 0) for partition in range(PARTITIONS)]
+        heap = [(*page[0], partition, 0) for partition, page in enumerate(pages) if page]
+        heapify(heap)
+        places: list[Place] = []
+        while heap:
+            number, member, partition, rank = heappop(heap)
+            places.append((partition, member, number))
+            rank += 1
+            if rank % _ROUND == 0:
+                pages[partition] = await self._members(partition, name, rank)
+            if rank % _ROUND < len(pages[partition]):
+                heappush(heap, (*pages[partition][rank % _ROUND], partition, rank))
+            if len(places) == _ROUND or not heap:
+                yield places
+                places = []
+
+    async def _members(self, partition: int, name: str, first: int) -> list[tuple[float, str]]:
+        flat = await self._wire.ask(partition, "ZRANGE", name, str(first), str(first + _ROUND - 1), "WITHSCORES")
+        return [(float(number), member) for member, number in zip(flat[::2], flat[1::2], strict=True)]
+
+
+async def _said(parts: Sequence[tuple[Hash, int, Awaitable[list[Any]]]]) -> list[Record]:
+    """Parts of transcripts: each place, and the message where it was first stored."""
+    page: list[Record] = []
+    found = await asyncio.gather(*(look for _, _, look in parts))
+    for (session, first, _), flat in zip(parts, found, strict=True):
+        for position, (message_id, text) in enumerate(zip(flat[::2], flat[1::2], strict=True), first):
+            if text is None:
+                raise lost(message_id, session["id"])
+            tokens, _, document = text.partition("|")
+            data = json.loads(document)
+            place = {"session_id": session["id"], "key": session["key"], "position": position, "message_id": message_id}
+            if data["s"] == session["id"]:
+                message = {
+                    "id": message_id,
+                    "key": data["k"],
+                    "session_id": data["s"],
+                    "role": data["b"]["role"],
+                    "body": dumps(data["b"]),
+                    "note": dumps(data["n"]) if data["n"] else None,
+                    "tokens": int(tokens) if tokens else None,
+                    "at": float(data["at"]),
+                }
+                page.append(Record("messages", message))
+            page.append(Record("transcripts", place))
+    return page
+
+
+def _event_in(document: str) -> tuple[str, str] | None:
+    """The platform and the id of a document's event, unless the document is damaged."""
+    try:
+        data = json.loads(document)
+        return storable(data["source"]["platform"]), storable(data["event_id"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def _of_turn(item: dict[str, Any], turn: Hash, signals: Hash) -> list[Record]:
+    """How far an unfinished item got, what it asks, and what it was told."""
+    found: list[Record] = []
+    if turn:
+        steps, intents = int(turn.get("steps", 0)), turn.get("intents", "[]")
+        begun = {"session_id": turn.get("session"), "steps": steps, "intents": intents, "reply": turn.get("reply")}
+        found.append(Record("turns", {**item, **begun}))
+    chat = "/".join(item["key"].split("/")[:2])
+    for token in sorted(name.partition(":")[2] for name in turn if name.startswith("asked:")):
+        asked, verdict = turn[f"asked:{token}"], turn.get(f"verdict:{token}")
+        found.append(Record("approvals", {**item, "token": token, "chat": chat, "asked": asked, "verdict": verdict}))
+    for at, kind in sorted((float(at), kind) for kind, at in signals.items()):
+        found.append(Record("signals", {**item, "kind": kind, "at": at}))
+    return found
+
+
+def _row(row: Hash, ahead: int | None) -> Record:
+    state = {"state": str(State.SENT), "ahead": None} if ahead == -1 else {"ahead": ahead}
+    facts = OUTBOUND.facts(OUTBOUND.of_facts({**row, "chat": row["to"]}))
+    return Record("outbox", {**facts, "lane": row["chat"], **state})
+
+
+def _call(key: str | None, at: float, call: dict[str, Any]) -> Record:
+    if key is None:
+        raise StoreError(f"The store is damaged: session {call['session']} has used tokens and is missing.")
+    usage = dict(zip(USAGE.names, call["usage"], strict=True))
+    cost = None if call["cost"] is None else float(call["cost"])
+    of = {name: call[name] for name in ("platform", "purpose", "provider", "model")}
+    return Record("ledger", {"key": key, "session_id": call["session"], "at": at, **of, "cost_usd": cost, **usage})
