@@ -97,7 +97,7 @@ async def test_a_new_day_has_an_account_of_its_own(bench: Bench) -> None:
     store = await bench.open()
     assert await store.reserve(call("r1", 1_000, GATEWAY)) is None
     assert await store.reserve(call("r2", 1, GATEWAY)) is not None
-    await bench.clock.advance(DAY)
+    bench.clock.jump(DAY)
     tomorrow = Cap(name="gateway", account="gateway 2023-11-15", limit=1_000, resets_at=START + 2 * DAY)
     assert await store.reserve(call("r3", 900, tomorrow)) is None
     assert await store.spent([GATEWAY.account, tomorrow.account]) == [1_000, 900]
