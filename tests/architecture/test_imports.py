@@ -5,7 +5,7 @@ import ast
 import pytest
 from importlinter import cli
 
-from tests.architecture.source_tree import ROOT, modules, name_of, parsed
+from tests.support.source_tree import ROOT, modules, name_of, parsed
 
 WHERE_IMPORTS_MAY_WAIT = {
     "gateway/__main__.py",

@@ -3,7 +3,7 @@
 import ast
 
 from gateway.domain.notes import SECTIONS, SUMMARY_REQUEST
-from tests.architecture.source_tree import modules, name_of, parsed
+from tests.support.source_tree import modules, name_of, parsed
 
 PLACE = "gateway/domain/notes.py"
 

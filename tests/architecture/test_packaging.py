@@ -10,7 +10,7 @@ from importlib import metadata
 import pytest
 
 import gateway
-from tests.architecture.source_tree import ROOT, name_of, project_files
+from tests.support.source_tree import ROOT, name_of, project_files
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LOCKS = ("requirements.lock", "requirements-dev.lock")

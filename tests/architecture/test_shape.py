@@ -2,7 +2,7 @@
 
 import ast
 
-from tests.architecture.source_tree import modules, name_of, parsed
+from tests.support.source_tree import modules, name_of, parsed
 
 BANNED_NAMES = {"util", "utils", "helper", "helpers", "manager", "managers", "handler", "handlers", "misc", "common"}
 # Rooms that contain foreign code or own the tasks of others; nowhere else is every error caught.

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from gateway import __version__
-from gateway.app.config.models import Access
+from gateway.app.config.models import Access, Sessions
 from gateway.app.plugins import all_commands
+from gateway.commands.runner import BROKEN
 from gateway.commands.sessions import greeting
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
@@ -394,3 +395,32 @@ async def test_in_a_shared_thread_the_model_reads_who_spoke(tmp_path: Path) -> N
         await live.ask("hello", user="1", user_name="Ada", **thread)
         await live.ask("hi", user="2", user_name="Bob", **thread)
         assert [text for role, text in live.model.spoken() if role == "user"] == ["[Ada] hello", "[Bob] hi"]
+
+
+# -- strange arguments and shared chats -------------------------------------------------------------
+
+
+async def test_a_retry_in_a_shared_session_names_the_speaker_once(tmp_path: Path) -> None:
+    model = FakeModel()
+    config = config_in(tmp_path, sessions=Sessions(groups="shared"))
+    async with running(tmp_path, config=config, model=model) as live:
+        where = {"chat_type": "group", "user_name": "Ada"}
+        await live.ask("what is it?", **where)
+        await live.ask("/retry", **where)
+        assert model.spoken() == [("user", "[Ada] what is it?")]
+
+
+@pytest.mark.parametrize("command", ["/resume {n}", "/undo {n}"])
+async def test_a_number_too_long_to_be_one_is_answered_with_a_sentence(tmp_path: Path, command: str) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("hello")
+        answer = await live.ask(command.format(n="9" * 6_000))
+        assert answer != BROKEN
+        assert len(answer) < 200
+
+
+@pytest.mark.parametrize("space", ["\t", "\u3000", "\u00a0", "\n"])
+async def test_a_command_ends_at_any_white_space(tmp_path: Path, space: str) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("hello")
+        assert await live.ask(f"/title{space}会议") == "This session is now “会议”."
