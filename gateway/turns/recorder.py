@@ -17,6 +17,7 @@ from gateway.domain.chat import Outbound
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction, Session, SessionRef
 from gateway.runtime.clock import Clock
+from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import unbroken
 from gateway.store.insist import insist
 from gateway.store.port import Store
@@ -84,10 +85,12 @@ class TurnRecorder:
 
         return await unbroken(write())
 
+    def tell_of_outage(self, error: StoreUnavailable) -> None:
+        """Tell the person that their message waits for the store."""
+        tell_of_outage(self.outbox, self.item, error)
+
     async def _insist(self, what: str, step: Callable[[], Awaitable[T]]) -> T:
-        return await insist(
-            step, clock=self.clock, what=what, failed=lambda error: tell_of_outage(self.outbox, self.item, error)
-        )
+        return await insist(step, clock=self.clock, what=what, failed=self.tell_of_outage)
 
     async def _append(self, conversation: Conversation, step: _Append) -> None:
         async def write() -> None:

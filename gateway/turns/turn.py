@@ -41,7 +41,7 @@ from gateway.runtime.points import Points
 from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import MOST_ATTEMPTS, InboxItem, ItemOutcome, Lease, TurnJournal
-from gateway.turns.notices import Throttle, tell_of_outage
+from gateway.turns.notices import Throttle
 from gateway.turns.observer import TurnObserver
 from gateway.turns.parts import following, joined, patience
 from gateway.turns.reception import TurnRules
@@ -113,13 +113,14 @@ class Turns:
             store=self.store, sessions=self.sessions, outbox=self.outbox, clock=self.clock, lease=lease, item=item
         )
         try:
-            return await self._finish(recorder, item, await self._ending(recorder, item))
+            ending = await self._ending(recorder, item)
+            return await self._finish(recorder, item, ending)
         except SessionConflict:
             raise
         except StoreUnavailable as error:
             # The stored part is enough to go on with when the store is back.
             if self._outages.due(item.key, self.clock.monotonic()):
-                tell_of_outage(self.outbox, item, error)
+                recorder.tell_of_outage(error)
             raise
         except Exception as error:
             # Whatever broke, the item ends and the person is told; the next message works.
