@@ -13,7 +13,19 @@ from gateway.runtime.errors import UserError
 _NONE = "Nothing waits for your yes or no here."
 
 
-async def _decide(verdict: Verdict, ctx: CommandContext) -> Answer:
+@partial(Command, name="approve", group="While I work", argument="[n|all]", help="say yes to what I ask", bypass=True)
+async def approve(ctx: CommandContext) -> Answer:
+    """Say yes."""
+    return await _decide(ctx, "approved")
+
+
+@partial(Command, name="deny", group="While I work", argument="[n|all]", help="say no to what I ask", bypass=True)
+async def deny(ctx: CommandContext) -> Answer:
+    """Say no."""
+    return await _decide(ctx, "denied")
+
+
+async def _decide(ctx: CommandContext, verdict: Verdict) -> Answer:
     """Answer the one open question, the one with a number, or all of them."""
     approvals = ctx.approvals
     there = await approvals.answerable(ctx.inbound.source)
@@ -39,21 +51,4 @@ def _chosen(argument: str, there: Sequence[Approval], name: str) -> Sequence[App
     raise UserError(f"{unknown}Say which one, as in /{name} {there[0].number}, or /{name} all:\n{listed(there)}")
 
 
-COMMANDS = (
-    Command(
-        name="approve",
-        group="While I work",
-        argument="[n|all]",
-        help="say yes to what I ask",
-        run=partial(_decide, "approved"),
-        bypass=True,
-    ),
-    Command(
-        name="deny",
-        group="While I work",
-        argument="[n|all]",
-        help="say no to what I ask",
-        run=partial(_decide, "denied"),
-        bypass=True,
-    ),
-)
+COMMANDS = (approve, deny)

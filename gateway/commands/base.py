@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Final, Literal
 
 from gateway.agent.compaction import CompactionReport
@@ -31,14 +31,19 @@ Run = Callable[["CommandContext"], Awaitable["Answer"]]
 Compress = Callable[[Conversation, str | None, int], Awaitable[CompactionReport]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Command:
-    """One slash command, which its family's file describes completely."""
+    """One slash command. All that there is to say about it stands before the function that runs it:
 
-    name: str
-    help: str  # a line of /help fits 80 columns with it
+    @partial(Command, name="stop", group="While I work", help="stop what I am doing", bypass=True)
+    async def stop(ctx: CommandContext) -> Answer: ...
+    """
+
     run: Run
+    _: KW_ONLY
+    name: str
     group: Group  # the heading that /help lists it under
+    help: str  # a line of /help fits 80 columns with it
     argument: str = ""
     options: str = ""  # further arguments, named by /help and by no menu
     aliases: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from gateway.agent.compaction import CompactionReport, reconcile
 from gateway.agent.conversation import Conversation
@@ -54,6 +55,15 @@ def wish(argument: str) -> Wish:
     return Wish(focus=" ".join(words) or None, keep=keep, preview=preview)
 
 
+@partial(
+    Command,
+    name="compress",
+    group="What I remember",
+    argument="[topic]",
+    options="--preview, --keep n, undo",
+    help="condense what was said",
+    elsewhere=("compact", "summarize"),
+)
 async def compress(ctx: CommandContext) -> Answer:
     """Run the session's engine with `force`, whatever its thresholds and cooldowns say."""
     asked = wish(ctx.argument)
@@ -167,14 +177,4 @@ def _remarks(outcome: Outcome, count: int) -> list[str]:
     return remarks
 
 
-COMMANDS = (
-    Command(
-        name="compress",
-        group="What I remember",
-        argument="[topic]",
-        options="--preview, --keep n, undo",
-        help="condense what was said",
-        run=compress,
-        elsewhere=("compact", "summarize"),
-    ),
-)
+COMMANDS = (compress,)

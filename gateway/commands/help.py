@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import get_args
 
 from gateway.commands.base import Answer, Command, CommandContext, Group
 
 
+@partial(Command, name="start", group="About", help="say hello", audience="person")
 async def start(ctx: CommandContext) -> Answer:
     """Welcome a newcomer."""
     return Answer(
@@ -15,6 +17,14 @@ async def start(ctx: CommandContext) -> Answer:
     )
 
 
+@partial(
+    Command,
+    name="help",
+    group="About",
+    help="list the commands",
+    bypass=True,
+    elsewhere=("commands", "menu", "settings"),
+)
 async def help_(ctx: CommandContext) -> Answer:
     """The commands for this person, one line each, in groups."""
     admin = ctx.pairing.access.is_admin(ctx.inbound.source)
@@ -36,14 +46,4 @@ def _text(command: Command) -> str:
     return f"{command.help} (also {also})" if also else command.help
 
 
-COMMANDS = (
-    Command(name="start", group="About", help="say hello", run=start, audience="person"),
-    Command(
-        name="help",
-        group="About",
-        help="list the commands",
-        run=help_,
-        bypass=True,
-        elsewhere=("commands", "menu", "settings"),
-    ),
-)
+COMMANDS = (start, help_)

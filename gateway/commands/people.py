@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from gateway.commands.base import Answer, Command, CommandContext
@@ -14,6 +15,7 @@ _WANTS_OUT: Final = re.compile(r"(?:remove|delete|rm)\b.*", re.IGNORECASE | re.D
 _REMOVAL: Final = re.compile(r"(?:remove|delete|rm)\s+([^\s:]+):(\S+)", re.IGNORECASE)
 
 
+@partial(Command, name="pair", group="About", argument="[code]", help="let a person in (admins)", audience="admins")
 async def pair(ctx: CommandContext) -> Answer:
     """Let somebody in, show somebody out, or list who was and who asks."""
     pairing = ctx.pairing
@@ -106,8 +108,4 @@ def listed(book: GuestBook, now: float, words: Words) -> str:
     return "\n".join([*lines, f"{words.confirm} lets in who told you theirs."])
 
 
-COMMANDS = (
-    Command(
-        name="pair", group="About", argument="[code]", help="let a person in (admins)", run=pair, audience="admins"
-    ),
-)
+COMMANDS = (pair,)

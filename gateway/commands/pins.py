@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from gateway.agent.prompt import pinned
@@ -27,6 +28,24 @@ _NUMBERS: Final = re.compile(r"all|\d{1,9}(?:[\s,]+\d{1,9})*", re.IGNORECASE)
 _REMOVAL: Final = re.compile(rf"(?:remove|delete|rm)\s+({_NUMBERS.pattern})", re.IGNORECASE)
 
 
+def is_rule(item: InboxItem) -> bool:
+    """Whether a message is pinned although nobody said /pin: one person alone with the bot says, in a message
+    that needs no other to be understood, what is to hold from now on."""
+    inbound = item.inbound
+    alone = inbound.kind == "message" and not inbound.attachments and inbound.reply_to is None
+    return alone and not is_shared(item.key, inbound.source) and states_rule(inbound.text)
+
+
+@partial(
+    Command,
+    name="pin",
+    group="What I remember",
+    argument="[rule]",
+    help="keep a rule in every answer, or list them",
+    aliases=("pins",),
+    elsewhere=("memory",),
+    implied=is_rule,
+)
 async def pin(ctx: CommandContext) -> Answer:
     """Keep a rule, list the rules, or take some away."""
     argument = ctx.argument
@@ -41,6 +60,7 @@ async def pin(ctx: CommandContext) -> Answer:
     return await _add(ctx, storable(argument))
 
 
+@partial(Command, name="unpin", group="What I remember", argument="<n>", help="take a pinned rule away")
 async def unpin(ctx: CommandContext) -> Answer:
     """Take rules away by their numbers."""
     if not _NUMBERS.fullmatch(ctx.argument):
@@ -112,14 +132,6 @@ def _refusal(ctx: CommandContext, rules: Sequence[Pin], spec: ModelSpec) -> str 
     return None
 
 
-def is_rule(item: InboxItem) -> bool:
-    """Whether a message is pinned although nobody said /pin: one person alone with the bot says, in a message
-    that needs no other to be understood, what is to hold from now on."""
-    inbound = item.inbound
-    alone = inbound.kind == "message" and not inbound.attachments and inbound.reply_to is None
-    return alone and not is_shared(item.key, inbound.source) and states_rule(inbound.text)
-
-
 def pins_tokens(ctx: CommandContext, rules: Sequence[Pin]) -> int:
     """What these rules take of a prompt."""
     return ctx.counter.text(pinned(rules)) if rules else 0
@@ -130,16 +142,4 @@ def pins_room(spec: ModelSpec) -> int:
     return int(PINS_SHARE * spec.context_length)
 
 
-COMMANDS = (
-    Command(
-        name="pin",
-        group="What I remember",
-        argument="[rule]",
-        aliases=("pins",),
-        help="keep a rule in every answer, or list them",
-        run=pin,
-        elsewhere=("memory",),
-        implied=is_rule,
-    ),
-    Command(name="unpin", group="What I remember", argument="<n>", help="take a pinned rule away", run=unpin),
-)
+COMMANDS = (pin, unpin)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 
 from gateway.commands.base import Answer, Command, CommandContext
 from gateway.domain.chat import SessionKey
@@ -20,6 +21,14 @@ _HOUR, _DAY, _MONTH = 60, 1_440, 43_200  # minutes
 _HEADING = 60  # characters of a session's first words
 
 
+@partial(
+    Command,
+    name="new",
+    group="Conversation",
+    help="start a fresh session",
+    aliases=("reset",),
+    elsewhere=("clear", "forget", "restart"),
+)
 async def new(ctx: CommandContext) -> Answer:
     """End the present session and start an empty one."""
     present = await ctx.present()
@@ -30,6 +39,7 @@ async def new(ctx: CommandContext) -> Answer:
     return Answer(text="Started a fresh session. The one before is kept: /sessions lists it, /resume goes back.")
 
 
+@partial(Command, name="sessions", group="Sessions", help="list earlier sessions", elsewhere=("history",))
 async def sessions(ctx: CommandContext) -> Answer:
     """The caller's earlier conversations, newest first."""
     listed = await earlier(ctx)
@@ -39,10 +49,13 @@ async def sessions(ctx: CommandContext) -> Answer:
     return Answer(text="\n".join([*lines, "/resume <number> goes on from one of them, as in /resume 1."]))
 
 
+@partial(
+    Command, name="resume", group="Sessions", argument="[n]", help="go back to an earlier session", elsewhere=("load",)
+)
 async def resume(ctx: CommandContext) -> Answer:
     """Go on from an earlier session, in a new one that refers to the same messages."""
     if not ctx.argument:
-        return await sessions(ctx)
+        return await sessions.run(ctx)
     opened = await ctx.opened_before()
     if opened is not None:
         return Answer(text=f"Went back to “{await heading(ctx.store, opened)}”.")
@@ -54,6 +67,14 @@ async def resume(ctx: CommandContext) -> Answer:
     return Answer(text=f"Went back to “{await heading(ctx.store, target)}” ({target.message_count} messages).")
 
 
+@partial(
+    Command,
+    name="branch",
+    group="Sessions",
+    argument="[title]",
+    help="go on in a copy of this session",
+    elsewhere=("fork",),
+)
 async def branch(ctx: CommandContext) -> Answer:
     """Go on in a copy, so that the original stays as it is."""
     if await ctx.opened_before() is None:
@@ -64,6 +85,7 @@ async def branch(ctx: CommandContext) -> Answer:
     return Answer(text="You are in a branch now. The original is kept: /sessions lists it.")
 
 
+@partial(Command, name="undo", group="Conversation", argument="[n]", help="take back what you said last, and my answer")
 async def undo(ctx: CommandContext) -> Answer:
     """Take the last exchanges back."""
     count = _number(ctx.argument or "1", "Say how many exchanges to take back, for example: /undo 2")
@@ -80,6 +102,14 @@ async def undo(ctx: CommandContext) -> Answer:
     return Answer(text=f"Took {taken} back. The original is kept: /sessions lists it.")
 
 
+@partial(
+    Command,
+    name="title",
+    group="Sessions",
+    argument="[name]",
+    help="show or set this session's name",
+    elsewhere=("rename",),
+)
 async def title(ctx: CommandContext) -> Answer:
     """Name the present session."""
     present = await ctx.present()
@@ -170,41 +200,4 @@ def _number(text: str, otherwise: str) -> int:
     return int(text)
 
 
-COMMANDS = (
-    Command(
-        name="new",
-        group="Conversation",
-        help="start a fresh session",
-        run=new,
-        aliases=("reset",),
-        elsewhere=("clear", "forget", "restart"),
-    ),
-    Command(
-        name="undo", group="Conversation", argument="[n]", help="take back what you said last, and my answer", run=undo
-    ),
-    Command(name="sessions", group="Sessions", help="list earlier sessions", run=sessions, elsewhere=("history",)),
-    Command(
-        name="resume",
-        group="Sessions",
-        argument="[n]",
-        help="go back to an earlier session",
-        run=resume,
-        elsewhere=("load",),
-    ),
-    Command(
-        name="branch",
-        group="Sessions",
-        argument="[title]",
-        help="go on in a copy of this session",
-        run=branch,
-        elsewhere=("fork",),
-    ),
-    Command(
-        name="title",
-        group="Sessions",
-        argument="[name]",
-        help="show or set this session's name",
-        run=title,
-        elsewhere=("rename",),
-    ),
-)
+COMMANDS = (new, undo, sessions, resume, branch, title)

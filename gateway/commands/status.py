@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 
 from gateway import __version__
 from gateway.agent.conversation import Conversation
@@ -24,6 +25,14 @@ _RECALLED = 5
 _WHOSE = {"session": "this conversation", "person": "you today", "gateway": "everybody today"}
 
 
+@partial(
+    Command,
+    name="status",
+    group="While I work",
+    help="what I am doing, and what waits",
+    bypass=True,
+    elsewhere=("info",),
+)
 async def status(ctx: CommandContext) -> Answer:
     """What runs, what waits and which session this is; answers while a turn hangs."""
     turn = ctx.running_turns.of(ctx.key)
@@ -62,6 +71,7 @@ async def _elsewhere(ctx: CommandContext) -> str:
     return f"Working on a message that came {max(0.0, ctx.clock.now() - item.accepted_at):.0f} s ago. /stop ends it."
 
 
+@partial(Command, name="context", group="What I remember", help="how full my window is, and when I condense it")
 async def context(ctx: CommandContext) -> Answer:
     """How full the window is, what fills it, and when the next compaction comes."""
     session = await ctx.present()
@@ -109,6 +119,14 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
     return "\n".join(lines)
 
 
+@partial(
+    Command,
+    name="usage",
+    group="About",
+    help="tokens and cost of this session and day",
+    audience="person",
+    elsewhere=("cost", "tokens"),
+)
 async def usage(ctx: CommandContext) -> Answer:
     """What this session and the last day used and cost, and what is left of each spend cap."""
     session = await ctx.present()
@@ -145,6 +163,7 @@ def _total(totals: list[UsageTotal]) -> str:
     return f"{text} (no price known for {unpriced} of the calls)" if unpriced else text
 
 
+@partial(Command, name="whoami", group="About", help="who you are to me", audience="person")
 async def whoami(ctx: CommandContext) -> Answer:
     """How the gateway sees the caller."""
     source = ctx.inbound.source
@@ -156,12 +175,21 @@ async def whoami(ctx: CommandContext) -> Answer:
     )
 
 
+@partial(Command, name="version", group="About", help="which Legato this is", audience="person")
 async def version(ctx: CommandContext) -> Answer:
     """Which Legato this is, and since when it runs."""
     since = datetime.fromtimestamp(ctx.started_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     return Answer(text=f"Legato {__version__}, running since {since}.")
 
 
+@partial(
+    Command,
+    name="recall",
+    group="What I remember",
+    argument="<words>",
+    help="find what was said before",
+    elsewhere=("search",),
+)
 async def recall(ctx: CommandContext) -> Answer:
     """Original turns of the caller's own conversations, compacted or not."""
     if not ctx.argument:
@@ -173,6 +201,14 @@ async def recall(ctx: CommandContext) -> Answer:
     return Answer(text="\n\n".join(render_hit(hit, ctx.argument, ctx.redact, speakers) for hit in found))
 
 
+@partial(
+    Command,
+    name="model",
+    group="About",
+    argument="[name]",
+    help="show or switch this session's model",
+    elsewhere=("models",),
+)
 async def model(ctx: CommandContext) -> Answer:
     """Show or switch the session's model; budgets follow its window from the next message on."""
     models, session = ctx.metering.models, await ctx.present()
@@ -196,40 +232,4 @@ async def model(ctx: CommandContext) -> Answer:
     return Answer(text=f"This session now uses {name} ({spec.context_length:,} tokens of window).")
 
 
-COMMANDS = (
-    Command(
-        name="status",
-        group="While I work",
-        help="what I am doing, and what waits",
-        run=status,
-        bypass=True,
-        elsewhere=("info",),
-    ),
-    Command(name="context", group="What I remember", help="how full my window is, and when I condense it", run=context),
-    Command(
-        name="usage",
-        group="About",
-        help="tokens and cost of this session and day",
-        run=usage,
-        audience="person",
-        elsewhere=("cost", "tokens"),
-    ),
-    Command(
-        name="model",
-        group="About",
-        argument="[name]",
-        help="show or switch this session's model",
-        run=model,
-        elsewhere=("models",),
-    ),
-    Command(
-        name="recall",
-        group="What I remember",
-        argument="<words>",
-        help="find what was said before",
-        run=recall,
-        elsewhere=("search",),
-    ),
-    Command(name="whoami", group="About", help="who you are to me", run=whoami, audience="person"),
-    Command(name="version", group="About", help="which Legato this is", run=version, audience="person"),
-)
+COMMANDS = (status, context, usage, model, recall, whoami, version)

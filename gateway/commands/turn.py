@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gateway.commands.base import Answer, Command, CommandContext
 from gateway.domain.chat import file_in, unspoken
 from gateway.domain.message import Message, last_requests, note_of, text_of
 from gateway.runtime.errors import UserError
 
 
+@partial(
+    Command, name="stop", group="While I work", help="stop what I am doing", bypass=True, elsewhere=("abort", "cancel")
+)
 async def stop(ctx: CommandContext) -> Answer:
     """End the running turn; what it did stays recorded."""
     if await ctx.store.signal(ctx.key, "stop", ctx.clock.now()):
@@ -15,11 +20,27 @@ async def stop(ctx: CommandContext) -> Answer:
     return Answer(text="Nothing is running.")
 
 
+@partial(
+    Command,
+    name="steer",
+    group="While I work",
+    argument="<text>",
+    help="tell me something about what I am doing",
+    sends="steer",
+)
 async def steer(ctx: CommandContext) -> Answer:
     """/steer without a text; with one it is a message for the running turn."""
     raise UserError("Say what I should know about what I am doing, for example: /steer use metric units")
 
 
+@partial(
+    Command,
+    name="queue",
+    group="While I work",
+    argument="<text>",
+    help="ask something for when I am done",
+    sends="queue",
+)
 async def queue(ctx: CommandContext) -> Answer:
     """/queue without a text; with one it is a message that waits for a turn of its own. An earlier release
     stored it as a command all the same."""
@@ -28,6 +49,7 @@ async def queue(ctx: CommandContext) -> Answer:
     return Answer(text="", then=ctx.argument)
 
 
+@partial(Command, name="retry", group="Conversation", help="ask your last message again", elsewhere=("regenerate",))
 async def retry(ctx: CommandContext) -> Answer:
     """Take the last exchange back and ask the same again."""
     opened = await ctx.opened_before()
@@ -52,36 +74,4 @@ def _again(ctx: CommandContext, request: Message) -> Answer:
     return Answer(text="", then=unspoken(ctx.key, ctx.inbound.source, words), files=files)
 
 
-COMMANDS = (
-    Command(
-        name="stop",
-        group="While I work",
-        help="stop what I am doing",
-        run=stop,
-        bypass=True,
-        elsewhere=("abort", "cancel"),
-    ),
-    Command(
-        name="steer",
-        group="While I work",
-        argument="<text>",
-        help="tell me something about what I am doing",
-        run=steer,
-        sends="steer",
-    ),
-    Command(
-        name="queue",
-        group="While I work",
-        argument="<text>",
-        help="ask something for when I am done",
-        run=queue,
-        sends="queue",
-    ),
-    Command(
-        name="retry",
-        group="Conversation",
-        help="ask your last message again",
-        run=retry,
-        elsewhere=("regenerate",),
-    ),
-)
+COMMANDS = (stop, steer, queue, retry)
