@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from tests.architecture.source_tree import modules, name_of, parsed
 
 from gateway.app.plugins import platforms, providers
-from tests.architecture.source_tree import modules, name_of, parsed
 
 VENDORS = re.compile("telegram|discord|slack_|whatsapp|openai|anthropic|openrouter|claude|gemini|deepseek|ollama", re.I)
 # Patterns of credentials are data about the world, and the packages of wire formats know whose they are.
