@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from gateway.agent.compaction import CompactionReport, reconcile
+from gateway.agent.compaction import reconcile
 from gateway.agent.conversation import Conversation
 from gateway.commands.base import Answer, Command, CommandContext
 from gateway.context.assembly import sanitize
 from gateway.context.engine import Outcome
 from gateway.context.feedback import aging, summarize_manual_compression
 from gateway.domain.message import Message, last_requests, note_of
-from gateway.domain.session import Compaction, Session
+from gateway.domain.session import Session
 from gateway.runtime.errors import UserError
 
 _NOTHING = "There is nothing to compress yet."
@@ -76,8 +76,7 @@ async def compress(ctx: CommandContext) -> Answer:
     if session is None or session.message_count == 0:
         return Answer(text=_NOTHING)
     if opened is not None:
-        done = await ctx.store.compactions(opened.id)
-        return Answer(text=await _recorded(ctx, next(entry for entry in done if entry.child_id == opened.id)))
+        return Answer(text=await _recorded(ctx, opened))
     conversation = await ctx.sessions.conversation(session)
     messages = conversation.all()
     kept = _kept(messages, asked.keep)
@@ -87,9 +86,10 @@ async def compress(ctx: CommandContext) -> Answer:
         return Answer(text=await _preview(ctx, conversation, messages, kept, asked))
     assert ctx.compress is not None, "a lane's command is given the compactor"
     report = await ctx.compress(conversation, asked.focus, kept)
-    # The summariser's calls and what the engine learnt are stored with the answer.
     count = conversation.session.compaction_count if report.changed else 0
-    return Answer(text=_describe(report, count), conversation=conversation)
+    text = _described(report.before, report.after, report.tokens_before, report.tokens_after, report.outcome, count)
+    # The summariser's calls and the engine's new state are stored with the answer.
+    return Answer(text=text, conversation=conversation)
 
 
 def _kept(messages: Sequence[Message], exchanges: int) -> int:
@@ -101,7 +101,7 @@ def _kept(messages: Sequence[Message], exchanges: int) -> int:
 async def _preview(
     ctx: CommandContext, conversation: Conversation, messages: Sequence[Message], kept: int, asked: Wish
 ) -> str:
-    """What would happen, with the engine's own extract in the place of the summary."""
+    """What /compress would do, with the engine's own extract in the place of the summary."""
     folded = messages[: len(messages) - kept]
     result, outcome = await ctx.sessions.preview(conversation, folded, asked.focus)
     if outcome.aborted:
@@ -122,42 +122,37 @@ async def _preview(
 
 
 async def _undo(ctx: CommandContext, session: Session, *, done: bool) -> Answer:
-    """Go back to what was before the last compaction, in a new session; what was said since follows."""
-    store = ctx.store
+    """Go back to the messages before the last compaction, in a new session; the messages since then follow."""
     if done:
         return Answer(text=_UNDONE.format(count=session.message_count))
-    made = next((entry for entry in await store.compactions(session.id) if entry.child_id == session.id), None)
+    made = next((entry for entry in await ctx.store.compactions(session.id) if entry.child_id == session.id), None)
     if made is None:
         raise UserError(_NOT_CONDENSED)
-    parent = await store.session(made.parent_id)
-    since = (await ctx.messages(session))[made.messages_after :]
-    messages = [*await ctx.messages(parent), *since]
+    parent = await ctx.store.session(made.parent_id)
+    messages = [*await ctx.messages(parent), *(await ctx.messages(session))[made.messages_after :]]
     await ctx.switch(session, parent, messages, "undone")
     return Answer(text=_UNDONE.format(count=len(messages)))
 
 
-def _describe(report: CompactionReport, count: int) -> str:
-    lines = _lines(report.before, report.after, report.tokens_before, report.tokens_after)
-    return "\n".join([*lines, *_remarks(report.outcome, count)])
-
-
-async def _recorded(ctx: CommandContext, done: Compaction) -> str:
+async def _recorded(ctx: CommandContext, child: Session) -> str:
     """The answer of an attempt that was killed after it had published."""
-    store = ctx.store
-    parent, child = await store.session(done.parent_id), await store.session(done.child_id)
-    lines = _lines(await ctx.messages(parent), await ctx.messages(child), done.tokens_before, done.tokens_after)
-    outcome = Outcome(fallback=done.fallback, error=done.error)
-    return "\n".join([*lines, *_remarks(outcome, child.compaction_count)])
+    done = next(entry for entry in await ctx.store.compactions(child.id) if entry.child_id == child.id)
+    before = await ctx.messages(await ctx.store.session(done.parent_id))
+    after, outcome = await ctx.messages(child), Outcome(fallback=done.fallback, error=done.error)
+    return _described(before, after, done.tokens_before, done.tokens_after, outcome, child.compaction_count)
 
 
-def _lines(before: Sequence[Message], after: Sequence[Message], tokens_before: int, tokens_after: int) -> list[str]:
+def _described(
+    before: Sequence[Message],
+    after: Sequence[Message],
+    tokens_before: int,
+    tokens_after: int,
+    outcome: Outcome,
+    count: int,
+) -> str:
+    """What a compaction did. `count` says how often the lineage was condensed; 0: nothing changed."""
     feedback = summarize_manual_compression(before, after, tokens_before, tokens_after)
-    return [line for line in (feedback.headline, feedback.token_line, feedback.note) if line]
-
-
-def _remarks(outcome: Outcome, count: int) -> list[str]:
-    """What the person should know beside the sizes; `count` is how often the lineage was condensed."""
-    remarks = []
+    remarks = [line for line in (feedback.headline, feedback.token_line, feedback.note) if line]
     if outcome.aborted:
         remarks.append(f"I called it off: {outcome.error or 'the summariser could not be used'}.")
     elif outcome.fallback:
@@ -174,7 +169,7 @@ def _remarks(outcome: Outcome, count: int) -> list[str]:
         remarks.append(aging(count))
     if count:
         remarks.append("/compress undo takes it back.")
-    return remarks
+    return "\n".join(remarks)
 
 
 COMMANDS = (compress,)

@@ -17,7 +17,7 @@ _REMOVAL: Final = re.compile(r"(?:remove|delete|rm)\s+([^\s:]+):(\S+)", re.IGNOR
 
 @partial(Command, name="pair", group="About", argument="[code]", help="let a person in (admins)", audience="admins")
 async def pair(ctx: CommandContext) -> Answer:
-    """Let somebody in, show somebody out, or list who was and who asks."""
+    """Let a person in, show one out, or list the guests and those who ask."""
     pairing = ctx.pairing
     if not pairing.access.is_admin(ctx.inbound.source):
         raise UserError("Only an admin lets people in; access.admins of the configuration names them.")
@@ -39,7 +39,7 @@ async def pair(ctx: CommandContext) -> Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """What an admin writes to do a thing, where they are; `person` is the example of somebody's name."""
+    """What an admin types to do a thing, in a chat or in a shell. `person` is an example of a person's name."""
 
     confirm: str
     look: str
@@ -67,22 +67,22 @@ _REFUSED: Final[dict[Verdict, str]] = {
 
 
 def refused(verdict: Verdict, words: Words) -> str:
-    """What an admin reads whose code lets nobody in."""
+    """The answer to a code that lets nobody in."""
     return _REFUSED[verdict].format(look=words.look, remove=words.remove, person=words.person)
 
 
 def unnamed(words: Words) -> str:
-    """What an admin reads who said nobody's name as it is written here."""
+    """The answer to a removal without a person's name."""
     return f"Name them as {words.look} does, for example: {words.remove} {words.person}"
 
 
 def let_in(guest: Guest) -> str:
-    """What an admin reads whose code was right."""
+    """The answer to a code that was right."""
     return f"Let in: {named(guest)}. /pair remove {guest.platform}:{guest.user} shows them out again."
 
 
 def shown_out(guest: Guest | None, words: Words) -> str:
-    """What an admin reads who showed somebody out. Raises UserError if nobody of that name was let in."""
+    """The answer to a removal. Raises UserError if there was no such guest."""
     if guest is None:
         raise UserError(
             f"Nobody of that name was let in by a code; {words.look} says who was, and access.allow of the "
@@ -92,12 +92,12 @@ def shown_out(guest: Guest | None, words: Words) -> str:
 
 
 def named(guest: Guest) -> str:
-    """A person as admins see them. The name is theirs to choose, the number is not."""
+    """A person as admins see them: the number is sure, the name is the person's choice."""
     return f"{guest.platform}:{guest.user}" + (f" “{guest.name}”" if guest.name else "")
 
 
 def listed(book: GuestBook, now: float, words: Words) -> str:
-    """Who was let in and who asks. Codes are not shown: to hear one is to know the person."""
+    """The guests and those who ask. Codes are not shown: an admin hears one from the person."""
     lines = [f"Let in: {named(guest)}" for guest in book.guests]
     for each in book.asking:
         if abs(now - each.at) < CODE_SECONDS:

@@ -11,11 +11,8 @@ from gateway.domain.chat import Source
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
     """Allow lists of `platform:user` or `platform:user@chat`; `*` stands for any user or chat. A chat that was
-    renamed goes by either name.
-
-    A trusted platform (the console of whoever started the program) needs no entry. On every other
-    one nobody is allowed until named.
-    """
+    renamed goes by either name. A trusted platform (a terminal of the person who started the program) needs no entry;
+    on every other one nobody is allowed until named."""
 
     allow: Collection[str] = ()
     admins: Collection[str] = ()

@@ -1,9 +1,8 @@
-"""Questions that only a person may decide: asked by a turn, answered by a button or a command.
+"""Questions that only a person may decide: a turn asks, a button or a command answers.
 
-A question is bound to one tool call and to the person whom the turn answers; an admin may answer it, too.
-It is decided once, by whoever is first, in whatever process; until then its turn waits, and after its
-deadline it counts as a no. All of it is in the store: a turn that a crash made start again finds its
-question, or what was decided meanwhile.
+A question is bound to one tool call and to the person whom the turn answers; an admin may answer it, too. The first
+answer decides it, in whatever process. Until then its turn waits, and after its deadline it counts as a no. All of
+this is in the store, so a turn that starts again after a crash finds its question, or the decision.
 """
 
 from __future__ import annotations
@@ -44,8 +43,7 @@ BEFORE: Final[dict[Verdict, str]] = {
 
 @dataclass(slots=True, kw_only=True)
 class Approvals:
-    """Only `_waiting` changes: the turns of this process that wait for an answer. `seconds`: how long one may
-    take."""
+    """`seconds`: how long an answer may take. Only `_waiting` changes: the turns of this process that wait for one."""
 
     store: Store
     outbox: Outbox
@@ -62,7 +60,11 @@ class Approvals:
     ) -> Approval:
         """Store a question and show it, behind the rows `before`."""
         token, now = self.ids.new("a"), self.clock.now()
-        rows = [*before, *self._asking(item, token, question, number)]
+        which = f" {number}" if number > 1 else ""
+        how, span = f"/approve{which} or /deny{which}", _span(self.seconds)
+        *first, last = self.outbox.rows(item, "question", ASKED.format(question=question, how=how, span=span))
+        buttons = ((Button(label="Approve", token=f"approve {token}"), Button(label="Deny", token=f"deny {token}")),)
+        rows = [*before, *first, replace(last, buttons=buttons)]
         asked = Approval(
             token=token,
             key=item.key,
@@ -71,22 +73,13 @@ class Approvals:
             number=number,
             person=item.inbound.source.user,
             question=question,
-            shown_as=rows[-1].id,
+            shown_as=last.id,
             asked_at=now,
             expires_at=now + self.seconds,
         )
-        self.outbox.deliver(
-            await insist(lambda: self.store.ask(lease, asked, rows), clock=self.clock, what="ask approval")
-        )
+        step = insist(lambda: self.store.ask(lease, asked, rows), clock=self.clock, what="ask approval")
+        self.outbox.deliver(await step)
         return asked
-
-    def _asking(self, item: InboxItem, token: str, question: str, number: int) -> list[Outbound]:
-        which = f" {number}" if number > 1 else ""
-        how = f"/approve{which} or /deny{which}"
-        text = ASKED.format(question=question, how=how, span=_span(self.seconds))
-        buttons = ((Button(label="Approve", token=f"approve {token}"), Button(label="Deny", token=f"deny {token}")),)
-        *first, last = self.outbox.rows(item, "question", text)
-        return [*first, replace(last, buttons=buttons)]
 
     @contextmanager
     def listening(self, key: SessionKey) -> Iterator[asyncio.Event]:
@@ -95,14 +88,8 @@ class Approvals:
         try:
             yield news
         finally:
-            if self._waiting.get(key) is news:  # else a turn listens that took the lane from this one
+            if self._waiting.get(key) is news:  # else another turn has the lane by now, and listens
                 del self._waiting[key]
-
-    async def wait(self, news: asyncio.Event, seconds: float) -> None:
-        """Return when the event is set, or after `seconds`."""
-        with suppress(TimeoutError):
-            async with self.clock.limit(seconds):
-                await news.wait()
 
     def heard(self, key: SessionKey) -> None:
         """Something was decided, here or in another process."""
@@ -112,7 +99,7 @@ class Approvals:
     # -- answering --------------------------------------------------------------------------
 
     async def pressed(self, inbound: Inbound) -> str:
-        """Do what a button says, if it still means something; a sentence for whoever pressed it."""
+        """Do what a button says, if it still means something. Returns a sentence for the person who pressed it."""
         verb, _, token = inbound.text.partition(" ")
         verdict: Verdict | None = "approved" if verb == "approve" else "denied" if verb == "deny" else None
         asked = await self.store.approvals(inbound.source.address)
@@ -124,14 +111,14 @@ class Approvals:
         return await self.answer(approval, verdict, inbound.source)
 
     async def answerable(self, source: Source) -> list[Approval]:
-        """The open questions that somebody may answer in a chat: their own, else, for an admin, everybody's."""
+        """The open questions that a person may answer in a chat: their own, else, for an admin, everybody's."""
         admin = self.access.is_admin(source)
         found = [each for each in await self.store.approvals(source.address) if each.key.thread == source.thread]
         there = [each for each in found if each.is_open and each.may_be_answered_by(source, admin=admin)]
         return [each for each in there if each.person == source.user] or there
 
     async def answer(self, approval: Approval, verdict: Verdict, source: Source) -> str:
-        """Decide a question for somebody who may; what became of it, as a sentence."""
+        """Decide a question for a person who may. Returns what became of it, as a sentence."""
         late = self.clock.now() >= approval.expires_at
         decision = await self.decide(approval, "expired" if late else verdict, source.user)
         if decision is None:
@@ -142,31 +129,30 @@ class Approvals:
         return DECIDED[state] if decision.first and not late else BEFORE[state]
 
     async def decide(self, approval: Approval, verdict: Verdict, by: str | None) -> Decision | None:
-        """Decide a question, and say so under it. None: it is gone."""
+        """Decide a question, and say so under it. None: the question is gone."""
         rows = self._edit(approval, DECIDED[verdict])
         at = self.clock.now()
-        decision = await insist(
-            lambda: self.store.decide(approval, verdict, by, at, rows), clock=self.clock, what="decide approval"
-        )
+        step = insist(lambda: self.store.decide(approval, verdict, by, at, rows), clock=self.clock, what="decide")
+        decision = await step
         if decision is not None:
             self.outbox.deliver(decision.outbound)
         return decision
 
     async def withdrawn(self, item: InboxItem) -> list[Outbound]:
-        """What to show under the questions of an item that ends without their answers."""
+        """The rows to show under the questions of an item that ends without their answers."""
         asked = await self.store.approvals(item.inbound.source.address)
         left = [each for each in asked if each.item == item.id and each.key == item.key and each.is_open]
         return [row for each in left for row in self._edit(each, WITHDRAWN)]
 
-    def _edit(self, approval: Approval, what: str) -> list[Outbound]:
+    def _edit(self, approval: Approval, text: str) -> list[Outbound]:
         key = approval.key
-        *_, last = self.outbox.compose(key, key.address, "question", f"{approval.question}\n\n{what}")
+        *_, last = self.outbox.compose(key, key.address, "question", f"{approval.question}\n\n{text}")
         return [replace(last, edits=approval.shown_as)]
 
 
 @dataclass(slots=True, kw_only=True)
 class TurnQuestions:
-    """What one turn asks, by call: the agent's `Questions`. `known` grows as it asks."""
+    """The agent's `Questions` for the turn of one item. `known` are the questions that the turn asked, by call."""
 
     approvals: Approvals
     lease: Lease
@@ -174,11 +160,11 @@ class TurnQuestions:
     known: dict[str, Approval]
 
     def has_asked(self, call: str) -> bool:
-        """Whether this turn did."""
+        """Whether this turn has asked about the call."""
         return call in self.known
 
     async def ask(self, call: str, question: str, said: str, said_as: str | None) -> None:
-        """Put a question, and before it what the model said."""
+        """Put a question, behind the words that the model said before it."""
         approvals, number = self.approvals, len(self.known) + 1
         before = approvals.outbox.rows(self.item, "remark", said, first_id=said_as) if said else []
         self.known[call] = await unbroken(approvals.ask(self.lease, self.item, call, question, number, before))
@@ -188,21 +174,19 @@ class TurnQuestions:
         approvals = self.approvals
         with approvals.listening(self.item.key) as news:
             while True:
-                news.clear()  # before looking: who decides while we look is heard after it
-                approval = await self._look(call)
+                news.clear()  # before looking: a decision in between is heard after it
+                asked = await approvals.store.approvals(self.item.inbound.source.address)
+                self.known.update({each.call: each for each in asked if each.item == self.item.id})
+                approval = self.known[call]
                 if approval.state != "open":
                     return approval.state
                 left = approval.expires_at - approvals.clock.now()
                 if left > 0:
-                    await approvals.wait(news, min(left, _LOOK_AGAIN))
+                    with suppress(TimeoutError):
+                        async with approvals.clock.limit(min(left, _LOOK_AGAIN)):
+                            await news.wait()
                 elif await approvals.decide(approval, "expired", None) is None:
                     return "expired"
-
-    async def _look(self, call: str) -> Approval:
-        """Learn what became of all that this turn asked."""
-        asked = await self.approvals.store.approvals(self.item.inbound.source.address)
-        self.known.update({each.call: each for each in asked if each.item == self.item.id})
-        return self.known[call]
 
 
 def listed(approvals: Collection[Approval]) -> str:
@@ -211,6 +195,4 @@ def listed(approvals: Collection[Approval]) -> str:
 
 
 def _span(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:g} seconds"
-    return f"{seconds / 60:g} minutes"
+    return f"{seconds:g} seconds" if seconds < 120 else f"{seconds / 60:g} minutes"

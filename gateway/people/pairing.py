@@ -1,8 +1,8 @@
 """Pairing: who may talk here by the configuration's lists or by a code that an admin confirmed.
 
-The guest book lies in the store, so that every process lets in whom any of them let in. It is read for
-people that the lists do not name, and remembered for a moment: strangers who write without end cost a
-look a second, and whoever is shown out is out everywhere within ten seconds.
+The guest book is in the store, so all processes let in the same people. It is read for people whom the lists do not
+name, and remembered for a moment: strangers who write without end cost one look a second, and a guest who is shown
+out is out everywhere within ten seconds.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ ASK = (
 
 @dataclass(slots=True, kw_only=True)
 class Pairing:
-    """`enabled`: strangers may ask for a code. `rng` must not be predictable. Only `_book` changes: what the
-    store's was, and when that was read (monotonic)."""
+    """`enabled`: strangers may ask for a code. `rng` must not be predictable. Only `_book` changes: the store's book,
+    and when it was read (monotonic)."""
 
     access: Access
     store: Store
@@ -67,13 +67,13 @@ class Pairing:
         return (await self._read(_FRESH_FOR_GUESTS if known else _FRESH_FOR_STRANGERS)).knows(source)
 
     def greets(self, source: Source) -> bool:
-        """Whether this person was let in by a code and is not known to have been told so."""
+        """Whether this person was let in by a code and, as far as is known, not greeted yet."""
         guests = self._book[0].guests if self._book is not None else ()
         return any(not each.greeted and (each.platform, each.user) == (source.platform, source.user) for each in guests)
 
     async def knock(self, inbound: Inbound) -> str | None:
-        """A stranger wrote: what to tell them. None, and they learn nothing, in a group, where pairing is
-        off, while they have a code and when too many ask. Raises StoreUnavailable."""
+        """What to tell a stranger who wrote. None: nothing, because this is a group, pairing is off, they have a code
+        already, or too many ask. Raises StoreUnavailable."""
         source = inbound.source
         if not self.enabled or source.chat_type != "direct" or inbound.kind != "message":
             return None
@@ -89,7 +89,7 @@ class Pairing:
         return ASK.format(code=written(told)) if told else None
 
     async def confirm(self, code: str) -> tuple[Verdict, Guest | None]:
-        """An admin typed a code: what became of it, and whom it let in. Raises StoreUnavailable."""
+        """Let in the person of a code that an admin typed. Raises StoreUnavailable."""
         if not is_code(code):
             return "no code", None
 
@@ -100,26 +100,27 @@ class Pairing:
         return await self._change(look)
 
     async def show_out(self, platform: str, user: str) -> Guest | None:
-        """Let somebody in no more; None: nobody of that name was. Raises StoreUnavailable."""
+        """Let a guest in no more. None: there was no such guest. Raises StoreUnavailable."""
         return await self._change(lambda book: removed(book, platform, user))
 
     async def greeted(self, guests: Collection[Guest]) -> None:
-        """These were told that they were let in. Raises StoreUnavailable."""
+        """Note that these guests were greeted. Raises StoreUnavailable."""
         await self._change(lambda book: (greeted(book, guests), None))
 
     async def book(self) -> GuestBook:
-        """Who asks and who was let in, as it is now. Raises StoreUnavailable."""
+        """The guest book as it is now. Raises StoreUnavailable."""
         return await self._read(0.0)
 
     async def _read(self, fresh: float) -> GuestBook:
-        """The store's book, or one that is not older than `fresh` seconds."""
+        """The guest book, at most `fresh` seconds old."""
         now = self.clock.monotonic()
         if self._book is None or now - self._book[1] >= fresh:
             self._book = (await self.store.guest_book(), now)
         return self._book[0]
 
     async def _change(self, decide: Callable[[GuestBook], tuple[GuestBook, T]], *, fresh: float = 0.0) -> T:
-        """Replace the book by what is decided about it, whoever else changes it; what else was decided."""
+        """Change the book by a decision about its present state, even if others change it at the same time. Returns
+        what else was decided."""
         while True:
             before = await self._read(fresh)
             after, decided = decide(before)
