@@ -62,7 +62,7 @@ class Hygiene:
         if report.changed:
             return HygieneResult(report=report)
         conversation.announced = _with_mark(conversation.announced, length)
-        return HygieneResult(failure=report.outcome.error or "nothing could be condensed")
+        return HygieneResult(failure=report.outcome.error or "nothing could be compressed")
 
 
 _MARK = "hygiene-tried-at:"

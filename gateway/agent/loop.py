@@ -22,6 +22,7 @@ from gateway.agent.overflow import NO_WAY_OUT, remedy
 from gateway.agent.ports import Observer, Questions, SearchOriginals, TranscriptWriter
 from gateway.agent.tools.base import Files, ToolContext
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime
+from gateway.context import feedback
 from gateway.domain.message import Message, ToolCall, assistant, note_of, tool_result
 from gateway.domain.usage import CanonicalUsage
 from gateway.domain.window import is_emergency
@@ -33,6 +34,7 @@ from gateway.runtime.points import Points
 _MOST_PASSES = 3  # automatic compactions in a turn that do not bring its prompt under the mark; then the person is told
 _LONGEST_TOKEN = 10  # characters, on average: an answer longer than that many windows' worth is a fault
 _EMPTY_RETRIES = 1  # an empty answer is asked for once more
+_BLOCKED_MARK = "compaction-blocked"
 OUT_OF_STEPS = "You have used all tool calls of this turn. Answer now with what you know."
 NO_WORDS_LEFT = "I used all the steps I have for one message without finishing. Ask me to go on and I will."
 
@@ -114,19 +116,23 @@ class Agent:
         if is_emergency(tokens, conversation.spec.context_length):
             return "emergency"
         if engine.automatic_blocked and tokens >= engine.threshold_tokens:
-            await self.observer.blocked(conversation)
+            await self._tell_of_block(conversation)
         return "preflight" if first and await engine.wants_preflight(conversation.all()) else None
 
     async def _compact(self, conversation: Conversation, trigger: Trigger, *, force: bool = False) -> bool:
         self.observer.phase("compacting")
         if not self.compactor.is_prepared(conversation):
-            await self.observer.compacting(trigger, conversation.session.compaction_count + 1)
+            await self.observer.tell(feedback.waiting(conversation.session.compaction_count + 1))
         report = await self.compactor.run(conversation, trigger, force=force)
-        if report.compaction is None:
-            await self.observer.not_compacted(trigger, report.outcome)
-            return False
-        await self.observer.compacted(report.compaction, report.outcome)
-        return True
+        for remark in feedback.remarks(report.outcome) if report.changed or report.outcome.aborted else ():
+            await self.observer.tell(remark)
+        return report.changed
+
+    async def _tell_of_block(self, conversation: Conversation) -> None:
+        """Say once that automatic compaction does not help any more."""
+        if _BLOCKED_MARK not in conversation.announced:
+            conversation.announced = (*conversation.announced, _BLOCKED_MARK)
+            await self.observer.tell(feedback.BLOCKED)
 
     # -- asking the model -------------------------------------------------------------------
 

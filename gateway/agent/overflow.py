@@ -12,7 +12,7 @@ _SMALLEST_OUTPUT = 256  # tokens; an answer shorter than that helps nobody
 _MARGIN = 64  # tokens left free between what the provider says fits and what is asked for
 
 NO_WAY_OUT = (
-    "This conversation no longer fits into the model's window and could not be condensed any further. "
+    "This conversation no longer fits into the model's window and could not be compressed any further. "
     "Send /compress to try again, or /new to start fresh; nothing that was said is lost."
 )
 

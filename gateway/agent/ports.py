@@ -8,7 +8,6 @@ from typing import Any, Protocol
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.running import Phase
-from gateway.context.engine import Outcome
 from gateway.domain.approval import Verdict
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction
@@ -43,17 +42,8 @@ class Observer(Protocol):
     async def text(self, so_far: str) -> None:
         """The reply as far as it is written."""
 
-    async def compacting(self, trigger: str, number: int) -> None:
-        """The turn now waits for a compaction, which will be the lineage's `number`th (from 1)."""
-
-    async def compacted(self, compaction: Compaction, outcome: Outcome) -> None:
-        """A compaction was published."""
-
-    async def blocked(self, conversation: Conversation) -> None:
-        """A compaction would be due, but the engine holds automatic ones back."""
-
-    async def not_compacted(self, trigger: str, outcome: Outcome) -> None:
-        """A compaction was tried and left everything as it was."""
+    async def tell(self, text: str) -> None:
+        """Show the person a notice."""
 
     async def set_aside(self) -> str:
         """What the model has said stands by itself, under the id that this gives; what it says from here on

@@ -1,7 +1,7 @@
 """Pressure: the marks of a filling window, each told once when it is crossed.
 
 At the first mark of the window the log says so, at the second the person is told. The person is also told shortly
-before the conversation will be condensed. A mark that the conversation fell back from may be crossed, and told,
+before the conversation will be compressed. A mark that the conversation fell back from may be crossed, and told,
 again. Hygiene and the loop act on the other marks of the window.
 """
 
@@ -34,13 +34,13 @@ FULL = (
     "/compress <topic> makes room and keeps what matters to you, /new starts fresh."
 )
 NEAR = (
-    "~{tokens:,} tokens are used, and at {threshold:,} I condense this conversation; "
+    "~{tokens:,} tokens are used, and at {threshold:,} I compress this conversation; "
     "/compress <topic> does it now and keeps that topic in detail."
 )
 
 
 def marks(tokens: int, window: int, threshold: int) -> frozenset[str]:
-    """Return the marks that a request of `tokens` reaches. `threshold` 0: nothing is condensed automatically."""
+    """Return the marks that a request of `tokens` reaches. `threshold` 0: nothing is compressed automatically."""
     above = {
         _WINDOW_LOG: tokens >= LOGGED * window,
         _WINDOW: tokens >= TOLD * window,

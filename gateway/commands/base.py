@@ -88,7 +88,7 @@ class CommandContext:
     clock: Clock
     counter: TokenCounter
     redact: Callable[[str], str]
-    automatic: bool  # whether conversations are condensed unasked
+    automatic: bool  # whether conversations are compressed unasked
     started_at: float  # seconds since the epoch
 
     @property

@@ -1,4 +1,4 @@
-"""/compress: condense the conversation now, in a continuation of it."""
+"""/compress: compress the conversation now, in a continuation of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gateway.agent.conversation import Conversation
 from gateway.commands.base import Answer, Command, CommandContext
 from gateway.context.assembly import sanitize
 from gateway.context.engine import Outcome
-from gateway.context.feedback import aging, summarize_manual_compression
+from gateway.context.feedback import aging, remarks, summarize_manual_compression
 from gateway.domain.message import Message, last_requests, note_of
 from gateway.domain.session import Session
 from gateway.runtime.errors import UserError
@@ -21,10 +21,10 @@ _USAGE = (
     "/compress takes --preview, --keep <exchanges> and a topic to keep in detail, in this order; or undo. "
     "For example: /compress --keep 5 the budget"
 )
-_NOT_CONDENSED = "There is nothing to take back: this was not condensed. /sessions lists what /resume can go back to."
+_NOT_COMPRESSED = "There is nothing to take back: this was not compressed. /sessions lists what /resume can go back to."
 _UNDONE = (
     "Took that back: this conversation has {count:,} messages again. "
-    "If they fill too much of the window, I condense them again."
+    "If they fill too much of the window, I compress them again."
 )
 
 
@@ -61,7 +61,7 @@ def wish(argument: str) -> Wish:
     group="What I remember",
     argument="[topic]",
     options="--preview, --keep n, undo",
-    help="condense what was said",
+    help="compress what was said",
     elsewhere=("compact", "summarize"),
 )
 async def compress(ctx: CommandContext) -> Answer:
@@ -72,7 +72,7 @@ async def compress(ctx: CommandContext) -> Answer:
     if asked.undo and session is not None:
         return await _undo(ctx, session, done=opened is not None)
     if asked.undo:
-        raise UserError(_NOT_CONDENSED)
+        raise UserError(_NOT_COMPRESSED)
     if session is None or session.message_count == 0:
         return Answer(text=_NOTHING)
     if opened is not None:
@@ -127,7 +127,7 @@ async def _undo(ctx: CommandContext, session: Session, *, done: bool) -> Answer:
         return Answer(text=_UNDONE.format(count=session.message_count))
     made = next((entry for entry in await ctx.store.compactions(session.id) if entry.child_id == session.id), None)
     if made is None:
-        raise UserError(_NOT_CONDENSED)
+        raise UserError(_NOT_COMPRESSED)
     parent = await ctx.store.session(made.parent_id)
     messages = [*await ctx.messages(parent), *(await ctx.messages(session))[made.messages_after :]]
     await ctx.switch(session, parent, messages, "undone")
@@ -150,26 +150,17 @@ def _described(
     outcome: Outcome,
     count: int,
 ) -> str:
-    """What a compaction did. `count` says how often the lineage was condensed; 0: nothing changed."""
-    feedback = summarize_manual_compression(before, after, tokens_before, tokens_after)
-    remarks = [line for line in (feedback.headline, feedback.token_line, feedback.note) if line]
-    if outcome.aborted:
-        remarks.append(f"I called it off: {outcome.error or 'the summariser could not be used'}.")
-    elif outcome.fallback:
-        reason = f" ({outcome.error})" if outcome.error else ""
-        remarks.append(
-            f"The summariser could not be used{reason}, so an extract made without a model stands in for the summary; "
-            "every original can still be found with /recall."
-        )
-    elif outcome.error:
-        remarks.append(f"Nothing more could be done: {outcome.error}.")
-    if outcome.failed_model:
-        remarks.append(f"The auxiliary model {outcome.failed_model} failed; the main model wrote the summary.")
+    """What a compaction did. `count` says how often the lineage was compressed; 0: nothing changed."""
+    sizes = summarize_manual_compression(before, after, tokens_before, tokens_after)
+    told = [line for line in (sizes.headline, sizes.token_line, sizes.note) if line]
+    told += remarks(outcome)
+    if outcome.error and not (outcome.aborted or outcome.fallback):
+        told.append(f"Nothing more could be done: {outcome.error}.")
     if count >= 2:
-        remarks.append(aging(count))
+        told.append(aging(count))
     if count:
-        remarks.append("/compress undo takes it back.")
-    return "\n".join(remarks)
+        told.append("/compress undo takes it back.")
+    return "\n".join(told)
 
 
 COMMANDS = (compress,)

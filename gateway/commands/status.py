@@ -50,7 +50,7 @@ async def status(ctx: CommandContext) -> Answer:
             f"This session: {counted(session.message_count, 'message')}, model {session.model}, id {session.id}."
         )
         if session.compaction_count:
-            lines.append(f"Condensed {_times(session.compaction_count)}; nothing that was said is lost.")
+            lines.append(f"Compressed {_times(session.compaction_count)}; nothing that was said is lost.")
     return Answer(text="\n".join(lines))
 
 
@@ -71,7 +71,7 @@ async def _elsewhere(ctx: CommandContext) -> str:
     return f"Working on a message that came {max(0.0, ctx.clock.now() - item.accepted_at):.0f} s ago. /stop ends it."
 
 
-@partial(Command, name="context", group="What I remember", help="how full my window is, and when I condense it")
+@partial(Command, name="context", group="What I remember", help="how full my window is, and when I compress it")
 async def context(ctx: CommandContext) -> Answer:
     """How full the window is, what fills it, and when the next compaction comes."""
     session = await ctx.present()
@@ -98,7 +98,7 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
         ("conversation", conversation.transcript_tokens() - summary),
     ]
     count = conversation.session.compaction_count
-    history = f"condensed {_times(count)} so far" if count else "never condensed so far"
+    history = f"compressed {_times(count)} so far" if count else "never compressed so far"
     threshold = int((await conversation.engine.status()).get("threshold_tokens") or 0)
     lines = [
         f"[{'█' * filled}{'░' * (_BAR - filled)}] {100 * used / window:.0f}% of my window",
@@ -113,9 +113,9 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
             if left
             else f"with your next message (at {threshold:,})"
         )
-        lines.append(f"I condense it {when}.")
+        lines.append(f"I compress it {when}.")
     elif threshold:
-        lines.append("I do not condense it by myself here; /compress does it now.")
+        lines.append("I do not compress it by myself here; /compress does it now.")
     return "\n".join(lines)
 
 

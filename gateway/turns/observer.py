@@ -9,14 +9,10 @@ from typing import Any, Final
 
 import structlog
 
-from gateway.agent.conversation import Conversation
 from gateway.agent.running import Phase, RunningTurn, RunningTurns
-from gateway.context.engine import Outcome
-from gateway.context.feedback import aging
 from gateway.delivery.drafts import Draft
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter, CanStream, CanType
-from gateway.domain.session import Compaction
 from gateway.runtime.clock import Clock, Deadline
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import best_effort
@@ -27,22 +23,9 @@ log = structlog.get_logger(__name__)
 
 _NEVER: Final = 10 * 365 * 86_400.0  # seconds
 
-CONDENSING = "Condensing the earlier conversation to make room; nothing that was said is lost."
-CONDENSING_AGAIN = "Condensing the earlier conversation to make room. {aging}"
-FALLBACK = (
-    "The earlier conversation was condensed without the help of a model, so details may be missing from my view; "
-    "every original can still be found with /recall."
-)
-OTHER_MODEL = "The auxiliary model {model} could not be used; the main model wrote the summary."
-NOT_CONDENSED = "The earlier conversation could not be condensed: {reason}. /compress tries again, /new starts fresh."
-BLOCKED = (
-    "Condensing this conversation no longer makes it shorter, so I stopped trying by myself. "
-    "/new starts fresh, /compress <topic> keeps one topic and condenses the rest."
-)
 STOPPED = "Stopped before the answer was finished."
 INTERRUPTED = "I stopped what I was doing to turn to your new message."
 GAVE_UP = "I gave this up because {why} for {minutes:g} minutes; ask again, perhaps in parts."
-_BLOCKED_MARK: Final = "compaction-blocked"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -175,32 +158,6 @@ class TurnObserver:
         self.lease = None
         if self._draft is not None:
             await self._draft.end()
-
-    # -- notices ----------------------------------------------------------------------------
-
-    async def compacting(self, trigger: str, number: int) -> None:
-        """Say why the person waits and, from the second time on, what it may cost: one notice, because two for
-        every compaction would be noise."""
-        await self.tell(CONDENSING if number == 1 else CONDENSING_AGAIN.format(aging=aging(number)))
-
-    async def compacted(self, compaction: Compaction, outcome: Outcome) -> None:
-        """Say when the result is less than the person may expect."""
-        if outcome.fallback:
-            await self.tell(FALLBACK)
-        if outcome.failed_model:
-            await self.tell(OTHER_MODEL.format(model=outcome.failed_model))
-
-    async def blocked(self, conversation: Conversation) -> None:
-        """Say once that automatic compaction does not help any more."""
-        if _BLOCKED_MARK not in conversation.announced:
-            conversation.announced = (*conversation.announced, _BLOCKED_MARK)
-            await self.tell(BLOCKED)
-
-    async def not_compacted(self, trigger: str, outcome: Outcome) -> None:
-        """Say why a compaction failed, if the person can do something about that."""
-        if outcome.aborted:
-            reason = outcome.error or "the summariser could not be used"
-            await self.tell(NOT_CONDENSED.format(reason=reason.rstrip(".")))
 
     async def tell(self, text: str) -> None:
         """Show a notice while the turn runs."""

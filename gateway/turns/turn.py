@@ -27,6 +27,7 @@ from gateway.agent.pressure import announce
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
 from gateway.commands.runner import CommandRunner, sentence_for
+from gateway.context import feedback
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter
 from gateway.domain.chat import Inbound, Outbound, OutboundKind, readable
@@ -67,8 +68,10 @@ PUT_AWAY = (
     "This conversation was put away after a long silence. Your next message starts fresh; /resume goes back to it."
 )
 NOT_FETCHED = "which was not fetched: the turn was ended first"
-NOT_CLEANED = "The earlier conversation should have been condensed but could not be ({reason}); I go on with all of it."
-COMPACTION_STOPPED = "The compaction was stopped; the conversation is as it was."
+NOT_CLEANED = (
+    "The earlier conversation should have been compressed but could not be ({reason}); I go on with all of it."
+)
+COMPACTION_STOPPED = "The compression was stopped; the conversation is as it was."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,13 +273,13 @@ class Turns:
             return
         observer.phase("compacting")
         if not agent.compactor.is_prepared(conversation):
-            await observer.compacting("hygiene", conversation.session.compaction_count + 1)
+            await observer.tell(feedback.waiting(conversation.session.compaction_count + 1))
         result = await self.hygiene.run(conversation, agent.compactor)
         if result.failure:
             agent.compact_no_more()
             await observer.tell(NOT_CLEANED.format(reason=result.failure.rstrip(".")))
-        elif result.report is not None and result.report.compaction is not None:
-            await observer.compacted(result.report.compaction, result.report.outcome)
+        for remark in feedback.remarks(result.report.outcome) if result.report else ():
+            await observer.tell(remark)
 
     def _observer(self, lease: Lease, item: InboxItem, reply: Outbound | None = None) -> TurnObserver:
         return TurnObserver(

@@ -104,8 +104,8 @@ async def test_context_draws_the_window_and_says_when_it_is_condensed(tmp_path: 
         assert bar == f"[{'█' * 5}{'░' * 15}] 25% of my window"
         assert re.fullmatch(r"~8,0\d\d of 32,000 tokens:", tokens)
         assert [row.split("  ")[1] for row in rows] == ["system prompt", "tools", "conversation"]
-        assert count == "2 messages, never condensed so far."
-        assert re.fullmatch(r"I condense it at 24,480 tokens, about 16,[\d]{3} from now\.", next_)
+        assert count == "2 messages, never compressed so far."
+        assert re.fullmatch(r"I compress it at 24,480 tokens, about 16,[\d]{3} from now\.", next_)
 
 
 async def test_usage_counts_calls_of_the_session_and_of_the_day(tmp_path: Path) -> None:

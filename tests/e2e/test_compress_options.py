@@ -120,7 +120,7 @@ async def test_an_undo_that_a_crash_repeats_is_done_once(tmp_path: Path) -> None
 async def test_there_is_nothing_to_take_back_in_a_fresh_conversation(tmp_path: Path) -> None:
     config = config_in(tmp_path, model=ModelEntry(provider="offline", name="fake"), compression=Compression())
     async with running(tmp_path, config=config, model=model()) as live:
-        assert (await live.ask("/compress undo")).startswith("There is nothing to take back: this was not condensed.")
+        assert (await live.ask("/compress undo")).startswith("There is nothing to take back: this was not compressed.")
         await live.ask("hello")
         assert "There is nothing to take back" in await live.ask("/compress undo")
         assert "For example" in await live.ask("/compress --everything")

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from gateway.app.config.models import Compression
+from gateway.context.feedback import COMPRESSING
 from gateway.domain.message import is_summary, text_of
 from gateway.domain.session import Session
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.errors import ProviderUnavailable
-from gateway.turns.observer import CONDENSING
 from tests.support.gateway import Live, config_in, running
 from tests.support.model import FakeModel, Gate, Say, newest, summary_text
 
@@ -68,7 +68,7 @@ async def test_what_was_prepared_is_published_without_a_wait(tmp_path: Path) -> 
         after = await present(live)
         assert after.parent_id == before.id
         assert model.summaries == 1
-        assert CONDENSING not in notices(live)
+        assert COMPRESSING not in notices(live)
         messages = (await live.store.transcript(after)).messages
         assert sum(map(is_summary, messages)) == 1
         said = [text_of(message)[:3] for message in messages if message["role"] == "user" and not is_summary(message)]
@@ -84,10 +84,10 @@ async def test_replies_do_not_wait_for_a_preparation_but_a_turn_without_room_doe
         await say_until(live, int(0.85 * THRESHOLD))
         await gate.until_waiting()
         assert await live.ask("short") == "heard sho"
-        assert CONDENSING not in notices(live)
+        assert COMPRESSING not in notices(live)
         await live.tell(f"xxx {WORDS}")
         waits = await live.tell(f"yyy {WORDS}")
-        await live.adapter.until(lambda: CONDENSING in notices(live))
+        await live.adapter.until(lambda: COMPRESSING in notices(live))
         assert live.adapter.answer_to(waits) is None
         gate.open()
         assert (await live.answer(waits)).text == "heard yyy"
@@ -170,7 +170,7 @@ async def test_a_stop_ends_the_wait_for_a_preparation(tmp_path: Path) -> None:
         await gate.until_waiting()
         await live.ask(f"xxx {WORDS}")
         stopped = await live.tell(f"yyy {WORDS}")
-        await live.adapter.until(lambda: CONDENSING in notices(live))
+        await live.adapter.until(lambda: COMPRESSING in notices(live))
         await live.ask("/stop")
         gate.open()
         await live.quiet()
@@ -194,7 +194,7 @@ async def test_the_person_is_told_once_that_a_compaction_comes(tmp_path: Path) -
         await live.ask("short")
         await live.quiet()
         (told,) = notices(live)
-        assert f"tokens are used, and at {THRESHOLD:,} I condense this conversation" in told
+        assert f"tokens are used, and at {THRESHOLD:,} I compress this conversation" in told
     async with running(tmp_path, config=settings(tmp_path), model=model_of()) as live:
         await live.ask("short again")
         await live.quiet()

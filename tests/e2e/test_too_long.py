@@ -13,6 +13,7 @@ from gateway.app.config import Config
 from gateway.app.config.models import Compression, Hygiene
 from gateway.commands.runner import BROKEN
 from gateway.context.engine import ContextEngine
+from gateway.context.feedback import COMPRESSING
 from gateway.domain.message import Message, text_of, user
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.runtime.errors import (
@@ -23,7 +24,6 @@ from gateway.runtime.errors import (
     ProviderUnavailable,
     QuotaExceeded,
 )
-from gateway.turns.observer import CONDENSING
 from tests.emulators.llm import LlmServer
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeModel, Gate, Live, RecordingEngine, Say, config_in, echo, in_turn, running
@@ -239,7 +239,7 @@ async def test_each_compaction_is_one_notice_that_counts_from_the_second_time_on
             await live.ask(f"{number} {LONG}")
         assert await triggers(live) == ["hygiene"] * 3
         first, second, third = live.adapter.shown("c", "notice")
-        assert first == CONDENSING
+        assert first == COMPRESSING
         assert "That makes 2 times" in second
         assert "That makes 3 times" in third
         assert "/new starts fresh" in third
@@ -318,7 +318,7 @@ async def test_nothing_automatic_happens_where_compression_is_off(tmp_path: Path
         for number in range(10):
             await live.ask(f"{number} {LONG}")
         assert await triggers(live) == []
-        assert "I do not condense it by myself here" in await live.ask("/context")
+        assert "I do not compress it by myself here" in await live.ask("/context")
         assert "Compressed:" in await live.ask("/compress")
         live.model.script = lambda *_: Say(error=ContextOverflow("Too long."))
         assert await live.ask("what now?") == NO_WAY_OUT
@@ -382,4 +382,4 @@ async def test_a_window_smaller_than_configured_is_learnt_and_the_summariser_is_
     assert replies == [f"t{number}" for number in range(30)]
     assert server.violations == []
     assert server.overflows == 1, "one refusal teaches the window"
-    assert not [row for row in program.lines if "without the help of a model" in row["text"]]
+    assert not [row for row in program.lines if "made without a model" in row["text"]]

@@ -72,9 +72,9 @@ async def test_a_notice_about_an_event_has_the_same_id_every_time(clock, backgro
     def notice_id(text, event, kind="notice"):
         return outbox.compose(*place("a"), kind, text, answers=event)[0].id
 
-    assert notice_id("Condensing.", "e1") == notice_id("Condensing.", "e1")
-    assert notice_id("Condensing.", "e1") != notice_id("Condensing.", "e2")
-    assert notice_id("Condensing.", "e1") != notice_id("Still busy.", "e1")
+    assert notice_id("Compressing.", "e1") == notice_id("Compressing.", "e1")
+    assert notice_id("Compressing.", "e1") != notice_id("Compressing.", "e2")
+    assert notice_id("Compressing.", "e1") != notice_id("Still busy.", "e1")
     assert notice_id("Answer.", "e1", "reply") != notice_id("Answer.", "e1", "reply")
     assert notice_id("Put away.", None) != notice_id("Put away.", None)
 
