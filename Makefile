@@ -13,14 +13,14 @@ PARALLEL := --numprocesses auto --dist worksteal
 
 # A version manager may leave commands that exist but refuse to run, so each candidate is tried.
 # ensurepip is asked for as well: Debian and Ubuntu ship a Python without it.
-PYTHONS   := python3.13 python3.12 python3.11 python3
+PYTHONS   ?= python3.13 python3.12 python3.11 python3
 USABLE    := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 PRESENT   := import sys; sys.exit(sys.version_info < (3, 11))
 find_usable  = for p in $(PYTHONS); do "$$p" -c '$(USABLE)' 2>/dev/null && { command -v "$$p"; break; }; done
 find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { echo "$$p"; break; }; done
 
 .DEFAULT_GOAL := help
-.PHONY: help run test slow check lint format bench bench-context bench-peers chaos lock python clean
+.PHONY: help run test slow check lint format bench bench-context bench-peers chaos planted lock python clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ chaos: $(STAMP) ## kill programs, servers and connections at every point of a me
 # folder of its own and no other target needs it. UPGRADE=--upgrade takes newer versions.
 LOCKING := build/lock/bin/uv pip compile --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-emit-index-url --custom-compile-command 'make lock' --quiet $(UPGRADE)
+
+planted: $(STAMP) ## put known bugs into a copy of the program; the tests must find each
+	$(BIN)/python -m tests.planted
 
 lock: $(STAMP) ## renew the lock files after a change of pyproject.toml
 	$(BIN)/python -m venv build/lock

@@ -1,0 +1,140 @@
+"""`python -m tests.planted [NAME…]`: the exit code is 0 only if a quick test finds every bug."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Final
+
+from tests.planted.bugs import BUGS, Bug
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+_PATIENCE: Final = 300.0  # seconds for the tests of one bug
+_FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+_TESTS_FAILED: Final = 1  # pytest's exit code; others mean that the tests did not run
+_stamps = count(1_000_000_000)  # seconds; bytecode is known to be old by its source's time stamp
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What became of a bug: the test that found it, or what is wrong, and how many seconds it took."""
+
+    bug: Bug
+    found_by: str = ""
+    wrong: str = ""
+    seconds: float = 0.0
+
+
+class Copy:
+    """A copy of the tree to put bugs into."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "build", "dist", "__pycache__"))
+
+    def tested(self, tests: Sequence[str]) -> tuple[int, str]:
+        """Run tests: pytest's exit code, and what it printed."""
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-m", "not slow", *tests],
+            cwd=self._folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+            check=False,
+        )
+        return done.returncode, done.stdout
+
+    def tried(self, bug: Bug) -> Finding:
+        """Put the bug in, run the tests that must find it, and take it out."""
+        began = time.monotonic()
+        try:
+            with self._planted(bug):
+                status, said = self.tested(bug.tests)
+        except ValueError as error:
+            return Finding(bug=bug, wrong=str(error))
+        except subprocess.TimeoutExpired:
+            return Finding(bug=bug, wrong=f"the tests did not end within {_PATIENCE:g} seconds")
+        seconds = time.monotonic() - began
+        if status == 0:
+            return Finding(bug=bug, wrong="no test found it", seconds=seconds)
+        if status != _TESTS_FAILED or not (failed := _FAILED.search(said)):
+            return Finding(bug=bug, wrong=f"the tests did not run:\n{said[-2_000:]}", seconds=seconds)
+        return Finding(bug=bug, found_by=failed[1], seconds=seconds)
+
+    @contextmanager
+    def _planted(self, bug: Bug) -> Iterator[None]:
+        path = self._folder / bug.file
+        sound = path.read_text(encoding="utf-8") if path.exists() else ""
+        if sound.count(bug.old) != 1:
+            raise ValueError(
+                f"{bug.file} holds this {sound.count(bug.old)} times and not once, so the source has changed: "
+                f"say in tests/planted/bugs.py what to replace now\n{bug.old}"
+            )
+        _write(path, sound.replace(bug.old, bug.new))
+        try:
+            yield
+        finally:
+            _write(path, sound)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    stamp = next(_stamps)
+    os.utime(path, (stamp, stamp))
+
+
+def main() -> int:
+    """Try the bugs, say what found them; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.planted", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="bugs of the table (default: all)")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="bugs at a time")
+    given = parser.parse_args()
+    if unknown := set(given.names) - {bug.name for bug in BUGS}:
+        parser.error(f"the table has no {', '.join(sorted(unknown))}; it has: {', '.join(bug.name for bug in BUGS)}")
+    bugs = [bug for bug in BUGS if not given.names or bug.name in given.names]
+    with tempfile.TemporaryDirectory(prefix="legato-planted-") as folder:
+        copies: SimpleQueue[Copy] = SimpleQueue()
+        for number in range(min(given.jobs, len(bugs))):
+            copies.put(Copy(Path(folder) / str(number)))
+
+        def tried(bug: Bug) -> Finding:
+            copy = copies.get()
+            try:
+                return copy.tried(bug)
+            finally:
+                copies.put(copy)
+
+        copy = copies.get()
+        status, said = copy.tested(sorted({test for bug in bugs for test in bug.tests}))
+        copies.put(copy)
+        if status:
+            print(f"The tests fail without any bug, so they prove nothing:\n{said[-4_000:]}")
+            return 1
+        missed = 0
+        with ThreadPoolExecutor(given.jobs) as pool:
+            for finding in pool.map(tried, bugs):
+                missed += bool(finding.wrong)
+                told = finding.wrong or f"found by {finding.found_by}"
+                print(
+                    f"{'MISSED' if finding.wrong else 'found':<7}{finding.bug.name} ({finding.seconds:.0f} s): {told}"
+                )
+    print(f"{len(bugs) - missed} of {len(bugs)} bugs were found")
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,330 @@
+"""The table: what each bug does, where its text stands, and the quick tests one of which must fail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bug:
+    """`old`, which stands once in `file`, becomes `new`. Then a test of `tests` fails."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+_LANES: Final = ("tests/contract/test_store_lanes.py",)
+_TURNS: Final = ("tests/contract/test_store_turns.py",)
+_DELIVERY: Final = ("tests/contract/test_store_delivery.py",)
+_SPENDING: Final = ("tests/contract/test_store_spending.py",)
+
+BUGS: Final = (
+    # -- messages: each is accepted once, in its order, and run by whoever has its lane
+    Bug(
+        name="an event that is known is stored again (SQLite)",
+        file="gateway/store/sqlite/inbox.py",
+        old="            arrival.inbound.event_id,\n            lane,",
+        new="            f'{arrival.inbound.event_id} {id(arrival)}',\n            lane,",
+        tests=_LANES,
+    ),
+    Bug(
+        name="an event that is known is stored again (Redis)",
+        file="gateway/store/redis/scripts/accept.lua",
+        old="if call('HEXISTS', P .. 'events:' .. platform, event) == 1 then",
+        new="if false then",
+        tests=_LANES,
+    ),
+    Bug(
+        name="a lane's fence is not checked (SQLite)",
+        file="gateway/store/sqlite/lanes.py",
+        old="lane.fence != lease.fence or lane.phase",
+        new="lane.phase",
+        tests=_LANES,
+    ),
+    Bug(
+        name="a lane's fence is not checked (Redis)",
+        file="gateway/store/redis/parts/lanes.lua",
+        old="if facts[1] ~= fence or not facts[2] then",
+        new="if not facts[2] then",
+        tests=_LANES,
+    ),
+    Bug(
+        name="a session that somebody changed is written to (SQLite)",
+        file="gateway/store/sqlite/sessions.py",
+        old="if epoch != ref.epoch or ended_at is not None:",
+        new="if ended_at is not None:",
+        tests=("tests/contract/test_store_sessions.py", *_TURNS),
+    ),
+    Bug(
+        name="a session that somebody changed is written to (Redis)",
+        file="gateway/store/redis/parts/sessions.lua",
+        old="if facts[1] ~= epoch or facts[2] then",
+        new="if facts[2] then",
+        tests=("tests/contract/test_store_sessions.py", *_TURNS),
+    ),
+    Bug(
+        name="a later message overtakes an earlier one (Redis)",
+        file="gateway/store/redis/scripts/accept.lua",
+        old="call('RPUSH', inbox_at(lane), id)",
+        new="call('LPUSH', inbox_at(lane), id)",
+        tests=_LANES,
+    ),
+    Bug(
+        name="a message that kills the process is tried for ever",
+        file="gateway/turns/turn.py",
+        old="if item.attempts > MOST_ATTEMPTS or item",
+        new="if item",
+        tests=("tests/e2e/test_poison.py", "tests/e2e/test_damaged_items.py"),
+    ),
+    Bug(
+        name="a message that a bug keeps out of the store is confirmed",
+        file="gateway/turns/poison.py",
+        old="            raise StoreUnavailable(why) from error\n",
+        new="            return [Accepted(event_id=event, status='new')]\n",
+        tests=("tests/e2e/test_receipt.py",),
+    ),
+    Bug(
+        name="words that steer a turn are lost",
+        file="gateway/turns/steering.py",
+        old="            conversation.add(message, self.clock.now())\n",
+        new="",
+        tests=("tests/e2e/test_busy.py",),
+    ),
+    Bug(
+        name="what two people say is taken for one message",
+        file="gateway/turns/parts.py",
+        old="    return one.inbound.source.user == other.inbound.source.user",
+        new="    return True",
+        tests=("tests/unit/turns/test_parts.py", "tests/e2e/test_parts.py"),
+    ),
+    # -- answers: each is shown once, whole, in the right chat
+    Bug(
+        name="a message that was shown is sent again",
+        file="gateway/delivery/outbox.py",
+        old="sent = await self._mark_sent(row, platform_id)",
+        new="sent = await self._retry(row, 0.0)",
+        tests=("tests/unit/delivery", "tests/e2e/test_lanes_and_limits.py"),
+    ),
+    Bug(
+        name="a send whose outcome is not known is repeated for ever",
+        file="gateway/delivery/outbox.py",
+        old="if allowed is not None and row.ambiguous > allowed and not is_edited:",
+        new="if False:",
+        tests=("tests/unit/delivery", "tests/e2e/test_lanes_and_limits.py"),
+    ),
+    Bug(
+        name="a process that was silent sends a row that may be another's",
+        file="gateway/delivery/outbox.py",
+        old="if not self._store.owns(row):",
+        new="if False:",
+        tests=("tests/unit/delivery",),
+    ),
+    Bug(
+        name="a message goes to a chat that is not its conversation's",
+        file="gateway/delivery/outbox.py",
+        old="if (row.key.platform, row.key.chat) != (row.to.platform, row.to.chat):",
+        new="if False:",
+        tests=("tests/unit/delivery", "tests/e2e/test_lanes_and_limits.py", "tests/e2e/test_metrics.py"),
+    ),
+    Bug(
+        name="a notice is repeated by a turn that starts again",
+        file="gateway/delivery/outbox.py",
+        old='        if kind != "notice" or answers is None:\n',
+        new="        if True:\n",
+        tests=("tests/unit/delivery", "tests/e2e/test_files.py", "tests/e2e/test_replay.py"),
+    ),
+    Bug(
+        name="a silence that a platform asked for is not kept",
+        file="gateway/delivery/pacing.py",
+        old="self.store.hold_off(account, bucket, error.retry_after)",
+        new="self.store.hold_off(account, bucket, 0.0)",
+        tests=("tests/unit/delivery", "tests/e2e/test_rates.py"),
+    ),
+    Bug(
+        name="a part is one unit longer than its platform's limit",
+        file="gateway/delivery/splitting.py",
+        old="return min(len(text), start + limit)",
+        new="return min(len(text), start + limit + 1)",
+        tests=("tests/unit/delivery/test_splitting.py",),
+    ),
+    Bug(
+        name="a limit in UTF-16 units is counted in characters",
+        file="gateway/delivery/splitting.py",
+        old='units += 2 if text[end] > "\\uffff" else 1',
+        new="units += 1",
+        tests=("tests/unit/delivery/test_splitting.py",),
+    ),
+    # -- tools and approvals: an effect happens once, and only if the right person said yes in time
+    Bug(
+        name="what a tool is about to do is not noted before",
+        file="gateway/agent/loop.py",
+        old='begin_tools(conversation, intents)\n            self.points("turn.tools_begun")',
+        new='begin_tools(conversation, ())\n            self.points("turn.tools_begun")',
+        tests=("tests/e2e/test_lanes_and_limits.py", "tests/e2e/test_replay.py", "tests/e2e/test_kill.py"),
+    ),
+    Bug(
+        name="a tool whose outcome is not known is run again",
+        file="gateway/agent/loop.py",
+        old="results = {call_id: tool_result(call_id, UNKNOWN_OUTCOME) for call_id in begun}",
+        new="results = dict[str, Message]()",
+        tests=("tests/e2e/test_replay.py", "tests/e2e/test_lanes_and_limits.py", "tests/e2e/test_kill.py"),
+    ),
+    Bug(
+        name="anybody may answer a question",
+        file="gateway/people/approvals.py",
+        old="if not approval.may_be_answered_by(inbound.source, admin=self.access.is_admin(inbound.source)):",
+        new="if False:",
+        tests=("tests/e2e/test_approvals.py",),
+    ),
+    Bug(
+        name="a yes that comes too late counts",
+        file="gateway/people/approvals.py",
+        old='"expired" if late else verdict',
+        new="verdict",
+        tests=("tests/e2e/test_approvals.py",),
+    ),
+    Bug(
+        name="a tool runs though nobody was asked",
+        file="gateway/agent/tools/runtime.py",
+        old="    if tool.question(arguments) and not allowed:\n",
+        new="    if False:\n",
+        tests=("tests/e2e/test_approvals.py",),
+    ),
+    # -- people
+    Bug(
+        name="a user id passes for a user in a chat",
+        file="gateway/people/access.py",
+        old='anywhere = () if "@" in source.user else ("",)',
+        new='anywhere = ("",)',
+        tests=("tests/unit/people/test_access.py",),
+    ),
+    Bug(
+        name="a code of yesterday lets somebody in",
+        file="gateway/domain/pairing.py",
+        old="    live = tuple(each for each in book.asking if abs(now - each.at) < CODE_SECONDS)\n    found",
+        new="    live = book.asking\n    found",
+        tests=("tests/unit/domain/test_pairing.py",),
+    ),
+    Bug(
+        name="a caller without the secret is taken for Telegram",
+        file="adapters/telegram/endpoint.py",
+        old="if not hmac.compare_digest(given, self.secret.encode()):",
+        new="if False:",
+        tests=("tests/e2e/test_telegram_webhook.py",),
+    ),
+    Bug(
+        name="an update is confirmed that could not be stored",
+        file="adapters/telegram/receiving.py",
+        old="if await self._receiver.take(updates):",
+        new="if await self._receiver.take(updates) or True:",
+        tests=("tests/e2e/test_receipt.py",),
+    ),
+    # -- secrets
+    Bug(
+        name="a configured secret is not redacted",
+        file="gateway/runtime/redaction/redactor.py",
+        old="for secret in self._exact:",
+        new="for secret in ():",
+        tests=("tests/unit/runtime/test_redaction.py",),
+    ),
+    Bug(
+        name="a log line is written with its secrets",
+        file="gateway/runtime/logs.py",
+        old="return {key: redact(value) if isinstance(value, str) else value for key, value in event.items()}",
+        new="return event",
+        tests=("tests/unit/runtime/test_logs.py",),
+    ),
+    # -- money
+    Bug(
+        name="a call may overshoot a spend cap (Redis)",
+        file="gateway/store/redis/scripts/reserve.lua",
+        old="if spent + amount > limit then",
+        new="if spent > limit then",
+        tests=_SPENDING,
+    ),
+    Bug(
+        name="a call is settled twice (Redis)",
+        file="gateway/store/redis/scripts/settle.lua",
+        old="    call('DEL', note)\n",
+        new="",
+        tests=_SPENDING,
+    ),
+    # -- sessions
+    Bug(
+        name="a session ends though somebody spoke meanwhile",
+        file="gateway/turns/turn.py",
+        old="if session.ended_at is None and self.sessions.is_due(session):",
+        new="if session.ended_at is None:",
+        tests=("tests/e2e/test_session_ends.py", "tests/e2e/test_hooks.py"),
+    ),
+    Bug(
+        name="the hook of an ended session is called twice",
+        file="gateway/agent/sessions.py",
+        old='if (await self._store.session(session.id)).hook == "pending":',
+        new="if True:",
+        tests=("tests/e2e/test_broken_turns.py", "tests/e2e/test_hooks.py"),
+    ),
+    Bug(
+        name="a pin is not in the prompt",
+        file="gateway/agent/prompt.py",
+        old="        if pins:\n",
+        new="        if False:\n",
+        tests=("tests/e2e/test_pins.py",),
+    ),
+    # -- the window
+    Bug(
+        name="a call is parted from its result",
+        file="gateway/context/boundaries.py",
+        old='    while floor < index < len(turns) and turns[index].get("role") == "tool":\n        index -= 1\n',
+        new="",
+        tests=("tests/unit/context/test_context_boundaries.py", "tests/contract/test_engine.py"),
+    ),
+    Bug(
+        name="a result that belongs to another call is sent to the model",
+        file="gateway/context/assembly.py",
+        old='if role != "tool" or message.get("tool_call_id") != waiting.pop():',
+        new='if role != "tool" or not waiting.pop():',
+        tests=("tests/unit/context/test_context_assembly.py",),
+    ),
+    # -- providers
+    Bug(
+        name="an answer that was begun is asked for again",
+        file="gateway/providers/retry.py",
+        old="if begun or backoff.failures",
+        new="if backoff.failures",
+        tests=("tests/unit/providers/test_retry.py",),
+    ),
+    Bug(
+        name="a wait that a provider stated is not kept",
+        file="gateway/providers/retry.py",
+        old="        return stated + self._rng.uniform(0, min(1.0, ceiling))",
+        new="        return self._rng.uniform(0, min(1.0, ceiling))",
+        tests=("tests/unit/providers/test_retry.py",),
+    ),
+    # -- search, migration, trajectories
+    Bug(
+        name="a Chinese word within a sentence is not found",
+        file="gateway/store/shared/text.py",
+        old="            found.update(dict.fromkeys(_pairs(dense)))\n",
+        new="            found[dense] = None\n",
+        tests=("tests/unit/store/test_text.py", "tests/contract/test_store_reading.py"),
+    ),
+    Bug(
+        name="a migration verifies how many, and not what",
+        file="gateway/store/transfer/migration.py",
+        old="if given[kind] != found[kind]:",
+        new="if given[kind].count != found[kind].count:",
+        tests=("tests/integration/test_migration_refused.py",),
+    ),
+    Bug(
+        name="a trajectory whose line is not written is taken for done",
+        file="gateway/trajectories/journal.py",
+        old='if "file" in row and row["written"] > self._written(row["file"]):',
+        new="if False:",
+        tests=("tests/integration/test_trajectories_killed.py",),
+    ),
+)
