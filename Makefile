@@ -20,7 +20,7 @@ find_usable  = for p in $(PYTHONS); do "$$p" -c '$(USABLE)' 2>/dev/null && { com
 find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { echo "$$p"; break; }; done
 
 .DEFAULT_GOAL := help
-.PHONY: help run test slow check lint format bench bench-context bench-peers chaos planted lock python clean
+.PHONY: help run test slow check lint format docs bench bench-context bench-peers chaos planted lock python clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ lint: $(STAMP) ## format, style, types, import contracts
 format: $(STAMP) ## put the code into shape
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
+
+docs: $(STAMP) ## write the pictures and tables of docs/ again
+	@$(BIN)/python -m tests.docs
 
 bench: $(STAMP) ## measure, and print the figures
 	$(BIN)/python -m tests.bench

@@ -31,6 +31,11 @@ class Terminal:
         asyncio.get_running_loop().add_reader(end, self._read)
 
     @property
+    def written(self) -> bytes:
+        """All that it ever wrote."""
+        return self._written
+
+    @property
     def text(self) -> str:
         return _ESCAPES.sub("", self._written.decode("utf-8", "replace"))
 
@@ -57,10 +62,10 @@ class Terminal:
 
 
 @asynccontextmanager
-async def chatting(folder: Path) -> AsyncIterator[Terminal]:
-    """`legato chat` started in `folder`, in a terminal of 24 rows and 80 columns."""
+async def chatting(folder: Path, *, rows: int = 24, columns: int = 80) -> AsyncIterator[Terminal]:
+    """`legato chat` started in `folder`, in a terminal."""
     ours, theirs = pty.openpty()
-    termios.tcsetwinsize(theirs, (24, 80))
+    termios.tcsetwinsize(theirs, (rows, columns))
     variables = environment(TERM="xterm", PROMPT_TOOLKIT_NO_CPR="1")
     program = await forks().start(
         "gateway", "chat", descriptors=(theirs,) * 3, cwd=folder, environment=variables, leads=True

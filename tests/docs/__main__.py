@@ -1,0 +1,39 @@
+"""Write what `docs/` takes from the program: `python -m tests.docs`."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from tests.docs import rooms, telegram, terminal
+
+ROOT = Path(__file__).parents[2]
+
+
+async def _session(drawn: Callable[[Path], Awaitable[str]]) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        return await drawn(Path(folder))
+
+
+WRITTEN: dict[str, Callable[[], str]] = {
+    "docs/pictures/rooms.svg": rooms.drawn,
+    "docs/pictures/terminal.svg": lambda: asyncio.run(_session(terminal.drawn)),
+    "docs/pictures/telegram.svg": lambda: asyncio.run(_session(telegram.drawn)),
+}
+"""The files that this command writes, and how each is made."""
+
+
+def main() -> None:
+    """Write the files whose paths are given, or all."""
+    for name in sys.argv[1:] or WRITTEN:
+        path = ROOT / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(WRITTEN[name](), encoding="utf-8")
+        print(name)
+
+
+if __name__ == "__main__":
+    main()

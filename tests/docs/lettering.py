@@ -1,0 +1,56 @@
+"""How wide text is in a picture, and where its lines break: the file must not depend on anybody's fonts."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.docs.svg import Ink
+
+_CELL: Final = 0.6  # of the size: the width of every character of a monospaced font
+_OTHERS: Final = 600  # of a character that the table lacks
+# Widths of Helvetica's characters, in thousandths of the size: Adobe's font metrics.
+_WIDTHS: Final = {
+    character: width
+    for width, characters in {
+        191: "'",
+        222: "ijl",
+        278: " !,./:;I[\\]ft",
+        333: "()-`r“”",
+        350: "•",
+        355: '"',
+        389: "*",
+        469: "^",
+        500: "Jcksvxyz",
+        556: "#$0123456789?L_abdeghnopqu–",
+        584: "+<=>~",
+        611: "FTZ",
+        667: "&ABEKPSVXY",
+        722: "CDHNRUw",
+        778: "GOQ",
+        833: "Mm",
+        889: "%",
+        944: "W",
+        1000: "…—",
+        1015: "@",
+    }.items()
+    for character in characters
+}
+
+
+def width(words: str, ink: Ink, size: float) -> float:
+    """Pixels that a text takes."""
+    if ink.mono:
+        return _CELL * size * len(words)
+    return sum(_WIDTHS.get(character, _OTHERS) for character in words) * size / 1000
+
+
+def wrapped(words: str, ink: Ink, size: float, room: float) -> list[str]:
+    """The lines of a text in a column of so many pixels."""
+    lines: list[str] = []
+    for word in words.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and width(longer, ink, size) <= room:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines

@@ -1,0 +1,58 @@
+"""Small parts of SVG, so that a picture is plain text: the same session gives the same file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+from xml.sax.saxutils import escape
+
+MONOSPACED: Final = "ui-monospace,SFMono-Regular,Menlo,Consolas,'Liberation Mono',monospace"
+SANS: Final = "Helvetica,Arial,'Liberation Sans',sans-serif"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ink:
+    """How a piece of text looks."""
+
+    fill: str
+    bold: bool = False
+    italic: bool = False
+    mono: bool = False
+    underline: bool = False
+
+
+def picture(width: float, height: float, title: str, parts: list[str]) -> str:
+    """A whole file. `title` is read to those who cannot see the picture."""
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_number(width)} {_number(height)}" '
+        f'width="{_number(width)}" height="{_number(height)}" role="img">'
+    )
+    return "\n".join([head, f"<title>{escape(title)}</title>", *parts, "</svg>"]) + "\n"
+
+
+def box(x: float, y: float, width: float, height: float, fill: str, *, radius: float = 0, stroke: str = "") -> str:
+    """A rectangle, with round corners if so wished."""
+    line = f' stroke="{stroke}"' if stroke else ""
+    place = f'x="{_number(x)}" y="{_number(y)}" width="{_number(width)}" height="{_number(height)}"'
+    return f'<rect {place} rx="{_number(radius)}" fill="{fill}"{line}/>'
+
+
+def disc(x: float, y: float, radius: float, fill: str) -> str:
+    """A filled circle."""
+    return f'<circle cx="{_number(x)}" cy="{_number(y)}" r="{_number(radius)}" fill="{fill}"/>'
+
+
+def text(
+    x: float, y: float, words: str, ink: Ink, *, size: float, width: float | None = None, middle: bool = False
+) -> str:
+    """Text on the base line `y`. `width` is what it takes whatever the reader's font; `middle`: `x` is its middle."""
+    style = [f'font-family="{MONOSPACED if ink.mono else SANS}"', f'font-size="{_number(size)}"', f'fill="{ink.fill}"']
+    style += ['font-weight="bold"'] * ink.bold + ['font-style="italic"'] * ink.italic
+    style += ['text-decoration="underline"'] * ink.underline + ['text-anchor="middle"'] * middle
+    if width is not None:
+        style.append(f'textLength="{_number(width)}" lengthAdjust="spacingAndGlyphs"')
+    return f'<text x="{_number(x)}" y="{_number(y)}" xml:space="preserve" {" ".join(style)}>{escape(words)}</text>'
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,92 @@
+"""A session of the real program in a pseudo terminal, as a picture: the screen that a person has before them."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from pathlib import Path
+from typing import Final
+
+import pyte
+from pyte.screens import Char
+
+from tests.docs.svg import Ink, box, disc, picture, text
+from tests.support.console_terminal import chatting
+from tests.support.waiting import eventually
+
+COLUMNS: Final = 80
+ROWS: Final = 36
+SESSION: Final = (  # what is typed, and what is seen then. No tool is called: ids of calls count as tokens, and differ.
+    ("My favourite colour is green", "however long it gets."),
+    ("What is my favourite colour?", "you told me so."),
+    ("/pin Never push to main", "takes it away."),
+    ("/context", "from now."),
+)
+
+_CELL: Final = 8.4  # pixels of a character's width, at a size of
+_SIZE: Final = 14
+_LINE: Final = 19
+_EDGE: Final = 18
+_BAR: Final = 36  # pixels of the window's title
+_BACKGROUND, _TITLE = "#1b1f27", "#2a303c"
+_COLOURS: Final = {
+    "default": "#d8dee9",
+    "cyan": "#7fd1e0",
+    "green": "#a5d6a0",
+    "red": "#e88b8b",
+    "brightblack": "#8a94a6",
+}
+
+
+async def drawn(folder: Path) -> str:
+    """Start `legato chat` in an empty folder, talk to it as `SESSION` says, and draw what is on the screen then."""
+    async with chatting(folder, rows=ROWS, columns=COLUMNS) as terminal:
+        await terminal.sees("Ctrl-D leaves")
+        for typed, seen in SESSION:
+            terminal.types(f"{typed}\r")
+            await terminal.sees(seen)
+        await eventually(lambda: _rows(terminal.written)[-1][0].data == "›")  # the program waits for more
+        rows = _rows(terminal.written)
+    return _picture(rows)
+
+
+def _rows(written: bytes) -> list[list[Char]]:
+    """What a screen shows of all that was written to it, without the empty rows at its end."""
+    screen = pyte.Screen(COLUMNS, ROWS)
+    pyte.ByteStream(screen).feed(written)
+    rows = [[screen.buffer[row][column] for column in range(COLUMNS)] for row in range(ROWS)]
+    while len(rows) > 1 and not _text_of(rows[-1]):
+        rows.pop()
+    return rows
+
+
+def _picture(rows: list[list[Char]]) -> str:
+    width = 2 * _EDGE + COLUMNS * _CELL
+    height = _BAR + 2 * _EDGE + len(rows) * _LINE
+    parts = [
+        box(0, 0, width, height, _BACKGROUND, radius=10),
+        box(0, 0, width, _BAR, _TITLE, radius=10),
+        box(0, _BAR - 10, width, 10, _TITLE),
+        *(disc(22 + 20 * place, _BAR / 2, 6, fill) for place, fill in enumerate(("#e0605e", "#e3b44c", "#62b563"))),
+        text(width / 2, _BAR / 2 + 5, "legato chat", Ink(fill="#aab2c0"), size=13, middle=True),
+    ]
+    for number, row in enumerate(rows):
+        parts += _line(row, _BAR + _EDGE + number * _LINE + _SIZE)
+    return picture(width, height, "A session of legato chat in a terminal", parts)
+
+
+def _line(row: list[Char], y: float) -> list[str]:
+    parts: list[str] = []
+    column = 0
+    for (colour, bold), cells in groupby(row, key=lambda cell: (cell.fg, cell.bold)):
+        words = "".join(cell.data for cell in cells)
+        if words.strip():
+            ink = Ink(fill=_COLOURS[colour], bold=bold, mono=True)
+            indent, end = len(words) - len(words.lstrip()), len(words.rstrip())
+            width = (end - indent) * _CELL
+            parts.append(text(_EDGE + (column + indent) * _CELL, y, words.strip(), ink, size=_SIZE, width=width))
+        column += len(words)
+    return parts
+
+
+def _text_of(row: list[Char]) -> str:
+    return "".join(cell.data for cell in row).strip()
