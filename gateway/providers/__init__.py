@@ -1,1 +1,1 @@
-"""Models behind one port (`base`), one module per API."""
+"""Models behind one port (`base`), one package per API."""

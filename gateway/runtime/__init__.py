@@ -1,1 +1,1 @@
-"""Time, ids, errors, tasks, token counts, redaction and logs: used by every room."""
+"""Time, ids, errors, tasks, token counts, redaction, logs and metrics: used by every room."""

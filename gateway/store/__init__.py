@@ -1,1 +1,1 @@
-"""What outlives the process: one port (`base`), one package per backend."""
+"""What outlives the process: one port (`port`), one package per backend."""

@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tarfile
 import tomllib
 import zipfile
 from importlib import metadata
@@ -44,6 +45,17 @@ def test_the_wheel_holds_every_file_of_the_packages_and_nothing_else(wheel):
     assert wanted - shipped == set()
     assert {name for name in shipped if not name.startswith(("gateway/", "adapters/"))} == set()
     assert {name for name in shipped if name.endswith((".db", ".env", ".log", ".pyc"))} == set()
+
+
+def test_the_source_archive_holds_every_file_of_the_project_and_nothing_else(tmp_path):
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    (path,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        shipped = {name.partition("/")[2] for name in archive.getnames()}
+    wanted = {name for path in project_files() if not (name := name_of(path)).startswith(".")}
+    assert shipped - {"PKG-INFO", ".gitignore"} == wanted
 
 
 def test_the_wheel_installs_the_program(wheel):

@@ -1,4 +1,4 @@
-"""What the host relies on, for every built-in engine and for the one that CONTRIBUTING.md shows. A new
+"""What the host relies on, for every built-in engine and for the one that docs/adding.md shows. A new
 one is found by its name: adding an engine needs no change here."""
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ async def summarise(messages: Sequence[Message], max_tokens: int) -> str:
 @pytest.fixture(scope="session")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> EngineRegistry:
     """All engines, the documented one as the plug-in that its reader would make of it."""
-    page = Path(__file__).parents[2].joinpath("CONTRIBUTING.md").read_text(encoding="utf-8")
+    page = Path(__file__).parents[2].joinpath("docs/adding.md").read_text(encoding="utf-8")
     example = re.search(r"^## Add a context engine\n.*?^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     assert example is not None
     plugins = tmp_path_factory.mktemp("plugins")

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from tests.docs import rooms, telegram, terminal
+from tests.docs import rooms, tables, telegram, terminal
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,6 +19,7 @@ async def _session(drawn: Callable[[Path], Awaitable[str]]) -> str:
 
 
 WRITTEN: dict[str, Callable[[], str]] = {
+    "docs/operations.md": lambda: tables.page_with("docs/operations.md", "metrics", tables.metrics()),
     "docs/pictures/rooms.svg": rooms.drawn,
     "docs/pictures/terminal.svg": lambda: asyncio.run(_session(terminal.drawn)),
     "docs/pictures/telegram.svg": lambda: asyncio.run(_session(telegram.drawn)),

@@ -1,0 +1,172 @@
+"""The documents say what is so: their links lead somewhere, and what they name is there."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from gateway.app.plugins import all_commands
+from gateway.cli.main import app
+from tests.support.source_tree import ROOT, modules, name_of, parsed, project_files
+
+DOCUMENTS = [path for path in project_files() if path.suffix == ".md"]
+DECISIONS = sorted(ROOT.glob("docs/decisions/[0-9]*.md"))
+_FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\]\(([^)\s]+)\)|src=\"([^\"]+)\"")
+_CODE = re.compile(r"`([^`\n]+)`")
+
+document = pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
+
+
+def prose(path: Path) -> str:
+    """A document without its code blocks."""
+    return _FENCE.sub("", path.read_text(encoding="utf-8"))
+
+
+def anchors(path: Path) -> set[str]:
+    """What a link may name behind its `#`: the headings, as GitHub writes them."""
+    headings = re.findall(r"^#+ (.+)$", prose(path), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def links(path: Path) -> Iterator[str]:
+    """Where the document's links lead, but not to the network."""
+    for link, source in _LINK.findall(prose(path)):
+        if not (link or source).startswith(("https://", "http://")):
+            yield link or source
+
+
+@document
+def test_every_link_leads_somewhere(path: Path) -> None:
+    broken = []
+    for link in links(path):
+        name, _, anchor = link.partition("#")
+        there = (path.parent / name).resolve() if name else path
+        if not there.exists() or (anchor and anchor not in anchors(there)):
+            broken.append(link)
+    assert broken == []
+
+
+def test_every_document_is_linked() -> None:
+    """Whoever begins with the README finds all of them."""
+    linked = {(path.parent / link.partition("#")[0]).resolve() for path in DOCUMENTS for link in links(path)}
+    assert [name_of(path) for path in DOCUMENTS if path not in linked] == []
+
+
+def test_the_documents_are_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+    lengths = {path.name: len(path.read_text(encoding="utf-8").splitlines()) for path in DECISIONS}
+    assert {name: length for name, length in lengths.items() if length > 15} == {}
+
+
+def test_the_decisions_are_numbered_and_listed() -> None:
+    index = (ROOT / "docs/decisions/README.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^- \[(\d{4})\]\(([\w-]+\.md)\) (.+)$", index, re.MULTILINE)
+    assert [name for _, name, _ in listed] == [path.name for path in DECISIONS]
+    for number, (written, name, title) in enumerate(listed, start=1):
+        head = (ROOT / "docs/decisions" / name).read_text(encoding="utf-8").splitlines()[0]
+        assert (int(written), head) == (number, f"# {number}. {title}")
+
+
+# -- what is typed -----------------------------------------------------------------------------------
+
+
+def typed(path: Path) -> Iterator[str]:
+    """Every command that a reader may type: lines of code blocks, and pieces of code within sentences."""
+    text = path.read_text(encoding="utf-8")
+    for language, block in _FENCE.findall(text):
+        if language in ("", "sh"):
+            yield from (line.removeprefix("$ ").strip() for line in block.splitlines())
+    yield from _CODE.findall(prose(path))
+
+
+def missing(words: list[str]) -> str | None:
+    """What of a `legato` command line does not exist."""
+    command: Any = typer.main.get_command(app)
+    options = {"--help"}
+    for word in words:
+        options |= {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+        inner = getattr(command, "commands", None)
+        if inner is not None and word in inner:
+            command = inner[word]
+        elif (inner is not None and not word.startswith("-")) or (word.startswith("--") and word not in options):
+            return word
+    return None
+
+
+@document
+def test_every_command_exists(path: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    found = []
+    for line in typed(path):
+        for part in re.split(r"\s(?:\||&&)\s", line):
+            words = shlex.split(part, comments=True) if part.count('"') % 2 == part.count("'") % 2 == 0 else []
+            if words and Path(words[0]).name == "legato" and (unknown := missing(words[1:])) is not None:
+                found.append(f"{part}: {unknown}")
+            if len(words) > 1 and words[0] == "make" and words[1] not in targets:
+                found.append(part)
+    assert found == []
+
+
+def test_the_check_for_commands_sees_what_is_missing() -> None:
+    assert missing(["run", "--workers", "4"]) is None
+    assert missing(["sessions", "show", "ID"]) is None
+    assert missing(["sesions", "list"]) == "sesions"
+    assert missing(["usage", "--bye", "model"]) == "--bye"
+
+
+def test_the_page_of_commands_has_them_all_and_no_other() -> None:
+    commands = all_commands().commands
+    table = re.findall(r"^\| (.+?) \|", prose(ROOT / "docs/commands.md"), re.MULTILINE)
+    documented = {name for cell in table for name in re.findall(r"`/(\w+)", cell)}
+    assert documented == {name for command in commands for name in (command.name, *command.aliases)}
+
+
+def test_the_examples_of_code_run() -> None:
+    """Those of one module by itself: a page's packages are installed and talked to in `e2e/test_docs_examples.py`."""
+    blocks = [
+        block for language, block in _FENCE.findall((ROOT / "docs/adding.md").read_text()) if language == "python"
+    ]
+    assert len(blocks) == 3
+    for block in blocks:
+        exec(compile(block, "docs/adding.md", "exec"), {"__name__": "example"})
+
+
+# -- what is named -----------------------------------------------------------------------------------
+
+_PATH = re.compile(r"[\w.-]+(?:/[\w.*-]+)*/?")
+_MADE = (".venv/", "build/", "legato-home/", "plugins/")  # by the program, by make, or by its reader
+
+
+@document
+def test_every_file_that_is_named_exists(path: Path) -> None:
+    """A path in a document begins at the root, in `gateway/`, or where the document says that its paths begin."""
+    if path.name == "CHANGELOG.md":  # of the past
+        return
+    found = []
+    for name in _CODE.findall(prose(path)):
+        if "/" in name.strip("/") and _PATH.fullmatch(name) and not name.startswith(_MADE):
+            places = (ROOT, ROOT / "gateway", path.parent)
+            if not any(list(place.glob(name.rstrip("/"))) for place in places):
+                found.append(name)
+    assert found == []
+
+
+def test_every_method_that_is_named_exists() -> None:
+    classes: dict[str, set[str]] = {}
+    for path in modules("gateway", "adapters"):
+        for node in ast.walk(parsed(path)):
+            if isinstance(node, ast.ClassDef):
+                classes.setdefault(node.name, set()).update(
+                    inner.name for inner in node.body if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef)
+                )
+    named = {name for path in DOCUMENTS for name in _CODE.findall(prose(path)) if re.fullmatch(r"[A-Z]\w+\.\w+", name)}
+    files = {name for name in named if name.endswith((".md", ".yaml"))}
+    assert {name for name in named - files if name.split(".")[1] not in classes.get(name.split(".")[0], ())} == set()

@@ -1,0 +1,49 @@
+"""Tables of what the code declares: settings and metrics, between two marks of a page that says the rest."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import gateway
+from gateway.runtime.metrics import Counter, Gauge, Histogram
+
+ROOT: Final = Path(__file__).parents[2]
+_KINDS: Final = (Counter, Gauge, Histogram)
+
+
+def page_with(page: str, name: str, table: str) -> str:
+    """A page with a fresh table between its marks `<!-- NAME: … -->` and `<!-- end of NAME -->`."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    marks = re.compile(rf"(<!-- {name}:[^\n]*-->\n).*?(<!-- end of {name} -->)", re.DOTALL)
+    assert len(marks.findall(text)) == 1, f"{page} needs the marks of {name} once"
+    return marks.sub(lambda found: f"{found[1]}\n{table}\n{found[2]}", text)
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Markdown."""
+    columns = list(head)
+    return "".join(f"| {' | '.join(row)} |\n" for row in (columns, ["---"] * len(columns), *rows))
+
+
+def metrics() -> str:
+    """Every metric that a room counts, as Prometheus shows it."""
+    found = {_shown(metric): metric for metric in _declared()}
+    rows = ((f"`{name}`", ", ".join(metric.labels) or "–", metric.text) for name, metric in sorted(found.items()))
+    return table(("Name", "Labels", "Meaning"), rows)
+
+
+def _declared() -> Iterator[Counter | Gauge | Histogram]:
+    """The metrics are constants of the modules that count them."""
+    for module in pkgutil.walk_packages(gateway.__path__, "gateway."):
+        if not module.name.endswith("__main__"):
+            values = vars(importlib.import_module(module.name)).values()
+            yield from (value for value in values if isinstance(value, _KINDS))
+
+
+def _shown(metric: Counter | Gauge | Histogram) -> str:
+    return f"legato_{metric.name}_total" if isinstance(metric, Counter) else f"legato_{metric.name}"
