@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from gateway.cli.reference import as_markdown
 from tests.docs import rooms, tables, telegram, terminal
 
 ROOT = Path(__file__).parents[2]
@@ -19,6 +20,7 @@ async def _session(drawn: Callable[[Path], Awaitable[str]]) -> str:
 
 
 WRITTEN: dict[str, Callable[[], str]] = {
+    "docs/configuration.md": lambda: tables.page_with("docs/configuration.md", "settings", as_markdown()),
     "docs/operations.md": lambda: tables.page_with("docs/operations.md", "metrics", tables.metrics()),
     "docs/pictures/rooms.svg": rooms.drawn,
     "docs/pictures/terminal.svg": lambda: asyncio.run(_session(terminal.drawn)),

@@ -106,9 +106,9 @@ async def chatting(folder: Path, *arguments: str, fresh: bool = False, **variabl
 
 
 @asynccontextmanager
-async def legato_run(folder: Path, **variables: str) -> AsyncIterator[Process]:
-    """`legato run` in a folder, killed in the end."""
-    process = await started(folder, "run", **variables)
+async def legato_run(folder: Path, **how: Any) -> AsyncIterator[Process]:
+    """`legato run` in a folder, killed in the end. `how` as for `started`."""
+    process = await started(folder, "run", **how)
     try:
         yield process
     finally:
