@@ -69,13 +69,13 @@ chaos: $(STAMP) ## kill programs, servers and connections at every point of a me
 	$(BIN)/python -m tests.chaos.run --store redis --runs 250
 	$(BIN)/python -m tests.chaos.telegram --runs 200
 
+planted: $(STAMP) ## put known bugs into a copy of the program; the tests must find each
+	$(BIN)/python -m tests.planted
+
 # uv is used only here, because it can resolve for all platforms and Pythons at once; it lives in a
 # folder of its own and no other target needs it. UPGRADE=--upgrade takes newer versions.
 LOCKING := build/lock/bin/uv pip compile --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-emit-index-url --custom-compile-command 'make lock' --quiet $(UPGRADE)
-
-planted: $(STAMP) ## put known bugs into a copy of the program; the tests must find each
-	$(BIN)/python -m tests.planted
 
 lock: $(STAMP) ## renew the lock files after a change of pyproject.toml
 	$(BIN)/python -m venv build/lock
