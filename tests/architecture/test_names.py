@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from tests.architecture.source_tree import modules, name_of, parsed
 
 from gateway.app.plugins import platforms, providers
+from tests.support.source_tree import modules, name_of, parsed
 
 VENDORS = re.compile("telegram|discord|slack_|whatsapp|openai|anthropic|openrouter|claude|gemini|deepseek|ollama", re.I)
 # Patterns of credentials are data about the world, and the packages of wire formats know whose they are.
@@ -17,7 +17,8 @@ WHERE_THEY_ARE_KNOWN = re.compile("gateway/(runtime/redaction/|providers/[a-z_]+
 NAMED = {
     "gateway/app/config/models.py": {"console"},  # a form of log lines
     "gateway/runtime/logs.py": {"console"},
-    "gateway/store/transfer/migration.py": {"console"},
+    "gateway/cli/migrate.py": {"console"},
+    "gateway/delivery/markdown/formulas.py": {"telegramify_markdown"},  # a library, of which only its formulas are used
     "gateway/providers/plugin.py": {"offline"},  # the provider of who chose none
 }
 
