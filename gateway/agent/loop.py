@@ -19,8 +19,8 @@ from gateway.agent.gate import Gate
 from gateway.agent.metering import Metering
 from gateway.agent.models import Models
 from gateway.agent.overflow import NO_WAY_OUT, remedy
-from gateway.agent.ports import Observer, Questions, SearchOriginals, TranscriptWriter
-from gateway.agent.tools.base import Files, ToolContext
+from gateway.agent.ports import Observer, Questions, TranscriptWriter
+from gateway.agent.tools.base import Files, Recall, ToolContext
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime
 from gateway.context import feedback
 from gateway.domain.message import Message, ToolCall, assistant, note_of, tool_result
@@ -51,7 +51,7 @@ class Agent:
     observer: Observer
     steer: Callable[[Conversation], Awaitable[None]]  # adds what a person sends for the running turn
     questions: Questions
-    recall: SearchOriginals
+    recall: Recall
     files: Files
     clock: Clock
     points: Points

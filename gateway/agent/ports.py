@@ -11,7 +11,7 @@ from gateway.agent.running import Phase
 from gateway.domain.approval import Verdict
 from gateway.domain.message import Message
 from gateway.domain.session import Compaction
-from gateway.store.records import Found, ToolIntent
+from gateway.store.records import ToolIntent
 
 
 class TranscriptWriter(Protocol):
@@ -77,9 +77,3 @@ class Jobs(Protocol):
 
     def stop(self, name: str) -> None:
         """Cancel the one of this name, if there is one."""
-
-
-class SearchOriginals(Protocol):
-    """Search among the originals that the person of this conversation may see."""
-
-    async def __call__(self, words: str, limit: int) -> Sequence[Found]: ...

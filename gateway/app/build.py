@@ -21,8 +21,7 @@ from gateway.agent.prompt import PromptBuilder
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
 from gateway.agent.tools.base import Tool, ToolHost
-from gateway.agent.tools.registry import ToolRegistry
-from gateway.agent.tools.runtime import ToolRuntime
+from gateway.agent.tools.runtime import ToolRegistry, ToolRuntime
 from gateway.app.accounts import AccountLeases
 from gateway.app.config import Config
 from gateway.app.gateway import Gateway

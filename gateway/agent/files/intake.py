@@ -1,16 +1,16 @@
-"""What came with a message is fetched from its platform, once, and kept: whoever tries the turn again,
-in whatever process, finds it in the store.
+"""Files of a message are fetched from its platform once, and kept: another attempt at the turn, in whatever process,
+finds them in the store.
 
-A file is fetched only if this conversation's model may be shown it. One that cannot be had becomes a
-clause in the message and never an error: the person's words are answered all the same.
+A file is fetched only if the conversation's model may be shown it. One that cannot be fetched becomes a clause in the
+message and never an error: the person's words are answered all the same.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from hashlib import sha256
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 
@@ -29,6 +29,8 @@ from gateway.runtime.tokens import IMAGE_TOKENS, TokenCounter
 from gateway.store.port import Store
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 _SECONDS: Final = 120.0  # for one file, all attempts together
 _ATTEMPTS: Final = 3
@@ -77,72 +79,57 @@ class FileIntake:
         if problem is not None:
             return Received(attachment=file, problem=problem)
         async with self._room:
-            return await self._had(key, platform, file)
-
-    async def _had(self, key: SessionKey, platform: str, file: Attachment) -> Received:
-        ref = f"{platform}:{file.ref}"
-        kept = await self._store.kept_file(key, ref)
-        content = None if kept is None else await self._store.file_content(key, kept.digest)
-        try:
-            if kept is None or content is None:
-                async with self._clock.limit(_SECONDS):
-                    content = await self._fetched(platform, file)
-                kept = await self._keep(key, ref, file, content)
-        except TimeoutError:
-            return _failed(file, TOO_SLOW.format(platform=platform.capitalize()))
-        except AdapterError as error:
-            return _failed(file, str(error))
-        except StoreUnavailable as error:
-            return _failed(file, str(error), UNKEPT)
-        # Beside the loop, as all of a long text is looked at.
-        return Received(
-            attachment=file, kept=kept, reading=await asyncio.to_thread(read, content, kept.mime, MOST_TEXT)
-        )
+            ref = f"{platform}:{file.ref}"
+            kept = await self._store.kept_file(key, ref)
+            content = None if kept is None else await self._store.file_content(key, kept.digest)
+            try:
+                if kept is None or content is None:
+                    async with self._clock.limit(_SECONDS):
+                        content = await self._fetched(platform, file)
+                    kept = await self._kept(key, ref, file, content)
+            except TimeoutError:
+                return _failed(file, TOO_SLOW.format(platform=platform.capitalize()))
+            except AdapterError as error:
+                return _failed(file, str(error))
+            except StoreUnavailable as error:
+                return _failed(file, str(error), UNKEPT)
+            # In a thread, because all of a long text is looked at.
+            reading = await asyncio.to_thread(read, content, kept.mime, MOST_TEXT)
+            return Received(attachment=file, kept=kept, reading=reading)
 
     async def _fetched(self, platform: str, file: Attachment) -> bytes:
-        """Raises AdapterError once it makes no sense to try again."""
         adapter = self._adapters.get(platform)
         if not isinstance(adapter, CanFetch):
             raise FileRefused(NOT_HERE.format(platform=platform.capitalize()))
+        return await self._tried(lambda: adapter.fetch(file), "fetch")
+
+    async def _kept(self, key: SessionKey, ref: str, file: Attachment, content: bytes) -> KeptFile:
+        digest = await asyncio.to_thread(lambda: sha256(content).hexdigest())
+        now, size = self._clock.now(), len(content)
+        kept = KeptFile(ref=ref, digest=digest, name=file.name, mime=file.mime, size=size, at=now)
+        return await self._tried(lambda: self._store.keep_file(key, kept, content), "keep")
+
+    async def _tried(self, step: Callable[[], Awaitable[T]], what: str) -> T:
+        """The result of a step that is tried a few times and then given up: a disk without room for a file may have
+        some for the answer. Raises AdapterError, StoreUnavailable."""
         backoff = Backoff(*_PAUSES)
-        for left in reversed(range(_ATTEMPTS)):
+        while True:
             try:
-                return await adapter.fetch(file)
+                return await step()
             except FileRefused:
                 raise
-            except AdapterError as error:
-                log.info("file_not_fetched", platform=platform, error=str(error), attempts_left=left)
-                if not left:
+            except (AdapterError, StoreUnavailable) as error:
+                wait = backoff.pause()
+                log.info("file_attempt_failed", step=what, error=str(error), attempts=backoff.failures)
+                if backoff.failures == _ATTEMPTS:
                     raise
-                pause = backoff.pause()
-                wait = error.retry_after if isinstance(error, RateLimited) else pause
+                if isinstance(error, RateLimited):
+                    wait = error.retry_after
             await self._clock.sleep(wait)
-        raise AssertionError("the last attempt returns or raises")
-
-    async def _keep(self, key: SessionKey, ref: str, file: Attachment, content: bytes) -> KeptFile:
-        """Raises StoreUnavailable after a while: a disk without room for a file may have some for the answer."""
-        kept = KeptFile(
-            ref=ref,
-            digest=await asyncio.to_thread(lambda: sha256(content).hexdigest()),
-            name=file.name,
-            mime=file.mime,
-            size=len(content),
-            at=self._clock.now(),
-        )
-        backoff = Backoff(*_PAUSES)
-        for left in reversed(range(_ATTEMPTS)):
-            try:
-                return await self._store.keep_file(key, kept, content)
-            except StoreUnavailable as error:
-                log.error("file_not_kept", error=str(error), attempts_left=left)
-                if not left:
-                    raise
-            await self._clock.sleep(backoff.pause())
-        raise AssertionError("the last attempt returns or raises")
 
 
 def _not_wanted(file: Attachment, reader: Reader) -> str | None:
-    """Why nobody need fetch a file."""
+    """Why a file need not be fetched."""
     if is_sound(file) and not reader.sounds:
         return no_ears(reader.sounds)
     if file.kind == "image" and not reader.sees:

@@ -1,4 +1,4 @@
-"""What a file is, by its bytes: what somebody calls it may be wrong or a lie. Pure."""
+"""The kind of a file, by its bytes: its name and declared type may be wrong or a lie. Pure."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _SAMPLE: Final = 4_096  # bytes by which UTF-16 without a mark is told
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a content is, and what a message may show of it: the content need not stay in memory for that.
-    `sound`: its format. `text`: the beginning of one, "" if it is blank; `length`: characters of all of it."""
+    """A content as far as a message may show it, so that the content need not stay in memory. `sound`: its format.
+    `text`: its beginning, "" if it is blank; `length`: all of its characters."""
 
     picture: bool = False
     sound: str | None = None
@@ -47,7 +47,7 @@ NOTHING: Final = Reading()
 
 
 def read(content: bytes, mime: str, most: int) -> Reading:
-    """A content, of whose text at most `most` characters are wanted."""
+    """Read a content, but at most `most` characters of its text."""
     if picture_type(content) is not None:
         return Reading(picture=True)
     sound = sound_format(content, mime)
@@ -68,7 +68,7 @@ def picture_type(content: bytes) -> str | None:
 
 
 def sound_format(content: bytes, mime: str) -> str | None:
-    """The name that providers have for a sound's format; None for anything else."""
+    """The name by which providers know a sound's format; None for anything else."""
     for start, name in _SOUNDS:
         if content.startswith(start):
             return name
@@ -80,18 +80,18 @@ def sound_format(content: bytes, mime: str) -> str | None:
 
 
 def is_sound(file: Attachment) -> bool:
-    """Whether somebody says that it is a sound."""
+    """Whether its sender declares it as a sound."""
     return file.kind == "voice" or _plain(file.mime).startswith("audio/")
 
 
 def is_opaque(file: Attachment) -> bool:
-    """Whether it is said to be of a type that no model is shown."""
+    """Whether it is declared as a type that no model is shown."""
     return _OPAQUE.fullmatch(_plain(file.mime)) is not None
 
 
 def text_in(content: bytes) -> str | None:
-    """The text that a file is, without a mark of its encoding; None if it is not one. UTF-8 and UTF-16
-    are read, and strictly: a guess would show a model what nobody wrote."""
+    """The text of a text file, without a mark of its encoding; None for another file. UTF-8 and UTF-16 are read
+    strictly: a guess would show a model words that nobody wrote."""
     if content.startswith(b"%PDF"):
         return None
     for encoding in _encodings(content):

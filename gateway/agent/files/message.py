@@ -5,8 +5,7 @@
     the text of each file that is one, between marks that only its own digest makes, since it is data
     the pictures and sounds, as references
 
-What was said by the person alone is noted on the message (`said`, and `files`): search, titles and
-/retry go by that.
+The person's own words and files are noted on the message (`said`, `files`), for search, titles and /retry.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ REST = " up to character {shown:,}; read_file shows the rest"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """What became of a file: it is kept, or `problem` says why it is not there."""
+    """A file that is kept, or the `problem` that kept it away."""
 
     attachment: Attachment
     kept: KeptFile | None = None
@@ -44,7 +43,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """The model that will read a message. `sounds`: the formats that it hears. `count` counts tokens."""
+    """The model that will read a message. `sounds` are the formats that it hears; `count` counts tokens."""
 
     window: int
     sees: bool
@@ -60,7 +59,7 @@ def without_files(key: SessionKey, inbound: Inbound, problem: str) -> Message:
 
 
 def with_files(key: SessionKey, inbound: Inbound, files: Sequence[Received], reader: Reader | None) -> Message:
-    """The user's message. `reader` None: nothing but words is shown."""
+    """The user's message. Without a `reader` it shows words only."""
     if not inbound.attachments:
         return user(spoken(key, inbound.source, inbound.text))
     described: list[str] = []
@@ -91,7 +90,7 @@ def with_files(key: SessionKey, inbound: Inbound, files: Sequence[Received], rea
 
 
 class _Room:
-    """What is left of a message for files' texts, and for pictures and sounds."""
+    """The room that a message has left for texts of files, and for pictures and sounds."""
 
     def __init__(self, reader: Reader | None) -> None:
         self._reader = reader
@@ -106,7 +105,7 @@ class _Room:
         return self._parts >= 0
 
     def take(self, text: str) -> str:
-        """The beginning of a text that has room."""
+        """The beginning of a text, as much as has room."""
         assert self._reader is not None
         count = self._reader.count
         cut = text[: self._characters]
@@ -118,7 +117,7 @@ class _Room:
 
 
 def _part(kept: KeptFile, reading: Reading, reader: Reader, room: _Room) -> tuple[dict[str, Any] | None, str | None]:
-    """A picture or a sound as a part, or why there is none; neither for anything else."""
+    """A picture or a sound as a part, or the reason why there is none; neither of them for another file."""
     if reading.picture:
         if not reader.sees:
             return None, NO_EYES
@@ -142,13 +141,12 @@ def no_ears(sounds: Sequence[str], form: str = "") -> str:
     """Why a sound is not played to a model."""
     if not sounds:
         return "which you cannot hear: this model takes no sound"
-    return f"which you cannot hear: this model takes sound as {', '.join(sounds)}" + (
-        f", not as {form}" if form else ""
-    )
+    other = f", not as {form}" if form else ""
+    return f"which you cannot hear: this model takes sound as {', '.join(sounds)}{other}"
 
 
 def _text(file: Received, room: _Room) -> tuple[list[str], str | None]:
-    """A file's text between its marks, or why there is none."""
+    """A file's text between its marks, or the reason why there is none."""
     assert file.kept is not None
     text, length = file.reading.text, file.reading.length
     if text is None:
@@ -163,9 +161,10 @@ def _text(file: Received, room: _Room) -> tuple[list[str], str | None]:
 
 
 def _described(file: Received, problem: str | None) -> str:
-    mime = one_line(file.attachment.mime)  # somebody else's to choose, as its name is
-    facts = [mime] if file.attachment.kind == "document" and mime else []
-    if file.attachment.kind == "document" and file.attachment.size is not None:
-        facts.append(f"{file.attachment.size:,} bytes")
+    facts: list[str] = []
+    if file.attachment.kind == "document":
+        size = file.attachment.size
+        mime = one_line(file.attachment.mime)  # the sender chooses it, like the name
+        facts = [mime] * bool(mime) + ([f"{size:,} bytes"] if size is not None else [])
     detail = f" ({', '.join(facts)})" if facts else ""
     return named(file.attachment) + detail + (f", {problem}" if problem else "")

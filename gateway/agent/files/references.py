@@ -1,4 +1,4 @@
-"""How a stored message names a kept file: in the place where OpenAI's format has the content itself.
+"""How a stored message refers to a kept file: in the place where OpenAI's format has the content itself.
 
 A picture is `{"type": "image_url", "image_url": {"url": "legato-file:<digest>"}}`, a sound is
 `{"type": "input_audio", "input_audio": {"data": "legato-file:<digest>", "format": "mp3"}}`. So a
@@ -40,7 +40,7 @@ def digest_in(part: Any) -> str | None:
 
 def references_in(messages: Sequence[Message], start: int = 0) -> list[int]:
     """The positions, from `start` on, of the messages that refer to kept files."""
-    # Of ten thousand messages hardly any is made of parts: those that are not are passed over in one go.
+    # Hardly any message is made of parts, so the others are passed over in one go.
     made_of_parts = [
         position for position in range(start, len(messages)) if type(messages[position].get("content")) is list
     ]
@@ -48,8 +48,8 @@ def references_in(messages: Sequence[Message], start: int = 0) -> list[int]:
 
 
 class References:
-    """Where a session's transcript refers to kept files, remembered between turns: a transcript only grows
-    under one epoch, so that each of its messages is looked at once, however long it is."""
+    """The places at which a session's transcript refers to kept files, remembered between turns. Within an epoch a
+    transcript only grows, so each message is looked at once."""
 
     def __init__(self) -> None:
         self._session: SessionRef | None = None
@@ -57,7 +57,7 @@ class References:
         self._found: list[int] = []
 
     def among(self, session: SessionRef, stored: Sequence[Message]) -> Sequence[int]:
-        """The positions of those messages of the session's stored transcript that refer to files."""
+        """The positions of the messages that refer to files, in the session's stored transcript."""
         if session != self._session or len(stored) < self._looked_at:
             self._session, self._looked_at, self._found = session, 0, []
         self._found += references_in(stored, self._looked_at)
@@ -66,7 +66,7 @@ class References:
 
 
 def filled(part: Mapping[str, Any], mime: str, encoded: str) -> dict[str, Any]:
-    """The part with the content in base64 in the place of the reference to it; the input is not changed."""
+    """A copy of the part with the content, in base64, in the place of the reference to it."""
     if part.get("type") == "image_url":
         return {**part, "image_url": {**part["image_url"], "url": f"data:{mime};base64,{encoded}"}}
     return {**part, "input_audio": {**part["input_audio"], "data": encoded}}

@@ -1,12 +1,11 @@
-"""What a model is shown of kept files: the references in a request become contents, or words where this
-model is not shown them.
+"""How a model is shown kept files: the references in a request become contents, or words about files that the model
+is not shown.
 
-Whether a model takes pictures is configured, or found out: a request that is refused while it shows
-pictures or sounds is made once more without those that this model has not taken before. If that one is
-answered, they were what it was refused for, and this process does not show them to that model again;
-where the refusal says that the model takes no pictures at all, it is shown none. A body that is too
-large for a server is such a refusal, too; a prompt that is too long is one once nothing else makes room
-(`put_aside`). So a picture never makes a conversation unanswerable.
+Whether a model takes pictures is configured, or found out. A request with pictures or sounds that is refused is made
+once more without those that the model has not taken before. If the second request is answered, these files were the
+reason, and this process does not show them to the model again; a model that says that it takes no pictures is shown
+none. A body that is too large for a server counts as such a refusal; a prompt that is too long counts only when
+nothing else makes room (`put_aside`). So a picture never makes a conversation unanswerable.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _ModelKey = tuple[str, str | None, str]
 
 
 class FileView:
-    """Shows requests to providers; remembers what which model takes, for the life of the process."""
+    """Shows requests to providers. Remembers which files each model takes, for the life of the process."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -61,8 +60,7 @@ class FileView:
     def stream(
         self, provider: Provider, spec: ModelSpec, request: ModelRequest, key: SessionKey
     ) -> AsyncGenerator[ModelEvent, None]:
-        """`provider.stream`, with the files of `key` that the request refers to. Raises StoreUnavailable,
-        too."""
+        """`provider.stream`, with the files of `key` that the request refers to. May raise StoreUnavailable, too."""
         found = references_in(request.messages) if request.files_at is None else request.files_at
         return self._shown(provider, spec, request, key, found) if found else provider.stream(spec, request)
 
@@ -94,8 +92,8 @@ class FileView:
                 yield event
 
     def put_aside(self, spec: ModelSpec, messages: Sequence[Message]) -> bool:
-        """Show this model none of the files in these messages any more, for want of another way to make room.
-        False: it was shown none."""
+        """Show this model none of the files in these messages any more, because nothing else makes room. False: it was
+        shown none."""
         model = _key(spec)
         parts = (part for message in messages for part in _parts(message))
         shown = {
@@ -109,7 +107,7 @@ class FileView:
         return bool(shown)
 
     def _learn(self, spec: ModelSpec, hidden: Collection[str], refusal: ProviderError) -> None:
-        """Without these files the same request is answered."""
+        """Note that the model answers the same request without these files."""
         model = _key(spec)
         if isinstance(refusal, PicturesRefused) and spec.pictures is not True:
             self._blind.add(model)
@@ -133,8 +131,8 @@ class FileView:
         found: Sequence[int],
         hidden: Collection[str] = (),
     ) -> tuple[list[Message], set[str]]:
-        """The messages as this model is shown them, and the files that it is shown; `found`: where they
-        refer to any. The newest come first: what has no room any more is old."""
+        """The messages as this model is shown them, and the files among them that it is shown. `found` are the places
+        that refer to any. The newest files have precedence in the room that there is."""
         made = list(messages)
         shown: set[str] = set()
         room = _MOST_BYTES
@@ -146,7 +144,7 @@ class FileView:
                     content.append(part)
                     continue
                 words = self._hidden(spec, part, digest, hidden)
-                # Behind the first that has no room none has any: what is not shown is not loaded at every step.
+                # No file behind the first without room is loaded, because none of them is shown.
                 loaded = None if words or room <= 0 else await self._content(key, digest)
                 if loaded is not None:
                     room -= 3 * len(loaded[1]) // 4
@@ -160,7 +158,7 @@ class FileView:
         return made, shown
 
     def _hidden(self, spec: ModelSpec, part: Mapping[str, Any], digest: str, hidden: Collection[str]) -> str | None:
-        """What stands in a part's place where the model is not shown it."""
+        """The words in the place of a part that the model is not shown; None: it is shown."""
         picture = part.get("type") == "image_url"
         able = self.sees(spec) if picture else part["input_audio"].get("format") in spec.sounds
         if able and digest not in hidden and (_key(spec), digest) not in self._refused:
@@ -187,8 +185,7 @@ class FileView:
 
 
 def _may_be_of_files(error: ProviderRejected | ContextOverflow) -> bool:
-    """Whether a request may have been refused for the files in it. Where it is too long by tokens, condensing
-    the conversation comes first."""
+    """Whether a request may have been refused for its files. If it has too many tokens, a compaction comes first."""
     if isinstance(error, ContextOverflow):
         return error.bulky
     return not isinstance(error, QuotaExceeded) and error.status not in (401, 403)

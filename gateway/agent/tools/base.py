@@ -1,11 +1,11 @@
-"""What a tool is, and what it is given.
+"""What a tool is, and what it may use.
 
 A tool declares how it behaves when a crash interrupts it:
 `read_only`: it changes nothing, so it is simply run again.
-`idempotent`: running it twice leaves what running it once would, so it is simply run again.
+`idempotent`: running it twice has the effect of running it once, so it is simply run again.
 Neither: its intent is stored before it runs, and after a crash it is not run again.
 
-One whose calls a person must allow says so (`NeedsApproval`); it is run only after their yes.
+A tool whose calls a person must allow says so (`NeedsApproval`), and runs only after their yes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ S = TypeVar("S", bound=Section)
 
 
 class Recall(Protocol):
-    """Search in what the caller may see."""
+    """Search in the conversations of the caller."""
 
     async def __call__(self, words: str, limit: int) -> Sequence[Found]: ...
 
@@ -34,20 +34,18 @@ class Files(Protocol):
     """The files of the caller's conversation."""
 
     async def listed(self, limit: int) -> Sequence[KeptFile]:
-        """What was sent in it, newest first."""
+        """The files that were sent in it, newest first."""
 
     async def content(self, file: KeptFile) -> bytes | None:
-        """The content of one of them; None if it is not there."""
+        """The content of one of them; None if it is gone."""
 
     async def send(self, name: str, mime: str, content: bytes, caption: str = "") -> None:
-        """Show a file to the person, with a caption in Markdown: a picture as one, where the platform can. Raises
-        ToolError if it shows none."""
+        """Show a file to the person, with a caption in Markdown. Raises ToolError if the platform shows no files."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ToolContext:
-    """What a call may use. `todos` is the one thing a tool may change: replace the tuple, and it is
-    stored with the step."""
+    """What a call may use. A tool may change one thing: replace the tuple `todos`, and it is stored with the step."""
 
     session: Session
     clock: Clock
@@ -59,9 +57,9 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolHost:
-    """What a tool is made with. A module's `TOOLS` are functions that take one and return a tool, or None where the
-    tool is switched off. `sections` are tools' sections of the configuration; `home` is the gateway's own folder, its
-    whole path; `redact` takes secrets out of a text."""
+    """What a tool is made with. A module's `TOOLS` are functions that take a host and return a tool, or None if the
+    tool is switched off. `sections` are the tools' sections of the configuration; `home` is the gateway's own folder,
+    an absolute path; `redact` takes secrets out of a text."""
 
     sections: Sequence[Section] = ()
     clock: Clock
@@ -74,7 +72,7 @@ class ToolHost:
 
 
 class Tool(Protocol):
-    """One function the model may call. `parameters` is a JSON schema of an object."""
+    """One function that the model may call. `parameters` is a JSON schema (see `schema`)."""
 
     name: str
     description: str
@@ -84,23 +82,29 @@ class Tool(Protocol):
     timeout: float  # seconds
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """The result as the model sees it. Raises ToolError with a sentence for the model."""
+        """The result for the model. Raises ToolError with a sentence for the model."""
 
 
 @runtime_checkable
 class NeedsApproval(Protocol):
-    """A tool some or all of whose calls a person must allow. `admins_only`: nobody else's turn may call it."""
+    """A tool with calls that a person must allow. `admins_only`: only an admin's turn may call it."""
 
     admins_only: bool
 
     def question(self, arguments: Mapping[str, Any]) -> str | None:
-        """What to ask before this call, in one line that hides nothing of it; None: it needs no yes. Depends
-        on the arguments alone. Raises ToolError for a call that would not be run at all."""
+        """The question before this call, in one line that hides nothing of it; None: the call needs no yes. Depends on
+        the arguments alone. Raises ToolError for a call that would not be run at all."""
 
 
 @runtime_checkable
 class Recalls(Protocol):
-    """A tool whose results only repeat what was said before. They are noted as that, so that no search finds
-    its own finds and no summary takes what was looked up for what was said."""
+    """A tool whose results only repeat earlier words. They are marked, so that no search finds its own finds and no
+    summary takes looked-up words for said ones."""
 
     recalls: bool
+
+
+def schema(*required: str, **properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The JSON schema of a tool's arguments: an object with these properties and no others."""
+    needed = {"required": list(required)} if required else {}
+    return {"type": "object", "properties": properties, **needed, "additionalProperties": False}

@@ -1,4 +1,4 @@
-"""What time it is."""
+"""The date and the time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from gateway.agent.tools.base import ToolContext
+from gateway.agent.tools.base import ToolContext, schema
 from gateway.runtime.errors import ToolError
 
 
@@ -16,11 +16,7 @@ class ClockTool:
 
     name = "clock"
     description = "Tells the current date, weekday and time. Use it whenever the answer depends on now."
-    parameters: Mapping[str, Any] = {
-        "type": "object",
-        "properties": {"timezone": {"type": "string", "description": "IANA name, e.g. Europe/Vienna. Default: UTC."}},
-        "additionalProperties": False,
-    }
+    parameters = schema(timezone={"type": "string", "description": "IANA name, e.g. Europe/Vienna. Default: UTC."})
     read_only = True
     idempotent = True
     timeout = 5.0

@@ -1,4 +1,4 @@
-"""Search in what was said before, compacted or not: nothing is ever out of reach."""
+"""Search in earlier messages, compacted or not: none is ever out of reach."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
-from gateway.agent.tools.base import ToolContext
+from gateway.agent.tools.base import ToolContext, schema
 from gateway.domain.message import text_of
 from gateway.runtime.errors import ToolError
 from gateway.store.records import Found
@@ -18,7 +18,7 @@ _EXCERPT = 600  # characters
 
 
 class HistoryTool:
-    """Finds original messages of this person's own conversations. `redact` is for what tools returned."""
+    """Finds original messages of this person's own conversations. `redact` is applied to results of tools."""
 
     name = "search_history"
     description = (
@@ -26,15 +26,11 @@ class HistoryTool:
         "everything that was summarised since, and then of what tools returned. Use it before saying that you do "
         "not remember something."
     )
-    parameters: Mapping[str, Any] = {
-        "type": "object",
-        "properties": {
-            "words": {"type": "string", "description": "Words that must all occur in the message."},
-            "limit": {"type": "integer", "minimum": 1, "maximum": _MOST_RESULTS},
-        },
-        "required": ["words"],
-        "additionalProperties": False,
-    }
+    parameters = schema(
+        "words",
+        words={"type": "string", "description": "Words that must all occur in the message."},
+        limit={"type": "integer", "minimum": 1, "maximum": _MOST_RESULTS},
+    )
     read_only = True
     idempotent = True
     recalls = True
@@ -44,7 +40,7 @@ class HistoryTool:
         self._redact = redact
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """Up to `limit` excerpts: what was said, newest first, then what tools returned."""
+        """Up to `limit` excerpts: people's and the model's words, newest first, then results of tools."""
         words = arguments.get("words")
         limit = arguments.get("limit", 5)
         if not isinstance(words, str) or not words.strip():
@@ -60,8 +56,8 @@ class HistoryTool:
 def render(
     hit: Found, words: str, redact: Callable[[str], str], speakers: Mapping[str, str] = MappingProxyType({})
 ) -> str:
-    """Date, speaker and, of a long message, the passage around what was looked for. What a tool returned is
-    redacted: nobody in the chat was ever shown it. `speakers`: what whoever reads it calls a role."""
+    """Date, speaker and, of a long message, the passage around the words. A tool's result is redacted, because nobody
+    in the chat was ever shown it. `speakers` are the reader's names for the roles."""
     day = datetime.fromtimestamp(hit.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     returned = hit.message.get("role") == "tool"
     text = redact(text_of(hit.message)) if returned else text_of(hit.message)

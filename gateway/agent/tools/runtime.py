@@ -1,23 +1,22 @@
-"""Running the tool calls of one step: foreign code is contained here.
+"""Runs the tool calls of one step, and contains the foreign code of tools.
 
-Every call gets exactly one result, whatever happens: an unknown tool, arguments that are no JSON
-object, a time-out and an exception are results the model can read and act upon.
+Every call gets exactly one result, whatever happens: an unknown tool, arguments that are no JSON object, a time-out
+and an exception are results that the model can read and act upon.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import structlog
 
-from gateway.agent.tools.base import NeedsApproval, Recalls, ToolContext
-from gateway.agent.tools.registry import ToolRegistry
+from gateway.agent.tools.base import NeedsApproval, Recalls, Tool, ToolContext
 from gateway.domain.message import Message, ToolCall, tool_result
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import ToolDenied, ToolError
+from gateway.runtime.errors import ConfigError, ToolDenied, ToolError
 from gateway.store.records import ToolIntent
 
 log = structlog.get_logger(__name__)
@@ -32,6 +31,27 @@ _MOST_ASKED = 10  # questions of one step: each is a message, and platforms show
 _ENGINE_SECONDS = 120.0  # for a tool of the context engine, which declares no limit of its own
 
 EngineTool = Callable[[str, Mapping[str, Any]], Awaitable[str]]
+
+
+class ToolRegistry:
+    """The tools on offer, by name. Their schemas keep one order, so that prompts stay byte-identical."""
+
+    def __init__(self, tools: Iterable[Tool]) -> None:
+        self._tools: dict[str, Tool] = {}
+        for tool in tools:
+            if self._tools.setdefault(tool.name, tool) is not tool:
+                raise ConfigError([f"tools: two tools are named {tool.name!r}; rename or remove one"])
+        self.names = list(self._tools)
+        self.schemas = [_schema(tool) for tool in self._tools.values()]
+
+    def get(self, name: str) -> Tool | None:
+        """The tool of this name."""
+        return self._tools.get(name)
+
+
+def _schema(tool: Tool) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": function}
 
 
 class Gate(Protocol):
@@ -49,15 +69,15 @@ class Gate(Protocol):
 
 
 class ToolRuntime:
-    """Executes calls against the registry and, for the names it owns, the context engine."""
+    """Runs calls of the registry's tools, and of the context engine's own."""
 
     def __init__(self, registry: ToolRegistry, clock: Clock) -> None:
         self.registry = registry
         self._clock = clock
 
     def intents(self, calls: Sequence[ToolCall], asked: Collection[str] = ()) -> list[ToolIntent]:
-        """The calls whose effects must not be repeated after a crash, and those that are asked for: while
-        some are, all of them wait."""
+        """The calls whose effects must not be repeated after a crash, and those that a person is asked about: while
+        there are any of the latter, all of them wait."""
         return [
             ToolIntent(call_id=call["id"], tool=call["function"]["name"], waits=bool(asked))
             for call in calls
@@ -70,8 +90,8 @@ class ToolRuntime:
         return tool is None or tool.read_only or tool.idempotent
 
     def questions(self, calls: Sequence[ToolCall], *, admin: bool) -> dict[str, str]:
-        """What to ask a person, who may be an admin, before these calls, by call id. One that would fail is
-        not asked for: the attempt to run it says why. Nor are those beyond the tenth, which do not run."""
+        """The questions to a person, who may be an admin, before these calls, by call id. A call that would fail brings
+        no question: the attempt to run it says why. Nor do calls beyond the tenth, which do not run."""
         questions = [(call["id"], self._question(call, admin)) for call in calls]
         return dict([(call_id, question) for call_id, question in questions if question][:_MOST_ASKED])
 
@@ -92,8 +112,8 @@ class ToolRuntime:
         results: dict[str, Message],
         gate: Gate | None = None,
     ) -> None:
-        """Fill `results` (by call id) as calls end: read-only ones side by side, then the others, each through
-        the `gate`, in the order the model asked for. If cancelled, `results` holds what had ended."""
+        """Fill `results` (by call id) as calls end: read-only ones side by side, then the others in the model's order,
+        each through the `gate`. After a cancellation `results` holds the calls that had ended."""
 
         async def one(call: ToolCall) -> None:
             allowed = gate is not None and call["id"] in gate.asked

@@ -1,4 +1,4 @@
-"""Sends the person a file: one that the model has written, or one of the conversation's."""
+"""Sends the person a file: one that the model writes, or one of the conversation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from gateway.agent.files.kinds import picture_type
-from gateway.agent.tools.base import ToolContext
+from gateway.agent.tools.base import ToolContext, schema
 from gateway.agent.tools.read_file import LOOKED_AT, chosen
 from gateway.runtime.errors import ToolError
 
@@ -24,29 +24,25 @@ _DEVICE: Final = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?", r
 
 
 class SendFileTool:
-    """One file into the chat. After a crash it is not run again: the file may be on its way."""
+    """Sends one file. After a crash it is not run again, because the file may be on its way."""
 
     name = "send_file"
     description = (
         "Sends the person a text file that you write, for what they want as a file or what is too long for a message; "
         "or, with `file`, one that was sent in this conversation: pictures are shown."
     )
-    parameters: Mapping[str, Any] = {
-        "type": "object",
-        "properties": {
-            "name": {"type": "string", "description": "With an ending that says what it is, such as notes.md."},
-            "content": {"type": "string", "description": "The text of a file that you write."},
-            "file": {"type": "string", "description": "Instead of `content`: its name or id, as read_file lists them."},
-            "caption": {"type": "string", "description": "A sentence or two to be shown with it."},
-        },
-        "additionalProperties": False,
-    }
+    parameters = schema(
+        name={"type": "string", "description": "With an ending that says what it is, such as notes.md."},
+        content={"type": "string", "description": "The text of a file that you write."},
+        file={"type": "string", "description": "Instead of `content`: its name or id, as read_file lists them."},
+        caption={"type": "string", "description": "A sentence or two to be shown with it."},
+    )
     read_only = False
     idempotent = False
     timeout = 60.0
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """What was sent, under which name."""
+        """The name of the file that was sent."""
         caption = _caption(arguments)
         if arguments.get("file") and not arguments.get("content"):  # some models fill in everything, with nothing
             name, mime, data = await _kept(arguments, context)
@@ -70,7 +66,7 @@ def _written(arguments: Mapping[str, Any]) -> tuple[str, str, bytes]:
 
 
 async def _kept(arguments: Mapping[str, Any], context: ToolContext) -> tuple[str, str, bytes]:
-    """The same of one of the conversation's files. What it is, its bytes say."""
+    """The same of a file of the conversation. Its bytes tell its type."""
     file = chosen(await context.files.listed(LOOKED_AT), arguments["file"])
     content = await context.files.content(file)
     if not content:
@@ -94,13 +90,13 @@ def _caption(arguments: Mapping[str, Any]) -> str:
 
 
 def _mime(name: str) -> str:
-    """What a text of this name is: nothing that a platform would try to show as a picture or to play."""
+    """The type of a text of this name: none that a platform would try to show as a picture or to play."""
     mime = mimetypes.guess_type(name)[0] or "text/plain"
     return "text/plain" if mime != "image/svg+xml" and mime.startswith(("image/", "audio/", "video/")) else mime
 
 
 def safe_name(name: str) -> str:
-    """A name that is one on every system and cannot leave its folder."""
+    """A name that is valid on every system and cannot leave its folder."""
     base = re.split(r"[/\\]", name.strip())[-1]
     plain = " ".join(_UNSAFE.sub("_", base).split()).strip(". ")
     stem, dot, ending = plain.rpartition(".")

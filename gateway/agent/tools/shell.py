@@ -1,8 +1,8 @@
 """Commands on the gateway's own machine, each allowed by a person.
 
-The command runs as the gateway's user and can do what that user can: it is no sandbox. What this module does
-is to show the person the whole command before it runs, to keep the gateway's environment (and so its secrets)
-from it, and to end all that it started when its time is over.
+The command runs as the gateway's user and can do what that user can: this is no sandbox. But the person sees the whole
+command before it runs, the gateway's environment (and so its secrets) is kept from it, and everything that it started
+ends when its time is over.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from urllib.parse import quote
 import regex
 from pydantic import AfterValidator, Field
 
-from gateway.agent.tools.base import ToolContext, ToolHost
+from gateway.agent.tools.base import ToolContext, ToolHost, schema
 from gateway.domain.chat import SessionKey
 from gateway.domain.settings import AList, Flag, Seconds, Section
 from gateway.runtime.clock import Clock
@@ -65,20 +65,15 @@ class ShellSettings(Section):
 
 
 class ShellTool:
-    """Runs a command with /bin/sh. `allow`: first words of commands that need no yes; `folder`: under which each
-    conversation has a folder that its commands start in; `redact`: takes secrets out of what they print."""
+    """Runs a command with /bin/sh. Commands that begin with words in `allow` need no yes. Each conversation has a
+    folder in `folder`, in which its commands start. `redact` takes secrets out of their output."""
 
     name = "shell"
     description = (
         "Runs a command with /bin/sh on the machine this bot runs on, and returns its exit code and what it printed. "
         "The person is shown each command and must allow it, so use few and readable ones and say what they are for."
     )
-    parameters: Mapping[str, Any] = {
-        "type": "object",
-        "properties": {"command": {"type": "string", "description": "What to run, as one would type it."}},
-        "required": ["command"],
-        "additionalProperties": False,
-    }
+    parameters = schema("command", command={"type": "string", "description": "What to run, as one would type it."})
     read_only = False
     idempotent = False
 
@@ -101,7 +96,7 @@ class ShellTool:
         self._redact = redact
 
     def question(self, arguments: Mapping[str, Any]) -> str | None:
-        """The whole command, nothing of it hidden; None if it is on the list."""
+        """The whole command, with nothing hidden; None if it needs no yes."""
         command = _command(arguments)
         return None if self._is_allowed(command) else f"Run this command? {shown(command)}"
 
@@ -112,7 +107,7 @@ class ShellTool:
         return any(words[: len(start)] == start for start in self._allowed)
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """What became of the command, and what it printed, both its streams as they came."""
+        """How the command ended, and its output: both streams, in the order in which it came."""
         command = _command(arguments)
         folder = self._folder / _name(context.session.key)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -125,7 +120,7 @@ class ShellTool:
         return f"{outcome}\n{text}" if text else f"{outcome}, and it printed nothing"
 
     async def _ended(self, transport: asyncio.SubprocessTransport, output: _Output) -> str:
-        """How the command ended, with everything that it started."""
+        """Wait for the command, and end everything that it started. Returns how it ended."""
         try:
             async with self._clock.limit(self._seconds):
                 await output.exited.wait()
@@ -142,7 +137,7 @@ class ShellTool:
 
 
 class _Output(asyncio.SubprocessProtocol):
-    """The beginning and the end of what was printed, and how much there was."""
+    """The beginning and the end of the output, and its size."""
 
     def __init__(self) -> None:
         self.exited = asyncio.Event()
@@ -160,7 +155,7 @@ class _Output(asyncio.SubprocessProtocol):
         self.closed.set()
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Keep what belongs to the beginning or, so far, to the end."""
+        """Keep the beginning, and the end so far."""
         self._size += len(data)
         room = _KEPT - len(self._first)
         self._first += data[:room]
@@ -168,7 +163,7 @@ class _Output(asyncio.SubprocessProtocol):
             self._last = (self._last + data[room:])[-_KEPT:]
 
     def text(self) -> str:
-        """What the model reads. It is cut between lines: half of a credential would not be known for one."""
+        """The output for the model. It is cut between lines: half of a credential would not be recognised."""
         if self._size == len(self._first) + len(self._last):
             return _decoded(self._first + self._last).rstrip()
         first = self._first[: self._first.rfind(b"\n") + 1] or self._first
@@ -183,8 +178,8 @@ def _decoded(printed: bytes) -> str:
 
 
 def shown(command: str) -> str:
-    """A command in one line, in which nothing is invisible or turns the reading direction round. A sign that is
-    spelled out looks like nothing that could have been typed: a new line is no `\\n` in somebody's quotes."""
+    """A command in one line, without a sign that is invisible or turns the reading direction round. Such a sign is
+    spelled out in a way that nobody could have typed: a new line never looks like the `\\n` in somebody's quotes."""
     spelled = "".join(sign if sign.isprintable() and not _UNSEEN.match(sign) else _spelled(sign) for sign in command)
     return str(_FROM_THE_RIGHT.sub("\u2068\\g<0>\u2069", spelled))
 
@@ -219,8 +214,8 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 async def _started(command: str, folder: Path) -> tuple[asyncio.SubprocessTransport, _Output]:
-    """Start the shell. Who is cancelled meanwhile ends it like any other: by itself asyncio would end the shell only,
-    which may have started others by then."""
+    """Start the shell. A cancellation meanwhile ends it as a whole: asyncio by itself would end only the shell, which
+    may have started others by then."""
     loop = asyncio.get_running_loop()
     starting = loop.create_task(
         loop.subprocess_exec(
@@ -245,7 +240,7 @@ async def _started(command: str, folder: Path) -> tuple[asyncio.SubprocessTransp
 
 
 async def _closed(transport: asyncio.SubprocessTransport, output: _Output) -> None:
-    """Let go of a command, which is ended if its turn was before it."""
+    """Let go of a command, and end it if its turn ended first."""
     if not output.exited.is_set():
         _end(transport)
         await output.exited.wait()

@@ -1,11 +1,11 @@
-"""The session's to-do list: what the agent still has to do survives compaction and restarts."""
+"""The session's to-do list, which survives compactions and restarts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.agent.tools.base import ToolContext
+from gateway.agent.tools.base import ToolContext, schema
 from gateway.domain.session import Todo
 from gateway.runtime.errors import ToolError
 
@@ -14,37 +14,30 @@ _LONGEST_ITEM = 300
 
 
 class TodoTool:
-    """Reads the list or replaces it whole, so that running a call twice changes nothing."""
+    """Reads the list or replaces all of it, so that a repeated call changes nothing."""
 
     name = "todo"
     description = (
         "Keeps the to-do list of this conversation. Without `items` it shows the list; with `items` it replaces the "
         "whole list, so include every item that should stay. Use it for work of three steps or more."
     )
-    parameters: Mapping[str, Any] = {
-        "type": "object",
-        "properties": {
+    parameters = schema(
+        items={
+            "type": "array",
             "items": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "text": {"type": "string"},
-                        "status": {"type": "string", "enum": ["open", "done"]},
-                    },
-                    "required": ["text"],
-                    "additionalProperties": False,
-                },
-            }
-        },
-        "additionalProperties": False,
-    }
+                "type": "object",
+                "properties": {"text": {"type": "string"}, "status": {"type": "string", "enum": ["open", "done"]}},
+                "required": ["text"],
+                "additionalProperties": False,
+            },
+        }
+    )
     read_only = False
     idempotent = True
     timeout = 5.0
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """The list as it now is, one line an item."""
+        """The list as it is now, one line an item."""
         if arguments.get("items") is not None:
             context.todos = _items(arguments["items"])
         return render(context.todos)
