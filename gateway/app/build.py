@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from gateway.agent.compaction import Compactor
 from gateway.agent.engines import Engines
 from gateway.agent.files.intake import FileIntake
 from gateway.agent.hygiene import Hygiene
@@ -198,6 +199,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         hygiene=Hygiene(hygiene_rules(config), clock),
         preparations=preparations,
         agent=agent,
+        compactor=partial(Compactor, clock=clock, points=points, metrics=metrics, preparations=preparations),
         running_turns=running_turns,
         outbox=outbox,
         adapters=by_name,

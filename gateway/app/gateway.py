@@ -41,9 +41,8 @@ _LAST_WORDS = 5.0  # seconds for messages that are being delivered when the gate
 
 @dataclass(slots=True, kw_only=True)
 class Gateway:
-    """The running program. `run` is the whole of it; `close` are foreign resources, closed last.
-    `leaves_questions`: whoever reads here is gone when the input has ended, so what waits for a yes or no
-    then is left for the next start."""
+    """The running program, all of which is `run`. `close` are foreign resources, closed last. `leaves_questions`: the
+    person who reads is gone when the input ends, so questions that are open then are left for the next start."""
 
     store: Store
     reception: Reception
@@ -69,8 +68,8 @@ class Gateway:
     _failed: bool = False
 
     def stop(self, *, grace: float = DRAIN_SECONDS) -> None:
-        """Ask `run` to drain and return (SIGTERM, SIGINT). Turns that are not done after `grace` seconds
-        are cut short; the next start goes on with them. Asked again, the shorter grace counts."""
+        """Ask `run` to drain and return (SIGTERM, SIGINT). Turns that are not done after `grace` seconds are cut short;
+        the next start goes on with them. Of several calls the shortest grace counts."""
         self._grace = min(self._grace, grace)
         self._stop.set()
 
@@ -108,12 +107,8 @@ class Gateway:
             self.background.start(self._read(adapter), name=f"adapter {name}")
             for name, adapter in self.adapters.items()
         ]
-        stopped = self.background.start(self._until_stopped(), name="stop")
-        all_read = self.background.start(_wait_all(reading), name="adapters")
-        await asyncio.wait([stopped, all_read], return_when=asyncio.FIRST_COMPLETED)
-        if not self._stop.is_set():
-            settled = self.background.start(self._settle(), name="settle")
-            await asyncio.wait([stopped, settled], return_when=asyncio.FIRST_COMPLETED)
+        if await ended_before(lambda: _wait_all(reading), self._stop):
+            await ended_before(self._settle, self._stop)
         for task in reading:
             task.cancel()
 
@@ -144,9 +139,6 @@ class Gateway:
             self._failed = True
             log.exception("adapter_broke", adapter=adapter.name)
 
-    async def _until_stopped(self) -> None:
-        await self._stop.wait()
-
     async def _settle(self) -> None:
         """Return when everything accepted here is answered and shown, or cannot be shown now."""
         while True:
@@ -158,7 +150,7 @@ class Gateway:
                 try:
                     if await self._has_settled():
                         return
-                except StoreUnavailable as error:  # who cannot be asked may hold work for here
+                except StoreUnavailable as error:  # there may be work for this process in it
                     log.warning("settling_waits", error=str(error))
                     await self.clock.sleep(_ASK_AGAIN)
             await self.clock.sleep(_LOOK_AGAIN)
@@ -183,16 +175,16 @@ class Gateway:
         await self.background.aclose()
         closing: list[tuple[str, Awaitable[None]]] = [(each.name, each.aclose()) for each in self.adapters.values()]
         closing += [("a resource", close()) for close in self.close]
-        for what, work in closing:  # whatever cannot be closed, the rest is
+        for what, work in closing:  # one that fails does not keep the others open
             await best_effort(work, what=f"closing {what}")
         await self.store.aclose()
         log.debug("counted", totals=self.metrics.totals())
 
 
 def collect_seldom() -> None:
-    """Look for garbage in cycles less often than Python does by default. Hardly any is made here, and
-    each look walks what is in memory: a sixth of a message's time, a fifth of a long request's. For
-    the program's own process, before `build`."""
+    """Look for garbage in cycles less often than Python does by default. Hardly any is made here, and each look walks
+    all of the memory: a sixth of a message's time, a fifth of a long request's. Called in the program's own process,
+    before `build`."""
     gc.set_threshold(20_000, 20, 50)
 
 

@@ -1,4 +1,4 @@
-"""Commands that only look: /status, /context, /usage, /whoami, /version, /recall, /model."""
+"""Commands that look at things: /status, /context, /usage, /whoami, /version, /recall; and /model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WHOSE = {"session": "this conversation", "person": "you today", "gateway": "eve
     elsewhere=("info",),
 )
 async def status(ctx: CommandContext) -> Answer:
-    """What runs, what waits and which session this is; answers while a turn hangs."""
+    """Say what runs, what waits and which session this is, even while a turn hangs."""
     turn = ctx.running_turns.of(ctx.key)
     waiting = await ctx.store.waiting(ctx.key, 100)
     session = await ctx.present()
@@ -42,7 +42,7 @@ async def status(ctx: CommandContext) -> Answer:
     if asked := [each for each in await ctx.approvals.answerable(ctx.inbound.source) if each.key == ctx.key]:
         lines.append(f"I wait for your /approve or /deny:\n{listed(asked)}")
     if waiting:
-        lines.append(f"Waiting: {len(waiting)} message{'s' if len(waiting) > 1 else ''}.")
+        lines.append(f"Waiting: {counted(len(waiting), 'message')}.")
     if session is None:
         lines.append("No session yet; your next message starts one.")
     else:
@@ -64,7 +64,7 @@ def _running(turn: RunningTurn, now: float) -> str:
 
 
 async def _elsewhere(ctx: CommandContext) -> str:
-    """What another process does, as far as the store knows."""
+    """The same of a turn in another process, as far as the store knows."""
     item = await ctx.store.running(ctx.key)
     if item is None:
         return "Nothing is running."
@@ -73,7 +73,7 @@ async def _elsewhere(ctx: CommandContext) -> str:
 
 @partial(Command, name="context", group="What I remember", help="how full my window is, and when I compress it")
 async def context(ctx: CommandContext) -> Answer:
-    """How full the window is, what fills it, and when the next compaction comes."""
+    """Draw how full the window is, with its shares, and say when the next compaction comes."""
     session = await ctx.present()
     if session is None:
         return Answer(text="The window is empty: your next message starts a session.")
@@ -82,7 +82,7 @@ async def context(ctx: CommandContext) -> Answer:
 
 
 async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
-    """The pressure bar and the shares, as text. Reported tokens where the provider reported."""
+    """The bar and the shares. The tokens are the provider's where it reported any."""
     window = conversation.spec.context_length
     used = conversation.prompt_tokens()
     filled = min(_BAR, round(_BAR * used / window))
@@ -108,12 +108,8 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
     ]
     if threshold and ctx.automatic:
         left = max(0, threshold - used)
-        when = (
-            f"at {threshold:,} tokens, about {left:,} from now"
-            if left
-            else f"with your next message (at {threshold:,})"
-        )
-        lines.append(f"I compress it {when}.")
+        now = f"with your next message (at {threshold:,})"
+        lines.append(f"I compress it {f'at {threshold:,} tokens, about {left:,} from now' if left else now}.")
     elif threshold:
         lines.append("I do not compress it by myself here; /compress does it now.")
     return "\n".join(lines)
@@ -128,7 +124,7 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
     elsewhere=("cost", "tokens"),
 )
 async def usage(ctx: CommandContext) -> Answer:
-    """What this session and the last day used and cost, and what is left of each spend cap."""
+    """Add up what this session and the last day cost, and what each spend cap has left."""
     session = await ctx.present()
     lines = []
     if session is not None:
@@ -156,7 +152,7 @@ def _total(totals: list[UsageTotal]) -> str:
     cached = sum(total.usage.cache_read_tokens for total in totals)
     out = sum(total.usage.output_tokens for total in totals)
     unpriced = sum(total.unpriced_calls for total in totals)
-    text = f"{calls} call{'' if calls == 1 else 's'}, {read:,} tokens in"
+    text = f"{counted(calls, 'call')}, {read:,} tokens in"
     if cached:
         text += f" ({cached:,} cached)"
     text += f", {out:,} out, {written(round(1_000_000 * sum(total.cost_usd for total in totals)))}"
@@ -165,7 +161,7 @@ def _total(totals: list[UsageTotal]) -> str:
 
 @partial(Command, name="whoami", group="About", help="who you are to me", audience="person")
 async def whoami(ctx: CommandContext) -> Answer:
-    """How the gateway sees the caller."""
+    """Say how the gateway sees the caller."""
     source = ctx.inbound.source
     name = f" ({source.user_name})" if source.user_name else ""
     admin = ", and an admin" if ctx.pairing.access.is_admin(source) else ""
@@ -177,7 +173,7 @@ async def whoami(ctx: CommandContext) -> Answer:
 
 @partial(Command, name="version", group="About", help="which Legato this is", audience="person")
 async def version(ctx: CommandContext) -> Answer:
-    """Which Legato this is, and since when it runs."""
+    """Say which Legato this is, and since when it runs."""
     since = datetime.fromtimestamp(ctx.started_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
     return Answer(text=f"Legato {__version__}, running since {since}.")
 
@@ -191,7 +187,7 @@ async def version(ctx: CommandContext) -> Answer:
     elsewhere=("search",),
 )
 async def recall(ctx: CommandContext) -> Answer:
-    """Original turns of the caller's own conversations, compacted or not."""
+    """Find original messages of the caller's own conversations, compacted or not."""
     if not ctx.argument:
         raise UserError("Say what to look for, for example: /recall train tickets")
     found = await ctx.store.search(ctx.argument, ctx.key, _RECALLED)

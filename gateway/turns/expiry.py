@@ -32,7 +32,7 @@ class Expiry:
         self._clock = clock
 
     async def sweep(self) -> int:
-        """Put the end of every due session into its lane. Returns how many requests were new."""
+        """Put a request to end each due session into its lane. Returns how many requests were new."""
         try:
             due = await self._store.claim_due_sessions(self._clock.now(), _BATCH)
             receipts = await self._store.accept([self._request(session) for session in due], cap=_NO_CAP)

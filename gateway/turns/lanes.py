@@ -1,7 +1,7 @@
-"""Lanes: one turn at a time per key, in the order of acceptance, many keys at once.
+"""Lanes: one turn at a time for each key, in the order of acceptance, and many keys at once.
 
-The store decides which lane may run; this module only keeps as many running as configured and
-hands each claimed item to `run`, which returns the lane's next item (already claimed) or None.
+The store decides which lane may run. This module keeps as many running as configured, and hands each claimed item to
+`run`, which returns the lane's next item (already claimed) or None.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ WAITING = Gauge(name="messages_waiting", text="Messages that are accepted and ha
 RUNNING = Gauge(name="lanes_running", text="Lanes that this process drains.")
 
 _RETRY_SECONDS = 1.0
-# Claims on their way at once: one after the other, each would wait for the store's answer to the one
-# before, and a store with a network in between would start few turns a second.
+# Claims on their way at once. One after the other would wait for the store's answer each, and a store behind a network
+# would start few turns a second.
 _CLAIMERS = 8
 
 
@@ -54,7 +54,7 @@ class Lanes:
         self._slots = asyncio.Semaphore(concurrent)
         self._background = background
         self._clock = clock
-        # By lease, not by key: a lane can be claimed again some steps before its last worker has left.
+        # By lease, not by key: a lane can be claimed again shortly before its last worker has left.
         self._running: dict[Lease, asyncio.Task[None]] = {}
         self._claiming: list[asyncio.Task[None]] = []
         self._stopping = False
@@ -81,15 +81,15 @@ class Lanes:
                 if claim is None:
                     self._slots.release()
             if self._stopping:
-                # Else the lanes that a stop gives back would be claimed and given back without end.
+                # Otherwise the lanes that a stop gives back would be claimed and given back without end.
                 await self._give_back(claim.lease, counted=False)
                 return
             lease = claim.lease
             self._running[lease] = self._background.start(self._drain(claim), name=f"lane {lease.key}")
 
     async def stop(self, grace: float, *, waits: Callable[[SessionKey], bool] = lambda _: False) -> None:
-        """Let running lanes finish their present item for `grace` seconds, then give them back; at once
-        those whose turn `waits` for a person, which no grace is long enough for."""
+        """Give running lanes `grace` seconds to finish their present item, then give them back. A lane whose turn
+        `waits` for a person is given back at once: no grace is long enough for that."""
         self._stopping = True
         for claiming in self._claiming:
             claiming.cancel()  # a cancelled wait claims nothing
@@ -117,7 +117,7 @@ class Lanes:
         while True:
             try:
                 return await self._store.claim_next(self._worker)
-            except StoreError as error:  # whatever it is: without claims nobody is ever answered again
+            except StoreError as error:  # of any kind: without claims nobody is ever answered again
                 log.error("claim_failed", error=str(error))
                 await self._clock.sleep(_RETRY_SECONDS)
 
@@ -131,10 +131,10 @@ class Lanes:
                 following = await self._run(lease, following)
                 counted = False
         except SessionConflict as error:
-            # Somebody else owns the lane or moved the session: what this turn knew is void.
+            # Another process owns the lane, or moved the session: this turn is void.
             log.warning("turn_void", key=str(lease.key), error=str(error))
         except StoreUnavailable as error:
-            counted = False  # the store's fault: no number of times makes it the message's
+            counted = False  # this is the store's fault, however often it happens
             log.warning("turn_put_off", key=str(lease.key), error=str(error))
             await self._clock.sleep(_RETRY_SECONDS)
         except asyncio.CancelledError:
@@ -149,13 +149,13 @@ class Lanes:
                 self._slots.release()
 
     async def _give_back(self, lease: Lease, *, counted: bool) -> None:
-        """Let the lane be claimed again; an attempt that failed counts, so that it ends some day."""
-        with suppress(SessionConflict):  # the lane is somebody else's, or has ended with its item
+        """Let the lane be claimed again. A failed attempt counts, so that the item ends some day."""
+        with suppress(SessionConflict):  # the lane is another process's, or ended with its item
             try:
                 await self._store.release(lease, counted=counted)
             except StoreUnavailable as error:
                 if self._stopping:
-                    # The next start finds the lane all the same; a full disk must not hold up this one's end.
+                    # The next start finds the lane all the same; a full disk must not hold up the stop.
                     log.warning("lane_not_given_back", key=str(lease.key), error=str(error))
                     return
                 await insist(lambda: self._store.release(lease, counted=counted), clock=self._clock, what="release")

@@ -87,8 +87,8 @@ class Ending:
 
 @dataclass(slots=True, kw_only=True)
 class Turns:
-    """The cast of the story. `agent` builds the agent of one turn. Only `_outages` changes: which key was last told
-    when that the store is away."""
+    """The cast of the story. `agent` and `compactor` build those of one turn. Only `_outages` changes: when each key
+    was last told that the store is away."""
 
     store: Store
     sessions: Sessions
@@ -99,6 +99,7 @@ class Turns:
     hygiene: Hygiene
     preparations: Preparations
     agent: partial[Agent]
+    compactor: partial[Compactor]
     running_turns: RunningTurns
     outbox: Outbox
     adapters: Mapping[str, Adapter]
@@ -166,7 +167,7 @@ class Turns:
             async with observer.limits():
                 await observer.begin()
                 observer.phase("compacting")
-                compactor = self._compactor(recorder)
+                compactor = self.compactor(writer=recorder)
                 return await compactor.run(conversation, "manual", focus=focus, force=True, keep=keep)
         except TimeoutError:
             raise UserError(COMPACTION_STOPPED) from None
@@ -308,22 +309,13 @@ class Turns:
         )
         return self.agent(
             writer=recorder,
-            compactor=self._compactor(recorder),
+            compactor=self.compactor(writer=recorder),
             observer=observer,
             steer=steering,
             questions=questions,
             recall=lambda words, limit: self.store.search(words, item.key, limit),
             files=TurnFiles(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
             admin=self.pairing.access.is_admin(item.inbound.source),
-        )
-
-    def _compactor(self, recorder: TurnRecorder) -> Compactor:
-        return Compactor(
-            writer=recorder,
-            clock=self.clock,
-            points=self.points,
-            metrics=self.metrics,
-            preparations=self.preparations,
         )
 
     # -- 4. the end of a quiet session ------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The files that the tools of one turn may read and send: those of the turn's own key."""
+"""The files that a turn's tools may read and send: those of its own key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOO_LARGE = "That file has {size:,} bytes, and {platform} shows {most:,} at most
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnFiles:
-    """For one item. What is sent is kept, and is a row of the outbox like any other."""
+    """The tools' `Files` for the turn of one item. A file that is sent is kept, and is a row of the outbox."""
 
     item: InboxItem
     store: Store
@@ -36,9 +36,8 @@ class TurnFiles:
         return await self.store.file_content(self.item.key, file.digest)
 
     async def send(self, name: str, mime: str, content: bytes, caption: str = "") -> None:
-        """Show a file in the chat with a caption, after what was emitted before. The same file under the same name is
-        shown once a turn, however often it is asked for: a model that was told of an unknown outcome may
-        repeat it. Raises ToolError where the platform shows none."""
+        """Show a file in the chat, with a caption. A turn shows the same file under the same name once, because a model
+        that hears of an unknown outcome may repeat its call. Raises ToolError where the platform shows no files."""
         platform = self.item.inbound.source.platform.capitalize()
         most = self.outbox.largest_file(self.item.inbound.source.platform)
         if most is None:
