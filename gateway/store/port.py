@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from typing import Literal, Unpack
 
 from gateway.domain.approval import Approval, Verdict
@@ -28,8 +29,9 @@ from gateway.domain.message import Message
 from gateway.domain.pairing import GuestBook
 from gateway.domain.pin import Pins
 from gateway.domain.rates import Rate
-from gateway.domain.session import Compaction, EndReason, Session, SessionRef
+from gateway.domain.session import Compaction, EndReason, Session, SessionRef, is_continuation
 from gateway.domain.usage import LedgerEntry, UsageTotal
+from gateway.runtime.errors import SessionNotFound
 from gateway.store.records import (
     Arrival,
     CapReached,
@@ -460,10 +462,25 @@ class Store(ABC):
     async def sessions(self, key: SessionKey | None, limit: int, offset: int = 0) -> list[Session]:
         """Sessions of a key (None: of all), newest first."""
 
-    @abstractmethod
     async def lineage(self, session_id: str) -> list[Session]:
-        """Root to tip of the chain of continuations that `session_id` belongs to, guarded against
-        cycles. Raises SessionNotFound."""
+        """Root to tip of the chain of continuations that `session_id` belongs to. Raises SessionNotFound."""
+        chain = [await self.session(session_id)]
+        seen = {session_id}
+
+        async def unseen(other_id: str | None) -> Session | None:
+            """A session not met before: a damaged chain that bites its tail must end somewhere."""
+            if other_id is None or other_id in seen:
+                return None
+            seen.add(other_id)
+            with suppress(SessionNotFound):
+                return await self.session(other_id)
+            return None
+
+        while (parent := await unseen(chain[0].parent_id)) and is_continuation(parent, chain[0]):
+            chain.insert(0, parent)
+        while (child := await unseen(chain[-1].continuation_id)) and is_continuation(chain[-1], child):
+            chain.append(child)
+        return chain
 
     @abstractmethod
     async def compactions(self, session_id: str) -> list[Compaction]:

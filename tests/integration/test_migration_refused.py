@@ -13,8 +13,8 @@ import pytest
 
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import StoreError, StoreLocked, StoreUnavailable
-from gateway.store.redis import RedisStore
 from gateway.store.redis.mark import LEASE
+from gateway.store.redis.membership import Membership
 from gateway.store.redis.partitions import partition_of_name, prefix
 from gateway.store.transfer import migrate, source_at
 from gateway.store.transfer.redis_database import RedisSource
@@ -107,15 +107,15 @@ async def test_a_gateway_that_joins_while_a_migration_begins_withdraws(
 ) -> None:
     """It was admitted just before the lease was taken, and so did not see it."""
     lease = f"{prefix(partition_of_name(LEASE))}lease:{LEASE}"
-    joined = RedisStore._first_beats
+    joined = Membership._first_beats
 
-    async def first_beats(store: RedisStore) -> None:
-        await joined(store)
+    async def first_beats(membership: Membership) -> None:
+        await joined(membership)
         with redis_server.client() as client:
             assert client.keys("*members")
             client.set(lease, "a migration")
 
-    monkeypatch.setattr(RedisStore, "_first_beats", first_beats)
+    monkeypatch.setattr(Membership, "_first_beats", first_beats)
     with pytest.raises(StoreUnavailable, match="`legato migrate` works on"):
         await places.open(places.redis[0])
     with redis_server.client() as client:

@@ -59,7 +59,6 @@ class Places:
         if isinstance(store, RedisStore):
             await store._chores.aclose()
             await store._wire.aclose()
-            store._open_wire = None
             for database in range(2):
                 with self._server.client(db=database) as client:
                     for name in client.keys("*members"):

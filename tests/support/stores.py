@@ -93,9 +93,7 @@ class RedisBench:
 async def cut_off(store: RedisStore) -> None:
     """As if its process had been killed: nothing more is sent, nothing is given back."""
     await store._chores.aclose()
-    if store._open_wire is not None:
-        await store._open_wire.aclose()
-    store._open_wire = None
+    await store._wire.aclose()
 
 
 def let_die(servers: list[RedisServer], owner: str) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message, note_of, noted
 from gateway.domain.session import Session, SessionRef
 from gateway.domain.usage import LedgerEntry
-from gateway.store.records import PATCHED, Arrival, Opening, Patch, StepRecord
+from gateway.store.records import PATCHED, Arrival, Lease, Opening, Patch, SessionChanges, StepRecord
 from gateway.store.redis.codec import (
     field_text,
     fields,
@@ -20,9 +19,10 @@ from gateway.store.redis.codec import (
     row_fields,
     session_fields,
 )
-from gateway.store.redis.partitions import address_name, chat_name
+from gateway.store.redis.partitions import address_name
 from gateway.store.shared.documents import inbound_json, storable
 from gateway.store.shared.fields import SESSION, USAGE
+from gateway.store.shared.platforms import chat_name
 from gateway.store.shared.searchable import kind_of
 
 Arguments = list[str]
@@ -31,6 +31,16 @@ Arguments = list[str]
 def listed(values: Sequence[str]) -> Arguments:
     """How many there are, then the values."""
     return [str(len(values)), *values]
+
+
+def of_lease(lease: Lease) -> Arguments:
+    """What a step in a lane begins with."""
+    return [str(lease.key), str(lease.fence)]
+
+
+def flags(*values: bool) -> Arguments:
+    """Yes or no, each."""
+    return ["1" if value else "0" for value in values]
 
 
 def arrival(each: Arrival) -> Arguments:
@@ -122,7 +132,7 @@ def opening(opened: Opening) -> tuple[Session, Arguments]:
     ]
 
 
-def changes(named: Mapping[str, Any]) -> Arguments:
+def changes(named: SessionChanges) -> Arguments:
     """Fields to set or to forget. `engine_state` and `announced` are never forgotten."""
     arguments = [str(len(named))]
     for name, value in named.items():

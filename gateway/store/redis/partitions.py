@@ -6,6 +6,7 @@ the database when it is first used.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from functools import lru_cache
 from typing import Final
 from zlib import crc32
@@ -15,6 +16,8 @@ from redis.crc import key_slot
 from gateway.domain.chat import ChatAddress, SessionKey
 
 PARTITIONS: Final = 16
+EVERYWHERE: Final = range(PARTITIONS)
+_MOST_PLACES: Final = 50_000  # sessions and rows whose partition is remembered
 
 
 def partition_of(platform: str, chat: str) -> int:
@@ -43,11 +46,28 @@ def slot_of(partition: int) -> int:
     return int(key_slot(prefix(partition).encode()))
 
 
-def chat_name(address: ChatAddress) -> str:
-    """The chat whose rows keep their order. Threads of a chat share it: so do the platform's limits."""
-    return str(SessionKey(platform=address.platform, chat=address.chat))
-
-
 def address_name(address: ChatAddress) -> str:
     """An address as a key's part: its thread tells it from its chat."""
     return str(SessionKey(platform=address.platform, chat=address.chat, thread=address.thread))
+
+
+class Places:
+    """In which partition things are that are asked for by their id alone, the latest ones."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, int] = OrderedDict()
+
+    def note(self, name: str, partition: int) -> None:
+        """It is there."""
+        self._known[name] = partition
+        if len(self._known) > _MOST_PLACES:
+            self._known.popitem(last=False)
+
+    def get(self, name: str) -> int | None:
+        """Where it is, if that is remembered."""
+        return self._known.get(name)
+
+    def possible(self, name: str) -> tuple[int, ...]:
+        """Where it may be."""
+        known = self.get(name)
+        return tuple(EVERYWHERE) if known is None else (known,)

@@ -13,32 +13,65 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
+from gateway.domain.message import Message
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, UsageTotal
-from gateway.store.records import StoreStatus
+from gateway.store.records import InboxItem, SignalKind, StoreStatus, TurnJournal
 from gateway.store.redis.arguments import listed
-from gateway.store.redis.codec import number, pairs, row_from, session_from
-from gateway.store.redis.partitions import PARTITIONS, address_name, partition_of, partition_of_key
+from gateway.store.redis.codec import approvals_from, message_from, number, pairs, row_from, session_from
+from gateway.store.redis.partitions import EVERYWHERE, address_name, partition_of, partition_of_key
 from gateway.store.redis.wire import Wire
+from gateway.store.shared.documents import intents_from
 from gateway.store.shared.fields import USAGE
 from gateway.store.shared.platforms import Platforms
 
 UsageBy = Literal["model", "purpose", "platform", "session"]
 
-EVERYWHERE: Final = range(PARTITIONS)
-_PAGE: Final = 1_000  # ledger entries read at a time
+_PAGE: Final = 1_000  # messages or ledger entries read at a time
 
 
-async def sessions_of_key(wire: Wire, key: SessionKey, limit: int, offset: int) -> list[Session]:
-    """A key's sessions, newest first."""
+async def signals(wire: Wire, item: InboxItem) -> tuple[SignalKind, ...]:
+    """Signals left for an item, oldest first."""
+    flat = await wire.ask(partition_of_key(item.key), "HGETALL", f"signals:{item.id}")
+    left: dict[Any, str] = pairs(flat)
+    return tuple(sorted(left, key=lambda kind: (float(left[kind]), kind)))
+
+
+async def journal(wire: Wire, item: InboxItem) -> TurnJournal | None:
+    """How far an unfinished item got; None if it recorded nothing."""
+    turn, row = await wire.look(partition_of_key(item.key), "journal", item.id)
+    if not turn:
+        return None
+    facts = pairs(turn)
+    reply = row_from(row) if row else None
+    return TurnJournal(
+        session_id=facts.get("session") or (reply and reply.session_id) or "",
+        steps=int(facts.get("steps", 0)),
+        intents=intents_from(facts.get("intents", "[]")),
+        reply=reply,
+        approvals=approvals_from(facts, item.id),
+    )
+
+
+async def transcript_from(wire: Wire, session: Session, known: tuple[Message, ...]) -> tuple[Message, ...]:
+    """A transcript of which the beginning is known."""
+    partition = partition_of_key(session.key)
+    while len(known) < session.message_count:
+        flat = await wire.look(partition, "transcript", session.id, str(len(known)), str(_PAGE))
+        if not flat:
+            break
+        known = (*known, *(message_from(*each)[0] for each in zip(flat[::2], flat[1::2], strict=True)))
+    return known
+
+
+async def sessions(wire: Wire, key: SessionKey | None, limit: int, offset: int) -> list[Session]:
+    """A key's sessions, newest first; or (None) everybody's, which costs `offset + limit` short answers from each
+    partition."""
+    if key is None:
+        return await _sessions(wire, (await _newest(wire, "sessions", offset + limit))[offset:])
     partition = partition_of_key(key)
     ids = await wire.ask(partition, "LRANGE", f"sessions:{key}", str(offset), str(offset + limit - 1))
     return await _sessions(wire, [(partition, session_id) for session_id in ids])
-
-
-async def sessions_of_all(wire: Wire, limit: int, offset: int) -> list[Session]:
-    """Everybody's sessions, newest first; costs `offset + limit` short answers from each partition."""
-    return await _sessions(wire, (await _newest(wire, "sessions", offset + limit))[offset:])
 
 
 async def rows(wire: Wire, address: ChatAddress | None, limit: int) -> list[Outbound]:
@@ -61,8 +94,8 @@ async def status(wire: Wire, platforms: Platforms) -> StoreStatus:
             what, _, platform = name.partition(":")
             if not platform or platforms.has_chat_of(platform):
                 totals[what] += int(value)
-    sessions = await wire.ask_all((each, ("ZCARD", "sessions")) for each in EVERYWHERE)
-    return StoreStatus(waiting=totals["waiting"], unsent=totals["unsent"], dead=totals["dead"], sessions=sum(sessions))
+    known = await wire.ask_all((each, ("ZCARD", "sessions")) for each in EVERYWHERE)
+    return StoreStatus(waiting=totals["waiting"], unsent=totals["unsent"], dead=totals["dead"], sessions=sum(known))
 
 
 @dataclass(slots=True)

@@ -1,45 +1,90 @@
-"""`RedisStore`: the port on a Redis server or cluster. What a step does is in `scripts/`; here is
-what each takes, and what this process remembers when it is done."""
+"""`RedisStore`: the port on a Redis server or cluster, in the order of `gateway.store.port`.
+
+What a step does is in `scripts/`; here is what each takes, and what this process remembers when it is done.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Unpack
+from math import ceil
+from typing import Any, Final, Literal, Unpack
 
-from gateway.domain.chat import Outbound, SessionKey
+from gateway.domain.approval import Approval, Verdict
+from gateway.domain.chat import ChatAddress, Outbound, SessionKey
+from gateway.domain.file import KeptFile
 from gateway.domain.message import Message
+from gateway.domain.pairing import GuestBook
+from gateway.domain.pin import Pins
+from gateway.domain.rates import GRACE, Rate
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
-from gateway.domain.usage import LedgerEntry
-from gateway.runtime.errors import SessionConflict, StoreError, StoreUnavailable
+from gateway.domain.usage import LedgerEntry, UsageTotal
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import SessionConflict, SessionNotFound, StoreUnavailable
+from gateway.store.port import Store
 from gateway.store.records import (
     EXPIRY_CLAIM,
-    SUSPECT_ATTEMPTS,
+    LEASE_SECONDS,
     Arrival,
+    CapReached,
     Claim,
+    Decision,
+    Found,
     InboxItem,
     ItemOutcome,
     Lease,
     Opening,
+    Rebuilt,
     Receipt,
+    Reservation,
+    Sent,
     SessionChanges,
     SignalKind,
     StepRecord,
+    StoreStatus,
     ToolIntent,
+    Transcript,
     TurnEnd,
+    TurnJournal,
     check_changes,
 )
-from gateway.store.redis import arguments, searching
-from gateway.store.redis.codec import compaction_json, number, row_from, session_from
-from gateway.store.redis.delivering import Advance, advances_from, rows_to_send
-from gateway.store.redis.pairing import GuestStore
-from gateway.store.redis.partitions import partition_of_key, partition_of_name
-from gateway.store.redis.reading import EVERYWHERE
-from gateway.store.shared.documents import intents_json, item_from, storable
+from gateway.store.redis import arguments, reading, searching
+from gateway.store.redis.admission import admit
+from gateway.store.redis.arguments import flags, of_lease
+from gateway.store.redis.chores import Chores
+from gateway.store.redis.codec import compaction_from, compaction_json, number, row_from, session_from
+from gateway.store.redis.connection import Caller
+from gateway.store.redis.endpoint import UNREACHABLE, Endpoint
+from gateway.store.redis.keeping import GUEST_BOOK, content_of, pieces, read_guest_book
+from gateway.store.redis.lanes import Lanes
+from gateway.store.redis.mark import check_free
+from gateway.store.redis.membership import Membership
+from gateway.store.redis.outbox import Outbox, advances_from
+from gateway.store.redis.partitions import EVERYWHERE, Places, partition_of, partition_of_key, partition_of_name
+from gateway.store.redis.spending import Spending
+from gateway.store.redis.wire import Wire
+from gateway.store.shared.agenda import Advance, rows_to_send
+from gateway.store.shared.documents import (
+    approval_from,
+    approval_json,
+    file_from,
+    file_json,
+    guest_book_json,
+    in_order,
+    intents_json,
+    item_from,
+    pins_from,
+    pins_json,
+    storable,
+    verdict_json,
+)
+from gateway.store.shared.platforms import Platforms, chat_name
+from gateway.store.shared.process import Process
 
 
-class RedisStore(GuestStore):
+class RedisStore(Store):
     """Everything in the Redis database at `url`, shared with every other process that uses it.
 
     `lease_seconds`: how long this process may be silent before the others take over what it holds;
@@ -49,6 +94,72 @@ class RedisStore(GuestStore):
     waits for a server that cannot be reached, and `told` is given a sentence about that.
     """
 
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Clock,
+        lease_seconds: float = LEASE_SECONDS,
+        timeout: float = 5.0,
+        patience: float = 5.0,
+        cached_messages: int = 200_000,
+        waits: bool = True,
+        told: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.owner: Final = os.urandom(8).hex()  # this opening of the store, to the others
+        self._endpoint = Endpoint(url, timeout=timeout)
+        self._admitted = partial(admit, self._endpoint, clock, waits=waits, told=told)
+        self._process = Process(clock, cached_messages)
+        self._places = Places()
+        self._chores = Chores()
+        self._caller = Caller(owner=self.owner, channel="", life=int(lease_seconds * 1_000))
+        self._wire = Wire(self._endpoint, caller=self._caller, clock=clock, chores=self._chores, patience=patience)
+        self._lanes = Lanes(self._wire)
+        self._outbox = Outbox(self._wire, self._process, self._places)
+        self._spending = Spending(self._wire, clock)
+        self._membership = Membership(
+            self._endpoint,
+            self._caller,
+            self._wire,
+            process=self._process,
+            lanes=self._lanes,
+            outbox=self._outbox,
+            chores=self._chores,
+            clock=clock,
+            lease_seconds=lease_seconds,
+        )
+
+    # -- lifetime ---------------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Connect and join, waiting for a server that is not there yet. Raises StoreUnavailable for
+        one that must not be used."""
+        store_id = await self._admitted()
+        self._caller.channel = f"legato:{store_id}"
+        self._wire.open()
+        await self._membership.join(store_id)
+        await self._make_sure()
+        await self._membership.stay()
+
+    async def _make_sure(self) -> None:
+        """A migration that began since this process was admitted has not seen it as a member, or will
+        be seen by it now: one of the two withdraws."""
+        try:
+            await check_free(self._endpoint)
+        except UNREACHABLE:
+            return  # who cannot be asked holds nothing: the steps of this process will wait for it, too
+        except StoreUnavailable:
+            await self.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        """Finish what is on its way and leave, so that the others need not wait for the lease."""
+        if self._wire.is_open:
+            await self._wire.drain()
+            await self._membership.leave()
+        await self._chores.aclose()
+        await self._wire.aclose()
+
     # -- receiving --------------------------------------------------------------------------
 
     async def accept(self, arrivals: Sequence[Arrival], *, cap: int) -> list[Receipt]:
@@ -57,12 +168,12 @@ class RedisStore(GuestStore):
         jobs = []
         for partition in partitions:
             batch = [arrival for arrival, place in zip(arrivals, places, strict=True) if place == partition]
-            flat = [text for each in batch for text in (*arguments.arrival(each), "1" if each.bypass else "0")]
+            flat = [text for each in batch for text in (*arguments.arrival(each), *flags(each.bypass))]
 
             def done(reply: list[Any], where: int = partition) -> None:
                 numbers = [int(item_id) for status, _, item_id in reply if status == "new"]
                 if numbers:
-                    self._ready.add(where, min(numbers))
+                    self._lanes.ready.add(where, min(numbers))
 
             parts = [str(cap), str(len(batch)), *flat]
             abandoned = partial(self._accepted_for_nobody, batch)
@@ -76,114 +187,60 @@ class RedisStore(GuestStore):
         """The caller will not see its receipts: bypass items are offered to whoever asks next."""
         receipts = (_receipt(arrival, *each) for arrival, each in zip(batch, reply, strict=True))
         items = [receipt.item for receipt in receipts if receipt.item is not None]
-        self._bypassed += items
+        self._process.bypassed += items
         if items:
-            self._tell_left()
+            self._process.tell_left()
 
     async def refuse(self, arrival: Arrival, notice: Outbound) -> tuple[Outbound, ...]:
-        partition = partition_of_key(arrival.key)
-        parts = [*arguments.arrival(arrival), number(self._time.now()), *arguments.rows([notice])]
-        return await self._claimed([self._send_rows(partition, "refuse", *parts)])
+        parts = [*arguments.arrival(arrival), self._now(), *arguments.rows([notice])]
+        return await self._outbox.claimed(self._outbox.send(partition_of_key(arrival.key), "refuse", *parts))
 
     # -- lanes ------------------------------------------------------------------------------
 
     async def claim_next(self, worker: str) -> Claim:
-        while True:
-            partition, number_ = await self._ready.next()
-            try:
-                claim = await self._claim(partition, worker)
-            except StoreUnavailable:
-                self._ready.add(partition, number_)
-                raise
-            if claim is not None:
-                return claim
-
-    async def _claim(self, partition: int, worker: str) -> Claim | None:
-        suspects = self._ready.take_suspect()
-
-        def read(reply: list[Any]) -> tuple[Claim | None, str, str]:
-            fence, facts, following, suspect = reply
-            if not facts:
-                return None, following, suspect
-            item = item_from(facts)
-            claim = Claim(lease=Lease(key=item.key, worker=worker, fence=int(fence)), item=item)
-            return claim, following, suspect
-
-        def done(found: tuple[Claim | None, str, str]) -> None:
-            claim, following, suspect = found
-            if claim is not None:
-                self._held[claim.lease.key] = claim
-            if suspects and (claim is None or claim.item.attempts <= SUSPECT_ATTEMPTS):
-                self._ready.suspect_ended()
-            if following:
-                self._ready.add(partition, int(following))
-            if suspect and (claim is not None or not suspects):
-                self._ready.add_suspect(partition, int(suspect))
-
-        def abandoned(found: tuple[Claim | None, str, str]) -> None:
-            if found[0] is not None:
-                self._submit_release(found[0].lease)
-
-        try:
-            claim, _, _ = await self._wire.run(
-                partition, "claim", "1" if suspects else "0", read=read, done=done, abandoned=abandoned
-            )
-        except StoreError:
-            if suspects:
-                self._ready.suspect_ended()
-            raise
-        return claim
+        return await self._lanes.claim_next(worker)
 
     async def claim_bypassed(self, worker: str) -> list[InboxItem]:
         jobs = [self._wire.send(partition, "claim_bypassed") for partition in EVERYWHERE]
         items = [item_from(each) for reply in await self._wire.results(jobs) for each in reply]
-        unseen, self._bypassed = self._bypassed, []
-        items += unseen
-        return sorted(items, key=lambda item: int(item.id))
+        unseen, self._process.bypassed = self._process.bypassed, []
+        return sorted([*items, *unseen], key=lambda item: int(item.id))
 
     async def release(self, lease: Lease, *, counted: bool = False) -> None:
-        parts = [*_lease(lease), "1" if counted else "0"]
+        parts = [*of_lease(lease), *flags(counted)]
         try:
             await self._wire.run(
-                partition_of_key(lease.key), "release", *parts, done=lambda reply: self._released(lease, reply)
+                partition_of_key(lease.key), "release", *parts, done=partial(self._lanes.released, lease)
             )
         except SessionConflict:
-            self._let_go(lease)
+            self._lanes.ended(lease)
             raise
 
-    def _submit_release(self, lease: Lease) -> None:
-        """Give back a lane whose claimer is gone."""
-        self._wire.submit(
-            partition_of_key(lease.key), "release", *_lease(lease), "0", done=lambda reply: self._released(lease, reply)
-        )
+    async def running(self, key: SessionKey) -> InboxItem | None:
+        (item,) = await self._wire.look(partition_of_key(key), "running", str(key))
+        return item_from(item) if item else None
 
-    def _released(self, lease: Lease, reply: list[Any]) -> None:
-        self._ready.add(partition_of_key(lease.key), int(reply[0]))
-        self._let_go(lease)
-
-    def _let_go(self, lease: Lease, following: InboxItem | None = None) -> None:
-        """This process does not run the lane's item any more, but the `following` one, if there is one."""
-        held = self._held.get(lease.key)
-        if held is None or held.lease.fence != lease.fence:
-            return
-        del self._held[lease.key]
-        if held.item.attempts > SUSPECT_ATTEMPTS:
-            self._ready.suspect_ended()
-        if following is not None:
-            self._held[lease.key] = replace(held, item=following)
+    async def waiting(self, key: SessionKey, limit: int) -> list[InboxItem]:
+        return [
+            item_from(each) for each in await self._wire.look(partition_of_key(key), "waiting", str(key), str(limit))
+        ]
 
     # -- one turn ---------------------------------------------------------------------------
 
+    async def journal(self, item: InboxItem) -> TurnJournal | None:
+        return await reading.journal(self._wire, item)
+
     async def open_reply(self, lease: Lease, item: InboxItem, reply: Outbound) -> Outbound:
         partition = partition_of_key(lease.key)
-        parts = [*_lease(lease), item.id, reply.session_id or "", *arguments.row(reply)]
-
-        def read(answer: list[Any]) -> Outbound:
-            return row_from(answer[0])
-
-        opened = await self._wire.run(partition, "open_reply", *parts, read=read)
+        parts = [*of_lease(lease), item.id, reply.session_id or "", *arguments.row(reply)]
+        opened = await self._wire.run(partition, "open_reply", *parts, read=_row)
         self._places.note(opened.id, partition)
         return opened
+
+    async def note_streamed(self, outbound_id: str, platform_message_id: str) -> None:
+        partition = await self._outbox.place_of(outbound_id)
+        if partition is not None:
+            await self._wire.run(partition, "note_streamed", outbound_id, storable(platform_message_id))
 
     async def begin_tools(
         self, lease: Lease, ref: SessionRef, item: InboxItem, record: StepRecord, intents: Sequence[ToolIntent]
@@ -198,20 +255,15 @@ class RedisStore(GuestStore):
     async def _step(
         self, lease: Lease, ref: SessionRef, item: InboxItem, record: StepRecord, steps: str, intents: str
     ) -> tuple[Message, ...]:
-        partition = partition_of_key(lease.key)
-
         def read(reply: list[Any]) -> tuple[int, tuple[Message, ...]]:
             _, position, ids = reply[0]
             return position, arguments.stored(record.messages, ids, record.patch.at)
 
+        parts = [*of_lease(lease), item.id, steps, intents, *arguments.step(ref, lease.key, record)]
         _, messages = await self._wire.run(
-            partition,
+            partition_of_key(lease.key),
             "step",
-            *_lease(lease),
-            item.id,
-            steps,
-            intents,
-            *arguments.step(ref, lease.key, record),
+            *parts,
             read=read,
             done=lambda appended: self._appended(lease.key, ref.id, record, *appended),
         )
@@ -228,12 +280,12 @@ class RedisStore(GuestStore):
     ) -> TurnEnd:
         if (ref is None) != (record is None):
             raise ValueError("a turn's end has both a session and a record, or neither")
-        key, partition = lease.key, partition_of_key(lease.key)
+        key = lease.key
         step = ["0"] if ref is None or record is None else ["1", *arguments.step(ref, key, record)]
-        parts = [*_lease(lease), item.id, outcome, number(self._time.now()), *step, *arguments.rows(outbound)]
+        parts = [*of_lease(lease), item.id, outcome, self._now(), *step, *arguments.rows(outbound)]
 
         def read(reply: list[Any]) -> tuple[TurnEnd, int, tuple[Advance, ...]]:
-            appended, following, advances = reply[0], reply[1], advances_from(partition, reply[2])
+            appended, following, advances = reply[0], reply[1], advances_from(reply[2])
             messages = arguments.stored(record.messages, appended[2], record.patch.at) if record else ()
             end = TurnEnd(
                 messages=messages,
@@ -246,53 +298,139 @@ class RedisStore(GuestStore):
             end, position, advances = ended
             if ref is not None and record is not None:
                 self._appended(key, ref.id, record, position, end.messages)
-            self._noted(advances)
-            self._let_go(lease, end.next)
+            self._outbox.noted(advances)
+            self._lanes.ended(lease, end.next)
 
         def abandoned(ended: tuple[TurnEnd, int, tuple[Advance, ...]]) -> None:
-            self._given_back(ended[2])
+            self._outbox.given_back(ended[2])
             if ended[0].next is not None:
-                self._submit_release(lease)
+                self._lanes.give_back(lease)
 
-        end, _, _ = await self._wire.run(partition, "finish", *parts, read=read, done=done, abandoned=abandoned)
+        end, _, _ = await self._wire.run(
+            partition_of_key(key), "finish", *parts, read=read, done=done, abandoned=abandoned
+        )
         return end
 
     async def finish_bypassed(self, item: InboxItem, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
-        partition = partition_of_key(item.key)
-        parts = [item.id, number(self._time.now()), *arguments.rows(outbound)]
-        return await self._claimed([self._send_rows(partition, "finish_bypassed", *parts)])
+        parts = [item.id, self._now(), *arguments.rows(outbound)]
+        return await self._outbox.claimed(self._outbox.send(partition_of_key(item.key), "finish_bypassed", *parts))
 
-    def _appended(
-        self, key: SessionKey, session_id: str, record: StepRecord, position: int, messages: tuple[Message, ...]
-    ) -> None:
-        self._cache.append(session_id, position, messages)
-        new = [message for message, given in zip(messages, record.messages, strict=True) if message is not given]
-        searching.index(self._wire, partition_of_key(key), key, new)
+    # -- questions to people ----------------------------------------------------------------
+
+    async def ask(self, lease: Lease, approval: Approval, shown: Sequence[Outbound]) -> tuple[Outbound, ...]:
+        parts = [*of_lease(lease), approval.item, approval.token, approval_json(approval)]
+        parts += [self._now(), *arguments.rows(shown)]
+        return await self._outbox.claimed(self._outbox.send(partition_of_key(lease.key), "ask", *parts))
+
+    async def decide(
+        self, asked: Approval, verdict: Verdict, by: str | None, at: float, shown: Sequence[Outbound]
+    ) -> Decision | None:
+        parts = [str(asked.key), asked.token, verdict_json(verdict, by, at), self._now(), *arguments.rows(shown)]
+
+        def read(reply: list[Any]) -> tuple[Decision | None, tuple[Advance, ...]]:
+            first, found, advances = reply
+            if not found:
+                return None, ()
+            item, document, decided = found
+            approval = approval_from(document, item, decided)
+            return Decision(approval=approval, first=bool(first)), advances_from(advances)
+
+        def done(decided: tuple[Decision | None, tuple[Advance, ...]]) -> None:
+            self._outbox.noted(decided[1])
+            if decided[0] is not None and decided[0].first:
+                self._process.tell_decided(asked.key)
+
+        decision, advances = await self._wire.run(
+            partition_of_key(asked.key),
+            "decide",
+            *parts,
+            read=read,
+            done=done,
+            abandoned=lambda decided: self._outbox.given_back(decided[1]),
+        )
+        return None if decision is None else replace(decision, outbound=rows_to_send(advances))
+
+    async def approvals(self, chat: ChatAddress) -> list[Approval]:
+        found = await self._wire.look(partition_of(chat.platform, chat.chat), "approvals", chat_name(chat))
+        return list(in_order(approval_from(asked, item, verdict or None) for item, asked, verdict in found))
+
+    def on_decided(self, listener: Callable[[SessionKey], None]) -> None:
+        self._process.decided_listeners.append(listener)
 
     # -- signals ----------------------------------------------------------------------------
 
     async def signal(self, key: SessionKey, kind: SignalKind, at: float) -> bool:
-        def done(reply: list[Any]) -> None:
-            for listener in self._listeners if reply[0] else ():
-                listener(key, kind)
+        def done(left: bool) -> None:
+            if left:
+                self._process.tell_signal(key, kind)
 
-        reply: list[Any] = await self._wire.run(partition_of_key(key), "signal", str(key), kind, number(at), done=done)
-        return bool(reply[0])
+        return await self._wire.run(
+            partition_of_key(key), "signal", str(key), kind, number(at), read=_whether, done=done
+        )
+
+    async def signals(self, item: InboxItem) -> tuple[SignalKind, ...]:
+        return await reading.signals(self._wire, item)
 
     def on_signal(self, listener: Callable[[SessionKey, SignalKind], None]) -> None:
-        self._listeners.append(listener)
+        self._process.signal_listeners.append(listener)
+
+    # -- several processes ------------------------------------------------------------------
+
+    def serve(self, *, runs: Collection[str], sends: Collection[str]) -> None:
+        self._process.serve(runs=runs, sends=sends)
+        self._caller.runs, self._caller.sends = self._process.runs, self._process.sends
+        if self._wire.is_open:
+            self._membership.served()
+
+    def on_rows(self, listener: Callable[[], None]) -> None:
+        self._process.rows_listeners.append(listener)
+
+    def on_left(self, listener: Callable[[], None]) -> None:
+        self._process.left_listeners.append(listener)
+
+    async def hold(self, name: str, holder: str, seconds: float) -> bool:
+        parts = [storable(name), storable(holder), str(max(1, int(seconds * 1_000)))]
+        return await self._wire.run(partition_of_name(name), "hold", *parts, read=_whether)
+
+    async def let_go(self, name: str, holder: str) -> None:
+        await self._wire.run(partition_of_name(name), "let_go", storable(name), storable(holder))
 
     # -- sessions ---------------------------------------------------------------------------
 
+    async def tip(self, key: SessionKey) -> Session | None:
+        partition = partition_of_key(key)
+        (fields,) = await self._wire.look(partition, "tip", str(key))
+        return self._session(fields, partition) if fields else None
+
+    async def session(self, session_id: str) -> Session:
+        asked = self._places.possible(session_id)
+        found = await self._wire.ask_all((each, ("HGETALL", f"session:{session_id}")) for each in asked)
+        for where, fields in zip(asked, found, strict=True):
+            if fields:
+                return self._session(fields, where)
+        raise SessionNotFound(f"There is no session {session_id}.")
+
+    def _session(self, fields: list[str], partition: int) -> Session:
+        session = session_from(fields)
+        self._places.note(session.id, partition)
+        return session
+
+    async def transcript(self, session: Session) -> Transcript:
+        known = self._process.transcripts.get(session.id) or ()
+        if len(known) < session.message_count:
+            known = await reading.transcript_from(self._wire, session, known)
+            self._process.transcripts.put(session.id, known)
+        return Transcript(session_id=session.id, messages=known)
+
     async def open_session(self, lease: Lease, opening: Opening) -> Session:
         session, parts = _opening(lease, opening)
-        await self._opened(lease, opening, "open_session", *_lease(lease), *parts)
+        await self._opened(lease, opening, "open_session", *of_lease(lease), *parts)
         return session
 
     async def end_session(
         self, lease: Lease, ref: SessionRef, reason: EndReason, at: float, opening: Opening | None
     ) -> Session | None:
-        start = [*_lease(lease), ref.id, str(ref.epoch), reason, number(at)]
+        start = [*of_lease(lease), ref.id, str(ref.epoch), reason, number(at)]
         if opening is None:
             await self._wire.run(partition_of_key(lease.key), "end_session", *start, "0")
             return None
@@ -306,33 +444,16 @@ class RedisStore(GuestStore):
         session, parts = _opening(lease, opening)
         # A child starts at or after its parent's end, whatever the clock did in between.
         ended_at = min(compaction.at, session.started_at)
-        start = [*_lease(lease), ref.id, str(ref.epoch), number(ended_at), str(snapshot_length)]
+        start = [*of_lease(lease), ref.id, str(ref.epoch), number(ended_at), str(snapshot_length)]
         reply = await self._opened(lease, opening, "continue_session", *start, compaction_json(compaction), *parts)
         return replace(session, message_count=reply[1], transcript_tokens=reply[2])
 
-    async def _opened(self, lease: Lease, opening: Opening, script: str, *parts: str) -> list[Any]:
-        """Run a script that opens a session and gives the ids of its messages first. A continuation
-        that took over late messages is not cached: its first reader loads it."""
-        key, session = lease.key, opening.session
-
-        def done(reply: list[Any]) -> None:
-            messages = arguments.stored(opening.transcript, reply[0], session.started_at)
-            self._places.note(session.id, partition_of_key(key))
-            if len(reply) == 1 or reply[1] == len(messages):
-                self._cache.put(session.id, messages)
-            new = [message for message, given in zip(messages, opening.transcript, strict=True) if message is not given]
-            searching.index(self._wire, partition_of_key(key), key, new)
-
-        return await self._wire.run(partition_of_key(key), script, *parts, done=done)
-
     async def update_session(self, lease: Lease, ref: SessionRef, **changes: Unpack[SessionChanges]) -> Session:
         check_changes(changes)
-        parts = [*_lease(lease), ref.id, str(ref.epoch), *arguments.changes(changes)]
-
-        def read(reply: list[Any]) -> Session:
-            return session_from(reply[0])
-
-        return await self._wire.run(partition_of_key(lease.key), "update_session", *parts, read=read)
+        parts = [*of_lease(lease), ref.id, str(ref.epoch), *arguments.changes(changes)]
+        return await self._wire.run(
+            partition_of_key(lease.key), "update_session", *parts, read=lambda reply: session_from(reply[0])
+        )
 
     async def charge(self, session: Session, calls: Sequence[LedgerEntry]) -> None:
         key = session.key
@@ -345,8 +466,7 @@ class RedisStore(GuestStore):
         return [session_from(fields) for _, fields in owed[:limit]]
 
     async def hook_done(self, session_id: str) -> None:
-        partition = self._places.get(session_id)
-        asked = EVERYWHERE if partition is None else (partition,)
+        asked = self._places.possible(session_id)
         await self._wire.results([self._wire.send(each, "hook_done", session_id) for each in asked])
 
     async def claim_due_sessions(self, now: float, limit: int) -> list[Session]:
@@ -366,20 +486,236 @@ class RedisStore(GuestStore):
         claimed = [session_from(fields) for reply in await self._wire.results(jobs) for fields in reply]
         return sorted(claimed, key=lambda session: session.expires_at or 0.0)
 
-    # -- leases -----------------------------------------------------------------------------
+    # -- pins: `pins:<key>` is a document beside the key's sessions --------------------------
 
-    async def hold(self, name: str, holder: str, seconds: float) -> bool:
-        life = str(max(1, int(seconds * 1_000)))
-        reply: list[Any] = await self._wire.run(partition_of_name(name), "hold", storable(name), storable(holder), life)
-        return bool(reply[0])
+    async def pins(self, key: SessionKey) -> Pins:
+        document = await self._wire.ask(partition_of_key(key), "GET", f"pins:{key}")
+        return pins_from(document) if document else Pins()
 
-    async def let_go(self, name: str, holder: str) -> None:
-        await self._wire.run(partition_of_name(name), "let_go", storable(name), storable(holder))
+    async def set_pins(self, lease: Lease, pins: Pins, rebuilt: Rebuilt | None) -> Session | None:
+        parts = ["0"]
+        if rebuilt is not None:
+            ref, prompt = rebuilt.ref, storable(rebuilt.system_prompt)
+            parts = ["1", ref.id, str(ref.epoch), prompt, str(rebuilt.last_prompt_tokens)]
+
+        def read(reply: list[Any]) -> Session | None:
+            return session_from(reply[0]) if reply[0] else None
+
+        partition = partition_of_key(lease.key)
+        return await self._wire.run(partition, "set_pins", *of_lease(lease), pins_json(pins), *parts, read=read)
+
+    # -- files ------------------------------------------------------------------------------
+
+    async def keep_file(self, key: SessionKey, file: KeptFile, content: bytes) -> KeptFile:
+        partition, lane = partition_of_key(key), str(key)
+        for place, piece in enumerate(pieces(content)):
+            await self._wire.run(partition, "keep_piece", lane, file.digest, str(place), piece)
+        parts = [lane, storable(file.ref), number(file.at), file_json(file)]
+        return await self._wire.run(partition, "keep_file", *parts, read=lambda reply: file_from(reply[0]))
+
+    async def kept_file(self, key: SessionKey, ref: str) -> KeptFile | None:
+        document = await self._wire.ask(partition_of_key(key), "HGET", f"files:{key}", storable(ref))
+        return file_from(document) if document else None
+
+    async def kept_files(self, key: SessionKey, limit: int) -> list[KeptFile]:
+        partition = partition_of_key(key)
+        refs = await self._wire.ask(partition, "ZRANGE", f"filed:{key}", "0", str(limit - 1), "REV")
+        documents = await self._wire.ask(partition, "HMGET", f"files:{key}", *refs) if refs else []
+        return [file_from(document) for document in documents if document]
+
+    async def file_content(self, key: SessionKey, digest: str) -> bytes | None:
+        return await content_of(self._wire, partition_of_key(key), str(key), digest)
+
+    # -- delivery ---------------------------------------------------------------------------
+
+    async def emit(self, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
+        places = [partition_of(row.to.platform, row.to.chat) for row in outbound]
+        jobs = []
+        for partition in dict.fromkeys(places):
+            rows = [row for row, place in zip(outbound, places, strict=True) if place == partition]
+            jobs.append(self._outbox.send(partition, "emit", self._now(), *arguments.rows(rows)))
+        claimed = {row.id: row for row in await self._outbox.claimed(*jobs)}
+        first = list(dict.fromkeys(row.id for row in outbound if row.id in claimed))
+        return tuple(claimed.pop(row_id) for row_id in first) + tuple(claimed.values())
+
+    async def claim_outbound(self, limit: int) -> list[Outbound]:
+        return await self._outbox.claim(limit)
+
+    def owns(self, row: Outbound) -> bool:
+        return self._membership.is_sure(partition_of(row.to.platform, row.to.chat))
+
+    async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Sent:
+        return await self._outbox.mark(outbound_id, "sent", storable(platform_message_id or ""))
+
+    async def mark_retry(
+        self, outbound_id: str, seconds: float, *, ambiguous: bool, anew: bool = False, counted: bool = True
+    ) -> None:
+        due = number(self._process.time.now() + seconds)
+        await self._outbox.mark(outbound_id, "retry", due, *flags(ambiguous, anew, counted))
+
+    async def mark_refused(
+        self, outbound_id: str, reason: str, instead: Outbound | None = None, *, gone: bool = False
+    ) -> Sent:
+        row = ["0"] if instead is None else ["1", *arguments.row(instead)]
+        return await self._outbox.mark(outbound_id, "refused", storable(reason), *flags(gone), *row)
+
+    async def next_due(self) -> float | None:
+        return self._process.time.until(self._process.agenda.next_due())
+
+    # -- chats in which nothing can be shown any more ---------------------------------------
+
+    async def close_chat(self, to: ChatAddress, reason: str) -> None:
+        parts = [chat_name(to), storable(reason), self._now()]
+        await self._outbox.claimed(self._outbox.send(partition_of(to.platform, to.chat), "close_chat", *parts))
+
+    async def open_chat(self, to: ChatAddress) -> None:
+        await self._wire.run(partition_of(to.platform, to.chat), "open_chat", chat_name(to))
+
+    async def closed(self, to: ChatAddress) -> str | None:
+        return await self._of_chat("closed", to.platform, to.chat)
+
+    # -- chats that their platform calls by another name than before ------------------------
+
+    async def rename_chat(self, platform: str, before: str, after: str) -> None:
+        first = await self._of_chat("first_names", platform, before) or before
+        if first == after:
+            return
+        # Whoever is cut short here says it again; each of these may be said twice.
+        await self._rename(platform, after, first=first)
+        for name in dict.fromkeys((before, first)):
+            await self._rename(platform, name, later=after)
+
+    async def first_name(self, platform: str, chat: str, event_id: str) -> str:
+        first = await self._of_chat("first_names", platform, chat)
+        if first is None:
+            return chat
+        known = await self._wire.ask(partition_of(platform, chat), "HEXISTS", f"events:{platform}", storable(event_id))
+        return chat if known else first
+
+    async def later_name(self, platform: str, chat: str) -> str | None:
+        return await self._of_chat("later_names", platform, chat)
+
+    async def _of_chat(self, what: str, platform: str, chat: str) -> str | None:
+        name = chat_name(ChatAddress(platform=platform, chat=chat))
+        found: str | None = await self._wire.ask(partition_of(platform, chat), "HGET", what, name)
+        return found
+
+    async def _rename(self, platform: str, chat: str, *, first: str = "", later: str = "") -> None:
+        name = chat_name(ChatAddress(platform=platform, chat=chat))
+        parts = [name, storable(first), storable(later)]
+        await self._wire.run(partition_of(platform, chat), "rename_chat", *parts)
+
+    # -- what may be spent, and how fast may be sent ----------------------------------------
+
+    async def reserve(self, reservation: Reservation) -> CapReached | None:
+        return await self._spending.reserve(reservation)
+
+    async def settle(self, reservation: Reservation, cost: int) -> None:
+        await self._spending.settle(reservation, cost, reservation.caps)
+
+    async def spent(self, accounts: Sequence[str]) -> list[int]:
+        return await self._spending.spent(accounts)
+
+    async def take(self, account: str, ticket: str, rates: Sequence[Rate]) -> float:
+        each = [part for rate in rates for part in (storable(rate.bucket), str(rate.most), _milliseconds(rate.seconds))]
+        parts = [storable(account), storable(ticket), _milliseconds(GRACE), str(len(rates)), *each]
+        reply: list[Any] = await self._wire.run(partition_of_name(account), "take", *parts)
+        return int(reply[0]) / 1_000
+
+    async def hold_off(self, account: str, bucket: str, seconds: float) -> None:
+        parts = [storable(account), storable(bucket), _milliseconds(seconds)]
+        await self._wire.run(partition_of_name(account), "hold_off", *parts)
+
+    async def resting(self, account: str, bucket: str) -> float:
+        name = f"silent:{storable(account)}:{storable(bucket)}"
+        return max(0, int(await self._wire.ask(partition_of_name(account), "PTTL", name))) / 1_000
+
+    # -- guests -----------------------------------------------------------------------------
+
+    async def guest_book(self) -> GuestBook:
+        return await read_guest_book(self._wire)
+
+    async def set_guest_book(self, book: GuestBook) -> bool:
+        parts = [str(book.version), guest_book_json(book)]
+        return await self._wire.run(partition_of_name(GUEST_BOOK), "set_guest_book", *parts, read=_whether)
+
+    # -- reading for people -----------------------------------------------------------------
+
+    async def sessions(self, key: SessionKey | None, limit: int, offset: int = 0) -> list[Session]:
+        return await reading.sessions(self._wire, key, limit, offset)
+
+    async def compactions(self, session_id: str) -> list[Compaction]:
+        asked = self._places.possible(session_id)
+        found = await self._wire.ask_all((each, ("LRANGE", f"compactions:{session_id}", "0", "-1")) for each in asked)
+        return [compaction_from(text) for texts in found for text in texts]
+
+    async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Found]:
+        return await searching.search(self._wire, words, key, limit)
+
+    async def usage(
+        self,
+        since: float,
+        by: Literal["model", "purpose", "platform", "session"],
+        session_id: str | None = None,
+        key: SessionKey | None = None,
+    ) -> list[UsageTotal]:
+        if session_id is not None:
+            try:
+                owner = (await self.session(session_id)).key
+            except SessionNotFound:
+                return []
+            if key not in (None, owner):
+                return []
+            key = owner  # a session's entries are found through its key
+        where: Iterable[int] = EVERYWHERE if key is None else (partition_of_key(key),)
+        return await reading.usage(self._wire, where, since, by, session_id, key)
+
+    async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
+        return await reading.status(self._wire, Platforms(platforms))
+
+    async def outbox(self, address: ChatAddress | None, limit: int) -> list[Outbound]:
+        return await reading.rows(self._wire, address, limit)
+
+    # -- what the process remembers ---------------------------------------------------------
+
+    def _now(self) -> str:
+        return number(self._process.time.now())
+
+    def _appended(
+        self, key: SessionKey, session_id: str, record: StepRecord, position: int, messages: tuple[Message, ...]
+    ) -> None:
+        self._process.transcripts.append(session_id, position, messages)
+        self._index(key, record.messages, messages)
+
+    async def _opened(self, lease: Lease, opening: Opening, script: str, *parts: str) -> list[Any]:
+        """Run a script that opens a session and gives the ids of its messages first. A continuation
+        that took over late messages is not cached: its first reader loads it."""
+        session, partition = opening.session, partition_of_key(lease.key)
+
+        def done(reply: list[Any]) -> None:
+            messages = arguments.stored(opening.transcript, reply[0], session.started_at)
+            self._places.note(session.id, partition)
+            if len(reply) == 1 or reply[1] == len(messages):
+                self._process.transcripts.put(session.id, messages)
+            self._index(lease.key, opening.transcript, messages)
+
+        return await self._wire.run(partition, script, *parts, done=done)
+
+    def _index(self, key: SessionKey, given: Sequence[Message], stored: Sequence[Message]) -> None:
+        new = [message for message, before in zip(stored, given, strict=True) if message is not before]
+        searching.index(self._wire, partition_of_key(key), key, new)
 
 
-def _lease(lease: Lease) -> list[str]:
-    """What a step in a lane begins with."""
-    return [str(lease.key), str(lease.fence)]
+def _row(reply: list[Any]) -> Outbound:
+    return row_from(reply[0])
+
+
+def _whether(reply: list[Any]) -> bool:
+    return bool(reply[0])
+
+
+def _milliseconds(seconds: float) -> str:
+    return str(max(1, ceil(seconds * 1_000)))
 
 
 def _opening(lease: Lease, opening: Opening) -> tuple[Session, list[str]]:

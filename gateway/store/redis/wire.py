@@ -35,31 +35,43 @@ def plain(reply: Any) -> Any:
 
 
 class Wire:
-    """Open from its making on; `aclose` ends it."""
+    """Between `open` and `aclose`, steps go through; every other one fails with StoreUnavailable."""
 
     def __init__(self, endpoint: Endpoint, *, caller: Caller, clock: Clock, chores: Chores, patience: float) -> None:
+        self._endpoint = endpoint
+        self._caller = caller
         self._clock = clock
+        self._chores = chores
+        self._patience = patience
         self._draining = False
-        self._closed = False
+        self._writers: list[Connection] = []
+        self._readers: list[Connection] = []
         self._loose: set[Job] = set()  # whose caller is gone
         self._secured = asyncio.Event()  # one of them is done
 
-        def connection(where: int) -> Connection:
-            made = Connection(
-                partial(endpoint.connect_for, where),
-                caller=caller,
-                clock=clock,
-                timeout=endpoint.timeout,
-                patience=patience,
-                lost=endpoint.forget,
-            )
-            chores.start(made.serve(), name=f"store connection {where}")
-            return made
-
-        if endpoint.is_cluster:
-            self._writers = self._readers = [connection(each) for each in range(PARTITIONS)]
+    def open(self) -> None:
+        """Let steps through, once it is known whether the endpoint is a cluster."""
+        if self._endpoint.is_cluster:
+            self._writers = self._readers = [self._connection(each) for each in range(PARTITIONS)]
         else:
-            self._writers, self._readers = [connection(0)] * PARTITIONS, [connection(0)] * PARTITIONS
+            self._writers, self._readers = [self._connection(0)] * PARTITIONS, [self._connection(0)] * PARTITIONS
+
+    @property
+    def is_open(self) -> bool:
+        """Between `open` and `aclose`."""
+        return bool(self._writers)
+
+    def _connection(self, where: int) -> Connection:
+        made = Connection(
+            partial(self._endpoint.connect_for, where),
+            caller=self._caller,
+            clock=self._clock,
+            timeout=self._endpoint.timeout,
+            patience=self._patience,
+            lost=self._endpoint.forget,
+        )
+        self._chores.start(made.serve(), name=f"store connection {where}")
+        return made
 
     # -- steps ------------------------------------------------------------------------------
 
@@ -99,7 +111,7 @@ class Wire:
         self, partition: int, name: str, *arguments: str, read: Callable[[Any], T] = plain, done: Callable[[T], None]
     ) -> None:
         """Send a writing script that nobody waits for; if it fails, that is all."""
-        if self._closed:
+        if not self.is_open:
             return
         job = self._made(partition, name, arguments, writes=True, read=read)
         job.done = done
@@ -180,8 +192,9 @@ class Wire:
 
     async def aclose(self) -> None:
         """Hang up; after the chores have ended."""
-        self._closed = True
-        for connection in self._connections():
+        connections = self._connections()
+        self._writers, self._readers = [], []
+        for connection in connections:
             await connection.aclose("The store is closed.")
 
     def _connections(self) -> set[Connection]:
@@ -190,7 +203,7 @@ class Wire:
     def _job(
         self, partition: int, name: str | None, arguments: Sequence[str], *, writes: bool, read: Callable[[Any], Any]
     ) -> Job:
-        if self._closed or self._draining:
+        if self._draining or not self.is_open:
             raise StoreUnavailable("The store is closed.")
         return self._made(partition, name, arguments, writes=writes, read=read)
 

@@ -1,9 +1,16 @@
-"""The platforms whose work a process does."""
+"""The platforms whose work a process does, and the names of their chats."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from urllib.parse import quote
+
+from gateway.domain.chat import ChatAddress, SessionKey
+
+
+def chat_name(address: ChatAddress) -> str:
+    """The chat whose rows keep their order. Threads of a chat share it: so do the platform's limits."""
+    return str(SessionKey(platform=address.platform, chat=address.chat))
 
 
 class Platforms:

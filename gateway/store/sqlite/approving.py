@@ -9,11 +9,14 @@ import apsw
 from gateway.domain.approval import Approval, Verdict
 from gateway.domain.chat import ChatAddress, Outbound
 from gateway.store.records import Decision
+from gateway.store.shared.agenda import Advance
 from gateway.store.shared.documents import approval_from, approval_json, in_order, verdict_json
+from gateway.store.shared.platforms import chat_name
 from gateway.store.sqlite import outbox
-from gateway.store.sqlite.codec import lane_of
 from gateway.store.sqlite.connection import change, many, one
-from gateway.store.sqlite.outbox import Advance, Sender
+from gateway.store.sqlite.outbox import Sender
+
+Decided = tuple[Decision | None, tuple[Advance, ...]]
 
 
 def of_item(connection: apsw.Connection, item: int) -> tuple[Approval, ...]:
@@ -24,7 +27,7 @@ def of_item(connection: apsw.Connection, item: int) -> tuple[Approval, ...]:
 
 def of_chat(connection: apsw.Connection, chat: ChatAddress) -> list[Approval]:
     """What is asked in a chat."""
-    rows = many(connection, "SELECT item, asked, verdict FROM approvals WHERE chat = ?", (lane_of(chat),))
+    rows = many(connection, "SELECT item, asked, verdict FROM approvals WHERE chat = ?", (chat_name(chat),))
     return list(in_order(approval_from(asked, str(number), verdict) for number, asked, verdict in rows))
 
 
@@ -38,7 +41,7 @@ def put(connection: apsw.Connection, approval: Approval) -> bool:
         connection,
         "INSERT INTO approvals(token, item, chat, asked, verdict) VALUES (?,?,?,?,?)"
         " ON CONFLICT (token) DO NOTHING RETURNING token",
-        (approval.token, int(approval.item), lane_of(chat), approval_json(approval), verdict),
+        (approval.token, int(approval.item), chat_name(chat), approval_json(approval), verdict),
     )
     return row is not None
 
@@ -63,7 +66,7 @@ def decide(
     at: float,
     shown: Sequence[Outbound],
     sender: Sender,
-) -> tuple[Decision | None, tuple[Advance, ...]]:
+) -> Decided:
     """Decide a question that nobody has decided, and show it."""
     row = one(
         connection,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from gateway.domain.chat import ChatAddress, SessionKey
 from gateway.domain.message import Message, noted, wire
 from gateway.runtime.errors import StoreError
 from gateway.store.shared.documents import dumps, storable, unkept_note
@@ -33,11 +32,6 @@ def marks(columns: str) -> str:
 def optional(text: str | None) -> str | None:
     """`storable`, None included."""
     return None if text is None else storable(text)
-
-
-def lane_of(address: ChatAddress) -> str:
-    """The chat whose rows keep their order. Threads of a chat share it: so do the platform's limits."""
-    return str(SessionKey(platform=address.platform, chat=address.chat))
 
 
 def message_number(message_id: str) -> int:

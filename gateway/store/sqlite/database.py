@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeAlias, TypeVar
 
 import apsw
 
@@ -25,6 +25,9 @@ from gateway.store.sqlite.migrations import check_readable, migrate, next_genera
 from gateway.store.sqlite.writer import Writer
 
 T = TypeVar("T")
+P = ParamSpec("P")
+
+Query: TypeAlias = Callable[Concatenate[apsw.Connection, P], T]
 
 
 class Database:
@@ -33,7 +36,7 @@ class Database:
     def __init__(self, path: Path, *, read_only: bool) -> None:
         self.generation = 0
         self._path = path
-        self._read_only = read_only
+        self.is_read_only = read_only
         self._lock = LockFile(path)
         self._connections: list[apsw.Connection] = []
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="store-reader")
@@ -46,7 +49,7 @@ class Database:
         except StoreError:
             await self.aclose()
             raise
-        if not self._read_only:
+        if not self.is_read_only:
             self._writer = Writer(self._connections[2], self._path, around=search.indexing)
 
     async def aclose(self) -> None:
@@ -75,20 +78,23 @@ class Database:
             raise StoreUnavailable(f"{self._path} is open for reading only.")
         return self._writer
 
-    def look(self, query: Callable[[apsw.Connection], T]) -> T:
+    def look(self, query: Query[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Run a query of a few rows, here and now."""
-        return self._guarded(query, 0)
+        return self._guarded(0, query, *args, **named)
 
-    async def read(self, query: Callable[[apsw.Connection], T]) -> T:
+    async def read(self, query: Query[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Run a query of any size in the reader's thread."""
-        return await self._in_thread(lambda: self._guarded(query, 1))
+        return await self._in_thread(lambda: self._guarded(1, query, *args, **named))
 
-    async def write_beside(self, work: Callable[[apsw.Connection], T]) -> T:
-        """Run a change of facts that no process remembers: beside a running gateway, too, which SQLite
-        then makes wait for a moment."""
-        if not self._read_only:
-            return await self.writer.run(work)
-        return await self._in_thread(lambda: self._written(work))
+    async def write(self, work: Query[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """Run a change that nothing in memory depends on. Raises StoreUnavailable in a store opened for reading."""
+        return await self.writer.run(lambda connection: work(connection, *args, **named))
+
+    async def write_beside(self, work: Query[P, T], *args: P.args, **named: P.kwargs) -> T:
+        """The same beside a running gateway, too, which SQLite then makes wait for a moment."""
+        if not self.is_read_only:
+            return await self.write(work, *args, **named)
+        return await self._in_thread(lambda: self._written(lambda connection: work(connection, *args, **named)))
 
     async def backup(self, target: Path) -> None:
         """Copy the file as it is now to `target`, which appears only when it is whole."""
@@ -98,7 +104,7 @@ class Database:
 
     def _connect(self) -> None:
         try:
-            if self._read_only:
+            if self.is_read_only:
                 self._connections = [connect_reader(self._path), connect_reader(self._path)]
                 check_readable(self._connections[0], self._path)
                 check_whole(self._connections[0], self._path)
@@ -111,7 +117,7 @@ class Database:
             self.generation = next_generation(writing)
             self._connections = [connect_reader(self._path), connect_reader(self._path), writing]
         except apsw.CantOpenError as error:
-            if self._read_only and not os.path.exists(self._path):
+            if self.is_read_only and not os.path.exists(self._path):
                 raise StoreUnavailable(
                     f"There is no store at {self._path} yet: `legato chat` makes it; store.url says where."
                 ) from error
@@ -119,11 +125,11 @@ class Database:
         except apsw.Error as error:
             raise unavailable(error, self._path) from error
 
-    def _guarded(self, query: Callable[[apsw.Connection], T], index: int) -> T:
+    def _guarded(self, index: int, query: Query[P, T], *args: P.args, **named: P.kwargs) -> T:
         if len(self._connections) <= index:
             raise StoreUnavailable("The store is closed.")
         try:
-            return query(self._connections[index])
+            return query(self._connections[index], *args, **named)
         except apsw.Error as error:
             raise unavailable(error, self._path) from error
 

@@ -11,8 +11,9 @@ import apsw
 from gateway.runtime.errors import SessionConflict
 from gateway.store.records import Acceptance, Arrival, InboxItem, ItemOutcome, Receipt, SignalKind
 from gateway.store.shared.documents import inbound_json, item_from
+from gateway.store.shared.platforms import chat_name
 from gateway.store.sqlite import outbox
-from gateway.store.sqlite.codec import ITEM_COLUMNS, lane_of
+from gateway.store.sqlite.codec import ITEM_COLUMNS
 from gateway.store.sqlite.connection import change, many, one
 
 ABSORBED: Final[ItemOutcome] = "absorbed"
@@ -91,7 +92,7 @@ def _insert(
         ),
     )
     if row is not None and arrival.inbound.kind != "expiry":  # the gateway's own request says nothing of the chat
-        outbox.reopen(connection, lane_of(arrival.inbound.source.address))
+        outbox.reopen(connection, chat_name(arrival.inbound.source.address))
     return None if row is None else int(row[0])
 
 

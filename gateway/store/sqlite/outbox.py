@@ -15,10 +15,11 @@ import apsw
 
 from gateway.domain.chat import UNSENT, ChatAddress, Outbound
 from gateway.domain.chat import OutboundState as State
+from gateway.store.shared.agenda import Advance
 from gateway.store.shared.documents import storable
 from gateway.store.shared.fields import OUTBOUND
-from gateway.store.shared.platforms import Platforms
-from gateway.store.sqlite.codec import OUTBOUND_COLUMNS, lane_of, marks, optional
+from gateway.store.shared.platforms import Platforms, chat_name
+from gateway.store.sqlite.codec import OUTBOUND_COLUMNS, marks, optional
 from gateway.store.sqlite.connection import change, many, one
 
 
@@ -38,15 +39,6 @@ _HEAD = (
     f"SELECT seq, state, due_at, claim, {OUTBOUND_COLUMNS} FROM outbox"
     f" WHERE lane = ? AND {UNFINISHED} AND state != '{State.STREAMING}' ORDER BY place, seq LIMIT 1"
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Advance:
-    """What became of a chat's head: claimed for sending, or to be looked at again at `due_at`."""
-
-    lane: str
-    claimed: Outbound | None = None
-    due_at: float | None = None
 
 
 def emit(connection: apsw.Connection, outbound: Sequence[Outbound], sender: Sender) -> tuple[Advance, ...]:
@@ -87,9 +79,11 @@ def by_id(connection: apsw.Connection, outbound_id: str) -> Outbound | None:
     return None if row is None else OUTBOUND.of_row(row)
 
 
-def advance_all(connection: apsw.Connection, lanes: Iterable[str], sender: Sender) -> tuple[Advance, ...]:
+def advance_all(
+    connection: apsw.Connection, lanes: Iterable[str], sender: Sender, *, reclaim: bool = False
+) -> tuple[Advance, ...]:
     """`advance` for each chat once, in the order given."""
-    return tuple(advance(connection, lane, sender) for lane in dict.fromkeys(lanes))
+    return tuple(advance(connection, lane, sender, reclaim=reclaim) for lane in dict.fromkeys(lanes))
 
 
 def advance(connection: apsw.Connection, lane: str, sender: Sender, *, reclaim: bool = False) -> Advance:
@@ -103,13 +97,13 @@ def advance(connection: apsw.Connection, lane: str, sender: Sender, *, reclaim: 
         refuse_waiting(connection, lane, why, sender.generation)
         row = one(connection, _HEAD, (lane,))  # one that is being sent may be left
     if row is None:
-        return Advance(lane=lane)
+        return Advance(chat=lane)
     seq, state, due_at, claim = row[:4]
     orphaned = state == State.SENDING and claim != sender.generation
     if state == State.PENDING and (due_at > sender.now or not sender.platforms.has_chat_of(lane)):
-        return Advance(lane=lane, due_at=due_at)
+        return Advance(chat=lane, due_at=due_at)
     if state != State.PENDING and not (reclaim and orphaned):
-        return Advance(lane=lane)
+        return Advance(chat=lane, due_at=0.0 if orphaned else None)
     change(
         connection,
         f"UPDATE outbox SET state = '{State.SENDING}', claim = ?, attempts = attempts + 1, ambiguous = ambiguous + ?,"
@@ -118,7 +112,7 @@ def advance(connection: apsw.Connection, lane: str, sender: Sender, *, reclaim: 
     )
     head = _placed(connection, OUTBOUND.of_row(row[4:]))
     return Advance(
-        lane=lane,
+        chat=lane,
         claimed=replace(
             head, state=State.SENDING, attempts=head.attempts + 1, ambiguous=head.ambiguous + (1 if orphaned else 0)
         ),
@@ -170,7 +164,7 @@ def mark_retry(
         f" WHERE id = ?6 AND state = '{State.SENDING}' RETURNING lane",
         (now + seconds, seconds, ambiguous, anew, counted, outbound_id),
     )
-    return None if row is None else Advance(lane=row[0], due_at=now + seconds)
+    return None if row is None else Advance(chat=row[0], due_at=now + seconds)
 
 
 def mark_refused(
@@ -235,7 +229,7 @@ def listing(connection: apsw.Connection, address: ChatAddress | None, limit: int
         rows = many(
             connection,
             f"SELECT {OUTBOUND_COLUMNS} FROM outbox WHERE lane = ? AND thread IS ? ORDER BY seq DESC LIMIT ?",
-            (lane_of(address), address.thread, limit),
+            (chat_name(address), address.thread, limit),
         )
     return [OUTBOUND.of_row(row) for row in rows]
 
@@ -258,7 +252,7 @@ def _store(connection: apsw.Connection, outbound: Outbound) -> str:
     if finalised is not None:
         return str(finalised[0])
     insert(connection, replace(outbound, state=State.PENDING))
-    return lane_of(outbound.to)
+    return chat_name(outbound.to)
 
 
 def insert(connection: apsw.Connection, outbound: Outbound, place: int | None = None) -> None:
@@ -269,7 +263,7 @@ def insert(connection: apsw.Connection, outbound: Outbound, place: int | None = 
         connection,
         f"INSERT INTO outbox(seq, place, lane, {OUTBOUND_COLUMNS}) VALUES (?,?,?,{marks(OUTBOUND_COLUMNS)})"
         " ON CONFLICT (id) DO NOTHING",
-        (seq, seq if place is None else place, lane_of(outbound.to), *OUTBOUND.facts(outbound).values()),
+        (seq, seq if place is None else place, chat_name(outbound.to), *OUTBOUND.facts(outbound).values()),
     )
 
 

@@ -8,9 +8,8 @@ from typing import Final, Literal
 import apsw
 
 from gateway.domain.chat import SessionKey
-from gateway.domain.session import Compaction, Session, is_continuation
+from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import UsageTotal
-from gateway.runtime.errors import SessionNotFound
 from gateway.store.records import ItemOutcome, StoreStatus
 from gateway.store.shared.fields import COMPACTION, SESSION, USAGE
 from gateway.store.sqlite import sessions
@@ -33,28 +32,6 @@ def listing(connection: apsw.Connection, key: SessionKey | None, limit: int, off
         (*bindings, limit, offset),
     )
     return [SESSION.of_row(row) for row in rows]
-
-
-def lineage(connection: apsw.Connection, session_id: str) -> list[Session]:
-    """Root to tip of the chain of continuations through a session. Raises SessionNotFound."""
-    chain = [sessions.by_id(connection, session_id)]
-    seen = {session_id}
-    while (parent := _known(connection, chain[0].parent_id, seen)) and is_continuation(parent, chain[0]):
-        chain.insert(0, parent)
-    while (child := _known(connection, chain[-1].continuation_id, seen)) and is_continuation(chain[-1], child):
-        chain.append(child)
-    return chain
-
-
-def _known(connection: apsw.Connection, session_id: str | None, seen: set[str]) -> Session | None:
-    """A session not met before: a damaged chain that bites its tail must end somewhere."""
-    if session_id is None or session_id in seen:
-        return None
-    seen.add(session_id)
-    try:
-        return sessions.by_id(connection, session_id)
-    except SessionNotFound:
-        return None
 
 
 def compactions(connection: apsw.Connection, session_id: str) -> list[Compaction]:

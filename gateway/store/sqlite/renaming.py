@@ -6,8 +6,8 @@ import apsw
 
 from gateway.domain.chat import ChatAddress
 from gateway.store.shared.documents import storable
+from gateway.store.shared.platforms import chat_name
 from gateway.store.sqlite import outbox
-from gateway.store.sqlite.codec import lane_of
 from gateway.store.sqlite.connection import change, one
 
 
@@ -40,4 +40,4 @@ def names(connection: apsw.Connection, platform: str, chat: str) -> tuple[str | 
 
 
 def _lane(platform: str, chat: str) -> str:
-    return lane_of(ChatAddress(platform=platform, chat=chat))
+    return chat_name(ChatAddress(platform=platform, chat=chat))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -80,8 +80,7 @@ def append(connection: apsw.Connection, ref: SessionRef, key: SessionKey, record
         raise SessionConflict(f"Session {ref.id} holds other messages than this turn knows.")
     stored = messages.refer(connection, ref.id, key, count, record.messages, record.patch.at)
     _apply(connection, ref.id, record.patch, count + len(stored), messages.tokens(stored))
-    for entry in record.ledger:
-        record_call(connection, entry, ref.id, key)
+    record_calls(connection, record.ledger, ref.id, key)
     return Appended(session_id=ref.id, position=count, messages=stored)
 
 
@@ -303,21 +302,16 @@ def _apply(connection: apsw.Connection, session_id: str, patch: Patch, count: in
     )
 
 
-def record_call(connection: apsw.Connection, entry: LedgerEntry, session_id: str, key: SessionKey) -> None:
-    """Enter a model call into the ledger."""
-    change(
-        connection,
-        f"INSERT INTO ledger(at, key, platform, session_id, purpose, provider, model, {USAGE_COLUMNS}, cost_usd)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        (
-            entry.at,
-            str(key),
-            key.platform,
-            session_id,
-            entry.purpose,
-            entry.provider,
-            storable(entry.model),
-            *USAGE.facts(entry.usage).values(),
-            entry.cost_usd,
-        ),
-    )
+def record_calls(connection: apsw.Connection, calls: Iterable[LedgerEntry], session_id: str, key: SessionKey) -> None:
+    """Enter model calls into the ledger."""
+    for call in calls:
+        change(
+            connection,
+            f"INSERT INTO ledger(at, key, platform, session_id, purpose, provider, model, {USAGE_COLUMNS}, cost_usd)"
+            " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            (
+                *(call.at, str(key), key.platform, session_id, call.purpose, call.provider, storable(call.model)),
+                *USAGE.facts(call.usage).values(),
+                call.cost_usd,
+            ),
+        )

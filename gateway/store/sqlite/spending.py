@@ -1,4 +1,5 @@
-"""Accounts of spend caps: what is spent, and what is reserved for calls under way.
+"""Accounts of spend caps: what is spent, and what is reserved for calls under way. And the silence that platforms
+asked for.
 
 A reservation is counted as spent at once, so that a crash needs no repair: what it leaves behind is
 only the note that could have corrected the sum.
@@ -12,7 +13,7 @@ import apsw
 
 from gateway.store.records import ACCOUNT_KEPT, CapReached, Reservation
 from gateway.store.shared.documents import storable
-from gateway.store.sqlite.connection import change, one
+from gateway.store.sqlite.connection import change, many, one
 
 
 def reserve(connection: apsw.Connection, reservation: Reservation, now: float, generation: int) -> CapReached | None:
@@ -73,3 +74,19 @@ def _reserved(connection: apsw.Connection, reservation: Reservation, account: st
         (generation, storable(reservation.id), storable(account)),
     )
     return int(row[0]) if row is not None else None
+
+
+def rest(connection: apsw.Connection, account: str, bucket: str, until: float, seconds: float) -> None:
+    """A platform asked for so many seconds of silence, until then."""
+    change(
+        connection,
+        "INSERT INTO rests(account, bucket, until, seconds) VALUES (?1, ?2, ?3, ?4)"
+        " ON CONFLICT DO UPDATE SET until = ?3, seconds = ?4 WHERE until < ?3",
+        (storable(account), storable(bucket), until, seconds),
+    )
+
+
+def rests(connection: apsw.Connection, now: float) -> list[tuple[str, str, float, float]]:
+    """(account, bucket, until when, how many seconds) of each silence that was asked for and is not over."""
+    change(connection, "DELETE FROM rests WHERE until <= ?", (now,))
+    return many(connection, "SELECT account, bucket, until, seconds FROM rests")

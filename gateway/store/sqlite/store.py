@@ -1,57 +1,83 @@
-"""`SqliteStore`: the port on one SQLite file. Each method says which function does it, and what
-this process must remember when it is durable. Queries are in `readable`."""
+"""`SqliteStore`: the port on one SQLite file, in the order of `gateway.store.port`.
+
+Each method says which function of this room does it, and what this process must remember when it is durable.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar, Unpack
+from typing import Literal, Unpack
 
 import apsw
 
-from gateway.domain.approval import Approval
-from gateway.domain.chat import Outbound, SessionKey
+from gateway.domain.approval import Approval, Verdict
+from gateway.domain.chat import ChatAddress, Outbound, SessionKey
+from gateway.domain.file import KeptFile
 from gateway.domain.message import Message
+from gateway.domain.pairing import GuestBook
 from gateway.domain.pin import Pins
+from gateway.domain.rates import Rate
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
-from gateway.domain.usage import LedgerEntry
+from gateway.domain.usage import LedgerEntry, UsageTotal
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, StoreUnavailable
 from gateway.runtime.points import Points, ignore_points
+from gateway.store.port import Store
 from gateway.store.records import (
     EXPIRY_CLAIM,
     Arrival,
+    CapReached,
     Claim,
+    Decision,
+    Found,
     InboxItem,
     ItemOutcome,
     Lease,
     Opening,
     Rebuilt,
     Receipt,
+    Reservation,
+    Sent,
     SessionChanges,
     SignalKind,
     StepRecord,
+    StoreStatus,
     ToolIntent,
+    Transcript,
     TurnEnd,
+    TurnJournal,
     check_changes,
 )
-from gateway.store.shared.platforms import Platforms
-from gateway.store.sqlite import approving, inbox, outbox, pinning, sessions, turns
-from gateway.store.sqlite.agenda import Agenda, rows_to_send
-from gateway.store.sqlite.deciding import DecidingStore
-from gateway.store.sqlite.filing import FilingStore
+from gateway.store.shared.agenda import Advance, rows_to_send
+from gateway.store.shared.platforms import chat_name
+from gateway.store.shared.process import Process
+from gateway.store.sqlite import (
+    approving,
+    inbox,
+    keeping,
+    messages,
+    outbox,
+    reading,
+    renaming,
+    search,
+    sessions,
+    spending,
+    turns,
+)
+from gateway.store.sqlite.database import Database
 from gateway.store.sqlite.lanes import Lanes
-from gateway.store.sqlite.leases import Leases
-from gateway.store.sqlite.metering import MeteringStore
-from gateway.store.sqlite.outbox import Advance
+from gateway.store.sqlite.memory import Leases, Rates
+from gateway.store.sqlite.outbox import Sender
 from gateway.store.sqlite.sessions import Appended, Opened
 
-T = TypeVar("T")
+RowStep = Callable[[apsw.Connection, Sender], tuple[Advance, ...]]
 
 
-class SqliteStore(DecidingStore, MeteringStore, FilingStore):
+class SqliteStore(Store):
     """Everything in the SQLite file at `path`. `concurrency`: how many lanes may be claimed as their
     message is accepted, which saves a commit. With `read_only` it opens beside a running gateway,
     without lock or migration, and writing methods raise StoreUnavailable. `points` is for every
@@ -67,13 +93,15 @@ class SqliteStore(DecidingStore, MeteringStore, FilingStore):
         read_only: bool = False,
         cached_messages: int = 200_000,
     ) -> None:
-        super().__init__(path, clock=clock, read_only=read_only, cached_messages=cached_messages)
+        self._clock = clock
+        self._database = Database(path, read_only=read_only)
+        self._process = Process(clock, cached_messages)
         self._concurrency = concurrency
         self._lanes = Lanes(concurrency=concurrency, generation=0, waiting=())
         self._leases = Leases(clock)
-        self._runs = Platforms()
-        self._bypassed: list[InboxItem] = []
-        self._listeners: list[Callable[[SessionKey, SignalKind], None]] = []
+        self._rates = Rates()
+        self._unsent: list[Outbound] = []  # claimed for a taker that was gone before it was told
+        self._void: list[Reservation] = []  # reserved for one
         # A session and its deadline → when it may be offered again; with another deadline it may at once.
         self._due_claims: dict[tuple[str, float | None], float] = {}
 
@@ -86,19 +114,20 @@ class SqliteStore(DecidingStore, MeteringStore, FilingStore):
 
     async def open(self) -> None:
         await self._database.open()
-        if self._read_only:
+        if self._database.is_read_only:
             return
-        queued, self._bypassed = await self._database.read(inbox.unfinished)
+        queued, self._process.bypassed = await self._database.read(inbox.unfinished)
         self._lanes = Lanes(concurrency=self._concurrency, generation=self._database.generation, waiting=queued)
-        now = self._time.now()
-        await self._database.writer.run(lambda connection: outbox.cap_waits(connection, now))
-        await self._rest_on()
-        self._agenda = Agenda(await self._database.read(outbox.unfinished_heads))
-        self._lanes.serve(self._runs)
-        self._agenda.serve(self._sends)
+        self._lanes.serve(self._process.runs)
+        await self._database.write(outbox.cap_waits, self._process.time.now())
+        now = self._clock.now()
+        for account, bucket, until, seconds in await self._database.write(spending.rests, now):
+            self._rates.hold_off(account, bucket, self._clock.monotonic() + min(until - now, seconds))
+        for chat, due_at in await self._database.read(outbox.unfinished_heads):
+            self._process.agenda.wait(chat, due_at)
 
     async def aclose(self) -> None:
-        unstarted, unsent = self._lanes.unstarted(), [row.id for row in self._agenda.unclaimed()]
+        unstarted, unsent = self._lanes.unstarted(), [row.id for row in self._unsent]
         if (unstarted or unsent) and self._database.is_open:
 
             def give_back(connection: apsw.Connection) -> None:
@@ -106,9 +135,9 @@ class SqliteStore(DecidingStore, MeteringStore, FilingStore):
                 outbox.give_back(connection, unsent)
 
             self._lanes = Lanes(concurrency=0, generation=0, waiting=())
-            self._agenda = Agenda(())
+            self._unsent = []
             with suppress(StoreUnavailable):  # a full disk must not keep the process from ending
-                await self._database.writer.run(give_back)
+                await self._database.write(give_back)
         await self._database.aclose()
 
     async def backup(self, path: Path) -> None:
@@ -136,9 +165,7 @@ class SqliteStore(DecidingStore, MeteringStore, FilingStore):
         return [each.receipt for each in arrived]
 
     async def refuse(self, arrival: Arrival, notice: Outbound) -> tuple[Outbound, ...]:
-        sender = self._sender()
-
-        def work(connection: apsw.Connection) -> tuple[Advance, ...]:
+        def work(connection: apsw.Connection, sender: Sender) -> tuple[Advance, ...]:
             if not inbox.record_refused(connection, arrival):
                 return ()
             return outbox.emit(connection, [notice], sender)
@@ -160,13 +187,14 @@ class SqliteStore(DecidingStore, MeteringStore, FilingStore):
         return self._lanes.grant(lane, worker)
 
     async def claim_bypassed(self, worker: str) -> list[InboxItem]:
-        left = [item for item in self._bypassed if item.key.platform in self._runs]
-        self._bypassed = [item for item in self._bypassed if item.key.platform not in self._runs]
+        process = self._process
+        left = [item for item in process.bypassed if item.key.platform in process.runs]
+        process.bypassed = [item for item in process.bypassed if item.key.platform not in process.runs]
         if not left:
             return []
         return await self._database.writer.run(
             lambda connection: [inbox.count_attempt(connection, item) for item in left],
-            failed=lambda: self._bypassed.extend(left),
+            failed=lambda: process.bypassed.extend(left),
         )
 
     async def release(self, lease: Lease, *, counted: bool = False) -> None:
@@ -188,14 +216,15 @@ class SqliteStore(DecidingStore, MeteringStore, FilingStore):
 
     # -- one turn ---------------------------------------------------------------------------
 
+    async def journal(self, item: InboxItem) -> TurnJournal | None:
+        return self._database.look(turns.journal, item)
+
     async def open_reply(self, lease: Lease, item: InboxItem, reply: Outbound) -> Outbound:
         self._lanes.check(lease, item)
-        return await self._database.writer.run(lambda connection: turns.open_reply(connection, item, reply))
+        return await self._database.write(turns.open_reply, item, reply)
 
     async def note_streamed(self, outbound_id: str, platform_message_id: str) -> None:
-        await self._database.writer.run(
-            lambda connection: outbox.note_streamed(connection, outbound_id, platform_message_id)
-        )
+        await self._database.write(outbox.note_streamed, outbound_id, platform_message_id)
 
     async def begin_tools(
         self, lease: Lease, ref: SessionRef, item: InboxItem, record: StepRecord, intents: Sequence[ToolIntent]
@@ -234,7 +263,7 @@ class SqliteStore(DecidingStore, MeteringStore, FilingStore):
             self._lanes.ended(lane, ended.next)
 
         def abandoned(ended: turns.Ended) -> None:
-            self._agenda.hand_back(rows_to_send(ended.advances))
+            self._unsent += rows_to_send(ended.advances)
             if ended.next is not None:
                 self._lanes.hand_back(lane)
 
@@ -248,15 +277,42 @@ class SqliteStore(DecidingStore, MeteringStore, FilingStore):
         return TurnEnd(messages=stored, next=ended.next, outbound=rows_to_send(ended.advances))
 
     async def finish_bypassed(self, item: InboxItem, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
-        sender = self._sender()
-        return await self._send(lambda connection: turns.finish_bypassed(connection, item, outbound, sender))
+        return await self._send(lambda connection, sender: turns.finish_bypassed(connection, item, outbound, sender))
+
+    # -- questions to people ----------------------------------------------------------------
 
     async def ask(self, lease: Lease, approval: Approval, shown: Sequence[Outbound]) -> tuple[Outbound, ...]:
         head = self._lanes.check(lease).head
         if head is None or head.id != approval.item:
             raise SessionConflict("This item is not the one its lane runs.")
+        return await self._send(lambda connection, sender: approving.ask(connection, approval, shown, sender))
+
+    async def decide(
+        self, asked: Approval, verdict: Verdict, by: str | None, at: float, shown: Sequence[Outbound]
+    ) -> Decision | None:
         sender = self._sender()
-        return await self._send(lambda connection: approving.ask(connection, approval, shown, sender))
+
+        def done(decided: approving.Decided) -> None:
+            decision, advances = decided
+            self._noted(advances)
+            if decision is not None and decision.first:
+                self._process.tell_decided(asked.key)
+
+        def abandoned(decided: approving.Decided) -> None:
+            self._unsent += rows_to_send(decided[1])
+
+        decision, advances = await self._database.writer.run(
+            lambda connection: approving.decide(connection, asked, verdict, by, at, shown, sender),
+            done=done,
+            abandoned=abandoned,
+        )
+        return None if decision is None else replace(decision, outbound=rows_to_send(advances))
+
+    async def approvals(self, chat: ChatAddress) -> list[Approval]:
+        return self._database.look(approving.of_chat, chat)
+
+    def on_decided(self, listener: Callable[[SessionKey], None]) -> None:
+        self._process.decided_listeners.append(listener)
 
     # -- signals ----------------------------------------------------------------------------
 
@@ -264,27 +320,29 @@ class SqliteStore(DecidingStore, MeteringStore, FilingStore):
         item = self._lanes.current(key)
         if item is None:
             return False
-
-        def done(left: bool) -> None:
-            for listener in self._listeners if left else ():
-                listener(key, kind)
-
         return await self._database.writer.run(
-            lambda connection: inbox.leave_signal(connection, item, kind, at), done=done
+            lambda connection: inbox.leave_signal(connection, item, kind, at),
+            done=lambda left: self._process.tell_signal(key, kind) if left else None,
         )
 
+    async def signals(self, item: InboxItem) -> tuple[SignalKind, ...]:
+        return self._database.look(inbox.signals, item)
+
     def on_signal(self, listener: Callable[[SessionKey, SignalKind], None]) -> None:
-        self._listeners.append(listener)
+        self._process.signal_listeners.append(listener)
 
     # -- several processes: there is one ----------------------------------------------------
 
     def serve(self, *, runs: Collection[str], sends: Collection[str]) -> None:
-        self._runs = Platforms(runs)
-        self._lanes.serve(self._runs)
-        self._send_to(Platforms(sends))
+        self._process.serve(runs=runs, sends=sends)
+        self._lanes.serve(self._process.runs)
+        self._process.tell_rows()  # rows of others, left by an earlier process, may wait
+
+    def on_rows(self, listener: Callable[[], None]) -> None:
+        self._process.rows_listeners.append(listener)
 
     def on_left(self, listener: Callable[[], None]) -> None:
-        return
+        self._process.left_listeners.append(listener)
 
     async def hold(self, name: str, holder: str, seconds: float) -> bool:
         return self._leases.hold(name, holder, seconds)
@@ -293,6 +351,29 @@ class SqliteStore(DecidingStore, MeteringStore, FilingStore):
         self._leases.let_go(name, holder)
 
     # -- sessions ---------------------------------------------------------------------------
+
+    async def tip(self, key: SessionKey) -> Session | None:
+        return self._database.look(sessions.tip, key)
+
+    async def session(self, session_id: str) -> Session:
+        return self._database.look(sessions.by_id, session_id)
+
+    async def transcript(self, session: Session) -> Transcript:
+        known = self._process.transcripts.get(session.id) or ()
+        if self._database.is_read_only or len(known) < session.message_count:
+            known = await self._load(session.id, known)
+        return Transcript(session_id=session.id, messages=known)
+
+    async def _load(self, session_id: str, known: tuple[Message, ...]) -> tuple[Message, ...]:
+        """Read what a transcript has beyond what is known, and remember it."""
+        while True:
+            known = (*known, *await self._database.read(messages.of_session, session_id, len(known)))
+            if self._database.is_read_only:  # what the gateway appends is not told to a process beside it
+                return known
+            # Something may have been appended while the thread read; later appends are told.
+            if len(known) >= self._database.look(sessions.length, session_id):
+                self._process.transcripts.put(session_id, known)
+                return known
 
     async def open_session(self, lease: Lease, opening: Opening) -> Session:
         self._lanes.check(lease)
@@ -327,29 +408,189 @@ class SqliteStore(DecidingStore, MeteringStore, FilingStore):
     async def update_session(self, lease: Lease, ref: SessionRef, **changes: Unpack[SessionChanges]) -> Session:
         check_changes(changes)
         self._lanes.check(lease)
-        return await self._database.writer.run(lambda connection: sessions.update(connection, ref, lease.key, changes))
-
-    async def set_pins(self, lease: Lease, pins: Pins, rebuilt: Rebuilt | None) -> Session | None:
-        self._lanes.check(lease)
-        return await self._database.writer.run(lambda connection: pinning.set_(connection, lease.key, pins, rebuilt))
+        return await self._database.write(sessions.update, ref, lease.key, changes)
 
     async def charge(self, session: Session, calls: Sequence[LedgerEntry]) -> None:
-        def work(connection: apsw.Connection) -> None:
-            for call in calls:
-                sessions.record_call(connection, call, session.id, session.key)
+        await self._database.write(sessions.record_calls, calls, session.id, session.key)
 
-        await self._database.writer.run(work)
+    async def pending_hooks(self, limit: int) -> list[Session]:
+        return await self._database.read(sessions.owed_hooks, limit)
 
     async def hook_done(self, session_id: str) -> None:
-        await self._database.writer.run(lambda connection: sessions.hook_done(connection, session_id))
+        await self._database.write(sessions.hook_done, session_id)
 
     async def claim_due_sessions(self, now: float, limit: int) -> list[Session]:
         self._due_claims = {each: until for each, until in self._due_claims.items() if until > now}
-        most = limit + len(self._due_claims)
-        due = await self._database.read(lambda connection: sessions.due(connection, now, most))
+        due = await self._database.read(sessions.due, now, limit + len(self._due_claims))
         claimed = [session for session in due if (session.id, session.expires_at) not in self._due_claims][:limit]
         self._due_claims.update(((session.id, session.expires_at), now + EXPIRY_CLAIM) for session in claimed)
         return claimed
+
+    # -- pins -------------------------------------------------------------------------------
+
+    async def pins(self, key: SessionKey) -> Pins:
+        return self._database.look(keeping.pins, key)
+
+    async def set_pins(self, lease: Lease, pins: Pins, rebuilt: Rebuilt | None) -> Session | None:
+        self._lanes.check(lease)
+        return await self._database.write(keeping.set_pins, lease.key, pins, rebuilt)
+
+    # -- files ------------------------------------------------------------------------------
+
+    async def keep_file(self, key: SessionKey, file: KeptFile, content: bytes) -> KeptFile:
+        return await self._database.write(keeping.keep_file, key, file, content)
+
+    async def kept_file(self, key: SessionKey, ref: str) -> KeptFile | None:
+        return self._database.look(keeping.kept_file, key, ref)
+
+    async def kept_files(self, key: SessionKey, limit: int) -> list[KeptFile]:
+        return await self._database.read(keeping.kept_files, key, limit)
+
+    async def file_content(self, key: SessionKey, digest: str) -> bytes | None:
+        return await self._database.read(keeping.file_content, key, digest)
+
+    # -- delivery ---------------------------------------------------------------------------
+
+    async def emit(self, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
+        return await self._send(lambda connection, sender: outbox.emit(connection, outbound, sender))
+
+    async def claim_outbound(self, limit: int) -> list[Outbound]:
+        unsent, self._unsent = self._unsent[:limit], self._unsent[limit:]
+        now = self._process.time.now()
+        chats = self._process.agenda.take(now, limit - len(unsent))
+        if not chats:
+            return unsent
+
+        def failed() -> None:
+            self._unsent += unsent
+            for chat in chats:
+                self._process.agenda.wait(chat, now)
+
+        claimed = await self._send(
+            lambda connection, sender: outbox.advance_all(connection, chats, sender, reclaim=True),
+            failed=failed,
+            also=unsent,
+        )
+        return [*unsent, *claimed]
+
+    def owns(self, row: Outbound) -> bool:
+        return True  # the file has one owner
+
+    async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Sent:
+        return await self._mark(
+            lambda connection, sender: outbox.mark_sent(connection, outbound_id, platform_message_id, sender)
+        )
+
+    async def mark_retry(
+        self, outbound_id: str, seconds: float, *, ambiguous: bool, anew: bool = False, counted: bool = True
+    ) -> None:
+        await self._mark(
+            lambda connection, sender: outbox.mark_retry(
+                connection, outbound_id, seconds, now=sender.now, ambiguous=ambiguous, anew=anew, counted=counted
+            )
+        )
+
+    async def mark_refused(
+        self, outbound_id: str, reason: str, instead: Outbound | None = None, *, gone: bool = False
+    ) -> Sent:
+        return await self._mark(
+            lambda connection, sender: outbox.mark_refused(connection, outbound_id, reason, instead, sender, gone=gone)
+        )
+
+    async def next_due(self) -> float | None:
+        return 0.0 if self._unsent else self._process.time.until(self._process.agenda.next_due())
+
+    # -- chats in which nothing can be shown any more ---------------------------------------
+
+    async def close_chat(self, to: ChatAddress, reason: str) -> None:
+        await self._database.write(outbox.close_chat, chat_name(to), reason)
+
+    async def open_chat(self, to: ChatAddress) -> None:
+        await self._database.write(outbox.reopen, chat_name(to))
+
+    async def closed(self, to: ChatAddress) -> str | None:
+        return await self._database.read(outbox.closed_because, chat_name(to))
+
+    # -- chats that their platform calls by another name than before ------------------------
+
+    async def rename_chat(self, platform: str, before: str, after: str) -> None:
+        await self._database.write(renaming.rename, platform, before, after)
+
+    async def first_name(self, platform: str, chat: str, event_id: str) -> str:
+        # An event is known in the whole file, under whatever name it was accepted.
+        first, _ = await self._database.read(renaming.names, platform, chat)
+        return first or chat
+
+    async def later_name(self, platform: str, chat: str) -> str | None:
+        _, later = await self._database.read(renaming.names, platform, chat)
+        return later
+
+    # -- what may be spent, and how fast may be sent ----------------------------------------
+
+    async def reserve(self, reservation: Reservation) -> CapReached | None:
+        now, generation = self._clock.now(), self._database.generation
+        void, self._void = self._void, []
+
+        def work(connection: apsw.Connection) -> CapReached | None:
+            for each in void:
+                spending.settle(connection, each, 0, generation)
+            return spending.reserve(connection, reservation, now, generation)
+
+        return await self._database.writer.run(
+            work,
+            failed=lambda: self._void.extend(void),
+            abandoned=lambda reached: None if reached else self._void.append(reservation),
+        )
+
+    async def settle(self, reservation: Reservation, cost: int) -> None:
+        await self._database.write(spending.settle, reservation, cost, self._database.generation)
+
+    async def spent(self, accounts: Sequence[str]) -> list[int]:
+        return self._database.look(spending.spent_of_all, accounts)
+
+    async def take(self, account: str, ticket: str, rates: Sequence[Rate]) -> float:
+        return self._rates.take(account, ticket, rates, self._clock.monotonic())
+
+    async def hold_off(self, account: str, bucket: str, seconds: float) -> None:
+        self._rates.hold_off(account, bucket, self._clock.monotonic() + seconds)
+        await self._database.write(spending.rest, account, bucket, self._clock.now() + seconds, seconds)
+
+    async def resting(self, account: str, bucket: str) -> float:
+        return self._rates.resting(account, bucket, self._clock.monotonic())
+
+    # -- guests -----------------------------------------------------------------------------
+
+    async def guest_book(self) -> GuestBook:
+        return self._database.look(keeping.guest_book)
+
+    async def set_guest_book(self, book: GuestBook) -> bool:
+        return await self._database.write_beside(keeping.set_guest_book, book)
+
+    # -- reading for people -----------------------------------------------------------------
+
+    async def sessions(self, key: SessionKey | None, limit: int, offset: int = 0) -> list[Session]:
+        return await self._database.read(reading.listing, key, limit, offset)
+
+    async def compactions(self, session_id: str) -> list[Compaction]:
+        return await self._database.read(reading.compactions, session_id)
+
+    async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Found]:
+        return await self._database.read(search.search, words, key, limit)
+
+    async def usage(
+        self,
+        since: float,
+        by: Literal["model", "purpose", "platform", "session"],
+        session_id: str | None = None,
+        key: SessionKey | None = None,
+    ) -> list[UsageTotal]:
+        return await self._database.read(reading.usage, since, by, session_id, key)
+
+    async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
+        return await self._database.read(reading.status, platforms)
+
+    async def outbox(self, address: ChatAddress | None, limit: int) -> list[Outbound]:
+        return await self._database.read(outbox.listing, address, limit)
 
     # -- what the process remembers ---------------------------------------------------------
 
@@ -360,10 +601,43 @@ class SqliteStore(DecidingStore, MeteringStore, FilingStore):
         return appended.messages
 
     def _appended(self, item: InboxItem, record: StepRecord, appended: Appended) -> None:
-        self._cache.append(appended.session_id, appended.position, appended.messages)
+        self._process.transcripts.append(appended.session_id, appended.position, appended.messages)
         self._lanes.absorbed(item.key, record.absorbed)
 
     def _opened(self, opened: Opened | None) -> None:
         """A continuation that took over late messages is not cached: its first reader loads it."""
         if opened is not None and opened.session.message_count == len(opened.messages):
-            self._cache.put(opened.session.id, opened.messages)
+            self._process.transcripts.put(opened.session.id, opened.messages)
+
+    def _sender(self) -> Sender:
+        return Sender(generation=self._database.generation, now=self._process.time.now(), platforms=self._process.sends)
+
+    async def _send(
+        self, work: RowStep, *, failed: Callable[[], None] = lambda: None, also: Iterable[Outbound] = ()
+    ) -> tuple[Outbound, ...]:
+        """Run something that claims rows; what nobody waits for any more, `also` included, is for the next who asks."""
+        sender = self._sender()
+
+        def abandoned(advances: tuple[Advance, ...]) -> None:
+            self._unsent += (*also, *rows_to_send(advances))
+
+        advances = await self._database.writer.run(
+            lambda connection: work(connection, sender), done=self._noted, failed=failed, abandoned=abandoned
+        )
+        return rows_to_send(advances)
+
+    async def _mark(self, work: Callable[[apsw.Connection, Sender], Advance | None]) -> Sent:
+        def mark(connection: apsw.Connection, sender: Sender) -> tuple[Advance, ...]:
+            advance = work(connection, sender)
+            return () if advance is None else (advance,)
+
+        claimed = await self._send(mark)
+        return Sent(next=claimed[0] if claimed else None)
+
+    def _noted(self, advances: tuple[Advance, ...]) -> None:
+        """Take up what became of the heads of chats. A step that began before its platform was served
+        here left its rows to others; they are this process's by now, and nobody else will look."""
+        self._process.agenda.note(advances)
+        now, sends = self._process.time.now(), self._process.sends
+        if any(each.due_at is not None and each.due_at <= now and sends.has_chat_of(each.chat) for each in advances):
+            self._process.tell_rows()

@@ -10,6 +10,7 @@ import apsw
 from gateway.domain.chat import Outbound
 from gateway.domain.session import SessionRef
 from gateway.store.records import InboxItem, ItemOutcome, StepRecord, ToolIntent, TurnJournal
+from gateway.store.shared.agenda import Advance
 from gateway.store.shared.documents import intents_from, intents_json
 from gateway.store.sqlite import approving, inbox, outbox, sessions
 from gateway.store.sqlite.connection import change, one
@@ -22,7 +23,7 @@ class Ended:
 
     appended: sessions.Appended | None
     next: InboxItem | None
-    advances: tuple[outbox.Advance, ...]
+    advances: tuple[Advance, ...]
 
 
 def journal(connection: apsw.Connection, item: InboxItem) -> TurnJournal | None:
@@ -108,7 +109,7 @@ def finish(
 
 def finish_bypassed(
     connection: apsw.Connection, item: InboxItem, outbound: Sequence[Outbound], sender: Sender
-) -> tuple[outbox.Advance, ...]:
+) -> tuple[Advance, ...]:
     """End a bypass item with its answer."""
     inbox.end(connection, item, "answered", sender.now)
     return outbox.emit(connection, outbound, sender)

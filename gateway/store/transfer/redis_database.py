@@ -72,6 +72,7 @@ class RedisSource:
         self._open_wire = Wire(
             self._endpoint, caller=caller, clock=self._clock, chores=self._chores, patience=self._endpoint.timeout
         )
+        self._open_wire.open()
         if not await self._hold():
             raise StoreLocked(
                 f"Another migration works on the database at {self._endpoint}: wait until it has ended (one that was "

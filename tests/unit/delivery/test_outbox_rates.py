@@ -14,7 +14,7 @@ from gateway.runtime.metrics import Metrics
 from gateway.runtime.points import ignore_points
 from gateway.runtime.tasks import Background
 from gateway.store.records import Sent
-from gateway.store.sqlite.rates import Rates
+from gateway.store.sqlite.memory import Rates
 from tests.support.fakes import ManualClock, SequentialIds
 
 

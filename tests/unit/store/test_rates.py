@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.domain.rates import GRACE, Rate, earliest
-from gateway.store.sqlite import rates as memory
-from gateway.store.sqlite.rates import Rates
+from gateway.store.sqlite import memory
+from gateway.store.sqlite.memory import Rates
 from tests.support.fakes import ManualClock
 
 limits = st.builds(Rate, bucket=st.sampled_from("abc"), most=st.integers(1, 4), seconds=st.integers(1, 8).map(float))

@@ -1,4 +1,4 @@
-"""The in-memory halves of the SQLite store: lanes, the outbox's agenda, the codec."""
+"""The in-memory half of the SQLite store, its lanes; and the codec."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from gateway.domain.chat import ChatAddress, Inbound, Source
 from gateway.runtime.errors import SessionConflict
 from gateway.store.records import InboxItem, ToolIntent
 from gateway.store.shared.documents import dumps, inbound_from, inbound_json, intents_from, intents_json, storable
-from gateway.store.sqlite.agenda import Agenda, rows_to_send
-from gateway.store.sqlite.codec import lane_of, message_columns, message_from
+from gateway.store.shared.platforms import chat_name
+from gateway.store.sqlite.codec import message_columns, message_from
 from gateway.store.sqlite.lanes import Lanes
-from gateway.store.sqlite.outbox import Advance
-from tests.support.store_kit import key, outbound
+from tests.support.store_kit import key
 
 
 def item(number: int, chat: str = "1", attempts: int = 0) -> InboxItem:
@@ -110,41 +109,6 @@ async def test_waiting_workers_are_served_in_turn() -> None:
     await asyncio.gather(first, return_exceptions=True)
 
 
-def test_an_agenda_gives_chats_by_their_time() -> None:
-    agenda = Agenda([("b", 2.0), ("a", 1.0)])
-    agenda.note([Advance(lane="c", due_at=3.0), Advance(lane="d"), Advance(lane="b", due_at=9.0)])
-    assert agenda.next_due() == 1.0
-    assert agenda.take_chats(3.0, 1) == ["a"]
-    assert agenda.take_chats(3.0, 9) == ["c"]
-    assert agenda.next_due() == 9.0
-    agenda.wait("b", 9.0)
-    assert agenda.take_chats(9.0, 9) == ["b"]
-    assert agenda.next_due() is None
-
-
-def test_claimed_rows_without_a_taker_are_due_at_once() -> None:
-    agenda = Agenda(())
-    rows = [outbound("o1"), outbound("o2")]
-    agenda.hand_back(rows)
-    assert agenda.next_due() == 0.0
-    assert agenda.take_unclaimed(1) == rows[:1]
-    assert agenda.unclaimed() == (rows[1],)
-    assert rows_to_send([Advance(lane="x"), Advance(lane="y", claimed=rows[0])]) == (rows[0],)
-
-
-@given(st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 20)), max_size=30), st.integers(0, 20))
-def test_an_agenda_never_forgets_nor_hurries(waits: list[tuple[str, int]], now: int) -> None:
-    agenda = Agenda(())
-    latest = {}
-    for lane, due_at in waits:
-        agenda.wait(lane, due_at)
-        latest[lane] = due_at
-    assert agenda.next_due() == min(latest.values(), default=None)
-    taken = agenda.take_chats(now, 99)
-    assert sorted(taken) == sorted(lane for lane, due_at in latest.items() if due_at <= now)
-    assert len(taken) == len(set(taken))
-
-
 @settings(max_examples=80)
 @given(st.text(), st.text(), st.none() | st.text())
 def test_an_inbound_survives_its_json(event_id: str, text: str, thread: str | None) -> None:
@@ -172,8 +136,8 @@ def test_a_message_survives_its_columns(extra: dict[str, str], tokens: int | Non
 
 def test_threads_of_a_chat_share_its_outbox_lane() -> None:
     one, two = (ChatAddress(platform="p", chat="c", thread=thread) for thread in ("1", None))
-    assert lane_of(one) == lane_of(two)
-    assert lane_of(one) != lane_of(ChatAddress(platform="p", chat="c/thread=1"))
+    assert chat_name(one) == chat_name(two)
+    assert chat_name(one) != chat_name(ChatAddress(platform="p", chat="c/thread=1"))
 
 
 def test_intents_survive_their_json() -> None:

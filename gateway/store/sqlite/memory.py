@@ -1,4 +1,4 @@
-"""Moments to send at, within the one process that owns the file: memory is enough."""
+"""What the one process that owns the file need not write down: leases, and moments to send at."""
 
 from __future__ import annotations
 
@@ -8,8 +8,31 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from gateway.domain.rates import GRACE, Rate, earliest
+from gateway.runtime.clock import Clock
 
 _MANY: Final = 4_096  # buckets, after which those that hold nobody back are let go
+
+
+class Leases:
+    """Who holds what, and until when by the monotonic clock."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._held: dict[str, tuple[str, float]] = {}
+
+    def hold(self, name: str, holder: str, seconds: float) -> bool:
+        """Take or renew; False if somebody else has it."""
+        now = self._clock.monotonic()
+        owner, until = self._held.get(name, (holder, now))
+        if owner != holder and until > now:
+            return False
+        self._held[name] = (holder, now + seconds)
+        return True
+
+    def let_go(self, name: str, holder: str) -> None:
+        """Give back what `holder` has."""
+        if name in self._held and self._held[name][0] == holder:
+            del self._held[name]
 
 
 @dataclass(slots=True)

@@ -1,0 +1,146 @@
+"""The lanes that this process runs, and where others wait for a worker.
+
+An item that was running at several crashes is a suspect: of several only one may be the cause, so a process runs one
+at a time, and it is the only one whose attempts run out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+from gateway.domain.chat import SessionKey
+from gateway.runtime.errors import StoreError, StoreUnavailable
+from gateway.store.records import SUSPECT_ATTEMPTS, Claim, InboxItem, Lease
+from gateway.store.redis.arguments import of_lease
+from gateway.store.redis.partitions import partition_of_key
+from gateway.store.redis.wire import Wire
+from gateway.store.shared.documents import item_from
+
+
+class ReadyPartitions:
+    """Partitions to look into, the one whose lane has waited longest first. Used from the event loop only.
+
+    One that is here says "look there", never more: whoever looks may find that another process was quicker.
+    Partitions that are here for a suspect are kept back while this process runs one.
+    """
+
+    def __init__(self) -> None:
+        self._rung: dict[int, int] = {}  # partition → the lowest number that was added for it
+        self._kept: dict[int, int] = {}  # the same, for suspects
+        self._suspect_runs = False
+        self._heard = asyncio.Event()
+
+    def add(self, partition: int, number: int) -> None:
+        """The lane that was scheduled with this number waits in this partition."""
+        self._rung[partition] = min(number, self._rung.get(partition, number))
+        self._heard.set()
+
+    def add_suspect(self, partition: int, number: int) -> None:
+        """The same of a suspect."""
+        if self._suspect_runs:
+            self._kept[partition] = min(number, self._kept.get(partition, number))
+        else:
+            self.add(partition, number)
+
+    def take_suspect(self) -> bool:
+        """Ask to run a suspect; if so, none other may until `suspect_ended`."""
+        taken = not self._suspect_runs
+        self._suspect_runs = True
+        return taken
+
+    def suspect_ended(self) -> None:
+        """Another suspect may be claimed."""
+        self._suspect_runs = False
+        kept, self._kept = self._kept, {}
+        for partition, number in kept.items():
+            self.add(partition, number)
+
+    async def next(self) -> tuple[int, int]:
+        """Wait for a partition, and take it out: (partition, its number). Safe to cancel."""
+        while not self._rung:
+            self._heard.clear()
+            await self._heard.wait()
+        partition = min(self._rung, key=self._rung.__getitem__)
+        return partition, self._rung.pop(partition)
+
+
+class Lanes:
+    """Claims lanes and gives them back. `held` are those this process runs, as far as it knows."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+        self.ready = ReadyPartitions()
+        self.held: dict[SessionKey, Claim] = {}
+
+    async def claim_next(self, worker: str) -> Claim:
+        """Wait for a lane that waits, and claim it."""
+        while True:
+            partition, number = await self.ready.next()
+            try:
+                claim = await self._claim(partition, worker)
+            except StoreUnavailable:
+                self.ready.add(partition, number)
+                raise
+            if claim is not None:
+                return claim
+
+    async def _claim(self, partition: int, worker: str) -> Claim | None:
+        suspects = self.ready.take_suspect()
+
+        def read(reply: list[Any]) -> tuple[Claim | None, str, str]:
+            fence, facts, following, suspect = reply
+            if not facts:
+                return None, following, suspect
+            item = item_from(facts)
+            claim = Claim(lease=Lease(key=item.key, worker=worker, fence=int(fence)), item=item)
+            return claim, following, suspect
+
+        def done(found: tuple[Claim | None, str, str]) -> None:
+            claim, following, suspect = found
+            if claim is not None:
+                self.held[claim.lease.key] = claim
+            if suspects and (claim is None or claim.item.attempts <= SUSPECT_ATTEMPTS):
+                self.ready.suspect_ended()
+            if following:
+                self.ready.add(partition, int(following))
+            if suspect and (claim is not None or not suspects):
+                self.ready.add_suspect(partition, int(suspect))
+
+        def abandoned(found: tuple[Claim | None, str, str]) -> None:
+            if found[0] is not None:
+                self.give_back(found[0].lease)
+
+        try:
+            claim, _, _ = await self._wire.run(
+                partition, "claim", "1" if suspects else "0", read=read, done=done, abandoned=abandoned
+            )
+        except StoreError:
+            if suspects:
+                self.ready.suspect_ended()
+            raise
+        return claim
+
+    def give_back(self, lease: Lease) -> None:
+        """Release a lane whose claimer is gone."""
+        parts = [*of_lease(lease), "0"]
+        self._wire.submit(
+            partition_of_key(lease.key), "release", *parts, done=lambda reply: self.released(lease, reply)
+        )
+
+    def released(self, lease: Lease, reply: list[Any]) -> None:
+        """The lane waits again, under the number that the script gave."""
+        self.ready.add(partition_of_key(lease.key), int(reply[0]))
+        self.ended(lease)
+
+    def ended(self, lease: Lease, following: InboxItem | None = None) -> None:
+        """This process does not run the lane's item any more, but the `following` one, if there is one."""
+        held = self.held.get(lease.key)
+        if held is None or held.lease.fence != lease.fence:
+            return
+        del self.held[lease.key]
+        if held.item.attempts > SUSPECT_ATTEMPTS:
+            self.ready.suspect_ended()
+        if following is not None:
+            self.held[lease.key] = replace(held, item=following)

@@ -1,0 +1,84 @@
+"""Which chats' rows are to be looked at, and when. Memory only, event loop only.
+
+A row that is emitted, or follows one that was sent, is claimed by the step that stores it. What is left for
+later are rows with a time of their own (retries), and those of a process that is gone.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from gateway.domain.chat import Outbound
+from gateway.store.shared.platforms import Platforms
+
+_SPARE: Final = 64  # void entries that are not worth being looked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advance:
+    """What became of a chat's head: claimed for sending, or to be looked at again at `due_at`."""
+
+    chat: str
+    claimed: Outbound | None = None
+    due_at: float | None = None
+
+
+def rows_to_send(advances: Iterable[Advance]) -> tuple[Outbound, ...]:
+    """The rows that were claimed."""
+    return tuple(advance.claimed for advance in advances if advance.claimed is not None)
+
+
+class Agenda:
+    """Chats, each named as an Outbound's lane is, by the time their head is due (seconds since the epoch)."""
+
+    def __init__(self) -> None:
+        self._due: dict[str, float] = {}
+        self._heap: list[tuple[float, str]] = []
+        self._sends = Platforms()
+        self._elsewhere: dict[str, float] = {}  # this process does not send to their platform
+
+    def serve(self, sends: Platforms) -> None:
+        """Give only chats of these platforms from now on."""
+        self._sends = sends
+        waiting = {**self._elsewhere, **self._due}
+        self._elsewhere, self._due, self._heap = {}, {}, []
+        for chat, due_at in waiting.items():
+            self.wait(chat, due_at)
+
+    def note(self, advances: Iterable[Advance]) -> None:
+        """Take up what became of the heads of chats."""
+        for advance in advances:
+            if advance.due_at is not None:
+                self.wait(advance.chat, advance.due_at)
+            else:
+                self._due.pop(advance.chat, None)
+
+    def wait(self, chat: str, due_at: float) -> None:
+        """Look at this chat then, and at no other time."""
+        if not self._sends.has_chat_of(chat):
+            self._elsewhere[chat] = due_at
+            return
+        self._due[chat] = due_at
+        heapq.heappush(self._heap, (due_at, chat))
+        if len(self._heap) > 2 * len(self._due) + _SPARE:  # chats that are looked at often and due late
+            self._heap = [(due, each) for each, due in self._due.items()]
+            heapq.heapify(self._heap)
+
+    def take(self, now: float, limit: int) -> list[str]:
+        """Chats whose head is due, earliest first; they wait no more."""
+        taken: list[str] = []
+        while len(taken) < limit and (due_at := self.next_due()) is not None and due_at <= now:
+            _, chat = heapq.heappop(self._heap)
+            del self._due[chat]
+            taken.append(chat)
+        return taken
+
+    def next_due(self) -> float | None:
+        """When a chat is to be looked at; None: none is."""
+        # Entries that `wait` or `note` made void are still in the heap; drop them when they come up.
+        while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
+            heapq.heappop(self._heap)
+        return self._heap[0][0] if self._heap else None

@@ -1,0 +1,104 @@
+"""What is kept beside conversations: a key's files and pins, and the one guest book."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import apsw
+
+from gateway.domain.chat import SessionKey
+from gateway.domain.file import KeptFile
+from gateway.domain.pairing import GuestBook
+from gateway.domain.pin import Pins
+from gateway.domain.session import Session
+from gateway.runtime.errors import SessionConflict
+from gateway.store.records import Rebuilt
+from gateway.store.shared.documents import guest_book_from, guest_book_json, pins_from, pins_json, storable
+from gateway.store.shared.fields import FILE
+from gateway.store.sqlite import sessions
+from gateway.store.sqlite.codec import marks
+from gateway.store.sqlite.connection import change, many, one
+
+FILE_COLUMNS: Final = ", ".join(FILE.names)
+
+# -- files --------------------------------------------------------------------------------------
+
+
+def keep_file(connection: apsw.Connection, key: SessionKey, file: KeptFile, content: bytes) -> KeptFile:
+    """Keep a file unless one of this ref is kept; returns the one that is."""
+    known = kept_file(connection, key, file.ref)
+    if known is not None:
+        return known
+    change(
+        connection,
+        "INSERT INTO contents(key, digest, content) VALUES (?,?,?) ON CONFLICT DO NOTHING",
+        (str(key), file.digest, content),
+    )
+    facts = FILE.facts(file).values()
+    change(connection, f"INSERT INTO files(key, {FILE_COLUMNS}) VALUES (?,{marks(FILE_COLUMNS)})", (str(key), *facts))
+    kept = kept_file(connection, key, file.ref)
+    assert kept is not None
+    return kept
+
+
+def kept_file(connection: apsw.Connection, key: SessionKey, ref: str) -> KeptFile | None:
+    """The file of this ref."""
+    row = one(connection, f"SELECT {FILE_COLUMNS} FROM files WHERE key = ? AND ref = ?", (str(key), storable(ref)))
+    return None if row is None else FILE.of_row(row)
+
+
+def kept_files(connection: apsw.Connection, key: SessionKey, limit: int) -> list[KeptFile]:
+    """A key's files, newest first."""
+    query = f"SELECT {FILE_COLUMNS} FROM files WHERE key = ? ORDER BY at DESC, ref DESC LIMIT ?"
+    return [FILE.of_row(row) for row in many(connection, query, (str(key), limit))]
+
+
+def file_content(connection: apsw.Connection, key: SessionKey, digest: str) -> bytes | None:
+    """The content of one of a key's files."""
+    query = "SELECT content FROM contents WHERE key = ? AND digest = ?"
+    row = one(connection, query, (str(key), storable(digest)))
+    return None if row is None else bytes(row[0])
+
+
+# -- pins ---------------------------------------------------------------------------------------
+
+
+def pins(connection: apsw.Connection, key: SessionKey) -> Pins:
+    """No pins if the key never had any."""
+    row = one(connection, "SELECT rules FROM pins WHERE key = ?", (str(key),))
+    return Pins() if row is None else pins_from(row[0])
+
+
+def put_pins(connection: apsw.Connection, key: SessionKey, pins: Pins) -> None:
+    """Write a key's pins as they are."""
+    change(
+        connection,
+        "INSERT INTO pins(key, rules) VALUES (?,?) ON CONFLICT (key) DO UPDATE SET rules = excluded.rules",
+        (str(key), pins_json(pins)),
+    )
+
+
+def set_pins(connection: apsw.Connection, key: SessionKey, pins: Pins, rebuilt: Rebuilt | None) -> Session | None:
+    """Replace a key's pins, in its present session's prompt, too. Raises SessionConflict."""
+    if rebuilt is None and sessions.tip(connection, key) is not None:
+        raise SessionConflict("This key has a session, whose prompt must hold its pins.")
+    session = None if rebuilt is None else sessions.rebuild(connection, key, rebuilt)
+    put_pins(connection, key, pins)
+    return session
+
+
+# -- the guest book -----------------------------------------------------------------------------
+
+
+def guest_book(connection: apsw.Connection) -> GuestBook:
+    """An empty one if nobody ever asked."""
+    row = one(connection, "SELECT book FROM guest_book")
+    return GuestBook() if row is None else guest_book_from(row[0])
+
+
+def set_guest_book(connection: apsw.Connection, book: GuestBook) -> bool:
+    """Replace the book whose version is one less; whether it was there."""
+    first = "INSERT OR IGNORE INTO guest_book(id, version, book) VALUES (1, :version, :book)"
+    later = "UPDATE guest_book SET version = :version, book = :book WHERE version = :version - 1"
+    bindings = {"version": book.version, "book": guest_book_json(book)}
+    return bool(change(connection, first if book.version == 1 else later, bindings))
