@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from gateway.domain.message import is_summary, note_of, text_of, wire
 from gateway.domain.session import Session
 from gateway.runtime.errors import SessionNotFound
 from gateway.store.port import Store
+from gateway.store.records import UsageBy
 
 Row = dict[str, Any]
-UsageBy = Literal["model", "purpose", "platform", "session"]
 
 _TEXT_WIDTH = 2_000  # characters of a message shown as text; --json shows all
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from typing import Literal, Unpack
+from typing import Unpack
 
 from gateway.domain.approval import Approval, Verdict
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
@@ -54,6 +54,7 @@ from gateway.store.records import (
     Transcript,
     TurnEnd,
     TurnJournal,
+    UsageBy,
 )
 
 
@@ -494,11 +495,7 @@ class Store(ABC):
 
     @abstractmethod
     async def usage(
-        self,
-        since: float,
-        by: Literal["model", "purpose", "platform", "session"],
-        session_id: str | None = None,
-        key: SessionKey | None = None,
+        self, since: float, by: UsageBy, session_id: str | None = None, key: SessionKey | None = None
     ) -> list[UsageTotal]:
         """Ledger totals from `since` on, most expensive first, optionally of one session or key."""
 

@@ -16,7 +16,7 @@ from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.store.redis.codec import FORMAT
-from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask
+from gateway.store.redis.endpoint import UNREACHABLE, Endpoint, ask, used
 from gateway.store.redis.mark import check_free, check_whole
 from gateway.store.redis.partitions import PARTITIONS
 
@@ -92,28 +92,19 @@ class Survey:
 async def survey(endpoint: Endpoint) -> Survey:
     """Look at the server, and learn whether it is a cluster. Raises StoreUnavailable if it must not be
     used, or UNREACHABLE."""
-    connection = await endpoint.connect_any()
-    try:
+    async with used(endpoint.connect_any()) as connection:
         server = _facts(await _told(connection, "INFO", "server"))
         cluster = _facts(await _told(connection, "INFO", "cluster"))
-    finally:
-        await connection.disconnect(nowait=True)
     _check_version(endpoint, server)
     endpoint.is_cluster = cluster.get("cluster_enabled") == "1"
     size = 0
     for address in await endpoint.primaries():
-        connection = await endpoint.connect(address)
-        try:
+        async with used(endpoint.connect(address)) as connection:
             size += await _check_server(endpoint, connection)
-        finally:
-            await connection.disconnect(nowait=True)
-    connection = await connect_meta(endpoint)
-    try:
+    async with used(connect_meta(endpoint)) as connection:
         meta = await _meta(connection)
         if not meta and size:
             meta = await _meta(connection)  # another process may have made it since
-    finally:
-        await connection.disconnect(nowait=True)
     return Survey(meta=meta, size=size)
 
 
@@ -135,11 +126,8 @@ async def make_good(endpoint: Endpoint, store_id: str) -> None:
     """What a process does that finds itself forgotten: if the database was emptied (FLUSHALL, a server
     that kept nothing), nothing there says any more whose it is, and no other process would be let in.
     Those that are there go on with it as a new store. Raises StoreUnavailable or UNREACHABLE."""
-    connection = await connect_meta(endpoint)
-    try:
+    async with used(connect_meta(endpoint)) as connection:
         found = await _meta(connection)
-    finally:
-        await connection.disconnect(nowait=True)
     if not found:
         advice = "if that was a mistake, stop Legato and put the server's files back"
         log.error("store_was_emptied", server=str(endpoint), lost="every conversation", advice=advice)
@@ -151,14 +139,11 @@ async def make_good(endpoint: Endpoint, store_id: str) -> None:
 async def establish(endpoint: Endpoint, store_id: str = "") -> Mapping[str, str]:
     """Make a store where there is none, unless another process has done so meanwhile; the facts about
     it. Raises StoreUnavailable or UNREACHABLE."""
-    connection = await connect_meta(endpoint)
-    try:
+    async with used(connect_meta(endpoint)) as connection:
         await _told(connection, "HSETNX", META, "id", store_id or os.urandom(8).hex())
         facts = {"app": "legato", "format": FORMAT, "readable_from": _READABLE_FROM, "partitions": PARTITIONS}
         await _told(connection, "HSET", META, *(str(each) for fact in facts.items() for each in fact))
         meta = await _meta(connection)
-    finally:
-        await connection.disconnect(nowait=True)
     check_ours(endpoint, Survey(meta=meta, size=0))
     return meta
 
@@ -196,11 +181,8 @@ async def look_after(endpoint: Endpoint, clock: Clock) -> None:
         await clock.sleep(_LOOKED_AFTER)
         try:
             for address in await endpoint.primaries():
-                connection = await endpoint.connect(address)
-                try:
+                async with used(endpoint.connect(address)) as connection:
                     policy = await _policy(connection)
-                finally:
-                    await connection.disconnect(nowait=True)
                 if policy != _KEEPS:
                     advice = f"set maxmemory-policy to {_KEEPS}, before it deletes conversations"
                     log.error("store_may_be_evicted", server=str(endpoint), policy=policy, advice=advice)

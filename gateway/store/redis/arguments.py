@@ -20,7 +20,7 @@ from gateway.store.redis.codec import (
     session_fields,
 )
 from gateway.store.redis.partitions import address_name
-from gateway.store.shared.documents import inbound_json, storable
+from gateway.store.shared.documents import inbound_json, storable, tokens_of
 from gateway.store.shared.fields import SESSION, USAGE
 from gateway.store.shared.platforms import chat_name
 from gateway.store.shared.searchable import kind_of
@@ -81,11 +81,6 @@ def stored(new: Sequence[Message], ids: Sequence[str], at: float) -> tuple[Messa
     )
 
 
-def tokens(of: Sequence[Message]) -> int:
-    """The sum of the counts that the host noted."""
-    return sum(note_of(message).get("tokens", 0) for message in of)
-
-
 def step(ref: SessionRef, key: SessionKey, record: StepRecord) -> Arguments:
     """Session, epoch, messages before, messages, patch, ledger, what is absorbed."""
     at = record.patch.at
@@ -94,7 +89,7 @@ def step(ref: SessionRef, key: SessionKey, record: StepRecord) -> Arguments:
         str(ref.epoch),
         "" if record.after is None else str(record.after),
         *messages(record.messages, key, ref.id, at),
-        *_patch(record.patch, tokens(record.messages)),
+        *_patch(record.patch, tokens_of(record.messages)),
         *calls(record.ledger, ref.id, key),
         *listed(record.absorbed),
     ]
@@ -123,7 +118,7 @@ def _patch(patch: Patch, new_tokens: int) -> Arguments:
 def opening(opened: Opening) -> tuple[Session, Arguments]:
     """A session as it will be when it is open, and: id, expiry, fields, messages."""
     transcript = opened.transcript
-    session = replace(opened.session, message_count=len(transcript), transcript_tokens=tokens(transcript))
+    session = replace(opened.session, message_count=len(transcript), transcript_tokens=tokens_of(transcript))
     return session, [
         session.id,
         "" if session.expires_at is None else number(session.expires_at),

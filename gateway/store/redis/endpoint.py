@@ -7,7 +7,8 @@ again whenever a node says that it is not the right one any more, or cannot be r
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Awaitable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from redis.asyncio.connection import AbstractConnection, Connection, parse_url
@@ -21,6 +22,16 @@ from gateway.store.redis.partitions import slot_of
 UNREACHABLE: Final = (RedisError, OSError, asyncio.TimeoutError)  # what a connection raises when it cannot be used
 
 Address = tuple[str, int]
+
+
+@asynccontextmanager
+async def used(connecting: Awaitable[AbstractConnection]) -> AsyncGenerator[AbstractConnection, None]:
+    """A new connection, for as long as it is used. Raises UNREACHABLE."""
+    connection = await connecting
+    try:
+        yield connection
+    finally:
+        await connection.disconnect(nowait=True)
 
 
 class Endpoint:
@@ -104,11 +115,8 @@ class Endpoint:
         return list(dict.fromkeys(self._nodes.values()))
 
     async def _learn(self) -> None:
-        connection = await self._first(None)
-        try:
+        async with used(self._first(None)) as connection:
             ranges = await ask(connection, "CLUSTER SLOTS", seconds=self.timeout)
-        finally:
-            await connection.disconnect(nowait=True)
         asked = str(getattr(connection, "host", ""))
         nodes = {int(end): _address(primary, asked) for _, end, primary, *_ in sorted(ranges)}
         if not nodes or max(nodes) != 16_383:

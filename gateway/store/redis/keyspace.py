@@ -8,7 +8,7 @@ from typing import Final
 
 from redis.exceptions import ResponseError
 
-from gateway.store.redis.endpoint import Endpoint, ask
+from gateway.store.redis.endpoint import Endpoint, ask, used
 
 _SECONDS: Final = 30.0  # one page's answer may take
 _COUNT: Final = "2000"  # keys looked at for one page
@@ -17,13 +17,11 @@ _COUNT: Final = "2000"  # keys looked at for one page
 async def clients(endpoint: Endpoint) -> AsyncGenerator[tuple[str, str], None]:
     """(host, name) of each client that is connected; none if the server will not say."""
     for address in await endpoint.primaries():
-        connection = await endpoint.connect(address)
         try:
-            listing = await ask(connection, "CLIENT LIST", seconds=_SECONDS)
+            async with used(endpoint.connect(address)) as connection:
+                listing = await ask(connection, "CLIENT LIST", seconds=_SECONDS)
         except ResponseError:
             return  # this user may not ask
-        finally:
-            await connection.disconnect(nowait=True)
         for line in str(listing).splitlines():
             facts = dict(fact.partition("=")[::2] for fact in line.split(" "))
             yield facts.get("addr", "").rpartition(":")[0], facts.get("name", "")
@@ -32,8 +30,7 @@ async def clients(endpoint: Endpoint) -> AsyncGenerator[tuple[str, str], None]:
 async def keys(endpoint: Endpoint, pattern: str) -> AsyncGenerator[str, None]:
     """Keys that match, in no order; some may come twice. Raises UNREACHABLE."""
     for address in await endpoint.primaries():
-        connection = await endpoint.connect(address)
-        try:
+        async with used(endpoint.connect(address)) as connection:
             cursor = "0"
             while True:
                 command = ("SCAN", cursor, "MATCH", pattern, "COUNT", _COUNT)
@@ -42,5 +39,3 @@ async def keys(endpoint: Endpoint, pattern: str) -> AsyncGenerator[str, None]:
                     yield name
                 if cursor == "0":
                     break
-        finally:
-            await connection.disconnect(nowait=True)

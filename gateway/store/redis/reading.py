@@ -9,23 +9,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, UsageTotal
-from gateway.store.records import InboxItem, SignalKind, StoreStatus, TurnJournal
-from gateway.store.redis.arguments import listed
+from gateway.store.records import InboxItem, SignalKind, StoreStatus, TurnJournal, UsageBy
 from gateway.store.redis.codec import approvals_from, message_from, number, pairs, row_from, session_from
 from gateway.store.redis.partitions import EVERYWHERE, address_name, partition_of, partition_of_key
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.documents import intents_from
 from gateway.store.shared.fields import USAGE
 from gateway.store.shared.platforms import Platforms
-
-UsageBy = Literal["model", "purpose", "platform", "session"]
 
 _PAGE: Final = 1_000  # messages or ledger entries read at a time
 
@@ -83,7 +79,7 @@ async def rows(wire: Wire, address: ChatAddress | None, limit: int) -> list[Outb
         key = f"rows:{address_name(address)}"
         ids = await wire.ask(partition, "ZREVRANGE", key, "0", str(limit - 1))
         places = [(partition, row_id) for row_id in ids]
-    return [row_from(fields) for fields in await _fields(wire, "rows_of", places)]
+    return [row_from(fields) for fields in await _hashes(wire, "row", places)]
 
 
 async def status(wire: Wire, platforms: Platforms) -> StoreStatus:
@@ -98,38 +94,31 @@ async def status(wire: Wire, platforms: Platforms) -> StoreStatus:
     return StoreStatus(waiting=totals["waiting"], unsent=totals["unsent"], dead=totals["dead"], sessions=sum(known))
 
 
-@dataclass(slots=True)
-class _Sum:
-    """Ledger entries added up."""
-
-    calls: int = 0
-    usage: CanonicalUsage = field(default_factory=CanonicalUsage)
-    cost: float = 0.0
-    unpriced: int = 0
-
-
 async def usage(
     wire: Wire, partitions: Iterable[int], since: float, by: UsageBy, session_id: str | None, key: SessionKey | None
 ) -> list[UsageTotal]:
     """Ledger totals from `since` on, most expensive first; reads every entry in question."""
-    sums: dict[str, _Sum] = {}
+    totals: dict[str, UsageTotal] = {}
     name = "ledger" if key is None else f"ledger:{key}"
     for partition in partitions:
         async for entry in _ledger(wire, partition, name, since):
             if session_id is None or entry["session"] == session_id:
-                _add(sums.setdefault(entry[by], _Sum()), entry)
-    totals = [
-        UsageTotal(label=label, calls=each.calls, usage=each.usage, cost_usd=each.cost, unpriced_calls=each.unpriced)
-        for label, each in sums.items()
-    ]
-    return sorted(totals, key=lambda t: (-t.cost_usd, -(t.usage.input_tokens + t.usage.output_tokens), t.label))
+                totals[entry[by]] = _with(totals.get(entry[by]), entry[by], entry)
+    return sorted(
+        totals.values(), key=lambda t: (-t.cost_usd, -(t.usage.input_tokens + t.usage.output_tokens), t.label)
+    )
 
 
-def _add(total: _Sum, entry: dict[str, Any]) -> None:
-    total.calls += 1
-    total.usage += USAGE.of_row(entry["usage"])
-    total.cost += entry["cost"] or 0.0
-    total.unpriced += entry["cost"] is None
+def _with(total: UsageTotal | None, label: str, entry: dict[str, Any]) -> UsageTotal:
+    """A total and one more call."""
+    total = total or UsageTotal(label=label, calls=0, usage=CanonicalUsage(), cost_usd=0.0, unpriced_calls=0)
+    return UsageTotal(
+        label=label,
+        calls=total.calls + 1,
+        usage=total.usage + USAGE.of_row(entry["usage"]),
+        cost_usd=total.cost_usd + (entry["cost"] or 0.0),
+        unpriced_calls=total.unpriced_calls + (entry["cost"] is None),
+    )
 
 
 async def _ledger(wire: Wire, partition: int, name: str, since: float) -> AsyncIterator[dict[str, Any]]:
@@ -157,14 +146,10 @@ async def _newest(wire: Wire, name: str, limit: int) -> list[tuple[int, str]]:
 
 
 async def _sessions(wire: Wire, places: Sequence[tuple[int, str]]) -> list[Session]:
-    return [session_from(fields) for fields in await _fields(wire, "sessions_of", places)]
+    return [session_from(fields) for fields in await _hashes(wire, "session", places)]
 
 
-async def _fields(wire: Wire, script: str, places: Sequence[tuple[int, str]]) -> list[list[str]]:
+async def _hashes(wire: Wire, what: str, places: Sequence[tuple[int, str]]) -> list[list[str]]:
     """The fields of what lies at these places, in their order."""
-    found: dict[tuple[int, str], list[str]] = {}
-    for partition in dict.fromkeys(where for where, _ in places):
-        ids = [each for where, each in places if where == partition]
-        for each, fields in zip(ids, await wire.look(partition, script, *listed(ids)), strict=True):
-            found[partition, each] = fields
-    return [found[place] for place in places if found[place]]
+    found = await wire.ask_all((where, ("HGETALL", f"{what}:{name}")) for where, name in places)
+    return [fields for fields in found if fields]

@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Final
 
 from gateway.domain.chat import SessionKey
@@ -26,18 +25,18 @@ from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import message_from
 from gateway.store.redis.partitions import PARTITIONS, partition_of_key, prefix
 from gateway.store.redis.wire import Wire
-from gateway.store.shared import text
-from gateway.store.shared.searchable import KINDS, Kind, kind_of, terms_of
+from gateway.store.shared import searchable, text
+from gateway.store.shared.searchable import KINDS, RETURNED, Kind, kind_of, terms_of
 
 _MOST_TERMS: Final = 400  # in one step
 _PAGE: Final = 200  # candidates looked at in one step
-_RETURNED: Final = "r"  # at the end of an owner; no digest holds this letter
+_OWNER: Final = 8  # bytes of a key's digest
 
 
 def owner_of(key: str, kind: Kind = "said") -> str:
     """A key as a short part of index keys, its own for each kind of messages."""
-    digest = blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-    return digest if kind == "said" else digest + _RETURNED
+    digest = searchable.owner_of(key, size=_OWNER)
+    return digest if kind == "said" else digest + RETURNED
 
 
 def entries(message: Message) -> list[str]:
@@ -104,7 +103,7 @@ async def _search_kind(wire: Wire, kind: Kind, key: SessionKey | None, wanted: t
 
 async def _search_all(wire: Wire, partition: int, kind: Kind, wanted: text.Query, limit: int) -> list[Found]:
     known = await wire.ask(partition, "SMEMBERS", "owners")
-    owners = [owner for owner in known if owner.endswith(_RETURNED) == (kind == "returned")]
+    owners = [owner for owner in known if owner.endswith(RETURNED) == (kind == "returned")]
     found: list[Found] = []
     for group in range(0, len(owners), _PAGE):
         some = owners[group : group + _PAGE]

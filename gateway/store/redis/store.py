@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import ceil
-from typing import Any, Final, Literal, Unpack
+from typing import Any, Final, Unpack
 
 from gateway.domain.approval import Approval, Verdict
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
@@ -48,6 +48,7 @@ from gateway.store.records import (
     Transcript,
     TurnEnd,
     TurnJournal,
+    UsageBy,
     check_changes,
 )
 from gateway.store.redis import arguments, reading, searching
@@ -653,11 +654,7 @@ class RedisStore(Store):
         return await searching.search(self._wire, words, key, limit)
 
     async def usage(
-        self,
-        since: float,
-        by: Literal["model", "purpose", "platform", "session"],
-        session_id: str | None = None,
-        key: SessionKey | None = None,
+        self, since: float, by: UsageBy, session_id: str | None = None, key: SessionKey | None = None
     ) -> list[UsageTotal]:
         if session_id is not None:
             try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import structlog
@@ -37,31 +37,17 @@ def storable(text: str) -> str:
 
 
 def inbound_json(inbound: Inbound) -> str:
-    """An Inbound; what is at its default is left out."""
-    source = inbound.source
-    data: dict[str, Any] = {
-        "event_id": inbound.event_id,
-        "source": {
-            "platform": source.platform,
-            "chat": source.chat,
-            "chat_type": source.chat_type,
-            "user": source.user,
-            "thread": source.thread,
-            "user_name": source.user_name,
-        },
-        "text": inbound.text,
-        "kind": inbound.kind,
-        "sent_at": inbound.sent_at,
-    }
-    if source.renamed is not None:
-        data["source"]["renamed"] = source.renamed
-    if inbound.reply_to is not None:
-        data["reply_to"] = inbound.reply_to
-    if inbound.part_of is not None:
-        data["part_of"] = inbound.part_of
+    """An Inbound; what is at its default is left out, and `only_as_part`, which is settled when it is stored."""
+    data = {**_given(inbound), "source": _given(inbound.source)}
+    data.pop("only_as_part", None)
     if inbound.attachments:
         data["attachments"] = [file_note(file) for file in inbound.attachments]
     return dumps(data)
+
+
+def _given(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass that are not at their default."""
+    return {each.name: given for each in fields(value) if (given := getattr(value, each.name)) != each.default}
 
 
 def inbound_from(text: str) -> Inbound:
@@ -130,6 +116,11 @@ def intents_json(intents: Sequence[ToolIntent]) -> str:
 def intents_from(text: str) -> tuple[ToolIntent, ...]:
     """The inverse of `intents_json`."""
     return tuple(ToolIntent(call_id=call, tool=tool, waits=bool(waits)) for call, tool, *waits in json.loads(text))
+
+
+def tokens_of(messages: Iterable[Message]) -> int:
+    """The sum of the counts that the host noted."""
+    return sum(note_of(message).get("tokens", 0) for message in messages)
 
 
 def unkept_note(message: Message) -> dict[str, Any]:

@@ -12,6 +12,7 @@ a search would find its own finds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from hashlib import blake2b
 from itertools import chain, islice
 from typing import Final, Literal
 
@@ -21,9 +22,15 @@ from gateway.store.shared import text
 Kind = Literal["said", "returned"]
 
 KINDS: Final[tuple[Kind, ...]] = ("said", "returned")  # in the order in which they are found
+RETURNED: Final = "r"  # tells, in an index, what tools returned from what was said
 RESULT_TERMS: Final = 800  # that one result is entered under at most
 RESULT_NUMBERS: Final = 100  # of these, terms with a digit in them
 _EDGE: Final = 8_000  # characters of a longer result that are read at each end
+
+
+def owner_of(key: str, *, size: int) -> str:
+    """A key as one short term, so that a search within it touches nobody else's messages. It holds no `RETURNED`."""
+    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()
 
 
 def kind_of(message: Message) -> Kind | None:

@@ -77,6 +77,11 @@ def connect_reader(path: Path) -> apsw.Connection:
     return connection
 
 
+def marks(columns: str) -> str:
+    """A question mark for each of these columns."""
+    return ",".join("?" * (columns.count(",") + 1))
+
+
 def many(connection: apsw.Connection, sql: str, bindings: apsw.Bindings = ()) -> list[Row]:
     """All rows at once, so that no cursor stays open and holds the log back."""
     return connection.execute(sql, bindings).fetchall()

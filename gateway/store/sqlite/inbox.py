@@ -13,10 +13,10 @@ from gateway.store.records import Acceptance, Arrival, InboxItem, ItemOutcome, R
 from gateway.store.shared.documents import inbound_json, item_from
 from gateway.store.shared.platforms import chat_name
 from gateway.store.sqlite import outbox
-from gateway.store.sqlite.codec import ITEM_COLUMNS
 from gateway.store.sqlite.connection import change, many, one
 
 ABSORBED: Final[ItemOutcome] = "absorbed"
+_COLUMNS: Final = "id, key, inbound, accepted_at, attempts"
 _QUEUED: Final = "outcome IS NULL AND bypass = 0 AND absorbed_by IS NULL"
 
 
@@ -108,7 +108,7 @@ def _length(connection: apsw.Connection, lane: str, cap: int) -> int:
 
 def next_of_lane(connection: apsw.Connection, lane: str) -> InboxItem | None:
     """Claim the lane's oldest unfinished item."""
-    row = one(connection, f"SELECT {ITEM_COLUMNS} FROM inbox WHERE key = ? AND {_QUEUED} ORDER BY id LIMIT 1", (lane,))
+    row = one(connection, f"SELECT {_COLUMNS} FROM inbox WHERE key = ? AND {_QUEUED} ORDER BY id LIMIT 1", (lane,))
     return None if row is None else count_attempt(connection, item_from(row))
 
 
@@ -155,7 +155,7 @@ def end(connection: apsw.Connection, item: InboxItem, outcome: ItemOutcome, at: 
 
 def unfinished(connection: apsw.Connection) -> tuple[list[InboxItem], list[InboxItem]]:
     """(queued, bypassed) items that an earlier process left, in the order of acceptance."""
-    columns = f"SELECT bypass, {ITEM_COLUMNS} FROM inbox WHERE outcome IS NULL AND absorbed_by IS NULL ORDER BY id"
+    columns = f"SELECT bypass, {_COLUMNS} FROM inbox WHERE outcome IS NULL AND absorbed_by IS NULL ORDER BY id"
     queued: list[InboxItem] = []
     bypassed: list[InboxItem] = []
     for row in many(connection, columns):

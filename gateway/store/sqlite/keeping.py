@@ -16,8 +16,7 @@ from gateway.store.records import Rebuilt
 from gateway.store.shared.documents import guest_book_from, guest_book_json, pins_from, pins_json, storable
 from gateway.store.shared.fields import FILE
 from gateway.store.sqlite import sessions
-from gateway.store.sqlite.codec import marks
-from gateway.store.sqlite.connection import change, many, one
+from gateway.store.sqlite.connection import change, many, marks, one
 
 FILE_COLUMNS: Final = ", ".join(FILE.names)
 

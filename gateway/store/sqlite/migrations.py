@@ -1,4 +1,7 @@
-"""Bringing a file to the schema this version knows: forward only, one transaction per step."""
+"""Bringing a file to the schema this version knows: forward only, one transaction per step.
+
+A step is one more file in `schema/`; those that are there never change.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +16,11 @@ from gateway.store.sqlite.connection import one
 
 APPLICATION_ID: Final = 0x4C674174  # "LgAt": tells our files from other programs'
 
-# Append-only: a file's version is how many of these were applied to it.
-MIGRATIONS: Final[tuple[str, ...]] = (
-    "0001_core.sql",
-    "0002_spending.sql",
-    "0003_put_off.sql",
-    "0004_pins.sql",
-    "0005_rests.sql",
-    "0006_files.sql",
-    "0007_approvals.sql",
-    "0008_guest_book.sql",
-    "0009_closed_chats.sql",
-    "0010_heard.sql",
-    "0011_renamed_chats.sql",
+# By their names, which are numbered; a file's version is how many of these were applied to it.
+MIGRATIONS: Final = tuple(
+    sorted(
+        each.name for each in resources.files(__package__).joinpath("schema").iterdir() if each.name.endswith(".sql")
+    )
 )
 
 

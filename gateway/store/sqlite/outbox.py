@@ -19,8 +19,7 @@ from gateway.store.shared.agenda import Advance
 from gateway.store.shared.documents import storable
 from gateway.store.shared.fields import OUTBOUND
 from gateway.store.shared.platforms import Platforms, chat_name
-from gateway.store.sqlite.codec import OUTBOUND_COLUMNS, marks, optional
-from gateway.store.sqlite.connection import change, many, one
+from gateway.store.sqlite.connection import change, many, marks, one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +32,7 @@ class Sender:
     platforms: Platforms
 
 
+OUTBOUND_COLUMNS: Final = ", ".join(OUTBOUND.names)
 UNFINISHED: Final = f"state IN ({', '.join(repr(str(state)) for state in UNSENT)})"  # as the index says it
 # A reply that streams has no place yet. Its row is the older one where its place is another's, too.
 _HEAD = (
@@ -140,7 +140,7 @@ def mark_sent(
         connection,
         f"UPDATE outbox SET state = '{State.SENT}', platform_message_id = coalesce(?, platform_message_id)"
         f" WHERE id = ? AND state IN ('{State.PENDING}', '{State.SENDING}') RETURNING lane",
-        (optional(platform_message_id), outbound_id),
+        (OUTBOUND.fact("platform_message_id", platform_message_id), outbound_id),
     )
     return None if row is None else advance(connection, row[0], sender)
 
@@ -245,7 +245,7 @@ def _store(connection: apsw.Connection, outbound: Outbound) -> str:
             outbound.kind,
             storable(outbound.text),
             outbound.due_at,
-            optional(outbound.platform_message_id),
+            OUTBOUND.fact("platform_message_id", outbound.platform_message_id),
             outbound.id,
         ),
     )

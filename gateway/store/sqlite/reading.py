@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Final, Literal
+from typing import Final
 
 import apsw
 
 from gateway.domain.chat import SessionKey
 from gateway.domain.session import Compaction, Session
 from gateway.domain.usage import UsageTotal
-from gateway.store.records import ItemOutcome, StoreStatus
+from gateway.store.records import ItemOutcome, StoreStatus, UsageBy
 from gateway.store.shared.fields import COMPACTION, SESSION, USAGE
 from gateway.store.sqlite import sessions
-from gateway.store.sqlite.codec import COMPACTION_COLUMNS
 from gateway.store.sqlite.connection import many, one
 from gateway.store.sqlite.outbox import UNFINISHED
+from gateway.store.sqlite.sessions import COMPACTION_COLUMNS
 
 DEAD: Final[ItemOutcome] = "dead"
-UsageBy = Literal["model", "purpose", "platform", "session"]
-
 _LABELS: Final = {"model": "model", "purpose": "purpose", "platform": "platform", "session": "session_id"}
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import blake2b
 from itertools import islice
+from typing import Final
 
 import apsw
 
@@ -18,12 +18,12 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message, said_in
 from gateway.store.records import Found
 from gateway.store.shared import text
-from gateway.store.shared.searchable import KINDS, Kind, kind_of, terms_of
-from gateway.store.sqlite.codec import MESSAGE_COLUMNS, message_from, message_of
+from gateway.store.shared.searchable import KINDS, RETURNED, Kind, kind_of, owner_of, terms_of
 from gateway.store.sqlite.connection import change, many, one
+from gateway.store.sqlite.messages import MESSAGE_COLUMNS, message_from, message_of
 
-_RETURNED = "r"  # in an owner's place, beside the key's; no digest holds this letter
-_PAGE = 50  # candidates read at a time while some fail the check against the text
+_OWNER: Final = 12  # bytes of a key's digest
+_PAGE: Final = 50  # candidates read at a time while some fail the check against the text
 
 
 @contextmanager
@@ -45,7 +45,9 @@ def enter(connection: apsw.Connection, number: int, key: str, message: Message) 
     kind = kind_of(message)
     terms = terms_of(message) if kind else []
     if terms:
-        owner = _owner(key) if kind == "said" else f"{_owner(key)}{_RETURNED} {_RETURNED}"
+        owner = owner_of(key, size=_OWNER)
+        if kind == "returned":
+            owner = f"{owner}{RETURNED} {RETURNED}"  # one of its key's, and one of all
         change(
             connection,
             "INSERT OR REPLACE INTO message_search(rowid, owner, terms) VALUES (?,?,?)",
@@ -86,13 +88,8 @@ def _expression(wanted: text.Query, key: SessionKey | None, kind: Kind) -> str:
     needed = [f'"{term}"' for term in wanted.terms] + [f'"{prefix}" *' for prefix in wanted.prefixes]
     expression = f"terms : ({' AND '.join(needed)})"
     if key is not None:
-        return f'owner : "{_owner(str(key))}{_RETURNED if kind == "returned" else ""}" AND {expression}'
-    return f'{expression} {"AND" if kind == "returned" else "NOT"} owner : "{_RETURNED}"'
-
-
-def _owner(key: str) -> str:
-    """A key as one term, so that a search within it touches nobody else's messages."""
-    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
+        return f'owner : "{owner_of(str(key), size=_OWNER)}{RETURNED if kind == "returned" else ""}" AND {expression}'
+    return f'{expression} {"AND" if kind == "returned" else "NOT"} owner : "{RETURNED}"'
 
 
 def _highest(connection: apsw.Connection) -> int:

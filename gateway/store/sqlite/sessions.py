@@ -14,12 +14,15 @@ from gateway.domain.session import Compaction, EndReason, HookState, Session, Se
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.runtime.errors import SessionConflict, SessionNotFound
 from gateway.store.records import PATCHED, Opening, Patch, Rebuilt, StepRecord
-from gateway.store.shared.documents import storable
+from gateway.store.shared.documents import storable, tokens_of
 from gateway.store.shared.fields import COMPACTION, SESSION, USAGE, Fact
 from gateway.store.sqlite import messages
-from gateway.store.sqlite.codec import COMPACTION_COLUMNS, SESSION_COLUMNS, USAGE_COLUMNS, marks
-from gateway.store.sqlite.connection import change, many, one
+from gateway.store.sqlite.connection import change, many, marks, one
 
+COMPACTION_COLUMNS: Final = ", ".join(COMPACTION.names)
+USAGE_COLUMNS: Final = ", ".join(USAGE.names)
+# Always read as `sessions s JOIN prompts p`.
+SESSION_COLUMNS: Final = ", ".join(f"p.{name}" if name == "system_prompt" else f"s.{name}" for name in SESSION.names)
 DONE: Final[HookState] = "done"
 _ADDED: Final = ("transcript_tokens", "cost_usd", *USAGE.names)
 _APPLY: Final = (
@@ -79,7 +82,7 @@ def append(connection: apsw.Connection, ref: SessionRef, key: SessionKey, record
     if record.after not in (None, count):
         raise SessionConflict(f"Session {ref.id} holds other messages than this turn knows.")
     stored = messages.refer(connection, ref.id, key, count, record.messages, record.patch.at)
-    _apply(connection, ref.id, record.patch, count + len(stored), messages.tokens(stored))
+    _apply(connection, ref.id, record.patch, count + len(stored), tokens_of(stored))
     record_calls(connection, record.ledger, ref.id, key)
     return Appended(session_id=ref.id, position=count, messages=stored)
 
@@ -215,7 +218,7 @@ def _insert(connection: apsw.Connection, key: SessionKey, opening: Opening) -> O
     if one(connection, "SELECT 1 FROM sessions WHERE id = ?", (session.id,)) is not None:
         raise SessionConflict(f"There is a session {session.id} already.")
     stored = messages.refer(connection, session.id, key, 0, opening.transcript, session.started_at)
-    session = replace(session, message_count=len(stored), transcript_tokens=messages.tokens(stored))
+    session = replace(session, message_count=len(stored), transcript_tokens=tokens_of(stored))
     put(connection, session)
     return Opened(session=session, messages=stored)
 

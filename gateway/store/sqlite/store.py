@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Literal, Unpack
+from typing import Unpack
 
 import apsw
 
@@ -50,6 +50,7 @@ from gateway.store.records import (
     Transcript,
     TurnEnd,
     TurnJournal,
+    UsageBy,
     check_changes,
 )
 from gateway.store.shared.agenda import Advance, rows_to_send
@@ -578,11 +579,7 @@ class SqliteStore(Store):
         return await self._database.read(search.search, words, key, limit)
 
     async def usage(
-        self,
-        since: float,
-        by: Literal["model", "purpose", "platform", "session"],
-        session_id: str | None = None,
-        key: SessionKey | None = None,
+        self, since: float, by: UsageBy, session_id: str | None = None, key: SessionKey | None = None
     ) -> list[UsageTotal]:
         return await self._database.read(reading.usage, since, by, session_id, key)
 

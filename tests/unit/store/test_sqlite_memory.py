@@ -14,8 +14,8 @@ from gateway.runtime.errors import SessionConflict
 from gateway.store.records import InboxItem, ToolIntent
 from gateway.store.shared.documents import dumps, inbound_from, inbound_json, intents_from, intents_json, storable
 from gateway.store.shared.platforms import chat_name
-from gateway.store.sqlite.codec import message_columns, message_from
 from gateway.store.sqlite.lanes import Lanes
+from gateway.store.sqlite.messages import message_columns, message_from
 from tests.support.store_kit import key
 
 

@@ -1,7 +1,0 @@
--- needs: sessions
--- n session ids. Gives {'ok', {fields and values}…}.
-return look(function()
-  local reply = { 'ok' }
-  for i, id in ipairs(take_many(take_number())) do reply[i + 1] = call('HGETALL', session_at(id)) end
-  return reply
-end)
