@@ -19,9 +19,8 @@ from gateway.domain.chat import OutboundState as State
 from gateway.runtime.errors import StoreError
 from gateway.store.redis.codec import compaction_from, pairs
 from gateway.store.redis.endpoint import Endpoint
-from gateway.store.redis.filing import content_of
+from gateway.store.redis.keeping import GUEST_BOOK, content_of
 from gateway.store.redis.keyspace import keys
-from gateway.store.redis.pairing import GUEST_BOOK
 from gateway.store.redis.partitions import PARTITIONS, partition_of_name
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.documents import dumps, file_from, storable

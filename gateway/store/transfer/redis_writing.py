@@ -17,8 +17,7 @@ from gateway.domain.message import noted
 from gateway.domain.usage import LedgerEntry
 from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import compaction_json, field_text, fields, ledger_json, message_text
-from gateway.store.redis.filing import pieces
-from gateway.store.redis.pairing import GUEST_BOOK
+from gateway.store.redis.keeping import GUEST_BOOK, pieces
 from gateway.store.redis.partitions import PARTITIONS, partition_of_key, partition_of_name
 from gateway.store.redis.searching import entries, owner_of
 from gateway.store.redis.wire import Wire

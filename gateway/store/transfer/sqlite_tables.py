@@ -12,8 +12,8 @@ import apsw
 from gateway.domain.chat import OutboundState as State
 from gateway.store.shared.documents import dumps
 from gateway.store.sqlite import search
-from gateway.store.sqlite.codec import message_id, message_number, message_of
 from gateway.store.sqlite.connection import change, one
+from gateway.store.sqlite.messages import message_id, message_number, message_of
 from gateway.store.transfer.records import FIELDS, FORGOTTEN, PAGE, PAGE_TEXT, Record, lost
 
 
