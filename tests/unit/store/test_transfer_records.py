@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.runtime.errors import StoreError
-from gateway.store.sqlite.codec import message_id, message_number
+from gateway.store.sqlite.messages import message_id, message_number
 from gateway.store.transfer.records import FIELDS, Record, Tally
 from gateway.store.transfer.sqlite_tables import KINDS
 
