@@ -120,7 +120,7 @@ class Outbox:
         if kind in ("reply", "remark") and limits.split_reply is not None:
             parts = limits.split_reply(text)
         else:
-            parts = split_text(text, limits.text_units, utf16=limits.unit == "utf16")
+            parts = split_text(text, limits.text_units, limits.unit)
         return [
             Outbound(
                 id=self._id_of(key, kind, part, answers, number) if number or not first_id else first_id,

@@ -6,28 +6,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.delivery.markdown.characters import Unit
 from gateway.delivery.splitting import split_text
 
 pieces = st.text() | st.text("ab \n", max_size=200) | st.text("😀漢a \n", max_size=200)
+units = st.sampled_from(("codepoints", "utf16"))
 
 
-def units(text: str, *, utf16: bool) -> int:
-    return len(text.encode("utf-16-le")) // 2 if utf16 else len(text)
+def length(text: str, unit: Unit) -> int:
+    return len(text.encode("utf-16-le")) // 2 if unit == "utf16" else len(text)
 
 
-@given(st.lists(pieces, max_size=4).map("".join), st.integers(2, 60), st.booleans())
+@given(st.lists(pieces, max_size=4).map("".join), st.integers(2, 60), units)
 @settings(max_examples=300)
-def test_nothing_is_lost_and_every_part_fits(text: str, limit: int, utf16: bool) -> None:
-    parts = split_text(text, limit, utf16=utf16)
+def test_nothing_is_lost_and_every_part_fits(text: str, limit: int, unit: Unit) -> None:
+    parts = split_text(text, limit, unit)
     assert "".join(parts) == text
-    assert all(units(part, utf16=utf16) <= limit for part in parts)
+    assert all(length(part, unit) <= limit for part in parts)
     assert parts == [""] if not text else all(parts)
 
 
-@given(pieces, st.booleans())
-def test_without_a_limit_or_within_it_there_is_one_part(text: str, utf16: bool) -> None:
-    assert split_text(text, None, utf16=utf16) == [text]
-    assert split_text(text, max(2, units(text, utf16=utf16)), utf16=utf16) == [text]
+@given(pieces, units)
+def test_without_a_limit_or_within_it_there_is_one_part(text: str, unit: Unit) -> None:
+    assert split_text(text, None, unit) == [text]
+    assert split_text(text, max(2, length(text, unit)), unit) == [text]
 
 
 @given(st.text("abc \n", min_size=1, max_size=500), st.integers(4, 40))
@@ -49,9 +51,9 @@ def test_an_early_line_end_does_not_make_a_tiny_part() -> None:
 
 @pytest.mark.parametrize(("limit", "expected"), [(2, ["😀", "😀", "a"]), (3, ["😀", "😀a"]), (5, ["😀😀a"])])
 def test_a_character_of_two_units_is_never_torn(limit: int, expected: list[str]) -> None:
-    assert split_text("😀😀a", limit, utf16=True) == expected
+    assert split_text("😀😀a", limit, "utf16") == expected
 
 
 def test_a_megabyte_is_split_in_linear_time() -> None:
     text = "word " * 200_000
-    assert "".join(split_text(text, 4_096, utf16=True)) == text
+    assert "".join(split_text(text, 4_096, "utf16")) == text
