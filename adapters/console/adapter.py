@@ -178,7 +178,7 @@ class PipeConsole(_LineConsole):
         return codec.decode_plain(line)
 
     async def _show_complaint(self, complaint: Complaint) -> None:
-        await self._write_aside(codec.aside("! ", complaint.text))
+        await self._write_aside(codec.encode_aside("error", complaint.text))
 
     async def _show(self, outbound: Outbound) -> None:
         line = codec.encode_plain(outbound)

@@ -18,13 +18,14 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.domain.chat import ChatType, Inbound, Outbound, Source
+from gateway.domain.chat import ChatType, Inbound, Outbound, OutboundKind, Source
 
 PLATFORM: Final = "console"
 MAX_LINE: Final = 16 * 1024 * 1024  # bytes; our own limit, so that a runaway writer cannot fill the memory
 DEFAULT_CHAT: Final = "main"
 DEFAULT_USER: Final = "local"
 REPLACEMENT: Final = "\ufffd"
+MARKS: Final[dict[OutboundKind, str]] = {"notice": "· ", "error": "! ", "question": "? "}
 
 _FIELDS: Final = ("text", "chat", "user", "thread", "id")
 _EXAMPLE: Final = '{"text": "hi"}'
@@ -140,19 +141,19 @@ def decode_json(line: Line) -> Request | Complaint | None:
     except UnicodeDecodeError as error:
         return _not_utf8(line, error)
     except json.JSONDecodeError as error:
-        return _complaint(line, f"is not valid JSON ({error.msg} at column {error.colno})")
+        return _of_json(line, f"is not valid JSON ({error.msg} at column {error.colno})")
     except (ValueError, RecursionError):  # numbers of thousands of digits, brackets nested without end
-        return _complaint(line, "is not valid JSON (a number or the nesting is too large)")
+        return _of_json(line, "is not valid JSON (a number or the nesting is too large)")
     return _request(line, value)
 
 
 def _request(line: Line, value: Any) -> Request | Complaint:
     if not isinstance(value, dict):
-        return _complaint(line, f"is {_json_type(value)}, not an object")
+        return _of_json(line, f"is {_json_type(value)}, not an object")
     fields = {name: content for name, content in value.items() if name == "text" or content is not None}
     problem = _problem(fields)
     if problem is not None:
-        return _complaint(line, problem, fields)
+        return _of_json(line, problem, fields)
     return Request(**{**fields, "text": storable(fields["text"])})
 
 
@@ -198,22 +199,19 @@ def decode_plain(line: Line) -> Request | Complaint | None:
 
 
 def _too_long(line: Line) -> Complaint:
-    limit = f"{MAX_LINE // 1024 // 1024} MB"
-    return Complaint(
-        id=f"line-{line.number}",
-        text=f"Line {line.number} is longer than {limit} and was skipped: send less text at once.",
-    )
+    return _complaint(line, f"is longer than {MAX_LINE // 1024**2} MB and was skipped: send less text at once")
 
 
 def _not_utf8(line: Line, error: UnicodeDecodeError) -> Complaint:
-    return Complaint(
-        id=f"line-{line.number}",
-        text=f"Line {line.number} is not valid UTF-8 (byte {error.start + 1}) and was skipped: send it as UTF-8.",
-    )
+    return _complaint(line, f"is not valid UTF-8 (byte {error.start + 1}) and was skipped: send it as UTF-8")
+
+
+def _of_json(line: Line, problem: str, fields: dict[str, Any] | None = None) -> Complaint:
+    return _complaint(line, f"{problem}: send one object per line, e.g. {_EXAMPLE}", fields)
 
 
 def _complaint(line: Line, problem: str, fields: dict[str, Any] | None = None) -> Complaint:
-    """The complaint about a JSON line, addressed as well as its readable fields allow."""
+    """The complaint about a line, addressed as well as its readable fields allow."""
     known = {
         name: content
         for name, content in (fields or {}).items()
@@ -221,7 +219,7 @@ def _complaint(line: Line, problem: str, fields: dict[str, Any] | None = None) -
     }
     return Complaint(
         id=f"line-{line.number}",
-        text=f"Line {line.number} {problem}: send one object per line, e.g. {_EXAMPLE}.",
+        text=f"Line {line.number} {problem}.",
         chat=known.get("chat") or None,
         answers=known.get("id") or None,
     )
@@ -250,48 +248,42 @@ def inbound(request: Request, *, event_id: str, sent_at: float) -> Inbound:
 
 def encode_json(outbound: Outbound) -> bytes:
     """An Outbound as one line of the JSON protocol, line end included."""
-    fields = {
-        "kind": outbound.kind,
-        "id": outbound.id,
-        "chat": outbound.to.chat,
-        "text": outbound.text,
-        "session": outbound.session_id,
-        "answers": outbound.answers,
-    }
-    if outbound.to.thread is not None:
-        fields["thread"] = outbound.to.thread
-    return _json_line(fields)
+    return _json_line(
+        kind=outbound.kind,
+        id=outbound.id,
+        chat=outbound.to.chat,
+        text=outbound.text,
+        session=outbound.session_id,
+        answers=outbound.answers,
+        **({} if outbound.to.thread is None else {"thread": outbound.to.thread}),
+    )
 
 
 def encode_json_complaint(complaint: Complaint) -> bytes:
     """A complaint as one line of the JSON protocol, with the same fields as an Outbound."""
-    fields = {
-        "kind": "error",
-        "id": complaint.id,
-        "chat": complaint.chat,
-        "text": complaint.text,
-        "session": None,
-        "answers": complaint.answers,
-    }
-    return _json_line(fields)
+    said = {"chat": complaint.chat, "text": complaint.text, "session": None, "answers": complaint.answers}
+    return _json_line(kind="error", id=complaint.id, **said)
 
 
-def _json_line(fields: dict[str, str | None]) -> bytes:
+def _json_line(**fields: str | None) -> bytes:
     text = json.dumps(fields, ensure_ascii=False).translate(_OTHER_LINE_ENDS)
     return (_SURROGATES.sub(REPLACEMENT, text) + "\n").encode("utf-8")
-
-
-_MARKS = {"error": "! ", "question": "? "}
 
 
 def encode_plain(outbound: Outbound) -> bytes:
     """An Outbound as a pipe shows it: answers as they are, an empty line after them; asides marked."""
     if outbound.kind in ("reply", "command"):
         return f"{printable(outbound.text)}\n\n".encode()
-    return aside(_MARKS.get(outbound.kind, "· "), outbound.text)
+    return encode_aside(outbound.kind, outbound.text)
 
 
-def aside(mark: str, text: str) -> bytes:
-    """A notice or an error: its first line behind `mark`, the others as far in."""
+def encode_aside(kind: OutboundKind, text: str) -> bytes:
+    """An aside as a pipe shows it."""
+    return marked(kind, text).encode()
+
+
+def marked(kind: OutboundKind, text: str) -> str:
+    """A notice, an error or a question: its first line behind a mark, the others as far in."""
+    mark = MARKS.get(kind, MARKS["notice"])
     indented = printable(text).replace("\n", "\n" + " " * len(mark))
-    return f"{mark}{indented}\n".encode()
+    return f"{mark}{indented}\n"

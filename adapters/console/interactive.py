@@ -21,7 +21,7 @@ from prompt_toolkit.application.run_in_terminal import run_in_terminal
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import FormattedText
-from prompt_toolkit.history import History, InMemoryHistory
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output import Output
@@ -33,7 +33,6 @@ from prompt_toolkit.utils import get_cwidth, is_dumb_terminal
 from adapters.console import codec, screen
 from adapters.console.codec import Request
 from adapters.console.folder import LARGEST, Folder, told
-from adapters.console.history import QuietHistory
 from adapters.console.intake import Intake
 from adapters.console.screen import ReplyFlow
 from adapters.console.wrapping import Fragment, wrap
@@ -51,6 +50,7 @@ REDRAW: Final = 0.03  # seconds, at least, between redraws while text streams
 FINISHING: Final = "Finishing the answer first. Ctrl-C leaves at once; the next start goes on with it."
 RESUMING: Final = "Still answering what you asked before."
 REMEMBERED: Final = 64  # ids of replies shown in full, against a partial that comes late
+LONGEST_REMEMBERED: Final = 16 * 1024  # characters of what was typed: a pasted file is not worth it
 
 _PROMPT: Final = ("class:prompt", "› ")
 _STYLE: Final = Style.from_dict(
@@ -83,6 +83,29 @@ class CommandCompleter(Completer):
             for name, text in self._commands:
                 if name.startswith(typed.lower()):
                     yield Completion(name, start_position=-len(typed), display_meta=text)
+
+
+class QuietHistory(FileHistory):
+    """A history whose file may be missing, unwritable or on a full disk: typing matters more."""
+
+    def __init__(self, path: Path) -> None:
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(mode=0o600)
+        super().__init__(str(path))
+
+    def load_history_strings(self) -> list[str]:
+        """What was typed, newest first; nothing if it cannot be read."""
+        try:
+            return list(super().load_history_strings())
+        except OSError:
+            return []
+
+    def store_string(self, string: str) -> None:
+        """Remember `string` if it is short enough and the file can take it."""
+        if len(string) <= LONGEST_REMEMBERED:
+            with suppress(OSError):
+                super().store_string(string)
 
 
 class InteractiveConsole:

@@ -11,13 +11,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from adapters.console.codec import printable
+from adapters.console.codec import MARKS, marked, printable
 from adapters.console.wrapping import VERBATIM, Cells, Fragment, breaks
 from gateway.domain.chat import OutboundKind
 
 REWRITTEN: Final = "· (the answer changed; it goes on from here as it is now)\n"
 ANEW: Final = "· …\n"  # between what was said before a tool ran, or by an attempt that broke off, and what is said now
-_MARKS: Final = {"notice": "· ", "error": "! ", "question": "? "}
 _HEADING: Final = re.compile(r" {0,3}#{1,6}\s")
 _FENCE: Final = re.compile(r"\s*(```|~~~)")
 _INLINE: Final = re.compile(r"(?P<code>`[^`\n]+`)|(?P<strong>\*\*(?=\S)[^*\n]+\*\*)")
@@ -114,12 +113,9 @@ def heading(name: str, *, again: bool, place: str | None) -> list[Fragment]:
 def whole(kind: OutboundKind, text: str, *, place: str | None = None) -> list[Fragment]:
     """A command's answer, or a notice, an error or a question; these are one block, marked and indented."""
     where = f"[{printable(place)}] " if place is not None else ""
-    if kind in _MARKS:
-        mark = _MARKS[kind]
-        indented = printable(text.strip()).replace("\n", "\n" + " " * len(mark))
-        if kind in ("error", "question"):
-            return [(f"class:{kind}", f"{mark}{where}{indented}\n"), ("", "\n")]
-        return [("class:aside", f"{mark}{where}{indented}\n")]
+    if kind in MARKS:
+        block = marked(kind, where + text.strip())
+        return [("class:aside", block)] if kind == "notice" else [(f"class:{kind}", block), ("", "\n")]
     flow = ReplyFlow()
     return [("class:aside", where), *flow.finish(text), ("", "\n")]
 

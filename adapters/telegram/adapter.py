@@ -22,13 +22,12 @@ from adapters.telegram import codec, drafts, failures
 from adapters.telegram.buttons import LONGEST_TOKEN, ButtonAnswers, keyboard
 from adapters.telegram.files import Downloads, upload
 from adapters.telegram.formatting import Rendered, caption, render
-from adapters.telegram.limits import LIMITS, draft_rates, preview_rates, rates
+from adapters.telegram.limits import LIMITS, Silence, draft_rates, preview_rates, rates
 from adapters.telegram.line import Line
 from adapters.telegram.menu import show
 from adapters.telegram.migrated_chats import MigratedChats
 from adapters.telegram.platform import Streaming
 from adapters.telegram.receiving import POLL_SECONDS, Receiver, ReceivingBot, poll
-from adapters.telegram.silence import Silence
 from gateway.domain.adapter import Accept, Finding, MenuEntry
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.rates import Rate
@@ -191,13 +190,16 @@ class TelegramBot:
 
     async def _shown(self, outbound: Outbound, show: Callable[[int], Awaitable[Message]]) -> str:
         """What a message is known by that `show` shows in its chat, by the chat's number. Raises AdapterError."""
-        chat = outbound.to.chat
+        message = await self._reach(outbound.to.chat, show)
+        return self._migrated.note(outbound.to.chat, message.chat.id, message.message_id)
+
+    async def _reach(self, chat: str, call: Callable[[int], Awaitable[T]]) -> T:
+        """Make a call to a chat, by its number. Raises AdapterError."""
         self._silence.check(chat)
         try:
-            message = await self._migrated.reach(chat, show)
+            return await self._migrated.reach(chat, call)
         except TelegramError as error:
             raise self._silence.heard(chat, failures.mapped(error)) from error
-        return self._migrated.note(chat, message.chat.id, message.message_id)
 
     async def _send(self, chat: int, outbound: Outbound, rendered: Rendered) -> Message:
         return await self._bot.send_message(
@@ -282,17 +284,10 @@ class TelegramBot:
     async def _type(self, to: ChatAddress) -> None:
         with suppress(AdapterError):  # nobody misses it for long
             while True:
-                self._silence.check(to.chat)
-                await self._show_typing(to)
+                await self._reach(
+                    to.chat, lambda chat: self._bot.send_chat_action(chat, "typing", message_thread_id=_thread(to))
+                )
                 await self._clock.sleep(_TYPING_SECONDS)
-
-    async def _show_typing(self, to: ChatAddress) -> None:
-        try:
-            await self._migrated.reach(
-                to.chat, lambda chat: self._bot.send_chat_action(chat, "typing", message_thread_id=_thread(to))
-            )
-        except TelegramError as error:
-            raise self._silence.heard(to.chat, failures.mapped(error)) from error
 
     async def aclose(self) -> None:
         """Hang up. Idempotent."""

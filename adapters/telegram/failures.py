@@ -82,18 +82,17 @@ def _of_network(error: NetworkError) -> AdapterError:
 
 def is_chat_gone(error: TelegramError) -> bool:
     """Whether there is no such chat (any more); where the bot was blocked or thrown out, Telegram says Forbidden."""
-    words = ("chat not found", "chat was deleted", "chat was deactivated", "peer_id_invalid")
-    return isinstance(error, BadRequest) and any(each in error.message.lower() for each in words)
+    return _says(error, "chat not found", "chat was deleted", "chat was deactivated", "peer_id_invalid")
 
 
 def is_unchanged(error: TelegramError) -> bool:
     """Whether an edit was refused because the message reads so already."""
-    return isinstance(error, BadRequest) and "message is not modified" in error.message.lower()
+    return _says(error, "message is not modified")
 
 
 def is_about_format(error: TelegramError) -> bool:
     """Whether the same text without its formatting may be taken."""
-    return isinstance(error, BadRequest) and "entit" in error.message.lower()
+    return _says(error, "entit")
 
 
 def may_be_of_picture(error: TelegramError) -> bool:
@@ -106,12 +105,14 @@ def may_be_of_picture(error: TelegramError) -> bool:
 def is_gone(error: TelegramError) -> bool:
     """Whether there is no message any more that could be edited: what a group said before it became a supergroup
     stays as it is."""
-    if isinstance(error, ChatMigrated):
-        return True
-    words = ("message to edit not found", "message can't be edited", "message_id_invalid")
-    return isinstance(error, BadRequest) and any(each in error.message.lower() for each in words)
+    gone = ("message to edit not found", "message can't be edited", "message_id_invalid")
+    return isinstance(error, ChatMigrated) or _says(error, *gone)
 
 
 def is_without_topic(error: TelegramError) -> bool:
     """Whether the topic, not the chat, is what Telegram does not find."""
-    return isinstance(error, BadRequest) and "thread not found" in error.message.lower()
+    return _says(error, "thread not found")
+
+
+def _says(error: TelegramError, *words: str) -> bool:
+    return isinstance(error, BadRequest) and any(each in error.message.lower() for each in words)

@@ -11,6 +11,8 @@ from adapters.telegram.formatting import fits_caption, split
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import ChatAddress
 from gateway.domain.rates import Rate
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import AdapterError, RateLimited
 
 LIMITS: Final = Limits(
     text_units=LONGEST,
@@ -24,8 +26,6 @@ LIMITS: Final = Limits(
 _CHAT_SECONDS: Final = 1.0  # "avoid sending more than one message per second" in one chat
 _GROUP_MOST: Final = 20  # "not be able to send more than 20 messages per minute" to one group
 _ALL_MOST: Final = 30  # "no more than about 30 messages per second" in bulk
-
-
 _DRAFT_SECONDS: Final = 1.5  # between two looks at an unfinished reply
 _GROUP_DRAFT_SECONDS: Final = 8.0
 _ALL_DRAFTS: Final = 10  # a second: the rest is for messages that count
@@ -61,3 +61,25 @@ def preview_rates(to: ChatAddress) -> Sequence[Rate]:
         Rate(bucket=f"drafts {to.chat}", most=1, seconds=seconds),
         Rate(bucket="drafts", most=_ALL_DRAFTS, seconds=1.0),
     ]
+
+
+class Silence:
+    """Chats that Telegram asked to leave alone, as far as this process was told. All kinds of calls keep it, whichever
+    was told so; the gateway learns of it with the next message."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._until: dict[str, float] = {}
+
+    def heard(self, chat: str, error: AdapterError) -> AdapterError:
+        """The error of a call to this chat, which may ask for silence."""
+        if isinstance(error, RateLimited):
+            self._until[chat] = self._clock.monotonic() + error.retry_after
+        return error
+
+    def check(self, chat: str) -> None:
+        """Raise RateLimited while the chat is to be left alone."""
+        left = self._until.get(chat, 0.0) - self._clock.monotonic()
+        if left > 0.0:
+            raise RateLimited(f"Telegram asked to wait, for {left:.0f} s more", retry_after=left)
+        self._until.pop(chat, None)
