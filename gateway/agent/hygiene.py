@@ -30,8 +30,9 @@ class HygieneResult:
 class Hygiene:
     """The pass before every turn."""
 
-    def __init__(self, rules: HygieneRules, clock: Clock) -> None:
+    def __init__(self, rules: HygieneRules, clock: Clock, *, enabled: bool = True) -> None:
         self.rules = rules
+        self._enabled = enabled
         self._clock = clock
 
     def due(self, conversation: Conversation) -> bool:
@@ -39,7 +40,7 @@ class Hygiene:
 
         A transcript that a pass could not shrink must grow by a tenth before the next try.
         """
-        if not self.rules.due(
+        if not self._enabled or not self.rules.due(
             messages=conversation.length,
             tokens=conversation.prompt_tokens(),
             context_length=conversation.spec.context_length,

@@ -13,7 +13,7 @@ repeats are one call here, so what a provider bills for an attempt it never answ
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -21,12 +21,14 @@ from math import ceil
 from typing import Any, Final
 
 import structlog
+from pydantic import Field
 
 from gateway.agent.files.view import FileView
 from gateway.agent.models import Models
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Session
+from gateway.domain.settings import Contradiction, Section, SpendCap
 from gateway.domain.usage import CanonicalUsage, Purpose
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec
 from gateway.runtime.clock import Clock, Ids
@@ -80,13 +82,26 @@ UNPRICED_AT_START = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caps:
-    """The configured spend caps in US dollars; None: no such cap."""
+class Caps(Section):
+    """Spend caps in US dollars; a day begins at 00:00 UTC. Before each call to a model, the most it can cost is set
+    aside; a call for which no room is left is not made, and the person is told. A model whose price the built-in table
+    lacks needs `prices` then. Without model.max_output_tokens an answer has at most a tenth of the window, and at most
+    8,192 tokens, once there is a cap."""
 
-    per_session_usd: float | None = None
-    per_user_daily_usd: float | None = None
-    daily_usd: float | None = None
+    per_session_usd: SpendCap | None = Field(None, description="one conversation, however often it is condensed")
+    per_user_daily_usd: SpendCap | None = Field(
+        None, description="one person (in a shared conversation: the chat), one day"
+    )
+    daily_usd: SpendCap | None = Field(None, description="everybody together, one day")
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Nobody can spend more than all."""
+        person, everybody = self.per_user_daily_usd, self.daily_usd
+        if person is not None and everybody is not None and person > everybody:
+            yield (
+                ("per_user_daily_usd", "daily_usd"),
+                f"({person:g}) must not exceed budgets.daily_usd ({everybody:g}), which all share",
+            )
 
     def __bool__(self) -> bool:
         """Whether there is any."""

@@ -8,7 +8,7 @@ is not an end: the engine hears of the child instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
 
@@ -36,8 +36,6 @@ from gateway.store.records import InboxItem, Lease, Opening, Rebuilt
 
 log = structlog.get_logger(__name__)
 
-PolicyOf = Callable[[str, ChatType], ExpiryPolicy]
-
 
 class Sessions:
     """Opens, continues and ends sessions in the lane that holds the lease."""
@@ -52,7 +50,7 @@ class Sessions:
         prompts: PromptBuilder,
         counter: TokenCounter,
         schema_tokens: int,
-        policy_of: PolicyOf,
+        policy: ExpiryPolicy,
         clock: Clock,
         ids: Ids,
         points: Points,
@@ -64,7 +62,7 @@ class Sessions:
         self._prompts = prompts
         self._counter = counter
         self._schema_tokens = schema_tokens
-        self._policy_of = policy_of
+        self._policy = policy
         self._clock = clock
         self._ids = ids
         self._points = points
@@ -96,7 +94,7 @@ class Sessions:
             model=model or self._models.main.name,
             system_prompt="",
             last_active_at=now,
-            expires_at=self._policy_of(key.platform, chat_type).deadline(now),
+            expires_at=self._policy.deadline(now),
         )
 
     async def _prompted(self, session: Session) -> Session:
@@ -139,13 +137,13 @@ class Sessions:
         tokens = conversation.prompt_tokens()
         return await engine.compress(messages, current_tokens=tokens, focus_topic=focus, force=True)
 
-    def policy(self, session: Session) -> ExpiryPolicy:
+    def policy(self, _: Session) -> ExpiryPolicy:
         """The expiry policy in force for this session."""
-        return self._policy_of(session.key.platform, session.chat_type)
+        return self._policy
 
     def is_due(self, session: Session) -> bool:
         """Whether the session's policy, as it is now, has ended it."""
-        deadline = self.policy(session).deadline(session.last_active_at)
+        deadline = self._policy.deadline(session.last_active_at)
         return deadline is not None and deadline <= self._clock.now() and session.message_count > 0
 
     # -- continuing -------------------------------------------------------------------------

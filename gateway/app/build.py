@@ -16,7 +16,7 @@ from gateway.agent.engines import Engines
 from gateway.agent.files.intake import FileIntake
 from gateway.agent.hygiene import Hygiene
 from gateway.agent.loop import Agent
-from gateway.agent.metering import Caps, Metering
+from gateway.agent.metering import Metering
 from gateway.agent.preparation import Preparations
 from gateway.agent.prompt import PromptBuilder
 from gateway.agent.running import RunningTurns
@@ -28,7 +28,6 @@ from gateway.app.config import Config
 from gateway.app.gateway import Gateway
 from gateway.app.models import configured_models
 from gateway.app.plugins import all_commands, configured_tools, platforms
-from gateway.app.settings import compression, expiry_policy, hygiene_rules, turn_rules
 from gateway.commands.base import CommandContext
 from gateway.commands.runner import CommandRunner
 from gateway.context.engine import ContextEngine
@@ -52,7 +51,7 @@ from gateway.store.port import Store
 from gateway.store.sqlite.store import SqliteStore
 from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
-from gateway.turns.reception import Reception
+from gateway.turns.reception import Reception, TurnRules
 from gateway.turns.turn import Turns
 
 
@@ -96,8 +95,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         parts.providers or {},
         metrics,
     )
-    caps = Caps(**config.budgets.model_dump())
-    metering = Metering(models=models, store=store, caps=caps, counter=counter, clock=clock, ids=ids)
+    metering = Metering(models=models, store=store, caps=config.budgets, counter=counter, clock=clock, ids=ids)
     tool_host = ToolHost(sections=(config.tools.shell,), clock=clock, redact=redact, home=home(config).absolute())
     tools = ToolRegistry([*configured_tools(tool_host), *parts.tools])
     engines = Engines(
@@ -122,7 +120,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         prompts=_prompts(config, tools),
         counter=counter,
         schema_tokens=counter.schemas(tools.schemas),
-        policy_of=expiry_policy(config),
+        policy=config.sessions.expiry,
         clock=clock,
         ids=ids,
         points=points,
@@ -140,7 +138,14 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         metrics=metrics,
     )
     running_turns = RunningTurns()
-    rules = turn_rules(config)
+    rules = TurnRules(
+        groups=config.sessions.groups,
+        threads=config.sessions.threads,
+        busy_mode=config.sessions.busy_mode,
+        deadline=config.turns.deadline,
+        inactivity=config.turns.inactivity,
+        lane_cap=config.turns.lane_cap,
+    )
     access = Access(
         allow=frozenset(config.access.allow),
         admins=frozenset(config.access.admins),
@@ -196,7 +201,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         approvals=approvals,
         commands=commands,
         files=FileIntake(store=store, adapters=by_name, view=metering.view, counter=counter, clock=clock),
-        hygiene=Hygiene(hygiene_rules(config), clock),
+        hygiene=Hygiene(config.hygiene, clock, enabled=config.compression.enabled),
         preparations=preparations,
         agent=agent,
         compactor=partial(Compactor, clock=clock, points=points, metrics=metrics, preparations=preparations),
@@ -269,8 +274,7 @@ def home(config: Config) -> Path:
 def _engine_factory(
     config: Config, counter: TokenCounter, clock: Clock, redact: Redactor
 ) -> Callable[[], ContextEngine]:
-    settings = compression(config)
-    builtin = builtin_engines(settings, counter=counter, clock=clock, redact=redact)
+    builtin = builtin_engines(config.compression, counter=counter, clock=clock, redact=redact)
     return EngineRegistry(builtin, Path(config.plugins.dir)).factory(config.context.engine)
 
 

@@ -42,6 +42,7 @@ def configured_tools(host: ToolHost) -> list[Tool]:
     return [tool for _, tool in made]
 
 
+@cache
 def all_commands() -> CommandRegistry:
     """The commands in `COMMANDS` of each module, in the order of /help. Raises ConfigError."""
     found: list[tuple[str, Command]] = []

@@ -141,7 +141,7 @@ async def _summariser(config: Config, counter: TokenCounter) -> _Summariser:
     models = gateway.metering.models
     await models.learn_window(clock)
     helpers = models.helpers("compression", models.main)
-    if Caps(**config.budgets.model_dump()) and any(not providers()[spec.provider].free for spec in helpers):
+    if config.budgets and any(not providers()[spec.provider].free for spec in helpers):
         print("legato: the spend caps of the configuration do not hold for trajectories", file=sys.stderr)
     metering = Metering(models=models, store=store, caps=Caps(), counter=counter, clock=clock, ids=SystemIds())
     session = Session(

@@ -7,9 +7,13 @@ and tail together leave at least half of the threshold free. All sizes are token
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Annotated, Final
 
+from pydantic import Field
+
+from gateway.domain.settings import Contradiction, Count, Flag, Natural, Seconds, Section, Share, Text
 from gateway.domain.window import HYGIENE
 
 HEAD_TOKENS: Final = 4_000
@@ -30,33 +34,42 @@ _SUMMARY_STEPS: Final = ((10_000, 0.20), (30_000, 0.15), (100_000, 0.10))
 _SUMMARY_REST: Final = 0.05
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompressionSettings:
-    """The sizes of the configuration's section `compression`.
+class CompressionSettings(Section):
+    """A conversation that grows past `threshold` of the window is compacted: its middle becomes a summary."""
 
-    `threshold` is a share of the window, `target_ratio` a share of the threshold.
-    """
+    enabled: Flag = Field(True, description="whether conversations are compacted without being asked")
+    threshold: Share = Field(0.50, description="the share of the window at which it begins")
+    target_ratio: Annotated[float, Field(strict=True, ge=LEAST_TARGET, le=MOST_TARGET, allow_inf_nan=False)] = Field(
+        0.20, description="how much of the threshold the newest messages keep, word for word"
+    )
+    protect_first_n: Natural = Field(3, description="messages at the start that stay as they are")
+    protect_last_n: Count = Field(20, description="messages at the end that stay while there is room")
+    summary_model: Text | None = Field(
+        None, description="short form of `auxiliary.compression`: another model at the same address"
+    )
+    min_threshold_tokens: Natural = Field(64_000, description="no compaction begins below it, on a large window")
+    background: Flag = Field(True, description="a summary is prepared after a reply, so that no turn waits for it")
 
-    threshold: float = 0.50
-    target_ratio: float = 0.20
-    protect_first_n: int = 3
-    protect_last_n: int = 20
-    min_threshold_tokens: int = 64_000
 
+class HygieneRules(Section):
+    """The safety net before each turn, for what compression cannot see coming."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HygieneRules:
-    """When to compact before a turn: at a share of the window, or at a hard count of messages."""
+    threshold: Share = Field(HYGIENE, description="a share of the window above compression.threshold")
+    min_messages: Count = Field(4, description="shorter conversations are left alone")
+    max_messages: Count = Field(5_000, description="longer conversations are compacted, whatever their size")
+    timeout: Seconds = Field(120, description="seconds that a compaction may take")
 
-    enabled: bool = True
-    threshold: float = HYGIENE
-    min_messages: int = 4
-    max_messages: int = 5_000
-    timeout: float = 120.0  # seconds
+    def contradictions(self) -> Iterator[Contradiction]:
+        """A range has two ends."""
+        if self.max_messages <= self.min_messages:
+            yield (
+                ("max_messages", "min_messages"),
+                f"({self.max_messages:,}) must be above hygiene.min_messages ({self.min_messages:,})",
+            )
 
     def due(self, *, messages: int, tokens: int, context_length: int) -> bool:
         """Whether a transcript of this size must be compacted before the next turn."""
-        if not self.enabled or messages < self.min_messages:
+        if messages < self.min_messages:
             return False
         return tokens >= self.threshold * context_length or messages >= self.max_messages
 
@@ -95,11 +108,10 @@ def budgets(context_length: int, settings: CompressionSettings, reserved: int) -
     share = int(threshold * SUMMARY_SHARE)
     plain = min(int(context_length * SUMMARY_WINDOW_SHARE), SUMMARY_CEILING)
     summary = min(max(plain, min(SUMMARY_FLOOR, share)), share)
-    ratio = min(MOST_TARGET, max(LEAST_TARGET, settings.target_ratio))
     return Budgets(
         usable_tokens=usable,
         threshold_tokens=threshold,
-        tail_tokens=int(threshold * ratio),
+        tail_tokens=int(threshold * settings.target_ratio),
         head_tokens=min(HEAD_TOKENS, int(threshold * HEAD_SHARE)),
         max_summary_tokens=summary,
         fallback_chars=min(FALLBACK_CHARS, summary * 4),

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -133,14 +133,12 @@ class Window(MeasuredEngine):
 def for_window(settings: CompressionSettings) -> CompressionSettings:
     """Return the settings for `Window`. The defaults of two of them suit a summariser, which works best long before the
     window is full; in their place this engine takes three quarters of the window and no floor."""
-    plain = CompressionSettings()
-    return replace(
-        settings,
-        threshold=Window.threshold_percent if settings.threshold == plain.threshold else settings.threshold,
-        min_threshold_tokens=(
-            0 if settings.min_threshold_tokens == plain.min_threshold_tokens else settings.min_threshold_tokens
-        ),
-    )
+    plain, changed = CompressionSettings(), dict[str, float]()
+    if settings.threshold == plain.threshold:
+        changed["threshold"] = Window.threshold_percent
+    if settings.min_threshold_tokens == plain.min_threshold_tokens:
+        changed["min_threshold_tokens"] = 0
+    return settings.model_copy(update=changed)
 
 
 def _with(notes: str, memory: str) -> str:

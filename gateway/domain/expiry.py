@@ -2,23 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime, time, timedelta, tzinfo
-from typing import Literal
+import re
+from datetime import datetime, time, timedelta
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
 
-ExpiryMode = Literal["idle", "daily", "both", "none"]
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from gateway.domain.settings import Count, Flag, Section
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpiryPolicy:
-    """`idle`: after `idle_minutes` without a turn; `daily`: at the first `daily_at` (wall time in
-    `zone`, None: the machine's) after the last turn; `both`: whichever comes first."""
+def _time_of_day(value: Any) -> Any:
+    if isinstance(value, int) and not isinstance(value, bool):
+        raise ValueError('must be written in quotes, such as "04:00": YAML reads bare 14:00 as a number')
+    if isinstance(value, str) and not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", value):
+        raise ValueError(f'must be a time of day from "00:00" to "23:59", not {value!r}')
+    return value
 
-    mode: ExpiryMode = "idle"
-    idle_minutes: int = 10_080
-    daily_at: time = time(4, 0)
-    zone: tzinfo | None = None
-    notify: bool = True
+
+def _zone(value: str) -> str:
+    try:
+        ZoneInfo(value)
+    except (OSError, ValueError, KeyError):  # KeyError covers ZoneInfoNotFoundError
+        raise ValueError(f"must be the name of a time zone such as Europe/Berlin, not {value!r}") from None
+    return value
+
+
+class ExpiryPolicy(Section):
+    """When a session that nobody talks in ends."""
+
+    mode: Literal["idle", "daily", "both", "none"] = Field("idle", description="after a pause, or once a day")
+    idle_minutes: Count = Field(10_080, description="the pause: 7 days")
+    daily_at: Annotated[str, Field(strict=True), BeforeValidator(_time_of_day)] = Field(
+        "04:00", description="the time of day, in quotes"
+    )
+    notify: Flag = Field(True, description="tell the chat once how to get the conversation back")
+    timezone: Annotated[str, Field(strict=True), AfterValidator(_zone)] | None = Field(
+        None, description="such as Europe/Berlin; null: this machine's"
+    )
 
     def deadline(self, last_active_at: float) -> float | None:
         """Seconds since the epoch at which a session last active then is due; None: never."""
@@ -34,8 +55,9 @@ class ExpiryPolicy:
                 return min(idle, self._next_daily(last_active_at))
 
     def _next_daily(self, after: float) -> float:
-        local = datetime.fromtimestamp(after, self.zone)
-        due = datetime.combine(local.date(), self.daily_at, self.zone)
+        zone, at = ZoneInfo(self.timezone) if self.timezone else None, time.fromisoformat(self.daily_at)
+        local = datetime.fromtimestamp(after, zone)
+        due = datetime.combine(local.date(), at, zone)
         if due.timestamp() <= after:
-            due = datetime.combine(local.date() + timedelta(days=1), self.daily_at, self.zone)
+            due = datetime.combine(local.date() + timedelta(days=1), at, zone)
         return due.timestamp()

@@ -53,12 +53,12 @@ PASSED_ON = "Noted: it joins what I am doing right now, or comes right after it.
 class TurnRules:
     """The configured behaviour of turns; times in seconds."""
 
-    groups: Sharing = "per_user"
-    threads: Sharing = "shared"
-    busy_mode: BusyMode = "queue"
-    deadline: float = 1_800.0
-    inactivity: float = 600.0
-    lane_cap: int = 100
+    groups: Sharing
+    threads: Sharing
+    busy_mode: BusyMode
+    deadline: float
+    inactivity: float
+    lane_cap: int
 
 
 @dataclass(slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 
 from gateway.app.config import Config
-from gateway.app.config.models import Hygiene
+from gateway.context.policy import HygieneRules
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.http import json_bytes
 from gateway.providers.openai.codec import encode_request
@@ -69,7 +69,7 @@ def rows(turns: Sequence[Turn]) -> list[Row]:
 async def turn(length: int, make: Callable[[Config], Store]) -> Turn:
     """What a turn costs after `length` messages, in a store that `make` gives, twice."""
     with tempfile.TemporaryDirectory() as folder:
-        config = settings(Path(folder, "bench.db"), hygiene=Hygiene(max_messages=1_000_000))
+        config = settings(Path(folder, "bench.db"), hygiene=HygieneRules(max_messages=1_000_000))
         store = make(config)
         await store.open()
         chat = f"long{length}"

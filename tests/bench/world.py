@@ -17,9 +17,10 @@ from typing import Any
 from gateway.agent.tools.base import Tool, ToolContext
 from gateway.app.build import Parts, build
 from gateway.app.config import Config
-from gateway.app.config.models import Hygiene, Turns
 from gateway.app.config.models import Store as StoreSettings
+from gateway.app.config.models import Turns
 from gateway.app.gateway import Gateway
+from gateway.context.policy import HygieneRules
 from gateway.domain.adapter import Accept, Limits
 from gateway.domain.chat import Inbound, Outbound, Source
 from gateway.domain.message import ToolCall
@@ -152,13 +153,13 @@ class Stamp:
 
 
 def settings(
-    path: Path, model: Model | None = None, hygiene: Hygiene | None = None, concurrent: int | None = None
+    path: Path, model: Model | None = None, hygiene: HygieneRules | None = None, concurrent: int | None = None
 ) -> Config:
     """The defaults of an empty configuration, with a window that is never full."""
     return Config(
         turns=Turns() if concurrent is None else Turns(concurrent=concurrent),
         model=model or Model(context_length=WINDOW),
-        hygiene=hygiene or Hygiene(),
+        hygiene=hygiene or HygieneRules(),
         store=StoreSettings(url=f"sqlite:///{path}"),
     )
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from gateway.app.config import Config
-from gateway.app.config.models import Compression, Context
+from gateway.app.config.models import Context
 from gateway.context.engine import ContextEngine, Outcome
+from gateway.context.policy import CompressionSettings
 from gateway.domain.message import Message, note_of
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from tests.support.gateway import config_in
@@ -59,7 +60,7 @@ class Policy:
 
 def _config(folder: Path, window: int, **sections: Any) -> Config:
     model = ModelEntry(provider="offline", name="scripted", context_length=window)
-    sections.setdefault("compression", Compression(threshold=_THRESHOLD, min_threshold_tokens=0))
+    sections.setdefault("compression", CompressionSettings(threshold=_THRESHOLD, min_threshold_tokens=0))
     return config_in(folder, model=model, **sections)
 
 
@@ -69,7 +70,7 @@ POLICIES: Final = {
         Policy(
             name="none",
             summarises=False,
-            config=lambda folder, window: _config(folder, window, compression=Compression(enabled=False)),
+            config=lambda folder, window: _config(folder, window, compression=CompressionSettings(enabled=False)),
         ),
         Policy(name="tail-only", summarises=False, config=_config, engine=TailOnly),
         Policy(

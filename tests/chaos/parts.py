@@ -13,7 +13,6 @@ from typing import Any, Final, Protocol
 from gateway.agent.tools.base import ToolContext
 from gateway.app.config import Config
 from gateway.context.compressor import Compressor
-from gateway.context.policy import CompressionSettings
 from gateway.runtime import points
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.points import Point
@@ -107,12 +106,7 @@ class RecordingEngine(Compressor):
     """The default engine, its hook's calls kept."""
 
     def __init__(self, config: Config, record: Record, trace: Entries) -> None:
-        settings = CompressionSettings(
-            protect_first_n=config.compression.protect_first_n,
-            protect_last_n=config.compression.protect_last_n,
-            min_threshold_tokens=config.compression.min_threshold_tokens,
-        )
-        super().__init__(settings, counter=TokenCounter(), clock=SystemClock(), redact=Redactor(()))
+        super().__init__(config.compression, counter=TokenCounter(), clock=SystemClock(), redact=Redactor(()))
         self._record = record
         self._trace = trace
 

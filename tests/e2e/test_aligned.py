@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gateway.app.config import Config
-from gateway.app.config.models import Compression
+from gateway.context.policy import CompressionSettings
 from gateway.domain.message import is_summary, text_of
 from gateway.domain.session import Session
 from gateway.domain.usage import UsageTotal
@@ -43,7 +43,7 @@ async def talking(
 ) -> AsyncIterator[Live]:
     """A gateway whose model is on the server, over the real HTTP stack."""
     model = ModelEntry(provider="openai", name="main", base_url=server.url, context_length=WINDOW)
-    compression = Compression(min_threshold_tokens=0, background=background, summary_model=summary_model)
+    compression = CompressionSettings(min_threshold_tokens=0, background=background, summary_model=summary_model)
     config: Config = config_in(folder, model=model, compression=compression)
     async with AsyncExitStack() as stack:
         provider = ChatCompletions(http_client(), str)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gateway.app.config.models import Hygiene, Sessions, Tools, Turns
+from gateway.app.config.models import Sessions, Tools, Turns
+from gateway.context.policy import HygieneRules
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import SessionKey
 from gateway.people.approvals import GONE, NOT_YOURS, WITHDRAWN
@@ -344,7 +345,7 @@ async def test_a_question_outlives_a_conversation_that_is_too_long_at_the_restar
         event = await live.tell("pay")
         question = await here.adapter.question()
         live.gateway.stop(grace=0)
-    here.sections = {"hygiene": Hygiene(max_messages=10)}
+    here.sections = {"hygiene": HygieneRules(max_messages=10)}
     async with here.open() as live:
         await here.adapter.press(question, "Approve")
         await live.answer(event)

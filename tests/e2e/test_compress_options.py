@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.app.config.models import Compression
 from gateway.commands.compress import Wish, wish
+from gateway.context.policy import CompressionSettings
 from gateway.domain.message import is_summary, text_of
 from gateway.domain.session import Session
 from gateway.providers.plugin import ModelSettings as ModelEntry
@@ -118,7 +118,7 @@ async def test_an_undo_that_a_crash_repeats_is_done_once(tmp_path: Path) -> None
 
 
 async def test_there_is_nothing_to_take_back_in_a_fresh_conversation(tmp_path: Path) -> None:
-    config = config_in(tmp_path, model=ModelEntry(provider="offline", name="fake"), compression=Compression())
+    config = config_in(tmp_path, model=ModelEntry(provider="offline", name="fake"), compression=CompressionSettings())
     async with running(tmp_path, config=config, model=model()) as live:
         assert (await live.ask("/compress undo")).startswith("There is nothing to take back: this was not compressed.")
         await live.ask("hello")

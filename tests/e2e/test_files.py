@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from gateway.agent.files.references import digest_in
-from gateway.app.config.models import Compression
+from gateway.context.policy import CompressionSettings
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Attachment, Outbound, SessionKey
 from gateway.domain.file import KeptFile
@@ -285,7 +285,9 @@ async def test_notes_are_asked_for_behind_the_very_pictures_that_the_provider_ha
     words = "the quick brown fox jumps over the lazy dog " * 80
     async with LlmServer(answering, context_length=20_000, caches=True) as server, AsyncExitStack() as stack:
         model = ModelEntry(provider="openai", name="main", base_url=server.url, context_length=20_000)
-        config = config_in(tmp_path, model=model, compression=Compression(min_threshold_tokens=0, background=False))
+        config = config_in(
+            tmp_path, model=model, compression=CompressionSettings(min_threshold_tokens=0, background=False)
+        )
         provider = ChatCompletions(http_client(), str)
         stack.push_async_callback(provider.aclose)
         gateway = running(tmp_path, config=config, provider=provider, adapter=FilingAdapter({"r1": PIXEL}))

@@ -11,7 +11,8 @@ import pytest
 
 from gateway.agent.tools.base import ToolContext
 from gateway.app.config import Config
-from gateway.app.config.models import Compression, Context, Turns
+from gateway.app.config.models import Context, Turns
+from gateway.context.policy import CompressionSettings
 from gateway.domain.message import is_request, is_summary, text_of
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelSettings as ModelEntry
@@ -67,7 +68,7 @@ def settings(folder: Path, engine: str) -> Config:
     return config_in(
         folder,
         model=ModelEntry(provider="offline", name="fake", context_length=WINDOW),
-        compression=Compression(min_threshold_tokens=0),
+        compression=CompressionSettings(min_threshold_tokens=0),
         context=Context(engine=engine),
         turns=Turns(max_steps=RESULTS + 1),
     )

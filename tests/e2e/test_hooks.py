@@ -11,7 +11,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from gateway.app.config import Config
-from gateway.app.config.models import Expiry, Sessions
+from gateway.app.config.models import Sessions
+from gateway.domain.expiry import ExpiryPolicy
 from gateway.runtime.points import Point
 from gateway.store.records import EXPIRY_CLAIM
 from gateway.turns.turn import PUT_AWAY
@@ -54,7 +55,7 @@ def ear() -> Ear:
 
 
 def expiring(folder: Path, **expiry: Any) -> Config:
-    return config_in(folder, sessions=Sessions(expiry=Expiry(**expiry)))
+    return config_in(folder, sessions=Sessions(expiry=ExpiryPolicy(**expiry)))
 
 
 async def sweep(live: Live) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from gateway.app.config.models import Compression
+from gateway.context.policy import CompressionSettings
 from gateway.domain.message import text_of
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.clock import SystemClock
@@ -49,7 +49,7 @@ async def test_ten_compactions_later_every_prompt_still_holds_them(tmp_path: Pat
     config = config_in(
         tmp_path,
         model=ModelEntry(provider="offline", name="fake", context_length=8_000),
-        compression=Compression(background=True),
+        compression=CompressionSettings(background=True),
     )
     model = FakeModel(lambda _, request: Say(text=f"heard {newest(request)[:3]}", prompt=None))
     pins = ["never push to main", "用中文回答：\n  一律", "always say {please}  "]

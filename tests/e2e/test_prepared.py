@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gateway.app.config.models import Compression
 from gateway.context.feedback import COMPRESSING
+from gateway.context.policy import CompressionSettings
 from gateway.domain.message import is_summary, text_of
 from gateway.domain.session import Session
 from gateway.providers.plugin import ModelSettings as ModelEntry
@@ -23,7 +23,9 @@ WORDS = "the quick brown fox jumps over the lazy dog " * 80  # about 720 tokens
 
 def settings(folder: Path, *, background: bool = True) -> Any:
     model = ModelEntry(provider="offline", name="fake", context_length=WINDOW)
-    return config_in(folder, model=model, compression=Compression(min_threshold_tokens=0, background=background))
+    return config_in(
+        folder, model=model, compression=CompressionSettings(min_threshold_tokens=0, background=background)
+    )
 
 
 def model_of(**more: Any) -> FakeModel:

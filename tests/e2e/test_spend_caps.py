@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
+from gateway.agent.metering import Caps
 from gateway.app import build as bootstrap
 from gateway.app.config import Config
-from gateway.app.config.models import Budgets, Compression
 from gateway.cli.check import findings
+from gateway.context.policy import CompressionSettings
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelPrices
 from gateway.providers.plugin import ModelSettings as ModelEntry
@@ -34,7 +35,7 @@ MODEL = ModelEntry(
 def capped(folder: Path, model: ModelEntry = MODEL, **caps: Any) -> Config:
     """A configuration with a priced model and these caps."""
     more = {"compression": caps.pop("compression")} if "compression" in caps else {}
-    return config_in(folder, model=model, budgets=Budgets(**caps), **more)
+    return config_in(folder, model=model, budgets=Caps(**caps), **more)
 
 
 def costs(prompt: int) -> Any:
@@ -101,7 +102,7 @@ async def test_a_compaction_that_cannot_be_paid_is_made_by_rule(tmp_path: Path) 
     """A summary has room for more words than an answer: here the cap allows one and not the other."""
     model = FakeModel(costs(0))
     dear = {"context_length": 4_000, "max_output_tokens": 50, "prices": ModelPrices(input=1, output=10_000)}
-    shape = Compression(min_threshold_tokens=0, protect_last_n=2, protect_first_n=0)
+    shape = CompressionSettings(min_threshold_tokens=0, protect_last_n=2, protect_first_n=0)
     config = capped(tmp_path, MODEL.model_copy(update=dear), per_session_usd=2, compression=shape)
     async with running(tmp_path, config=config, model=model) as live:
         asked = 0
@@ -177,7 +178,7 @@ async def test_what_a_plain_message_asks_of_the_store(
 
 
 async def test_the_offline_model_is_free_and_asks_nothing(tmp_path: Path) -> None:
-    config = config_in(tmp_path, budgets=Budgets(daily_usd=0.01))
+    config = config_in(tmp_path, budgets=Caps(daily_usd=0.01))
     clock = ManualClock()
     assert config.store.sqlite_path is not None
     store = Counting(config.store.sqlite_path, clock=clock)

@@ -10,10 +10,10 @@ import pytest
 
 from gateway.agent.overflow import NO_WAY_OUT
 from gateway.app.config import Config
-from gateway.app.config.models import Compression, Hygiene
 from gateway.commands.runner import BROKEN
 from gateway.context.engine import ContextEngine
 from gateway.context.feedback import COMPRESSING
+from gateway.context.policy import CompressionSettings, HygieneRules
 from gateway.domain.message import Message, text_of, user
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.runtime.errors import (
@@ -205,7 +205,7 @@ async def test_too_much_output_lowers_the_cap_for_this_call_only(tmp_path: Path)
 
 
 def hygienic(folder: Path, **hygiene: Any) -> Config:
-    return config_in(folder, hygiene=Hygiene(**hygiene))
+    return config_in(folder, hygiene=HygieneRules(**hygiene))
 
 
 def reporting(tokens: int) -> Any:
@@ -296,7 +296,7 @@ async def test_a_failing_hygiene_pass_is_told_and_never_blocks_or_fires_again_wi
 async def test_a_hygiene_pass_that_hangs_ends_at_its_deadline(tmp_path: Path, clock: ManualClock) -> None:
     gate = Gate()
     model = FakeModel(reporting(30_000), summary=lambda *_: Say(gate=gate))
-    config = config_in(tmp_path, compression=Compression(threshold=0.8))
+    config = config_in(tmp_path, compression=CompressionSettings(threshold=0.8))
     async with running(tmp_path, clock=clock, model=model, config=config) as live:
         model.script = lambda *_: Say(text=LONG, prompt=100)
         for number in range(12):
@@ -313,7 +313,7 @@ async def test_a_hygiene_pass_that_hangs_ends_at_its_deadline(tmp_path: Path, cl
 
 
 async def test_nothing_automatic_happens_where_compression_is_off(tmp_path: Path) -> None:
-    config = config_in(tmp_path, compression=Compression(enabled=False))
+    config = config_in(tmp_path, compression=CompressionSettings(enabled=False))
     async with running(tmp_path, config=config, model=FakeModel(reporting(31_000))) as live:
         for number in range(10):
             await live.ask(f"{number} {LONG}")

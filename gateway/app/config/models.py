@@ -1,4 +1,4 @@
-"""The shape of `config.yaml`: one frozen model per section, defaults included.
+"""The shape of `config.yaml`: one frozen model per section, defaults included. Some stand with who keeps to them.
 
 A model's section is that of its provider, a platform's that of its package: `shape` knows them. What concerns several
 keys is a section's `contradictions`, asked for once every value is known, so that all problems can be told at once.
@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol, Self
 from urllib.parse import unquote, urlsplit
-from zoneinfo import ZoneInfo
 
 from pydantic import (
     AfterValidator,
@@ -26,7 +25,10 @@ from pydantic import (
     WrapValidator,
 )
 
+from gateway.agent.metering import Caps
 from gateway.agent.tools.shell import ShellSettings
+from gateway.context.policy import CompressionSettings, HygieneRules
+from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.platform import AdapterSettings
 from gateway.domain.settings import (
     AList,
@@ -34,11 +36,8 @@ from gateway.domain.settings import (
     Count,
     Flag,
     Ident,
-    Natural,
     Seconds,
     Section,
-    Share,
-    SpendCap,
     Text,
     Texts,
 )
@@ -81,76 +80,12 @@ class Auxiliary(Section):
     compression: ModelEntry | None = Field(None, description="who writes summaries: a section like `model`")
 
 
-class Compression(Section):
-    """A conversation that grows past `threshold` of the window is compacted: its middle becomes a summary."""
-
-    enabled: Flag = Field(True, description="whether conversations are compacted without being asked")
-    threshold: Share = Field(0.50, description="the share of the window at which it begins")
-    target_ratio: Annotated[float, Field(strict=True, ge=0.10, le=0.80, allow_inf_nan=False)] = Field(
-        0.20, description="how much of the threshold the newest messages keep, word for word"
-    )
-    protect_first_n: Natural = Field(3, description="messages at the start that stay as they are")
-    protect_last_n: Count = Field(20, description="messages at the end that stay while there is room")
-    summary_model: Text | None = Field(
-        None, description="short form of `auxiliary.compression`: another model at the same address"
-    )
-    min_threshold_tokens: Natural = Field(64_000, description="no compaction begins below it, on a large window")
-    background: Flag = Field(True, description="a summary is prepared after a reply, so that no turn waits for it")
-
-
-class Hygiene(Section):
-    """The safety net before each turn, for what compression cannot see coming."""
-
-    threshold: Share = Field(0.85, description="a share of the window above compression.threshold")
-    min_messages: Count = Field(4, description="shorter conversations are left alone")
-    max_messages: Count = Field(5_000, description="longer conversations are compacted, whatever their size")
-    timeout: Seconds = Field(120, description="seconds that a compaction may take")
-
-    def contradictions(self) -> Iterator[Contradiction]:
-        """A range has two ends."""
-        if self.max_messages <= self.min_messages:
-            yield (
-                ("max_messages", "min_messages"),
-                f"({self.max_messages:,}) must be above hygiene.min_messages ({self.min_messages:,})",
-            )
-
-
 class Context(Section):
     """What keeps a conversation inside the model's window. `compressor` has a model summarise what leaves view.
     `window` asks no model: a note says how much left view, and the originals are looked up. It waits for 0.75 of the
     window, unless compression.threshold is not 0.50."""
 
     engine: Text = Field("compressor", description="compressor, window, or the name of a plug-in")
-
-
-def _time_of_day(value: Any) -> Any:
-    if isinstance(value, int) and not isinstance(value, bool):
-        raise ValueError('must be written in quotes, such as "04:00": YAML reads bare 14:00 as a number')
-    if isinstance(value, str) and not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d", value):
-        raise ValueError(f'must be a time of day from "00:00" to "23:59", not {value!r}')
-    return value
-
-
-def _zone(value: str) -> str:
-    try:
-        ZoneInfo(value)
-    except (OSError, ValueError, KeyError):  # KeyError covers ZoneInfoNotFoundError
-        raise ValueError(f"must be the name of a time zone such as Europe/Berlin, not {value!r}") from None
-    return value
-
-
-class Expiry(Section):
-    """When a session that nobody talks in ends."""
-
-    mode: Literal["idle", "daily", "both", "none"] = Field("idle", description="after a pause, or once a day")
-    idle_minutes: Count = Field(10_080, description="the pause: 7 days")
-    daily_at: Annotated[str, Field(strict=True), BeforeValidator(_time_of_day)] = Field(
-        "04:00", description="the time of day, in quotes"
-    )
-    notify: Flag = Field(True, description="tell the chat once how to get the conversation back")
-    timezone: Annotated[str, Field(strict=True), AfterValidator(_zone)] | None = Field(
-        None, description="such as Europe/Berlin; null: this machine's"
-    )
 
 
 class Sessions(Section):
@@ -163,7 +98,7 @@ class Sessions(Section):
     busy_mode: Literal["queue", "steer", "interrupt"] = Field(
         "queue", description="a message during a turn waits, joins it, or ends it"
     )
-    expiry: Expiry = Expiry()
+    expiry: ExpiryPolicy = ExpiryPolicy()
 
 
 def _store_url(value: str) -> str:
@@ -245,28 +180,6 @@ class Plugins(Section):
     dir: Text = Field("plugins", description="a folder, whose context_engine/NAME/ is an engine")
 
 
-class Budgets(Section):
-    """Spend caps in US dollars; a day begins at 00:00 UTC. Before each call to a model, the most it can cost is set
-    aside; a call for which no room is left is not made, and the person is told. A model whose price the built-in table
-    lacks needs `prices` then. Without model.max_output_tokens an answer has at most a tenth of the window, and at most
-    8,192 tokens, once there is a cap."""
-
-    per_session_usd: SpendCap | None = Field(None, description="one conversation, however often it is condensed")
-    per_user_daily_usd: SpendCap | None = Field(
-        None, description="one person (in a shared conversation: the chat), one day"
-    )
-    daily_usd: SpendCap | None = Field(None, description="everybody together, one day")
-
-    def contradictions(self) -> Iterator[Contradiction]:
-        """Nobody can spend more than all."""
-        person, everybody = self.per_user_daily_usd, self.daily_usd
-        if person is not None and everybody is not None and person > everybody:
-            yield (
-                ("per_user_daily_usd", "daily_usd"),
-                f"({person:g}) must not exceed budgets.daily_usd ({everybody:g}), which all share",
-            )
-
-
 class Log(Section):
     """What is logged, and in which form."""
 
@@ -285,8 +198,8 @@ class Config(Section):
 
     model: ModelEntry = ModelSettings()
     auxiliary: Auxiliary = Auxiliary()
-    compression: Compression = Compression()
-    hygiene: Hygiene = Hygiene()
+    compression: CompressionSettings = CompressionSettings()
+    hygiene: HygieneRules = HygieneRules()
     context: Context = Context()
     sessions: Sessions = Sessions()
     store: Store = Store()
@@ -295,7 +208,7 @@ class Config(Section):
     prompt: Prompt = Prompt()
     tools: Tools = Tools()
     plugins: Plugins = Plugins()
-    budgets: Budgets = Budgets()
+    budgets: Caps = Caps()
     adapters: Platforms = Field(default_factory=dict)  # those that are named, by name
     log: Log = Log()
 

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.agent.conversation import Conversation
+from gateway.agent.hygiene import Hygiene
 from gateway.context.policy import HygieneRules
+from gateway.providers.base import ModelSpec
+from tests.support.fakes import ManualClock
 
 sizes = st.integers(0, 10_000)
 tokens = st.integers(0, 300_000)
@@ -26,4 +33,6 @@ def test_more_is_never_less_due(messages: int, used: int, more: int, added: int)
 
 @given(sizes, tokens)
 def test_switched_off_it_is_never_due(messages: int, used: int) -> None:
-    assert not HygieneRules(enabled=False).due(messages=messages, tokens=used, context_length=1)
+    spec = ModelSpec(provider="test", name="m", context_length=1)
+    full = cast(Conversation, SimpleNamespace(length=messages, prompt_tokens=lambda: used, spec=spec, announced=()))
+    assert not Hygiene(HygieneRules(), ManualClock(), enabled=False).due(full)

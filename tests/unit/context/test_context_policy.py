@@ -48,7 +48,7 @@ def test_the_floor_never_disables_compaction(window: int, output: int | None, th
     assert budgets(window, PLAIN, reserved_output(window, output)).threshold_tokens == threshold
 
 
-@given(st.integers(500, 2_000_000), st.sampled_from([0, 64_000]), st.floats(0.05, 0.95), st.floats(0.01, 2.0))
+@given(st.integers(500, 2_000_000), st.sampled_from([0, 64_000]), st.floats(0.05, 0.95), st.floats(0.10, 0.80))
 def test_shares_of_the_threshold_win(window: int, floor: int, threshold: float, ratio: float) -> None:
     settings = CompressionSettings(threshold=threshold, min_threshold_tokens=floor, target_ratio=ratio)
     plan = budgets(window, settings, reserved_output(window, None))

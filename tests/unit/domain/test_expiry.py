@@ -27,7 +27,7 @@ def test_idle_counts_from_the_last_turn(last: float, minutes: int) -> None:
 
 @given(moments, times, st.sampled_from(ZONES))
 def test_daily_is_the_next_such_hour_on_the_wall(last: float, at: time, zone: ZoneInfo) -> None:
-    due = ExpiryPolicy(mode="daily", daily_at=at, zone=zone).deadline(last)
+    due = ExpiryPolicy(mode="daily", daily_at=f"{at:%H:%M}", timezone=zone.key).deadline(last)
     assert due is not None
     assert 0 < due - last <= 26 * HOUR
     local = datetime.fromtimestamp(due, zone)
@@ -38,7 +38,7 @@ def test_daily_is_the_next_such_hour_on_the_wall(last: float, at: time, zone: Zo
 @given(moments, st.integers(1, 3_000), times, st.sampled_from(ZONES))
 def test_both_is_whichever_comes_first_and_none_is_never(last: float, minutes: int, at: time, zone: ZoneInfo) -> None:
     def deadline(mode: str) -> float | None:
-        return ExpiryPolicy(mode=mode, idle_minutes=minutes, daily_at=at, zone=zone).deadline(last)  # type: ignore[arg-type]
+        return ExpiryPolicy(mode=mode, idle_minutes=minutes, daily_at=f"{at:%H:%M}", timezone=zone.key).deadline(last)  # type: ignore[arg-type]
 
     idle, daily = deadline("idle"), deadline("daily")
     assert idle is not None
@@ -49,7 +49,7 @@ def test_both_is_whichever_comes_first_and_none_is_never(last: float, minutes: i
 
 @given(moments, st.floats(0, 90_000), times, st.sampled_from(ZONES))
 def test_a_later_turn_is_never_due_earlier(last: float, later: float, at: time, zone: ZoneInfo) -> None:
-    policy = ExpiryPolicy(mode="daily", daily_at=at, zone=zone)
+    policy = ExpiryPolicy(mode="daily", daily_at=f"{at:%H:%M}", timezone=zone.key)
     first, second = policy.deadline(last), policy.deadline(last + later)
     assert first is not None
     assert second is not None
@@ -68,14 +68,14 @@ def test_a_later_turn_is_never_due_earlier(last: float, later: float, at: time, 
 )
 def test_four_in_the_morning_in_berlin(last: str, due: str) -> None:
     berlin = ZoneInfo("Europe/Berlin")
-    policy = ExpiryPolicy(mode="daily", daily_at=time(4, 0), zone=berlin)
+    policy = ExpiryPolicy(mode="daily", daily_at="04:00", timezone="Europe/Berlin")
     start = datetime.fromisoformat(last).replace(tzinfo=berlin).timestamp()
     assert policy.deadline(start) == datetime.fromisoformat(due).replace(tzinfo=berlin).timestamp()
 
 
 def test_an_hour_that_the_clocks_skip_or_repeat_comes_once() -> None:
     berlin = ZoneInfo("Europe/Berlin")
-    policy = ExpiryPolicy(mode="daily", daily_at=time(2, 30), zone=berlin)
+    policy = ExpiryPolicy(mode="daily", daily_at="02:30", timezone="Europe/Berlin")
     for day in (datetime(2026, 3, 29, tzinfo=berlin), datetime(2026, 10, 25, tzinfo=berlin)):
         moment, end, dues = day.timestamp(), (day + timedelta(days=1)).timestamp(), set()
         while moment < end:
