@@ -51,7 +51,7 @@ class Webhook(Section):
 
 
 class TelegramSettings(AdapterSettings):
-    """The Telegram bot. See the documentation for drafts, groups and webhooks before you change more than the token."""
+    """The Telegram bot. docs/telegram.md tells of groups, drafts and webhooks."""
 
     token: Secret | None = Field(
         None, description="from @BotFather", json_schema_extra={"variable": "TELEGRAM_BOT_TOKEN"}

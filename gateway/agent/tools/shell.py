@@ -54,7 +54,7 @@ CommandStart = Annotated[str, Field(strict=True), AfterValidator(_command_start)
 
 
 class ShellSettings(Section):
-    """Commands on this machine, run as the user that runs Legato: see the documentation before you turn it on."""
+    """Commands on this machine, run as the user that runs Legato: see docs/commands.md before you turn it on."""
 
     enabled: Flag = Field(False, description="whether the model has the tool")
     admins_only: Flag = Field(True, description="whoever else talks to the bot cannot have anything run")

@@ -125,7 +125,7 @@ def _redis_url(value: str) -> str:
 
 class Store(Section):
     """Where conversations are kept: in a file, which one process uses, or on a Redis server, for any number of
-    processes on any hosts.
+    processes on any hosts (docs/redis.md).
 
         url: redis://127.0.0.1:6379/0
     """
