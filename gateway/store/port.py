@@ -77,14 +77,14 @@ class Store(ABC):
     async def accept(self, arrivals: Sequence[Arrival], *, cap: int) -> list[Receipt]:
         """Store each Inbound once by (platform, event_id) and schedule its lane.
 
-        A known event is a `duplicate`. One whose lane already holds `cap` items is `full` and is
-        not stored. Receipts come in the order of the arrivals; `waiting` counts the running item too.
+        An event that is known is a `duplicate`; one is `full`, and is not stored, if its lane holds `cap` items
+        already. Receipts come in the order of the arrivals; `waiting` counts the running item, too.
         """
 
     @abstractmethod
     async def refuse(self, arrival: Arrival, notice: Outbound) -> tuple[Outbound, ...]:
-        """Record an Inbound as refused together with the sentence that says so; a duplicate is a
-        no-op. Returns the rows to send now."""
+        """Record an Inbound as refused, together with the sentence that says so; nothing happens for a duplicate.
+        Returns the rows to send now."""
 
     # -- lanes ------------------------------------------------------------------------------
 
@@ -93,19 +93,19 @@ class Store(ABC):
         """Wait for a lane with work that nobody runs, and claim it with a fresh fence.
 
         The attempt is counted durably before this returns. Safe to cancel: a cancelled wait
-        claims nothing. Items left by an earlier process come back in their order.
-        One that three claims have not ended is claimed only while this process runs no other such
-        item: whichever kills it must not use up the attempts of those that ran beside it.
+        claims nothing. Items left by an earlier process come back in their order. An item that
+        SUSPECT_ATTEMPTS claims have not ended is claimed only while this process runs no other such item:
+        the one that kills the process must not use up the attempts of those that ran beside it.
         """
 
     @abstractmethod
     async def claim_bypassed(self, worker: str) -> list[InboxItem]:
-        """Bypass items that an earlier process accepted and did not end; once, after open."""
+        """Bypass items that another process accepted and did not end; each is given once."""
 
     @abstractmethod
     async def release(self, lease: Lease, *, counted: bool = False) -> None:
-        """Give a lane back with its head unfinished. The attempt does not count (shutdown), unless
-        `counted`: it failed in a way that may repeat itself."""
+        """Give a lane back with its head unfinished. The attempt does not count (shutdown), unless it is
+        `counted`: the attempt failed in a way that may repeat itself."""
 
     @abstractmethod
     async def running(self, key: SessionKey) -> InboxItem | None:
@@ -123,9 +123,9 @@ class Store(ABC):
 
     @abstractmethod
     async def open_reply(self, lease: Lease, item: InboxItem, reply: Outbound) -> Outbound:
-        """Store a reply that starts to stream, in state `streaming`. It takes its place among the
-        chat's rows when the turn's end gives it its text; until then the others go their way. An item
-        has one: asked again, the first one is returned as it is."""
+        """Store a reply that starts to stream, in state `streaming`. The reply gets its place among the chat's
+        rows with its text, from the turn's end; until then the others do not wait for it. An item has one
+        reply: asked again, the store returns the first as it is."""
 
     @abstractmethod
     async def note_streamed(self, outbound_id: str, platform_message_id: str) -> None:
@@ -157,9 +157,9 @@ class Store(ABC):
         """End an item: messages, usage, inbox row, signals and outbox rows in one transaction.
 
         An Outbound whose id names the streaming reply gives that row its final text; a streaming
-        reply that gets none is refused. If the caller is cancelled while
-        this is written, the next item and the rows go to whoever claims next. `ref` and
-        `record` are None for an item that touched no session (a command, a refusal).
+        reply that gets none is refused. If the caller is cancelled while this is written, the next item and
+        the rows go to the next claim. `ref` and `record` are None for an item that touched no session (a
+        command, a refusal).
         """
 
     @abstractmethod
@@ -167,20 +167,20 @@ class Store(ABC):
         """End a bypass item with its answer. Returns the rows to send now."""
 
     # -- questions to people ------------------------------------------------------------------
-    # They belong to an unfinished item, whose end forgets them: a button that is pressed later names nothing.
+    # Questions belong to an unfinished item, whose end forgets them: a button that is pressed later names nothing.
 
     @abstractmethod
     async def ask(self, lease: Lease, approval: Approval, shown: Sequence[Outbound]) -> tuple[Outbound, ...]:
         """Store a question of the item that the lane runs, and the rows that ask it; a token that is
-        known is not stored again. If the item's streaming reply is among them, it has its final text, and
-        the item may open another one. Returns the rows to send now."""
+        known is not stored again. A streaming reply among the rows has its final text, and the item may open
+        another one. Returns the rows to send now."""
 
     @abstractmethod
     async def decide(
         self, asked: Approval, verdict: Verdict, by: str | None, at: float, shown: Sequence[Outbound]
     ) -> Decision | None:
         """Decide a question, together with the rows that say so, unless somebody was first: then nothing
-        is stored. None: it is not there any more."""
+        is stored. None: the question is not there any more."""
 
     @abstractmethod
     async def approvals(self, chat: ChatAddress) -> list[Approval]:
@@ -190,18 +190,18 @@ class Store(ABC):
     @abstractmethod
     def on_decided(self, listener: Callable[[SessionKey], None]) -> None:
         """Call `listener` on the event loop whenever a question of a key is decided, in every process.
-        News may be lost: who waits looks now and then."""
+        News may be lost: a turn that waits looks now and then."""
 
     # -- signals ----------------------------------------------------------------------------
 
     @abstractmethod
     async def signal(self, key: SessionKey, kind: SignalKind, at: float) -> bool:
         """Leave a signal for the item that runs in the key's lane (or is about to be resumed).
-        False, and nothing is stored, if there is none."""
+        False, and nothing is stored, if there is no such item."""
 
     @abstractmethod
     async def signals(self, item: InboxItem) -> tuple[SignalKind, ...]:
-        """Signals left for this item; they stay until it ends."""
+        """Signals left for this item, which stay until the item ends."""
 
     @abstractmethod
     def on_signal(self, listener: Callable[[SessionKey, SignalKind], None]) -> None:
@@ -212,13 +212,13 @@ class Store(ABC):
     @abstractmethod
     def serve(self, *, runs: Collection[str], sends: Collection[str]) -> None:
         """From now on this process claims only lanes and bypass items of the platforms `runs`, and
-        only rows of the platforms `sends`; the others wait for a process that does. Before the first
-        call it does everything."""
+        only rows of the platforms `sends`; the others wait for another process. Before the first call it
+        claims everything."""
 
     @abstractmethod
     def on_rows(self, listener: Callable[[], None]) -> None:
-        """Call `listener` on the event loop whenever `claim_outbound` may give rows that no step of
-        this process has put off."""
+        """Call `listener` on the event loop whenever `claim_outbound` may give rows that this process did not
+        know of."""
 
     @abstractmethod
     def on_left(self, listener: Callable[[], None]) -> None:
@@ -227,12 +227,12 @@ class Store(ABC):
 
     @abstractmethod
     async def hold(self, name: str, holder: str, seconds: float) -> bool:
-        """Take a lease, or renew it, for so long: whether `holder` has it. One holder at a time, in
-        whatever process, such as the one that polls a bot account."""
+        """Take a lease, or renew it, for so many seconds: whether `holder` has it now. A lease has one holder at
+        a time in all processes, such as the one that polls a bot account."""
 
     @abstractmethod
     async def let_go(self, name: str, holder: str) -> None:
-        """Give a lease back before its time; nothing happens to another holder's."""
+        """Give a lease back before its time; nothing happens to a lease of another holder."""
 
     # -- sessions ---------------------------------------------------------------------------
 
@@ -242,7 +242,7 @@ class Store(ABC):
 
     @abstractmethod
     async def session(self, session_id: str) -> Session:
-        """Raises SessionNotFound."""
+        """The session of this id. Raises SessionNotFound."""
 
     @abstractmethod
     async def transcript(self, session: Session) -> Transcript:
@@ -250,13 +250,13 @@ class Store(ABC):
 
     @abstractmethod
     async def open_session(self, lease: Lease, opening: Opening) -> Session:
-        """Open a session under a key that has none open. Raises SessionConflict if it has one."""
+        """Open a session under a key that has none open. Raises SessionConflict if the key has one."""
 
     @abstractmethod
     async def end_session(
         self, lease: Lease, ref: SessionRef, reason: EndReason, at: float, opening: Opening | None
     ) -> Session | None:
-        """End a session at a real end: its hook becomes `pending`, the key's tip moves to what
+        """End a session at a real end: its hook becomes `pending`, the key's tip moves to the session that
         `opening` opens (None: the key has no session until the next message)."""
 
     @abstractmethod
@@ -268,9 +268,8 @@ class Store(ABC):
 
     @abstractmethod
     async def update_session(self, lease: Lease, ref: SessionRef, **changes: Unpack[SessionChanges]) -> Session:
-        """Change what SessionChanges names;
-        bumps the epoch when `model` or `system_prompt` change, and forgets the last report with
-        another `model`. Returns the session as it now is."""
+        """Change fields of a session. Another `model` or `system_prompt` raises the epoch, and another `model`
+        forgets the last report. Returns the session as it now is."""
 
     @abstractmethod
     async def charge(self, session: Session, calls: Sequence[LedgerEntry]) -> None:
@@ -286,31 +285,31 @@ class Store(ABC):
 
     @abstractmethod
     async def claim_due_sessions(self, now: float, limit: int) -> list[Session]:
-        """Open sessions whose `expires_at` has passed, earliest first. One that was returned is not
-        returned again for ten minutes, unless its deadline changes or its claimant's process ends before."""
+        """Open sessions whose `expires_at` has passed, earliest first. A session that was returned is not returned
+        again for EXPIRY_CLAIM seconds, unless its deadline changes or the process that claimed it ends before."""
 
     # -- pins ---------------------------------------------------------------------------------
-    # They belong to a key and to none of its sessions: they outlive resets, and what is pinned under one key is never
-    # seen under another.
+    # Pins belong to a key and to none of its sessions: they outlive resets, and what is pinned under one key is
+    # never seen under another.
 
     @abstractmethod
     async def pins(self, key: SessionKey) -> Pins:
-        """The key's pins; none is no error."""
+        """The key's pins; a key without any is no error."""
 
     @abstractmethod
     async def set_pins(self, lease: Lease, pins: Pins, rebuilt: Rebuilt | None) -> Session | None:
         """Replace the key's pins and, in the same step, the prompt of its present session, whose epoch
-        rises: so no prompt is ever without them. Returns that session as it now is. None: the key has
-        no session; if it has one all the same, SessionConflict."""
+        rises: so no prompt is ever without the pins. Returns that session as it now is. `rebuilt` None: the key
+        has no session. Raises SessionConflict if the key has one all the same."""
 
     # -- files --------------------------------------------------------------------------------
-    # They belong to a key, as pins do: what was sent in one conversation is never read in another. A content is named
-    # by its SHA-256 and never changes, so no lease is needed: whoever keeps one twice, or too late, keeps the same.
-    # Messages and rows name a content and never hold one, which is loaded only when it is shown.
+    # Files belong to a key, as pins do: what was sent in one conversation is never read in another. A content is named
+    # by its SHA-256 and never changes, so no lease is needed: a process that keeps a content twice, or too late, keeps
+    # the same. Messages and rows name a content and never hold one, which is loaded only when it is shown.
 
     @abstractmethod
     async def keep_file(self, key: SessionKey, file: KeptFile, content: bytes) -> KeptFile:
-        """Keep a file and its content, whose digest the file states. The first one kept under a `ref`
+        """Keep a file and its content, whose digest the file states. The first file that was kept under a `ref`
         stands, and is returned."""
 
     @abstractmethod
@@ -323,13 +322,13 @@ class Store(ABC):
 
     @abstractmethod
     async def file_content(self, key: SessionKey, digest: str) -> bytes | None:
-        """The content of a file of this key; None if it has none of this digest."""
+        """The content of a file of this key; None: the key has no content of this digest."""
 
     # -- delivery ---------------------------------------------------------------------------
 
     @abstractmethod
     async def emit(self, outbound: Sequence[Outbound]) -> tuple[Outbound, ...]:
-        """Store messages that belong to no turn's end; one whose id is known is not stored again.
+        """Store messages that belong to no turn's end; a message whose id is known is not stored again.
         Returns the rows to send now: of each chat at most its head."""
 
     @abstractmethod
@@ -339,33 +338,33 @@ class Store(ABC):
 
     @abstractmethod
     def owns(self, row: Outbound) -> bool:
-        """Whether a row that this process has claimed is certainly its own still. Not if the process
-        was silent (stopped, cut off) for so long that another may have taken the row over."""
+        """Whether a row that this process has claimed is certainly still its own. Another process may have taken
+        over the row of a process that was silent for too long (stopped, cut off)."""
 
     @abstractmethod
     async def mark_sent(self, outbound_id: str, platform_message_id: str | None) -> Sent:
-        """The platform showed it."""
+        """The platform showed the row."""
 
     @abstractmethod
     async def mark_retry(
         self, outbound_id: str, seconds: float, *, ambiguous: bool, anew: bool = False, counted: bool = True
     ) -> None:
-        """This attempt failed; try again in `seconds`, by the store's own time, which no clock that is
-        set moves. The chat's later rows wait for it. `anew`: the message that it had is gone, and whatever
-        was in doubt about it; it is sent like a row that never was. Not `counted`: the row was only asked to
-        wait, which is no attempt."""
+        """This attempt failed; try again in `seconds`, by the store's own time, which setting a clock does not
+        move. The chat's later rows wait for the row. `ambiguous`: nobody knows whether the row was shown. `anew`:
+        the message that the row had is gone, and every doubt about the message; the row is sent like a new one.
+        Not `counted`: the platform asked the row to wait, which is no attempt."""
 
     @abstractmethod
     async def mark_refused(
         self, outbound_id: str, reason: str, instead: Outbound | None = None, *, gone: bool = False
     ) -> Sent:
-        """The platform will never show it; `instead` (a visible error) takes its place. `gone`: nothing will be
-        shown in its chat, which is closed; but a message from it that was accepted since the row was handed out
-        is newer than that word, and keeps it open."""
+        """The platform will never show the row; `instead` (a visible error) takes its place. `gone`: nothing can be
+        shown in the chat any more, so the chat is closed, unless a message from there was accepted since the row
+        was handed out: the message is newer than the platform's refusal."""
 
     @abstractmethod
     async def next_due(self) -> float | None:
-        """In how many seconds the earliest row that waits for a retry is due; None: none waits."""
+        """In how many seconds the earliest row that waits for a retry is due; None: no row waits."""
 
     # -- chats in which nothing can be shown any more -----------------------------------------
     # A chat is closed in all its threads, for every process, until a message from it is accepted: `accept` opens
@@ -373,16 +372,16 @@ class Store(ABC):
 
     @abstractmethod
     async def close_chat(self, to: ChatAddress, reason: str) -> None:
-        """The platform said that nothing reaches this chat: its rows that wait are refused with `reason`, and
-        so is every later one as soon as its turn comes, without an attempt. A row that is being sent ends by itself."""
+        """The platform said that nothing reaches this chat: rows that wait are refused with `reason`, and so is
+        every later row when its turn comes, without an attempt. A row that is being sent ends by itself."""
 
     @abstractmethod
     async def open_chat(self, to: ChatAddress) -> None:
-        """The chat is there again; nothing happens to one that is open."""
+        """The chat is there again; nothing happens to an open chat."""
 
     @abstractmethod
     async def closed(self, to: ChatAddress) -> str | None:
-        """Why the chat is closed; None: it is not."""
+        """Why the chat is closed; None: the chat is open."""
 
     # -- chats that their platform calls by another name than before --------------------------
     # A chat keeps its first name, under which its conversations, rules, files and questions lie: so nothing has to be
@@ -390,18 +389,18 @@ class Store(ABC):
 
     @abstractmethod
     async def rename_chat(self, platform: str, before: str, after: str) -> None:
-        """The platform calls the chat `before` by the name `after` from now on, and it is there: it is open.
-        Told again, nothing changes; what `after` was called first stays what was said of it first. It may be several
-        transactions: a caller that was cut short says it again."""
+        """The platform calls the chat `before` by the name `after` from now on, and the chat is open. Told again,
+        nothing changes: the first name that was said of `after` stays its first name. The step may be several
+        transactions: a caller that was cut short repeats the step."""
 
     @abstractmethod
     async def first_name(self, platform: str, chat: str, event_id: str) -> str:
-        """What the chat of an event was called first. An event that was accepted before its store knew of the
-        other name stays where it is, so that it is known when it comes again."""
+        """What the chat of an event was called first. An event that was accepted before the store knew the other
+        name keeps its chat, so that the event is known when it comes again."""
 
     @abstractmethod
     async def later_name(self, platform: str, chat: str) -> str | None:
-        """What a chat is called instead by now; None: as it is asked for."""
+        """What a chat is called instead by now; None: `chat` is still its name."""
 
     # -- what may be spent, and how fast may be sent ------------------------------------------
     # Counted for all processes.
@@ -409,17 +408,17 @@ class Store(ABC):
     @abstractmethod
     async def reserve(self, reservation: Reservation) -> CapReached | None:
         """Count a call's worst case as spent under each of its caps, or under none of them: then the
-        first cap without room is returned. Asked again with the same id, it counts once.
+        first cap without room is returned. The same id counts once, however often it is asked for.
 
-        However many ask at once, no account goes beyond its limit; of several that together have no
-        room, all may be refused. What nobody settles stays counted as it was reserved: its process
+        However many ask at once, no account goes beyond its limit; of several calls that together have no
+        room, all may be refused. A call that nobody settles stays counted as it was reserved: its process
         is dead, and the money may have been spent.
         """
 
     @abstractmethod
     async def settle(self, reservation: Reservation, cost: int) -> None:
-        """Replace a reservation by what the call really cost, in millionths of a US dollar. Done
-        once: a second time, or a day later, it changes nothing."""
+        """Replace a reservation by what the call really cost, in millionths of a US dollar. A second time, or a
+        day later, nothing changes."""
 
     @abstractmethod
     async def spent(self, accounts: Sequence[str]) -> list[int]:
@@ -429,33 +428,33 @@ class Store(ABC):
     async def take(self, account: str, ticket: str, rates: Sequence[Rate]) -> float:
         """Seconds until the message `ticket` may be sent; 0.0: now, and the ticket is used up.
 
-        The moment is the ticket's own: whoever waited asks again with the same ticket, in whatever
-        process, and is told 0.0, or to wait again if `hold_off` or its own delay moved the moment.
+        The moment is the ticket's own: a caller that waited asks again with the same ticket, in any
+        process, and is told 0.0, or to wait again if `hold_off` or the caller's own delay moved the moment.
         Moments given away in `account` keep all `rates`, however many processes ask; a moment that
-        nobody uses is lost. One clock decides: this process's, or the server's where it is shared.
+        nobody uses is lost. One clock decides: the process's own, or the server's where the store is shared.
         """
 
     @abstractmethod
     async def hold_off(self, account: str, bucket: str, seconds: float) -> None:
-        """The platform asked for silence: no moment of this bucket comes before it is over, those
-        already given away included, and whoever starts again meanwhile."""
+        """The platform asked for silence: until the silence is over, this bucket has no moment, not even one that
+        was given away already, and not after a restart either."""
 
     @abstractmethod
     async def resting(self, account: str, bucket: str) -> float:
-        """For how many seconds the bucket is to be left alone still; 0.0: it is not."""
+        """For how many seconds the bucket must stay silent; 0.0: it need not."""
 
     # -- guests -------------------------------------------------------------------------------
-    # Who was let in by a code, and who asks. Both steps work in a store that is opened for reading, too: an admin lets
-    # somebody in from a shell while the gateway runs.
+    # The guest book says who was let in by a code, and who asks. Both steps work in a store that is opened for
+    # reading, too: an admin lets somebody in from a shell while the gateway runs.
 
     @abstractmethod
     async def guest_book(self) -> GuestBook:
-        """The one book of this store, as it is now in every process."""
+        """The one book of this store, the same for every process."""
 
     @abstractmethod
     async def set_guest_book(self, book: GuestBook) -> bool:
-        """Replace the book whose version is one less. False, and nothing is stored, if that is not the
-        present one: then look again."""
+        """Replace the book whose version is one less. False, and nothing is stored, if the present book has
+        another version: then look again."""
 
     # -- reading for people -----------------------------------------------------------------
 
@@ -469,7 +468,7 @@ class Store(ABC):
         seen = {session_id}
 
         async def unseen(other_id: str | None) -> Session | None:
-            """A session not met before: a damaged chain that bites its tail must end somewhere."""
+            """A session that is not in the chain yet: a damaged chain may lead back to its beginning."""
             if other_id is None or other_id in seen:
                 return None
             seen.add(other_id)
@@ -489,9 +488,9 @@ class Store(ABC):
 
     @abstractmethod
     async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Found]:
-        """Original messages (no summaries, no stubs) holding all the words: what was said, newest first, then what
-        tools returned, as far as it is indexed (`searchable`); CJK text is found by any two adjacent characters.
-        `key` None searches everybody's."""
+        """Original messages (no summaries, no stubs) that hold all the words: what was said, newest first, then
+        what tools returned, as far as that is indexed (`searchable`). CJK text is found by any two adjacent
+        characters. `key` None: in all conversations."""
 
     @abstractmethod
     async def usage(
@@ -501,8 +500,8 @@ class Store(ABC):
 
     @abstractmethod
     async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
-        """Counts over everything; may take a scan. What waits and what is unsent is counted only of
-        these platforms, if they are given."""
+        """Counts over everything, for which the store may be scanned. What waits and what is unsent is counted of
+        these platforms alone, if they are given."""
 
     @abstractmethod
     async def outbox(self, address: ChatAddress | None, limit: int) -> list[Outbound]:
