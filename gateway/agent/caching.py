@@ -1,27 +1,50 @@
-"""A request's messages, and where the marks of prompt caching go for models that want them."""
+"""Prompt caching: the marks that some models want, and the prefix that a provider may have in its cache.
+
+A provider that caches prompts answers a request with a known beginning faster and at a fraction of the price. So a
+question to the conversation's own model soon after a turn repeats that turn's request to the letter and puts one
+instruction behind it. The cache counts as warm under these conditions:
+
+- The session's own model is asked, it gave the last answer, and it is at the same address.
+- The request for that answer is younger than `model.cache_ttl`.
+- The provider is known to cache: the model has reported cached tokens in this session, or wants marks; and no
+  repeated request was read anew in full before. (Some servers leave tools out of a prompt in which none may be called.)
+- The request can be repeated: session and system prompt are the same, and everything sent is still there. Under one
+  epoch a transcript only grows.
+- The repeated request, the additions and the answer fit the model's window.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Literal
 
-from gateway.domain.message import HOST, Message
-from gateway.providers.base import ModelSpec
+from gateway.domain.message import HOST, Message, user
+from gateway.domain.session import Session, SessionRef
+from gateway.domain.usage import CanonicalUsage
+from gateway.providers.base import ModelRequest, ModelSpec, ToolChoice
 
-BEFORE: Final = 1  # messages of a request in front of the conversation's: the system prompt
-_MARKED_MESSAGES = 3  # the last ones, beside the system prompt: four marks are allowed in all
+BEFORE: Final = 1  # messages of a request in front of the conversation: the system prompt
+_MARKED_MESSAGES: Final = 3  # the last ones, beside the system prompt: four marks are allowed in all
+Obstacle = Literal[
+    "another summariser", "nothing sent", "another model", "no cache", "cold", "another session", "another prefix",
+    "no room",
+]  # fmt: skip
+
+_LIFETIMES: Final[Mapping[str, float]] = {"5m": 300.0, "1h": 3_600.0}  # seconds, by `model.cache_ttl`
+_MARGIN: Final = 512  # tokens of the window left free for formats and miscounts
 
 
 def prompt(system_prompt: str, messages: Iterable[Message], spec: ModelSpec) -> list[Message]:
-    """What a model is sent of a conversation: always the same for the same messages."""
+    """Return the messages of a request for a conversation, always the same for the same conversation."""
     whole: list[Message] = [{"role": "system", "content": system_prompt}, *messages]
     return with_marks(whole, spec.cache_ttl) if spec.cache_marks else whole
 
 
 def with_marks(messages: Sequence[Message], ttl: str) -> list[Message]:
-    """A copy of the request's messages with marks on the system prompt and on the last three others
-    that can carry one; the input is not touched."""
+    """Return a copy of a request's messages with marks on the system prompt and on the last three others that can carry
+    a mark."""
     mark: dict[str, str] = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": ttl}
     marked = list(messages)
     # From either end only as far as needed: the cost of a mark must not grow with the conversation.
@@ -44,3 +67,97 @@ def _marked(message: Message, mark: dict[str, str]) -> Message:
     copy: dict[str, Any] = {key: value for key, value in message.items() if key != HOST}
     copy["content"] = parts
     return copy  # type: ignore[return-value]
+
+
+# -- the prefix ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A session's last answered request.
+
+    `count`: its messages of the transcript. `tokens`: of its prompt, as the provider counts. `at`: its time, in seconds
+    of the monotonic clock. `caches`: whether the provider is known to cache it.
+    """
+
+    session: SessionRef
+    spec: ModelSpec
+    system_prompt: str
+    tools: Sequence[Mapping[str, Any]]
+    tool_choice: ToolChoice
+    count: int
+    tokens: int
+    at: float
+    caches: bool
+
+
+@dataclass(slots=True)
+class Prefix:
+    """The prefix of one session in its provider's cache, shared by all engines that work for the session. `missed`: the
+    model for which a repeated request did not pay, in this process."""
+
+    sent: Sent | None = None
+    missed: ModelSpec | None = None
+
+    def caches(self, spec: ModelSpec, usage: CanonicalUsage) -> bool:
+        """Whether this model's provider is known to cache, after an answer with this usage. An answer without cached
+        tokens proves nothing, because the cache may have been cold."""
+        if self.missed is not None and self.missed.is_same_model(spec):
+            return False
+        if usage.cache_read_tokens or usage.cache_write_tokens or spec.cache_marks:
+            return True
+        return self.sent is not None and self.sent.caches and self.sent.spec.is_same_model(spec)
+
+
+def obstacle(
+    sent: Sent | None,
+    *,
+    session: Session,
+    spec: ModelSpec,
+    helpers: Sequence[ModelSpec],
+    count: int,
+    added: int,
+    now: float,
+) -> Obstacle | None:
+    """Return the reason why a request that repeats `sent` would meet no warm cache or not fit; None if there is none.
+
+    `helpers`: the models for summaries, in order. `count`: messages of the transcript now. `added`: tokens behind the
+    repeated part, the answer included.
+    """
+    if [*helpers] != [spec]:
+        return "another summariser"
+    if sent is None:
+        return "nothing sent"
+    if not sent.spec.is_same_model(spec):
+        return "another model"
+    if not sent.caches:
+        return "no cache"
+    if not 0 <= now - sent.at < _LIFETIMES.get(spec.cache_ttl, _LIFETIMES["5m"]):
+        return "cold"
+    if (sent.session, sent.system_prompt) != (session.ref, session.system_prompt):
+        return "another session"
+    if count < sent.count:
+        return "another prefix"
+    if sent.tokens + added + _MARGIN > spec.context_length:
+        return "no room"
+    return None
+
+
+def repeated(sent: Sent, messages: Sequence[Message], instruction: str, max_tokens: int) -> ModelRequest:
+    """Return the request `sent` once more, with later messages and one instruction behind it.
+
+    No tool may be called, but the tools are there, because they stand in front of everything in the cache. Where
+    caching goes by marks, marks and choice of tools stay as they were: Anthropic drops the cached messages of a request
+    with another choice ("What invalidates the cache" in its documentation). The caller must then refuse a call.
+    """
+    spec = sent.spec
+    return ModelRequest(
+        messages=[
+            *prompt(sent.system_prompt, messages[: sent.count], spec),
+            *messages[sent.count :],
+            user(instruction),
+        ],
+        tools=sent.tools,
+        max_tokens=max_tokens,
+        tool_choice=sent.tool_choice if spec.cache_marks else "none",
+    )

@@ -1,6 +1,6 @@
-"""One compaction: ask the engine, judge the result, publish it as a continuation.
+"""One compaction: the engine is asked, its result judged, and published as a continuation.
 
-The one path for every trigger: the loop's threshold, hygiene, overflow recovery and `/compress`.
+Every trigger takes this path: the loop's threshold, hygiene, overflow recovery and `/compress`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from gateway.agent.conversation import Conversation
@@ -18,7 +18,7 @@ from gateway.context.assembly import sanitize
 from gateway.context.engine import Outcome
 from gateway.context.policy import EFFECTIVE_SAVING
 from gateway.context.prompts import unframed
-from gateway.domain.message import Message, is_request, is_summary, note_of, noted, same, text_of, wire
+from gateway.domain.message import Message, is_request, is_summary, note_of, noted, noted_tokens, same, text_of, wire
 from gateway.domain.session import Compaction
 from gateway.runtime.clock import Clock
 from gateway.runtime.metrics import Counter, Metrics
@@ -36,7 +36,7 @@ _REQUEST_LOST = "The context engine dropped the message that is to be answered."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionReport:
-    """What one compaction did. `compaction` is None when nothing changed."""
+    """The outcome of one compaction. `compaction` is None when nothing changed."""
 
     before: Sequence[Message]
     after: Sequence[Message]
@@ -74,17 +74,17 @@ class Compactor:
         force: bool = False,
         keep: int = 0,
     ) -> CompactionReport:
-        """Compact once, all but the last `keep` messages. Cancelling it before it publishes leaves
-        everything as it was.
+        """Compact all but the last `keep` messages once. A cancellation before the publication leaves everything as
+        it was.
 
-        An automatic one publishes what was prepared, if something was. One that saves less than a
-        tenth changes nothing.
+        An automatic compaction publishes a prepared one, if there is one. If it saves less than a tenth, it changes
+        nothing.
         """
         if conversation.fresh:
-            # What the engine may fold away must be stored first: nothing said is ever lost.
+            # The engine may fold any message away, so every message must be stored first.
             await self.writer.record_step(conversation)
         messages = conversation.all()
-        before = conversation.prompt_tokens()
+        tokens = conversation.prompt_tokens()
         prepared = await self._prepared(conversation, trigger)
         if prepared is not None:
             result, outcome = prepared.applied(messages), prepared.outcome
@@ -92,7 +92,7 @@ class Compactor:
         else:
             kept = len(messages) - keep
             result, outcome = await conversation.engine.compress(
-                messages[:kept], current_tokens=before, focus_topic=focus, force=force
+                messages[:kept], current_tokens=tokens, focus_topic=focus, force=force
             )
             result += messages[kept:]
         self.points("compaction.summarised")
@@ -100,16 +100,13 @@ class Compactor:
         if trigger != "manual" and not _holds_request(messages, transcript):
             # A turn is running: without its question the model would answer to nothing.
             transcript, outcome = messages, Outcome(error=_REQUEST_LOST, aborted=True)
-        after = conversation.calibration.correct(conversation.spec.name, conversation.overhead + _tokens(transcript))
+        report = CompactionReport(
+            before=messages, after=messages, tokens_before=tokens, tokens_after=tokens, outcome=outcome
+        )
         if not _worth_it(messages, transcript, automatic=trigger != "manual"):
             self.metrics.count(COMPACTIONS, trigger, "failed" if outcome.error else "unchanged")
-            return CompactionReport(
-                before=messages,
-                after=messages,
-                tokens_before=before,
-                tokens_after=before,
-                outcome=outcome,
-            )
+            return report
+        request = conversation.overhead + noted_tokens(transcript)
         compaction = Compaction(
             at=self.clock.now(),
             parent_id=conversation.session.id,
@@ -117,8 +114,8 @@ class Compactor:
             trigger=trigger,
             messages_before=len(messages),
             messages_after=len(transcript),
-            tokens_before=before,
-            tokens_after=after,
+            tokens_before=tokens,
+            tokens_after=conversation.calibration.correct(conversation.spec.name, request),
             focus=focus,
             fallback=outcome.fallback,
             error=outcome.error,
@@ -126,28 +123,21 @@ class Compactor:
         await self.writer.continue_(conversation, transcript, compaction)
         self.points("compaction.published")
         self.metrics.count(COMPACTIONS, trigger, "fallback" if outcome.fallback else "published")
-        return CompactionReport(
-            before=messages,
-            after=transcript,
-            tokens_before=before,
-            tokens_after=after,
-            outcome=outcome,
-            compaction=compaction,
-        )
+        return replace(report, after=transcript, tokens_after=compaction.tokens_after, compaction=compaction)
 
     async def _prepared(self, conversation: Conversation, trigger: Trigger) -> Prepared | None:
-        if trigger == "manual":  # asked for as it is now, perhaps with a topic
+        if trigger == "manual":  # for the present transcript, perhaps with a topic
             self.preparations.forget(conversation.session)
             return None
         return await self.preparations.take(conversation)
 
 
 def reconcile(stored: Sequence[Message], result: Iterable[Message], counter: TokenCounter) -> list[Message]:
-    """The engine's result with references to stored messages restored.
+    """Return the engine's result with references to stored messages restored.
 
-    An element that equals a stored message *is* that message (with its id); anything else is a new
-    one, counted, derived from the message whose id it still carries. Engines that drop the host's
-    notes are matched by content, in order.
+    An element that equals a stored message *is* that message (with its id). Any other element is a new message,
+    counted, derived from the message whose id it still carries. For engines that drop the host's notes, messages are
+    matched by content, in order.
     """
     by_id = {note_of(message).get("id"): message for message in stored if note_of(message).get("id")}
     by_content = _ByContent(stored)
@@ -170,15 +160,15 @@ def reconcile(stored: Sequence[Message], result: Iterable[Message], counter: Tok
 
 
 class _ByContent:
-    """Where messages stand in a transcript, by what a model sees of them. Made when first asked:
-    looking through all of a long one for each message would hold up every other chat."""
+    """The places of messages in a transcript by their content. The index is made on first use, because a search through
+    a long transcript for every message would hold up all other chats."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self._messages = messages
         self._places: dict[str, list[int]] = {}
 
     def find(self, message: Message, start: int) -> int | None:
-        """The first place from `start` on with the same message."""
+        """Return the first place from `start` on with the same message."""
         if not self._places:
             for place, known in enumerate(self._messages):
                 self._places.setdefault(_content(known), []).append(place)
@@ -197,8 +187,8 @@ def _holds_request(before: Sequence[Message], after: Sequence[Message]) -> bool:
 
 
 def _own_words(message: Message) -> str:
-    """What a person said, without notes that an earlier compaction merged in front of it: the next one
-    replaces those, and only those."""
+    """Return a person's words without the notes that an earlier compaction merged in front of them; the next
+    compaction replaces those, and only those."""
     text = text_of(message)
     apart = unframed(text) if is_summary(message) else None
     return text if apart is None else apart[1].strip("\n")
@@ -215,8 +205,4 @@ def _as_new(message: Message, counter: TokenCounter) -> Message:
 def _worth_it(before: Sequence[Message], after: Sequence[Message], *, automatic: bool) -> bool:
     if not after or [note_of(m).get("id") for m in before] == [note_of(m).get("id") for m in after]:
         return False
-    return not automatic or _tokens(after) <= (1 - EFFECTIVE_SAVING) * _tokens(before)
-
-
-def _tokens(messages: Iterable[Message]) -> int:
-    return sum(note_of(message).get("tokens", 0) for message in messages)
+    return not automatic or noted_tokens(after) <= (1 - EFFECTIVE_SAVING) * noted_tokens(before)

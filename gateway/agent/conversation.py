@@ -1,4 +1,4 @@
-"""`Conversation`: a session as a running turn holds it in memory."""
+"""`Conversation`: a session in the memory of a running turn."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
+from gateway.agent.caching import Prefix, Sent
 from gateway.agent.files.references import References, references_in
 from gateway.agent.models import Calibration
-from gateway.agent.prefix import Prefix, Sent
 from gateway.context import identifiers
 from gateway.context.guard import GuardedEngine
-from gateway.domain.message import Message, note_of, noted
+from gateway.domain.message import Message, noted, noted_tokens
 from gateway.domain.session import Session, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.providers.base import ModelRequest, ModelSpec
@@ -22,8 +22,8 @@ from gateway.store.records import Patch, StepRecord
 
 @dataclass(slots=True, kw_only=True)
 class Conversation:
-    """What was stored (`messages`), what this turn has added and not stored yet (`fresh`), and
-    everything needed to ask the model next. Its token figures never walk the transcript."""
+    """The stored messages (`messages`), the turn's own that are not stored yet (`fresh`), and everything that the next
+    request needs. Its token figures never walk the transcript."""
 
     session: Session
     messages: list[Message]
@@ -47,8 +47,8 @@ class Conversation:
         self.adopt(self.session, self.messages)
 
     def adopt(self, session: Session, messages: list[Message]) -> None:
-        """Go on in `session`, whose stored transcript is `messages`, a list that is the conversation's
-        own from now on; nothing may be fresh."""
+        """Go on in `session` with its stored transcript `messages`; that list now belongs to the conversation. Nothing
+        may be fresh."""
         self.session = session
         self.messages = messages
         self.todos = session.todos
@@ -59,48 +59,49 @@ class Conversation:
 
     @property
     def length(self) -> int:
-        """How many messages the transcript has, fresh ones included."""
+        """The number of messages, fresh ones included."""
         return len(self.messages) + len(self.fresh)
 
     def all(self) -> list[Message]:
-        """The whole transcript as a new list."""
+        """Return the whole transcript as a new list."""
         return [*self.messages, *self.fresh]
 
     def newest_first(self) -> Iterator[Message]:
-        """The transcript from its end, for who needs only that: a copy of a long one is not free."""
+        """Return the transcript from its end without a copy, because a copy of a long one is not free."""
         return chain(reversed(self.fresh), reversed(self.messages))
 
     def files_at(self) -> list[int]:
-        """The positions of the messages that refer to kept files, in a walk over what is new only."""
+        """Return the positions of the messages that refer to kept files; only new messages are walked."""
         stored = self.references.among(self.session.ref, self.messages)
         return [*stored, *(len(self.messages) + position for position in references_in(self.fresh))]
 
     def add(self, message: Message, at: float) -> None:
-        """Append a message: it is counted and searched for identifiers here, once, for ever."""
+        """Append a message. Its tokens and identifiers are found here, once for ever."""
         tokens, found = self.counter.message(message), identifiers.found(message)
         self.fresh.append(noted(message, tokens=tokens, identifiers=found, at=at))
 
     def transcript_tokens(self) -> int:
-        """Our own count of the transcript, fresh messages included."""
-        return self.stored_tokens + sum(note_of(message).get("tokens", 0) for message in self.fresh)
+        """Return our own count of the transcript, fresh messages included."""
+        return self.stored_tokens + noted_tokens(self.fresh)
 
     def counted_tokens(self) -> int:
-        """Our own count of the next request: system prompt, tool schemas and transcript."""
+        """Return our own count of the next request: system prompt, tool schemas and transcript."""
         return self.overhead + self.transcript_tokens()
 
     def prompt_tokens(self) -> int:
-        """The best estimate of the next request: what the provider last reported plus what was
-        added since; without a report our own count, corrected by what this model usually reports."""
+        """Return the best estimate of the next request: the provider's last report plus the messages since; without a
+        report our own count, corrected by the model's usual reports."""
         if not self.reported_tokens:
             return self.calibration.correct(self.spec.name, self.counted_tokens())
-        since = self._tokens_from(self.reported_messages)
+        since = noted_tokens(self.messages[self.reported_messages :])
+        since += noted_tokens(self.fresh[max(0, self.reported_messages - len(self.messages)) :])
         return self.reported_tokens + self.calibration.correct(self.spec.name, since)
 
     def too_long(self, text: str) -> str | None:
-        """Why a message of this text could never be answered in this window; None if it could."""
+        """Return the reason why no answer to a message of this text fits the window; None if one does."""
         spec = self.spec
         room = spec.context_length - spec.reserved_output - self.overhead
-        if len(text) <= room // 4:  # no text has more than 4 tokens a character: no need to count
+        if len(text) <= room // 4:  # no text has more than 4 tokens a character
             return None
         tokens = self.calibration.correct(spec.name, self.counter.text(text))
         if tokens <= room:
@@ -111,7 +112,7 @@ class Conversation:
         )
 
     def reported(self, usage: CanonicalUsage) -> None:
-        """The provider counted the request just made, which held everything up to here."""
+        """Take the provider's count of the request just made, which held everything up to here."""
         if not usage.prompt_tokens:
             return
         self.calibration.learn(self.spec.name, reported=usage.prompt_tokens, counted=self.counted_tokens())
@@ -119,7 +120,7 @@ class Conversation:
         self.reported_messages = self.length
 
     def sent(self, request: ModelRequest, usage: CanonicalUsage, at: float) -> None:
-        """The model answered `request`, which held everything up to here and was sent at `at`, on the
+        """Note that the model answered `request`, which held everything up to here. `at`: when it was sent, on the
         monotonic clock."""
         self.prefix.sent = Sent(
             session=self.session.ref,
@@ -134,13 +135,10 @@ class Conversation:
         )
 
     def record(self, at: float, expires_at: float | None, engine_state: Mapping[str, Any]) -> StepRecord:
-        """Everything not stored yet, as one record."""
-        usage = CanonicalUsage()
-        for entry in self.ledger:
-            usage = usage + entry.usage
+        """Return everything that is not stored yet as one record."""
         patch = Patch(
             at=at,
-            usage=usage,
+            usage=sum((entry.usage for entry in self.ledger), CanonicalUsage()),
             cost_usd=sum(entry.cost_usd or 0.0 for entry in self.ledger),
             last_prompt_tokens=self.reported_tokens,
             reported_messages=self.reported_messages,
@@ -158,15 +156,9 @@ class Conversation:
         )
 
     def stored(self, messages: Sequence[Message]) -> None:
-        """What `record` held is durable now; `messages` are the fresh ones with their ids."""
+        """Note that the last record is durable; `messages` are the fresh ones with their ids."""
         self.stored_tokens = self.transcript_tokens()
         self.messages.extend(messages)
         self.fresh.clear()
         self.ledger.clear()
         self.absorbed.clear()
-
-    def _tokens_from(self, start: int) -> int:
-        stored = len(self.messages)
-        tail = self.messages[start:] if start < stored else []
-        fresh = self.fresh[max(0, start - stored) :]
-        return sum(note_of(message).get("tokens", 0) for message in (*tail, *fresh))

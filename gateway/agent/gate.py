@@ -1,8 +1,8 @@
-"""What stands before the calls of a step in which a person is asked.
+"""The gate before the tool calls of a step in which a person is asked.
 
-Without a question a step's intents are stored at once and its tools run. Here minutes may lie between two
-calls, so each call is noted as begun only when it is, and results are stored before anybody waits: a crash
-in between loses none and takes nothing for begun that waited.
+Without a question a step's intents are stored at once and its tools run. Behind a question a call may begin minutes
+after another one. So each call is noted as begun only when it begins, and results are stored before anybody waits: a
+crash in between loses no result, and takes no waiting call for begun.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NOT_RUN: Final = "The turn was ended before this call was allowed, so it was not
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """`asked` are the questions by call id; `intents` the step's calls that are not simply repeated after a
+    """The calls of one step. `asked`: the questions by call id. `intents`: the calls that must not be repeated after a
     crash, all of them as waiting. `results` fills as calls end."""
 
     conversation: Conversation
@@ -59,7 +59,7 @@ class Gate:
                 said = ""
 
     async def open(self, call: ToolCall) -> None:
-        """Return when the call may take effect and that is on record. Raises ToolDenied."""
+        """Return when the call may take effect and its beginning is on record. Raises ToolDenied."""
         if call["id"] in self.asked:
             await self._allowed(call["id"])
         if not self.repeatable(call):
@@ -67,7 +67,7 @@ class Gate:
             await self._store()
 
     def keep(self) -> bool:
-        """Add results that have ended to the conversation, in the order of the calls; whether there were any."""
+        """Add finished results to the conversation in the order of the calls; whether there were any."""
         ended = [call["id"] for call in self.calls if call["id"] in self.results and call["id"] not in self._kept]
         for call_id in ended:
             self._kept.add(call_id)
@@ -81,7 +81,7 @@ class Gate:
             async with self.observer.asking():
                 verdict = await self.questions.answer(self._name(call_id))
         except asyncio.CancelledError:
-            for call in self.calls:  # what waits behind this one did not begin either
+            for call in self.calls:  # the calls behind this one did not begin either
                 if call["id"] not in self._begun and call["id"] not in self.results:
                     self.results[call["id"]] = tool_result(call["id"], NOT_RUN)
             raise
@@ -98,10 +98,10 @@ class Gate:
         await self.writer.begin_tools(self.conversation, left)
 
     def _name(self, call_id: str) -> str:
-        """The call among all calls of its turn: servers give the same ids again in another step."""
+        """Return the call's name among all calls of its turn, because servers repeat ids in later steps."""
         return f"{note_of(self._holder)['id']}/{call_id}"
 
     @property
     def _holder(self) -> Message:
-        """The message that holds the step's calls, which is stored by now."""
+        """The message with the step's calls, which is stored by now."""
         return next(message for message in self.conversation.newest_first() if message.get("tool_calls"))

@@ -1,7 +1,7 @@
 """The agent's loop: fit the window, ask the model, run its tools, store the step, again.
 
-It reads top to bottom in `Agent.run`. Everything that must survive goes through the
-`TranscriptWriter`; everything a person may watch goes through the `Observer`.
+`Agent.run` reads from top to bottom as the story of a turn. Everything that must survive goes through the
+`TranscriptWriter`, and everything that a person may watch goes through the `Observer`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NO_WORDS_LEFT = "I used all the steps I have for one message without finishing. 
 
 @dataclass(slots=True, kw_only=True)
 class Agent:
-    """One turn over one conversation. Cheap to build: it holds references and two counters."""
+    """One turn over one conversation. It is cheap to build: it holds references and two counters."""
 
     models: Models
     metering: Metering
@@ -65,9 +65,9 @@ class Agent:
     async def run(self, conversation: Conversation, waiting: Collection[str] = ()) -> str:
         """Carry the turn to its final text; the person's message is already in `conversation`.
 
-        Of the tool calls that an earlier process left without a result, those whose ids are in `waiting`
-        had not begun; the others may have taken effect and are not run again. The final assistant message
-        is left in `conversation.fresh`, for the end of the turn to store.
+        An earlier process may have left tool calls without a result. Those with ids in `waiting` had not begun; the
+        others may have taken effect and are not run again. The final assistant message is left in
+        `conversation.fresh`, for the end of the turn to store.
         Raises ProviderError, and UserError when the window cannot be met.
         """
         await self._resume_tools(conversation, waiting)
@@ -81,8 +81,8 @@ class Agent:
         raise AssertionError("the last step is asked for text only")
 
     def interrupt(self, conversation: Conversation) -> None:
-        """Make a conversation whole again after its turn was cut short: what was written so far is
-        kept, and calls without a result get one that says what happened."""
+        """Make a conversation whole again after its turn was cut short: the text so far is kept, and a call without a
+        result gets one that says what happened."""
         if self.partial_text:
             self._add(conversation, assistant(self.partial_text))
             self.partial_text = ""
@@ -91,22 +91,22 @@ class Agent:
     # -- fitting the window -----------------------------------------------------------------
 
     def compact_no_more(self) -> None:
-        """A pass before the turn has just failed: the turn must not wait for the same again. Should
-        the prompt prove too long, the recovery from that still compacts."""
+        """Let the turn compact no more by itself, because a pass just before it failed. The recovery from a prompt that
+        is too long still compacts."""
         self._passes = _MOST_PASSES
 
     async def _fit(self, conversation: Conversation) -> None:
         while self._passes < _MOST_PASSES:
             trigger = await self._trigger(conversation)
             if trigger is None:
-                self._passes = 0  # it fits: a turn of hundreds of steps is compacted as often as it fills the window
+                self._passes = 0  # it fits, and a turn of hundreds of steps may fill the window again and again
                 return
             self._passes += 1
             if not await self._compact(conversation, trigger):
                 return
 
     async def _trigger(self, conversation: Conversation) -> Trigger | None:
-        """Why to compact before the next call, or None."""
+        """Return the reason to compact before the next call, or None."""
         tokens, engine = conversation.prompt_tokens(), conversation.engine
         first = not conversation.reported_tokens
         if not self.automatic:
@@ -153,7 +153,7 @@ class Agent:
                 raise ProviderUnavailable("The model sent an empty answer; please try again.", malformed=True)
         self.points("turn.model_called")
         if last:
-            # Asked for text only; calls of a model that ignores it would never get a result.
+            # Only text was asked for; calls of a model that ignores this would never get a result.
             completed = replace(
                 completed, text=completed.text if completed.text.strip() else NO_WORDS_LEFT, tool_calls=()
             )
@@ -204,7 +204,7 @@ class Agent:
     async def _recover(
         self, conversation: Conversation, error: ContextOverflow | OutputCapTooLarge, max_tokens: int | None
     ) -> int | None:
-        """What to retry with, after making room. Raises UserError when there is no way left."""
+        """Make room and return the output cap for the retry. Raises UserError when there is no way left."""
         spec = conversation.spec
         todo = remedy(error, attempts=self._overflows, context_length=spec.context_length, max_tokens=max_tokens)
         self._overflows += 1
@@ -221,7 +221,7 @@ class Agent:
         raise UserError(NO_WAY_OUT) from error
 
     def _prompt(self, conversation: Conversation, *, last: bool) -> Sequence[Message]:
-        # After the cached prefix and not stored: the model only needs to know it now.
+        # Behind the cached prefix and not stored, because only this call needs it.
         now: list[Message] = [{"role": "user", "content": OUT_OF_STEPS}] if last and self.max_steps > 1 else []
         whole = chain(conversation.messages, conversation.fresh, now)
         return prompt(conversation.session.system_prompt, whole, conversation.spec)
@@ -230,7 +230,7 @@ class Agent:
         return [*self.tools.registry.schemas, *(await self._engine_schemas(conversation)).values()]
 
     async def _engine_schemas(self, conversation: Conversation) -> dict[str, dict[str, Any]]:
-        """The engine's tools by name. An API refuses a request that offers two under one name."""
+        """Return the engine's tools by name, without names of ours: an API refuses two tools of one name."""
         named = {schema["function"]["name"]: schema for schema in await conversation.engine.tool_schemas()}
         return {name: schema for name, schema in named.items() if self.tools.registry.get(name) is None}
 
@@ -281,7 +281,7 @@ class Agent:
             engine_tools = await self._engine_tools(conversation)
             await self.tools.run(calls, context, engine_tools, results, gate if asked else None)
         finally:
-            # Cancelled or not: what did end is recorded as it ended, in the order of the calls.
+            # Finished results are recorded in the order of the calls, even after a cancellation.
             conversation.todos = context.todos
             gate.keep()
         self.points("turn.tools_ran")
@@ -296,7 +296,7 @@ class Agent:
         results = {call_id: tool_result(call_id, UNKNOWN_OUTCOME) for call_id in begun}
         left = [call for call in calls if call["id"] not in results]
         asked = self.tools.questions(left, admin=self.admin)
-        if not asked and (intents := self.tools.intents(left)):  # they waited behind one that was answered
+        if not asked and (intents := self.tools.intents(left)):  # they waited behind an answered question
             await self.writer.begin_tools(conversation, intents)
         await self._complete_tools(conversation, calls, results, asked)
 
@@ -311,7 +311,7 @@ class Agent:
 
 
 def close_open_calls(conversation: Conversation, at: float) -> None:
-    """Give every tool call that will never get a result one that says so."""
+    """Give every tool call that was interrupted a result that says so."""
     for call in _open_calls(conversation.newest_first()):
         conversation.add(tool_result(call["id"], INTERRUPTED), at)
 
@@ -322,7 +322,7 @@ def has_open_calls(conversation: Conversation) -> bool:
 
 
 def _open_calls(newest_first: Iterable[Message]) -> list[ToolCall]:
-    """The tool calls at the end of a transcript, read from there, that have no result yet."""
+    """Return the tool calls at the end of a transcript that have no result yet."""
     answered: set[str] = set()
     for message in newest_first:
         if message["role"] == "tool":
@@ -335,7 +335,7 @@ def _open_calls(newest_first: Iterable[Message]) -> list[ToolCall]:
 
 
 def _distinct(calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-    """The calls with ids that are present and distinct: some servers leave them out or repeat them."""
+    """Return the calls with distinct ids: some servers leave ids out or repeat them."""
     seen: set[str] = set()
     distinct: list[ToolCall] = []
     for number, call in enumerate(calls):

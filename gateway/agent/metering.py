@@ -1,21 +1,20 @@
-"""What calls may cost: every model call of every purpose goes through here.
+"""The spend caps: every model call of every purpose goes through here.
 
-Where a cap is configured, a call's worst case is reserved under each cap that applies before it is
-sent, and replaced by its real cost when the answer is there. So caps are never overrun, by however
-many turns and processes at once, as far as a prompt is counted right: the reservation adds a quarter
-to our count. Where none is configured, nothing is asked of the store.
+Where a cap is configured, a call's worst case is reserved under each cap that applies before the call is sent, and
+replaced by its real cost when the answer is there. So no number of turns and processes overruns a cap, as far as the
+prompt is counted right: the reservation adds a quarter to our count. Without a cap the store is not asked.
 
-What a call cost is known from the usage its answer reports. A call that was refused, or failed before
-it said anything, cost nothing. One that was broken off or reported no usage is left at its worst
-case, and so is one whose process died: the money may have been spent. Attempts that `providers.retry`
-repeats are one call here, so what a provider bills for an attempt it never answered goes unseen.
+The usage in an answer tells the cost of a call. A call that was refused, or failed before its first event, cost
+nothing. A call that was broken off or reported no usage stays at its worst case, and so does a call whose process
+died, because the money may have been spent. Attempts that `providers.retry` repeats are one call here, so a bill for
+an unanswered attempt goes unseen.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
 from typing import Any, Final
@@ -110,29 +109,30 @@ class Caps(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How much of a cap is used: spent or set aside for answers under way; millionths of a US dollar."""
+    """The use of a cap: spent or set aside for answers under way, in millionths of a US dollar."""
 
     cap: Cap
     spent: int
 
 
+@dataclass(slots=True, kw_only=True)
 class Metering:
-    """Calls models within the spend caps. A day begins at 00:00 UTC, the same on every host; a person
-    is whoever the conversation's key names, or its chat; a session's cap spans its whole lineage.
-    Raises ConfigError if there is a cap and a configured model whose price nobody knows."""
+    """Calls models within the spend caps. A day begins at 00:00 UTC, the same on every host. A person is the user in
+    the conversation's key, else its chat. A session's cap spans its whole lineage. Raises ConfigError for a cap and a
+    configured model without a known price."""
 
-    def __init__(
-        self, *, models: Models, store: Store, caps: Caps, counter: TokenCounter, clock: Clock, ids: Ids
-    ) -> None:
-        self.models = models
-        self.view = FileView(store)
-        self._store = store
-        self._caps = caps
-        self._counter = counter
-        self._clock = clock
-        self._ids = ids
-        self._roots: dict[str, str] = {}
-        if self._caps:
+    models: Models
+    store: Store
+    caps: Caps
+    counter: TokenCounter
+    clock: Clock
+    ids: Ids
+    view: FileView = field(init=False)
+    _roots: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.view = FileView(self.store)
+        if self.caps:
             self._require_prices()
 
     def _require_prices(self) -> None:
@@ -159,9 +159,9 @@ class Metering:
         *,
         prompt_tokens: int | None = None,
     ) -> AsyncIterator[AsyncGenerator[ModelEvent, None]]:
-        """Call the model for this session; gives the events of `Provider.stream`. `prompt_tokens` is the request's
-        count where it is known. Raises SpendCapReached, before anything is sent."""
-        began, outcome = self._clock.monotonic(), "broken_off"
+        """Call the model for this session; gives the events of `Provider.stream`. `prompt_tokens`: the request's count
+        where it is known. Raises SpendCapReached, before anything is sent."""
+        began, outcome = self.clock.monotonic(), "broken_off"
         try:
             async with aclosing(self._stream(spec, request, session, prompt_tokens)) as events:
                 yield events
@@ -170,19 +170,19 @@ class Metering:
             outcome = outcome_of(error)
             raise
         finally:
-            took = self._clock.monotonic() - began
+            took = self.clock.monotonic() - began
             self.models.metrics.observe(CALLS, took, spec.provider, spec.name, purpose, outcome)
 
     def _stream(
         self, spec: ModelSpec, request: ModelRequest, session: Session, prompt_tokens: int | None
     ) -> AsyncGenerator[ModelEvent, None]:
-        """The call's events, within the caps.
+        """Return the call's events, within the caps.
 
-        With a cap, a call without a limit of its own is given the model's `reserved_output`: without
-        any, its worst case would be the whole window. A call that costs nothing needs no room.
+        With a cap, a call without a limit of its own gets the model's `reserved_output`, because its worst case would
+        be the whole window. A call that costs nothing needs no room.
         """
         provider = self.models.provider(spec)
-        if not self._caps:
+        if not self.caps:
             return self.view.stream(provider, spec, request, session.key)
         limited = replace(request, max_tokens=request.max_tokens or spec.reserved_output)
         amount = self._worst_case(spec, limited, prompt_tokens)
@@ -213,37 +213,37 @@ class Metering:
     # -- caps -------------------------------------------------------------------------------
 
     async def standings(self, key: SessionKey, session: Session | None) -> list[Standing]:
-        """How much of each cap is used that applies there, widest first."""
+        """Return the use of each cap that applies there, widest first."""
         caps = await self._in_force(key, session)
         if not caps:
             return []
-        spent = await self._store.spent([cap.account for cap in caps])
+        spent = await self.store.spent([cap.account for cap in caps])
         return [Standing(cap=cap, spent=used) for cap, used in zip(caps, spent, strict=True)]
 
     async def _in_force(self, key: SessionKey, session: Session | None) -> tuple[Cap, ...]:
         caps: list[Cap] = []
-        now = datetime.fromtimestamp(self._clock.now(), UTC)
+        now = datetime.fromtimestamp(self.clock.now(), UTC)
         midnight = datetime(now.year, now.month, now.day, tzinfo=UTC) + timedelta(days=1)
         ends, today = midnight.timestamp(), f"{now:%Y-%m-%d}"
-        if self._caps.daily_usd is not None:
-            limit = millionths(self._caps.daily_usd)
+        if self.caps.daily_usd is not None:
+            limit = millionths(self.caps.daily_usd)
             caps.append(Cap(name="gateway", account=f"gateway {today}", limit=limit, resets_at=ends))
-        if self._caps.per_user_daily_usd is not None:
-            limit = millionths(self._caps.per_user_daily_usd)
+        if self.caps.per_user_daily_usd is not None:
+            limit = millionths(self.caps.per_user_daily_usd)
             person = SessionKey(platform=key.platform, chat=key.user or key.chat)
             caps.append(Cap(name="person", account=f"person {person} {today}", limit=limit, resets_at=ends))
-        if self._caps.per_session_usd is not None and session is not None:
-            limit = millionths(self._caps.per_session_usd)
+        if self.caps.per_session_usd is not None and session is not None:
+            limit = millionths(self.caps.per_session_usd)
             caps.append(Cap(name="session", account=f"session {await self._root(session)}", limit=limit))
         return tuple(caps)
 
     async def _root(self, session: Session) -> str:
-        """The first session of the lineage; asked for once for each continuation."""
+        """Return the first session of the lineage; the store is asked once for each continuation."""
         if session.parent_id is None:
             return session.id
         root = self._roots.get(session.id)
         if root is None:
-            root = (await self._store.lineage(session.id))[0].id
+            root = (await self.store.lineage(session.id))[0].id
             if len(self._roots) >= _MOST_ROOTS:
                 self._roots.clear()
             self._roots[session.id] = root
@@ -254,22 +254,22 @@ class Metering:
     async def _reserve(self, amount: int, session: Session) -> Reservation:
         """Raises SpendCapReached. While the store cannot be written, the call waits."""
         caps = await self._in_force(session.key, session)
-        reservation = Reservation(id=self._ids.new("r"), amount=amount, caps=caps)
-        reached = await insist(lambda: self._store.reserve(reservation), clock=self._clock, what="reserve")
+        reservation = Reservation(id=self.ids.new("r"), amount=amount, caps=caps)
+        reached = await insist(lambda: self.store.reserve(reservation), clock=self.clock, what="reserve")
         if reached is not None:
-            raise SpendCapReached(_sentence(reached, amount, self._clock.now()))
+            raise SpendCapReached(_sentence(reached, amount, self.clock.now()))
         return reservation
 
     async def _settle(self, reservation: Reservation, cost: int | None) -> None:
         if cost is None:
             return
         try:
-            await self._store.settle(reservation, cost)
-        except StoreUnavailable as error:  # it stays at its worst case: no answer is lost for that
+            await self.store.settle(reservation, cost)
+        except StoreUnavailable as error:  # it stays at its worst case, and the answer is kept
             log.warning("spending_not_settled", reservation=reservation.id, error=str(error))
 
     def _worst_case(self, spec: ModelSpec, request: ModelRequest, prompt_tokens: int | None) -> int:
-        """Raises UserError if no price is known: somebody has chosen a model that nobody configured."""
+        """Raises UserError for a model without a known price, which somebody chose and nobody configured."""
         counted = self.count(request.messages, request.tools) if prompt_tokens is None else prompt_tokens
         prompt, output = ceil(_MARGIN * counted), request.max_tokens or 0
         plain = self._price(spec, CanonicalUsage(input_tokens=prompt, output_tokens=output))
@@ -278,21 +278,21 @@ class Metering:
         return max(plain, self._price(spec, CanonicalUsage(cache_write_tokens=prompt, output_tokens=output)) or 0)
 
     def count(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()) -> int:
-        """Our own count of a request, in tokens."""
-        return sum(map(self._counter.message, messages)) + self._counter.schemas(tools)
+        """Return our own count of a request, in tokens."""
+        return sum(map(self.counter.message, messages)) + self.counter.schemas(tools)
 
     def _price(self, spec: ModelSpec, usage: CanonicalUsage) -> int | None:
         cost = self.models.prices.cost_usd(spec.provider, spec.name, usage)
         return None if cost is None else millionths(cost)
 
     def note(self) -> str | None:
-        """The caps in one line, and what they do to calls; None if there is none."""
+        """Return the caps and their effect on calls in one line; None if there is none."""
         named = [
-            (self._caps.per_session_usd, "a conversation"),
-            (self._caps.per_user_daily_usd, "a person and day"),
-            (self._caps.daily_usd, "a day in all"),
+            (self.caps.per_session_usd, "a conversation"),
+            (self.caps.per_user_daily_usd, "a person and day"),
+            (self.caps.daily_usd, "a day in all"),
         ]
-        if not self._caps:
+        if not self.caps:
             return None
         listed = ", ".join(f"{written(millionths(cap))} {what}" for cap, what in named if cap is not None)
         most = self.models.main.reserved_output
@@ -300,12 +300,12 @@ class Metering:
 
 
 def millionths(dollars: float) -> int:
-    """US dollars in whole millionths, rounded up; what floating point adds of its own is not counted."""
+    """Return US dollars in whole millionths, rounded up, without the error of floating point."""
     return ceil(round(dollars * 1_000_000, 3))
 
 
 def written(amount: int) -> str:
-    """Millionths of a US dollar as people read them: "$1.50", "$0.0042"."""
+    """Return millionths of a US dollar for people: "$1.50", "$0.0042"."""
     places = 2 if amount >= 1_000_000 or amount % 10_000 == 0 else 4
     return f"${amount / 1_000_000:,.{places}f}"
 

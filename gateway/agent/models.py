@@ -1,4 +1,4 @@
-"""Which model answers, which one helps, how long its window is and what it costs."""
+"""The configured models: the one that answers, those that help, their windows and their costs."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ COST: Final = Counter(
 
 @dataclass(slots=True)
 class Calibration:
-    """How this process's models count, each compared with us: learned from every call, so that
-    a model whose tokenizer is not tiktoken's is not overrun."""
+    """The token counts of this process's models compared with ours, learned from every call, so that a model with
+    another tokenizer is not overrun."""
 
     _corrections: dict[str, Correction] = field(default_factory=dict)
 
     def learn(self, model: str, *, reported: int, counted: int) -> None:
-        """One call: the provider's prompt tokens beside our own count of the same request."""
+        """Learn from one call: the provider's prompt tokens beside our own count of the same request."""
         self._corrections[model] = self._of(model).observed(counted, reported)
 
     def correct(self, model: str, counted: int) -> int:
-        """Our count as the provider would probably count it."""
+        """Return our count as the provider would probably count it."""
         return self._of(model).apply(counted)
 
     def _of(self, model: str) -> Correction:
@@ -66,9 +66,8 @@ class Models:
     _stated: dict[str, int] = field(default_factory=dict)
 
     async def learn_window(self, clock: Clock) -> None:
-        """Ask the provider how long the main model's window is, unless the configuration says so.
-        The order is configuration, provider's report, table. A provider that is silent keeps nobody
-        waiting for longer than 3 s."""
+        """Ask the provider for the main model's window, unless the configuration gives it. The order is configuration,
+        provider's report, table. The wait for a silent provider ends after 3 s."""
         if self.window_is_configured or self.ask_window is None:
             return
         try:
@@ -81,7 +80,7 @@ class Models:
             self.main = replace(self.main, context_length=window)
 
     def spec(self, name: str) -> ModelSpec:
-        """The model of this name at the main provider, with its window."""
+        """Return the model of this name at the main provider, with its window."""
         spec = self.main
         if name != self.main.name:
             window = None if self.window_is_configured else self.windows.context_window(name)
@@ -91,30 +90,28 @@ class Models:
         return replace(spec, context_length=min(stated, spec.context_length)) if stated else spec
 
     def may_be(self, name: str) -> bool:
-        """Whether the main provider could have a model of this name; what it really has, only a call shows."""
+        """Whether the main provider could have a model of this name; only a call shows whether it has."""
         return name == self.main.name or not isinstance(self.provider(self.main), HasOneModel)
 
     def remember_limit(self, spec: ModelSpec, limit: int) -> ModelSpec:
-        """Adopt the window a provider stated in an error; never a larger one than known."""
+        """Adopt the window that a provider stated in an error, never one larger than the known window."""
         self._stated[spec.name] = min(limit, spec.context_length)
         return self.spec(spec.name)
 
     def provider(self, spec: ModelSpec) -> Provider:
-        """Who answers for this model. Raises ConfigError if nobody does."""
+        """Return the provider of this model. Raises ConfigError if there is none."""
         try:
             return self.providers[spec.provider]
         except KeyError:
             raise ConfigError([f"model.provider: {spec.provider!r} is not a provider of this version"]) from None
 
     def helpers(self, purpose: Purpose, live: ModelSpec) -> list[ModelSpec]:
-        """Who to ask for auxiliary work, in order: the purpose's own model, then the live one."""
+        """Return the models for auxiliary work, in order: the purpose's own model, then the live one."""
         own = self.auxiliary.get(purpose)
-        if own is None or (own.provider, own.name, own.base_url) == (live.provider, live.name, live.base_url):
-            return [live]
-        return [own, live]
+        return [live] if own is None or own.is_same_model(live) else [own, live]
 
     def entry(self, at: float, purpose: Purpose, spec: ModelSpec, usage: CanonicalUsage) -> LedgerEntry:
-        """The ledger line of one call, whose tokens and cost are counted here."""
+        """Return the ledger line of one call, and count its tokens and cost."""
         cost = self.prices.cost_usd(spec.provider, spec.name, usage)
         kinds = {
             "input": usage.input_tokens,

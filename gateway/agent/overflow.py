@@ -1,4 +1,4 @@
-"""When the provider says "too long": what to do about it, decided in one place."""
+"""The remedy for a provider's "too long", decided in one place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gateway.runtime.errors import ContextOverflow, OutputCapTooLarge
 
 MOST_ATTEMPTS = 3  # compactions for overflow in one turn
 _SMALLEST_OUTPUT = 256  # tokens; an answer shorter than that helps nobody
-_MARGIN = 64  # tokens left free between what the provider says fits and what is asked for
+_MARGIN = 64  # tokens left free of the room that the provider reports
 
 NO_WAY_OUT = (
     "This conversation no longer fits into the model's window and could not be compressed any further. "
@@ -19,8 +19,7 @@ NO_WAY_OUT = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
-    """`compact` the transcript (after adopting `limit` if given), retry with a lower `max_tokens`,
-    or `give_up`."""
+    """The action: `compact` the transcript (and adopt `limit`, if given), retry with lower `max_tokens`, or give up."""
 
     action: Literal["compact", "lower_output", "give_up"]
     limit: int | None = None
@@ -30,10 +29,8 @@ class Remedy:
 def remedy(
     error: ContextOverflow | OutputCapTooLarge, *, attempts: int, context_length: int, max_tokens: int | None
 ) -> Remedy:
-    """What to do about `error` after `attempts` remedies in this turn.
-
-    A limit is adopted only if the provider stated it and it is smaller than the window we knew.
-    """
+    """Return the remedy for `error` after `attempts` remedies in this turn. A limit is adopted only if the provider
+    stated it and the known window is larger."""
     if attempts >= MOST_ATTEMPTS:
         return Remedy(action="give_up")
     if isinstance(error, ContextOverflow):

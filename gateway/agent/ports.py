@@ -1,4 +1,4 @@
-"""What the loop needs from the rooms above it, as small Protocols."""
+"""The services that the loop needs from the rooms above it, as small Protocols."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gateway.store.records import ToolIntent
 
 
 class TranscriptWriter(Protocol):
-    """Stores what a turn does, as it does it. Every method empties what it stored from
-    `conversation.fresh` and gives the stored messages their ids."""
+    """Stores the steps of a turn as they happen. Every method takes the stored messages out of `conversation.fresh` and
+    gives them their ids."""
 
     async def begin_tools(self, conversation: Conversation, intents: Sequence[ToolIntent]) -> None:
         """Store the step so far and the intents, before any tool runs."""
 
     async def record_step(self, conversation: Conversation) -> None:
-        """Store what the step added."""
+        """Store the messages that the step added."""
 
     async def continue_(
         self, conversation: Conversation, transcript: Sequence[Message], compaction: Compaction
@@ -34,36 +34,35 @@ class Observer(Protocol):
     """Watches a turn as it happens."""
 
     def phase(self, phase: Phase, step: int = 0, tools: Sequence[str] = ()) -> None:
-        """What the turn is doing now. Also proof that it is alive."""
+        """Hear of the turn's present activity, which is also a sign of life."""
 
     def alive(self) -> None:
-        """Something happened: the turn is not stuck."""
+        """Hear a sign of life: the turn is not stuck."""
 
     async def text(self, so_far: str) -> None:
-        """The reply as far as it is written."""
+        """Hear of the reply as far as it is written."""
 
     async def tell(self, text: str) -> None:
         """Show the person a notice."""
 
     async def set_aside(self) -> str:
-        """What the model has said stands by itself, under the id that this gives; what it says from here on
-        is another message."""
+        """Close the reply so far as a message of its own and return its id; later text is another message."""
 
     def asking(self) -> AbstractAsyncContextManager[None]:
-        """Meanwhile a person is waited for, and no sign of life is due."""
+        """Return a block during which the turn waits for a person and owes no sign of life."""
 
 
 class Questions(Protocol):
-    """Asks the person whom the turn answers. `call` names a tool call among all of the turn's."""
+    """Asks the person of the turn. `call` names a tool call among all of the turn's."""
 
     def has_asked(self, call: str) -> bool:
-        """Whether this turn has put a question about the call, in this process or an earlier one."""
+        """Whether this turn asked about the call, in this process or an earlier one."""
 
     async def ask(self, call: str, question: str, said: str, said_as: str | None) -> None:
-        """Put a question to them, behind what the model `said` ("": nothing), which may have an id already."""
+        """Put a question to the person, behind the text that the model `said` ("": none) under the id `said_as`."""
 
     async def answer(self, call: str) -> Verdict:
-        """Wait until the question is decided."""
+        """Wait for the decision and return it."""
 
 
 class Jobs(Protocol):

@@ -1,4 +1,4 @@
-"""The system prompt: built when a session opens or its pins change, stored with it, else byte-identical."""
+"""The system prompt, built when a session opens or its pins change, and stored with it; else byte-identical."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ _FORGEABLE: Final = re.compile(r"<(/?pinned-rules\s*)>", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBuilder:
-    """What every prompt of this gateway shares. `context_files` are (name, text) pairs; `hints` are what to know
-    about a platform."""
+    """Builds the prompts of this gateway. `context_files`: (name, text) pairs. `hints`: texts by platform."""
 
     persona: str | None = None
     context_files: Sequence[tuple[str, str]] = field(default=())
@@ -54,7 +53,7 @@ class PromptBuilder:
         todos: Sequence[Todo] = (),
         pins: Sequence[Pin] = (),
     ) -> str:
-        """The system prompt of a session that opens now; nothing in it depends on the time."""
+        """Return the system prompt of a session that opens now; nothing in it depends on the time."""
         parts = [self.persona or _IDENTITY]
         parts += [f"# {name}\n{text.strip()}" for name, text in self.context_files]
         if hint := self.hints.get(platform):
@@ -75,7 +74,7 @@ class PromptBuilder:
 
 
 def pinned(pins: Sequence[Pin]) -> str:
-    """The part of a prompt that holds these rules, numbered from 1 as people number them; word for word,
-    but for what could pass for the marks of this part or of a summary, whose brackets are bent."""
+    """Return the part of a prompt with these rules, numbered from 1. The rules are verbatim, but in imitations of this
+    part's marks, or of a summary's, the brackets are bent."""
     rules = "\n".join(f"{number}. {pin.text}" for number, pin in enumerate(pins, 1))
     return _PINS.format(rules=_FORGEABLE.sub(r"(\1)", neutralise(rules)))

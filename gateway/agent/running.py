@@ -1,7 +1,7 @@
-"""What must reach a running turn: a registry of the turns that run in this process.
+"""The turns that run in this process, within reach of signals and of `/status`.
 
-A `/stop` or an interrupting message leaves a durable signal in the store; the store tells every
-process's listener; the list of the process that runs the turn ends it. `/status` reads this list.
+A `/stop` or an interrupting message leaves a durable signal in the store. The store tells the listener of every
+process, and the process that runs the turn ends it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ Phase = Literal[
 
 @dataclass(slots=True, kw_only=True)
 class RunningTurn:
-    """A turn as `/status` sees it. `end` is called at most once, with the reason. New messages do not
-    end one that is not `interruptible`; a `/stop` does."""
+    """A turn as `/status` sees it. `end` is called at most once, with the reason. A turn that is not `interruptible` is
+    ended by a `/stop` only, not by new messages."""
 
     key: SessionKey
     started_at: float
@@ -51,11 +51,11 @@ class RunningTurns:
                 del self._running[turn.key]
 
     def of(self, key: SessionKey) -> RunningTurn | None:
-        """The turn that runs for this key, if one does."""
+        """Return the turn that runs for this key, if there is one."""
         return self._running.get(key)
 
     def count(self) -> int:
-        """How many turns run."""
+        """Return the number of running turns."""
         return len(self._running)
 
     def waits(self, key: SessionKey) -> bool:
@@ -64,7 +64,7 @@ class RunningTurns:
         return turn is not None and turn.phase == "waiting for your yes or no"
 
     def waiting(self) -> int:
-        """How many turns do."""
+        """Return the number of turns that wait for a person."""
         return sum(map(self.waits, self._running))
 
     def deliver(self, key: SessionKey, kind: SignalKind) -> None:

@@ -1,15 +1,14 @@
-"""How sessions begin, continue and end: the sole owner of both, and of the `on_session_*` calls.
+"""The beginning, continuation and end of sessions, and the `on_session_*` calls of their engines.
 
-A session ends once. Its end is stored first, with its hook owed; then `on_session_end` is called;
-then the debt is struck out. A crash in between leaves the debt, and the next start pays it: so the
-hook is called at least once, and exactly once unless the process was killed inside it. A compaction
-is not an end: the engine hears of the child instead.
+A session ends once. Its end is stored first, with its hook owed; then `on_session_end` is called; then the debt is
+struck out. A crash in between leaves the debt, and the next start pays it. So the hook is called at least once, and
+exactly once unless the process was killed inside it. A compaction is no end: the engine hears of the child instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 
 import structlog
@@ -37,72 +36,61 @@ from gateway.store.records import InboxItem, Lease, Opening, Rebuilt
 log = structlog.get_logger(__name__)
 
 
+@dataclass(slots=True, kw_only=True)
 class Sessions:
     """Opens, continues and ends sessions in the lane that holds the lease."""
 
-    def __init__(
-        self,
-        *,
-        store: Store,
-        engines: Engines,
-        preparations: Preparations,
-        models: Models,
-        prompts: PromptBuilder,
-        counter: TokenCounter,
-        schema_tokens: int,
-        policy: ExpiryPolicy,
-        clock: Clock,
-        ids: Ids,
-        points: Points,
-    ) -> None:
-        self._store = store
-        self._engines = engines
-        self._preparations = preparations
-        self._models = models
-        self._prompts = prompts
-        self._counter = counter
-        self._schema_tokens = schema_tokens
-        self._policy = policy
-        self._clock = clock
-        self._ids = ids
-        self._points = points
-        self._ending: set[str] = set()  # sessions whose hook this process owes or is calling
+    store: Store
+    engines: Engines
+    preparations: Preparations
+    models: Models
+    prompts: PromptBuilder
+    counter: TokenCounter
+    schema_tokens: int
+    policy: ExpiryPolicy
+    clock: Clock
+    ids: Ids
+    points: Points
+    _ending: set[str] = field(default_factory=set)  # sessions whose hook this process owes or is calling
+    _prompt_tokens: Callable[[str], int] = field(init=False)
+
+    def __post_init__(self) -> None:
         # A prompt is long, many sessions share one, and every turn asks.
         self._prompt_tokens = lru_cache(maxsize=256)(self._count_prompt)
 
     # -- beginning --------------------------------------------------------------------------
 
     async def open(self, lease: Lease, chat_type: ChatType) -> Session:
-        """The key's present session, or a new one. A due one is not ended here: see `is_due`."""
-        present = await self._store.tip(lease.key)
+        """Return the key's present session, or a new one. A due session is not ended here: see `is_due`."""
+        present = await self.store.tip(lease.key)
         if present is not None:
             return present
         session = await self._prompted(self._blank(lease.key, chat_type))
-        return await self._store.open_session(lease, Opening(session=session))
+        return await self.store.open_session(lease, Opening(session=session))
 
     def _blank(
         self, key: SessionKey, chat_type: ChatType, *, model: str | None = None, session_id: str | None = None
     ) -> Session:
-        """A session about to be opened under `key`, still without a prompt; `session_id` None: a fresh id."""
-        now = self._clock.now()
+        """Return a session to be opened under `key`, still without a prompt; `session_id` None: a fresh id."""
+        now = self.clock.now()
         return Session(
-            id=session_id or self._ids.new("s"),
+            id=session_id or self.ids.new("s"),
             key=key,
             chat_type=chat_type,
             parent_id=None,
             started_at=now,
-            model=model or self._models.main.name,
+            model=model or self.models.main.name,
             system_prompt="",
             last_active_at=now,
-            expires_at=self._policy.deadline(now),
+            expires_at=self.policy.deadline(now),
         )
 
     async def _prompted(self, session: Session) -> Session:
-        """The session as it opens: its prompt says what it is, and what is pinned under its key now."""
-        return replace(session, system_prompt=self._prompt(session, await self._store.pins(session.key)))
+        """Return the session with its prompt, which holds the present pins of its key."""
+        return replace(session, system_prompt=self._prompt(session, await self.store.pins(session.key)))
 
     def _prompt(self, session: Session, pins: Pins) -> str:
-        return self._prompts.build(
+        return self.prompts.build(
             platform=session.key.platform,
             chat_type=session.chat_type,
             shared=session.key.user is None,
@@ -112,16 +100,16 @@ class Sessions:
         )
 
     async def conversation(self, session: Session) -> Conversation:
-        """The session in memory, ready for a turn."""
-        held = await self._engines.of(session)
-        transcript = await self._store.transcript(session)
+        """Return the session in memory, ready for a turn."""
+        held = await self.engines.of(session)
+        transcript = await self.store.transcript(session)
         return Conversation(
             session=session,
             messages=list(transcript.messages),
             engine=held.engine,
             spec=held.spec,
-            counter=self._counter,
-            calibration=self._models.calibration,
+            counter=self.counter,
+            calibration=self.models.calibration,
             overhead=self._overhead(session),
             prefix=held.prefix,
             references=held.references,
@@ -131,34 +119,30 @@ class Sessions:
     async def preview(
         self, conversation: Conversation, messages: Sequence[Message], focus: str | None
     ) -> tuple[list[Message], Outcome]:
-        """What a compaction of these messages would make of them, without asking a model: what stands
-        in for the summary is the engine's own extract. Nothing is changed by it."""
-        engine = await self._engines.stand_in(conversation.session, await conversation.engine.dump(), None)
+        """Return the result of a compaction of these messages without a model: the engine's own extract stands in for
+        the summary. Nothing is changed."""
+        engine = await self.engines.stand_in(conversation.session, await conversation.engine.dump(), None)
         tokens = conversation.prompt_tokens()
         return await engine.compress(messages, current_tokens=tokens, focus_topic=focus, force=True)
 
-    def policy(self, _: Session) -> ExpiryPolicy:
-        """The expiry policy in force for this session."""
-        return self._policy
-
     def is_due(self, session: Session) -> bool:
-        """Whether the session's policy, as it is now, has ended it."""
-        deadline = self._policy.deadline(session.last_active_at)
-        return deadline is not None and deadline <= self._clock.now() and session.message_count > 0
+        """Whether the session is over by its present policy."""
+        deadline = self.policy.deadline(session.last_active_at)
+        return deadline is not None and deadline <= self.clock.now() and session.message_count > 0
 
     # -- continuing -------------------------------------------------------------------------
 
     async def continue_(
         self, lease: Lease, conversation: Conversation, transcript: Sequence[Message], compaction: Compaction
     ) -> Compaction:
-        """Open the continuation that holds `transcript`, under the id the compaction names if it names
+        """Open the continuation that holds `transcript`, under the id that the compaction names if it names
         one, move `conversation` into it and tell the engine. Raises SessionConflict, with nothing
         changed, if somebody else moved the key."""
         parent = conversation.session
-        now = self._clock.now()
+        now = self.clock.now()
         child = replace(
             parent,
-            id=compaction.child_id or self._ids.new("s"),
+            id=compaction.child_id or self.ids.new("s"),
             parent_id=parent.id,
             started_at=now,
             epoch=1,
@@ -176,55 +160,55 @@ class Sessions:
         )
         child = await self._prompted(child)
         compaction = replace(compaction, child_id=child.id)
-        child = await self._store.continue_session(
+        child = await self.store.continue_session(
             lease, parent.ref, Opening(session=child, transcript=transcript), len(conversation.messages), compaction
         )
-        # First what the turn must know to end well; an engine may be slow, and a /stop may come meanwhile.
-        conversation.adopt(child, list((await self._store.transcript(child)).messages))
+        # The conversation first, for an orderly end of the turn: an engine may be slow, and a /stop may come meanwhile.
+        conversation.adopt(child, list((await self.store.transcript(child)).messages))
         conversation.overhead = self._overhead(child)
-        await self._engines.move(parent, child, "compression")
+        await self.engines.move(parent, child, "compression")
         log.info(
             "compacted", trigger=compaction.trigger, before=compaction.tokens_before, after=compaction.tokens_after
         )
         return compaction
 
     async def set_pins(self, lease: Lease, present: Session | None, pins: Pins) -> None:
-        """Make these the pins of the key, whose present session's prompt holds them from now on."""
+        """Make these the pins of the key; the prompt of its present session holds them from now on."""
         rebuilt = None
         if present is not None:
             prompt = self._prompt(present, pins)
-            # What the provider counted was the old prompt: the rest of its report holds.
+            # The provider counted the old prompt; the rest of its report still holds.
             before, after = self._prompt_tokens(present.system_prompt), self._prompt_tokens(prompt)
-            correct = partial(self._models.calibration.correct, present.model)
+            correct = partial(self.models.calibration.correct, present.model)
             reported = present.last_prompt_tokens and max(
                 1, present.last_prompt_tokens + correct(after) - correct(before)
             )
             rebuilt = Rebuilt(ref=present.ref, system_prompt=prompt, last_prompt_tokens=reported)
-        await self._store.set_pins(lease, pins, rebuilt)
+        await self.store.set_pins(lease, pins, rebuilt)
 
     # -- ending -----------------------------------------------------------------------------
 
     async def end(
         self, lease: Lease, session: Session, reason: EndReason, opening: Opening | None = None
     ) -> Session | None:
-        """End `session` for good, open what `opening` says in the same step, and call the hook."""
-        at = self._clock.now()
+        """End `session` for good, open the session of `opening` in the same step, and call the hook."""
+        at = self.clock.now()
         self._ending.add(session.id)
         try:
-            # A full disk delays an end; failing half-way would leave it to be done, or told, twice.
+            # A full disk delays an end; a failure half-way would have it done, or told, twice.
             opened = await insist(
-                lambda: self._store.end_session(lease, session.ref, reason, at, opening),
-                clock=self._clock,
+                lambda: self.store.end_session(lease, session.ref, reason, at, opening),
+                clock=self.clock,
                 what="end_session",
             )
-            self._points("session.ended")
-            self._preparations.forget(session)
+            self.points("session.ended")
+            self.preparations.forget(session)
             await self._call_hook(session, reason)
         finally:
             self._ending.discard(session.id)
         if opened is not None and reason == "reset":
-            await self._engines.move(session, opened, "reset")
-        self._engines.drop(session.id)
+            await self.engines.move(session, opened, "reset")
+        self.engines.drop(session.id)
         return opened
 
     async def reset(self, lease: Lease, session: Session, *, session_id: str | None = None) -> Session:
@@ -245,8 +229,8 @@ class Sessions:
         title: str | None = None,
         session_id: str | None = None,
     ) -> Session:
-        """Go on from `origin` in a new session whose transcript refers to `messages` of it; the
-        present one ends. A session is never reopened."""
+        """Go on from `origin` in a new session whose transcript refers to `messages` of it; the present session ends.
+        A session is never reopened."""
         session = replace(
             self._blank(origin.key, origin.chat_type, model=origin.model, session_id=session_id),
             parent_id=origin.id,
@@ -257,46 +241,45 @@ class Sessions:
         )
         opening = Opening(session=await self._prompted(session), transcript=messages)
         if present is None:
-            return await self._store.open_session(lease, opening)
+            return await self.store.open_session(lease, opening)
         opened = await self.end(lease, present, reason, opening)
         assert opened is not None
         return opened
 
     async def pay_hooks(self, owed: Sequence[Session]) -> None:
-        """Call the hooks that an earlier process owed; one that cannot be called stays owed."""
+        """Call the hooks that an earlier process owed; a hook that cannot be called stays owed."""
         for session in owed:
             if session.id in self._ending:
-                continue  # not a debt of the past: this process is at it
+                continue  # no debt of the past: this process is at it
             self._ending.add(session.id)
             await best_effort(self._pay(session), what="owed hook")
             self._ending.discard(session.id)
-            self._engines.drop(session.id)
+            self.engines.drop(session.id)
 
     async def _pay(self, session: Session) -> None:
-        """Call an owed hook, unless it was called since somebody looked: by the turn that ended the
-        session, which was still at it then."""
-        if (await self._store.session(session.id)).hook == "pending":
+        """Call an owed hook, unless the turn that ended the session has called it meanwhile."""
+        if (await self.store.session(session.id)).hook == "pending":
             await self._call_hook(session, session.end_reason)
 
     async def _call_hook(self, session: Session, reason: EndReason | None) -> None:
         """Call `on_session_end` (and `on_session_reset` after a reset) and strike out the debt."""
-        held = await self._engines.of(session)
-        transcript = await self._store.transcript(session)
+        held = await self.engines.of(session)
+        transcript = await self.store.transcript(session)
         await held.engine.end(session.id, list(transcript.messages))
         if reason == "reset":
             await held.engine.reset()
-        self._points("session.hook_called")
-        await insist(lambda: self._store.hook_done(session.id), clock=self._clock, what="hook_done")
+        self.points("session.hook_called")
+        await insist(lambda: self.store.hook_done(session.id), clock=self.clock, what="hook_done")
 
     def _overhead(self, session: Session) -> int:
-        return self._prompt_tokens(session.system_prompt) + self._schema_tokens
+        return self._prompt_tokens(session.system_prompt) + self.schema_tokens
 
     def _count_prompt(self, system_prompt: str) -> int:
-        return self._counter.message({"role": "system", "content": system_prompt})
+        return self.counter.message({"role": "system", "content": system_prompt})
 
 
 def opened_by(item: InboxItem) -> str:
-    """The id of the session that a command opens: the same at every attempt, so that an attempt can
-    see what one before it, cut short by a crash, has done. Times could not tell: a session opened by
-    the item before may be younger than this item, too."""
+    """Return the id of the session that a command opens. It is the same at every attempt, so an attempt recognises the
+    work of an earlier attempt that a crash cut short. Times could not tell, because a session opened by the item before
+    may be younger than this item, too."""
     return lasting_id("s", item.key, item.inbound.event_id, item.id, size=8)

@@ -127,8 +127,8 @@ async def _summariser(config: Config, counter: TokenCounter) -> _Summariser:
     """A run belongs to no conversation and may be compressed beside a running gateway, so no store is
     opened: spend caps, which are kept there, do not hold, and the person is told."""
     from gateway.agent.auxiliary import AuxiliaryModel
+    from gateway.agent.caching import Prefix
     from gateway.agent.metering import Caps, Metering
-    from gateway.agent.prefix import Prefix
     from gateway.app.build import Parts, build, configured_store
     from gateway.app.plugins import providers
     from gateway.domain.chat import SessionKey

@@ -12,7 +12,7 @@ from gateway.commands.base import Answer, Command, CommandContext
 from gateway.context.assembly import sanitize
 from gateway.context.engine import Outcome
 from gateway.context.feedback import aging, remarks, summarize_manual_compression
-from gateway.domain.message import Message, last_requests, note_of
+from gateway.domain.message import Message, last_requests, note_of, noted_tokens
 from gateway.domain.session import Session
 from gateway.runtime.errors import UserError
 
@@ -110,7 +110,7 @@ async def _preview(
     same = sum("id" in note_of(message) for message in after)
     if same == len(messages):
         return _NOTHING
-    tokens = conversation.overhead + sum(note_of(message)["tokens"] for message in after)
+    tokens = conversation.overhead + noted_tokens(after)
     return "\n".join(
         [
             f"/compress would make {len(after)} of {len(messages)} messages: {same} stay, "
@@ -151,9 +151,7 @@ def _described(
     count: int,
 ) -> str:
     """What a compaction did. `count` says how often the lineage was compressed; 0: nothing changed."""
-    sizes = summarize_manual_compression(before, after, tokens_before, tokens_after)
-    told = [line for line in (sizes.headline, sizes.token_line, sizes.note) if line]
-    told += remarks(outcome)
+    told = [*summarize_manual_compression(before, after, tokens_before, tokens_after), *remarks(outcome)]
     if outcome.error and not (outcome.aborted or outcome.fallback):
         told.append(f"Nothing more could be done: {outcome.error}.")
     if count >= 2:

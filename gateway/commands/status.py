@@ -13,7 +13,7 @@ from gateway.agent.tools.history import render as render_hit
 from gateway.commands.base import Answer, Command, CommandContext
 from gateway.commands.pins import pins_room, pins_tokens
 from gateway.domain.chat import is_shared
-from gateway.domain.message import is_summary, note_of
+from gateway.domain.message import is_summary, noted_tokens
 from gateway.domain.usage import UsageTotal
 from gateway.domain.wording import counted
 from gateway.people.approvals import listed
@@ -86,7 +86,7 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
     window = conversation.spec.context_length
     used = conversation.prompt_tokens()
     filled = min(_BAR, round(_BAR * used / window))
-    summary = sum(note_of(m).get("tokens", 0) for m in conversation.messages if is_summary(m))
+    summary = noted_tokens(filter(is_summary, conversation.messages))
     pins = (await ctx.store.pins(ctx.key)).rules
     pinned = pins_tokens(ctx, pins)
     prompt = ctx.counter.message({"role": "system", "content": conversation.session.system_prompt})

@@ -101,6 +101,11 @@ def wire(message: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in message.items() if key != HOST}
 
 
+def noted_tokens(messages: Iterable[Message]) -> int:
+    """Return the tokens of messages by the counts noted on them; a message without a count adds none."""
+    return sum(note_of(message).get("tokens", 0) for message in messages)
+
+
 def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     """Whether two messages say the same to a model, whatever the host noted on them."""
     return wire(one) == wire(other)

@@ -101,5 +101,5 @@ class TurnRecorder:
 
     async def _record(self, conversation: Conversation) -> StepRecord:
         now = self.clock.now()
-        expires_at = self.sessions.policy(conversation.session).deadline(now)
+        expires_at = self.sessions.policy.deadline(now)
         return conversation.record(now, expires_at, await conversation.engine.dump())

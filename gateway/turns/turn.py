@@ -326,14 +326,14 @@ class Turns:
         if session.ended_at is None and self.sessions.is_due(session):
             await self._put_away(recorder.lease, item, session)
         elif session.ended_at is None:
-            due = self.sessions.policy(session).deadline(session.last_active_at) if session.message_count else None
+            due = self.sessions.policy.deadline(session.last_active_at) if session.message_count else None
             await self.store.update_session(recorder.lease, session.ref, expires_at=due)
         return Ending(outcome="answered")
 
     async def _put_away(self, lease: Lease, item: InboxItem, session: Session) -> None:
         """End a session whose time is over, and tell its chat. The notice comes first, under an id made of the
         session's own: after a crash in between it is neither forgotten nor repeated."""
-        if self.sessions.policy(session).notify:
+        if self.sessions.policy.notify:
             rows = self.outbox.rows(item, "notice", PUT_AWAY, first_id=f"o_{session.id}")
             await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="put_away")
         await self.sessions.end(lease, session, "expired")

@@ -32,6 +32,12 @@ COUNTER = TokenCounter()
 LONG = "words that take some room " * 30
 
 
+@pytest.fixture(autouse=True, scope="module")
+def vocabulary() -> None:
+    """Loaded before hypothesis makes examples, which counts the time."""
+    COUNTER.text("words")
+
+
 def call(call_id: str) -> Any:
     return {"id": call_id, "type": "function", "function": {"name": "clock", "arguments": "{}"}}
 

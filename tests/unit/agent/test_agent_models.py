@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.agent.auxiliary import AuxiliaryModel
+from gateway.agent.caching import Prefix
 from gateway.agent.metering import Caps, Metering
 from gateway.agent.models import Calibration, Models
 from gateway.agent.overflow import MOST_ATTEMPTS, remedy
-from gateway.agent.prefix import Prefix
 from gateway.domain.message import user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason

@@ -9,10 +9,9 @@ from typing import Any, cast
 import pytest
 
 from gateway.agent.auxiliary import AuxiliaryModel
-from gateway.agent.caching import prompt
+from gateway.agent.caching import Obstacle, Prefix, Sent, obstacle, prompt, repeated
 from gateway.agent.metering import Caps, Metering
 from gateway.agent.models import Models
-from gateway.agent.prefix import Obstacle, Prefix, Sent, obstacle, repeated
 from gateway.app.models import NoTable
 from gateway.domain.message import assistant, text_of, user
 from gateway.domain.session import SessionRef

@@ -121,21 +121,21 @@ def test_nothing_in_the_material_can_pass_for_a_marker() -> None:
 
 def test_feedback_on_a_real_change() -> None:
     before, after = [user(str(n)) for n in range(200)], [user(str(n)) for n in range(126)]
-    feedback = summarize_manual_compression(before, after, 95_000, 45_000)
-    assert (feedback.noop, feedback.note) == (False, None)
-    assert feedback.headline == "Compressed: 200 → 126 messages"
-    assert feedback.token_line == "~95,000 → ~45,000 tokens"
+    assert summarize_manual_compression(before, after, 95_000, 45_000) == [
+        "Compressed: 200 → 126 messages",
+        "~95,000 → ~45,000 tokens",
+    ]
 
 
 def test_feedback_on_no_change() -> None:
     before = [user("a"), user("b")]
-    feedback = summarize_manual_compression(before, [noted(m, id="1") for m in before], 1_200, 1_200)
-    assert feedback.noop
-    assert feedback.headline == "No changes from compression: 2 messages"
-    assert feedback.token_line == "~1,200 tokens (unchanged)"
+    assert summarize_manual_compression(before, [noted(m, id="1") for m in before], 1_200, 1_200) == [
+        "No changes from compression: 2 messages",
+        "~1,200 tokens (unchanged)",
+    ]
 
 
 def test_fewer_messages_with_more_tokens_are_explained() -> None:
-    feedback = summarize_manual_compression([user("a"), user("b")], [user("long")], 10, 50)
-    assert feedback.note is not None
-    assert "more tokens" in feedback.note
+    headline, sizes, note = summarize_manual_compression([user("a"), user("b")], [user("long")], 10, 50)
+    assert (headline, sizes) == ("Compressed: 2 → 1 message", "~10 → ~50 tokens")
+    assert "more tokens" in note
