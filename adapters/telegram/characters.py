@@ -1,4 +1,4 @@
-"""What Telegram makes of single characters: how it counts them, and which it takes out.
+"""Single characters in Telegram: their count, and those that it takes out.
 
 Telegram counts in UTF-16 units. It takes some characters out of a text before it looks at it
 (`clean_input_string` in TDLib's td/telegram/misc.cpp). A text that went through `cleaned` is shown as

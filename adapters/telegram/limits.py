@@ -64,8 +64,8 @@ def preview_rates(to: ChatAddress) -> Sequence[Rate]:
 
 
 class Silence:
-    """Chats that Telegram asked to leave alone, as far as this process was told. All kinds of calls keep it, whichever
-    was told so; the gateway learns of it with the next message."""
+    """Chats in which Telegram asked this process for silence. Calls of every kind keep it, whichever call was told; the
+    gateway learns of the silence with the next message."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

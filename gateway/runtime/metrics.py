@@ -1,4 +1,4 @@
-"""What an operator wants to see rise and fall: turns, tokens, sends, whatever a room counts.
+"""Numbers for operators: turns, tokens, sends, whatever a room counts.
 
 A metric is described once, as a constant of the module that counts it, and counted into the `Metrics` that
 `app.build` makes for a program:
@@ -42,7 +42,7 @@ class Gauge(_Metric):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Histogram(_Metric):
-    """How often a value was at most how large; times are in seconds."""
+    """A count of values below each bound; times are in seconds."""
 
     bounds: tuple[float, ...] = _SECONDS
 

@@ -1,4 +1,4 @@
-"""Single characters: how they are counted, which show nothing, where a text may be cut between them."""
+"""Single characters: their count, their visibility, and the places between them for a cut."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, Literal
 from wcwidth import grapheme_boundary_before
 
 Unit = Literal["codepoints", "utf16"]
-"""What a platform counts texts in."""
+"""The unit in which a platform counts texts."""
 
 _HALVES: Final = re.compile("[\ud800-\udfff]")
 
@@ -20,14 +20,14 @@ _BLANK: Final = re.compile(
 
 
 def length(text: str, unit: Unit) -> int:
-    """How many units `text` has."""
+    """The number of units in `text`."""
     if unit == "codepoints" or text.isascii():
         return len(text)
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def reach(text: str, limit: int, unit: Unit) -> int:
-    """How many characters of `text` fit into `limit` units."""
+    """The number of characters of `text` that fit into `limit` units."""
     end = min(len(text), limit)
     while (excess := length(text[:end], unit) - limit) > 0:
         end -= (excess + 1) // 2
@@ -46,8 +46,8 @@ def is_visible(text: str) -> bool:
 
 
 def last_boundary(text: str, end: int) -> int:
-    """The last place at or before `end` where `text` may be cut without tearing what is seen as one character, or an
-    escaped one from its backslash; `end` if that would leave little."""
+    """The last place for a cut at or before `end` that tears neither a visible character, which may have several code
+    points, nor an escaped one from its backslash; `end` if that would leave little."""
     at = grapheme_boundary_before(text, end + 1)
     while at and text[at - 1] == "\\" and text[at : at + 1].isascii():
         at = grapheme_boundary_before(text, at)

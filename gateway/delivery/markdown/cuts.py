@@ -1,4 +1,4 @@
-"""Where a long Markdown text may be cut, and what its halves need so that each stands by itself.
+"""Places where a long Markdown text may be cut, and the additions with which each half stands by itself.
 
 Offsets are bytes of the text in UTF-8, as the parser counts.
 """
@@ -16,7 +16,7 @@ from gateway.delivery.markdown.reading import OPTIONS, language
 
 
 class Rank(IntEnum):
-    """What a cut parts, the best first."""
+    """The kinds of places for a cut, the best first."""
 
     BLOCKS = 0
     ITEMS = 1
@@ -29,10 +29,10 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """A place to cut: what is before `at` ends with `closing`, what is behind it begins with `opening`.
+    """A place to cut: the text before `at` ends with `closing`, the text behind `at` begins with `opening`.
 
-    `indent`: columns that the lines behind it are to be moved to the left, as far as they can be; the
-    items they belonged to are in the other half. `midway`: the first of them has no indent of its own.
+    `indent`: the lines behind the cut move to the left by so many columns, as far as they can; their items are in the
+    other half. `midway`: the first of these lines has no indent of its own.
     """
 
     at: int
@@ -87,7 +87,7 @@ def _events(source: str) -> list[Event]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fence:
-    """What opens a block of code: `prefix` is what its lines have before them, of quotes and items."""
+    """The beginning of a block of code. `prefix`: the signs of quotes and items before each of its lines."""
 
     prefix: str
     marks: str
@@ -120,7 +120,7 @@ class _Fence:
 
 
 class _Survey:
-    """Sees the events of a text pass, and says where it may be cut."""
+    """Reads the events of a text in order, and gives the places for a cut."""
 
     def __init__(self, data: bytes, end: int) -> None:
         self._data = data
@@ -135,7 +135,7 @@ class _Survey:
         self._rows = 0
 
     def look(self, event: Event) -> Iterator[Cut]:
-        """The places that `event` shows."""
+        """The places that an event brings."""
         if event.edge == "end":
             self._leave(event)
             return
@@ -250,6 +250,6 @@ class _Survey:
 
 
 def _prefix(data: bytes, at: int) -> str:
-    """What is before `at` in its line, with room instead of the markers of items."""
+    """The line of `at` as far as `at`, with spaces instead of the markers of items."""
     line = data.rfind(b"\n", 0, at) + 1
     return re.sub(r"[^>\s]", " ", data[line:at].decode())

@@ -14,7 +14,7 @@ _EDGES: Final = {"Start": "start", "End": "end"}
 
 
 class Event(NamedTuple):
-    """One thing that is read. `edge` is "start" or "end" of what holds others, "" of what holds none.
+    """One thing that the parser reads. `edge`: "start" or "end" of a thing that holds others, "" of any other.
 
     `name` and `data` are the parser's (https://docs.rs/pulldown-cmark: Event and Tag), with `Spoiler`,
     `Underline`, `Subscript` and `Superscript` as further tags; `start` and `end` are byte offsets.
@@ -43,7 +43,7 @@ def contained() -> Iterator[None]:
 
 
 def events(source: str, options: Options) -> list[Event]:
-    """What `source` consists of, in order. Raises ValueError for a text that UTF-8 cannot hold, or Unreadable."""
+    """The events of `source` in order. Raises ValueError for a text that UTF-8 cannot hold, or Unreadable."""
     found = []
     with contained():
         for event, where in pyromark.events_with_range(source, options=options, merge_text=True):

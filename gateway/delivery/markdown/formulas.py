@@ -1,7 +1,7 @@
 """LaTeX as a chat can show it: in Unicode where that is possible, as it was written where it is not.
 
-telegramify-markdown turns `\\frac{a}{b}` into a/b and `\\alpha` into α. What it drops on the way would
-be lost, so its text is taken only if every letter and digit that was to be shown is still there.
+telegramify-markdown turns `\\frac{a}{b}` into a/b and `\\alpha` into α, and drops some letters on the way. So its
+text is taken only if every letter and digit of the formula is still there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _CONFIG: Final = RenderConfig.isolated()
 
 
 def is_formula(latex: str) -> bool:
-    """Whether what stands between two dollar signs is mathematics and not two prices or variables."""
+    """Whether the text between two dollar signs is mathematics, and not two prices or variables."""
     return bool(_SIGNS.search(latex) or _SINGLE.fullmatch(latex))
 
 

@@ -46,7 +46,7 @@ _LINKS: Final = frozenset(("Link", "Image"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Medium:
-    """What a platform makes of a text."""
+    """The differences between platforms that matter to a layout."""
 
     cleaned: Callable[[str], str]  # a text as it will be shown
     linked: Callable[[str], str | None]  # a link's target as it is taken; None if it would be refused
@@ -54,7 +54,7 @@ class Medium:
 
 
 def laid_out(markdown: str, medium: Medium) -> tuple[str, list[Span]]:
-    """The text of `markdown` and what is marked in it, not yet tidied. Raises what `reading.read` raises."""
+    """The text of `markdown` and its marks, not tidied yet. Raises the errors of `reading.read`."""
     source, events = read(sound(markdown))
     layout = _Layout(source, medium)
     layout.add(events)
@@ -62,7 +62,7 @@ def laid_out(markdown: str, medium: Medium) -> tuple[str, list[Span]]:
 
 
 class _Layout:
-    """Writes what events say on its `page`. `source` is what their offsets refer to."""
+    """Writes events on its `page`. `source`: the text that their offsets refer to."""
 
     def __init__(self, source: bytes, medium: Medium) -> None:
         self.page = Page(medium.cleaned)
@@ -77,7 +77,7 @@ class _Layout:
         self._alignments: Sequence[str] = ()  # of its columns
 
     def add(self, events: Iterable[Event]) -> None:
-        """Write what `events` say."""
+        """Write these events."""
         for event in events:
             if self._table is not None and event.name != "Table":
                 self._table.append(event)
@@ -97,7 +97,7 @@ class _Layout:
         self.page.end()
 
     def _line_ends(self, event: Event) -> int:
-        """How far below the last block this one begins: as in the source, with an empty line between or none."""
+        """The line ends between the last block and this one: as in the source, with an empty line between or none."""
         line = self._source.rfind(b"\n", 0, event.start) + 1
         above = self._source[self._source.rfind(b"\n", 0, max(line - 1, 0)) + 1 : line]
         return 1 if above.strip(b" \t>\n") else 2
@@ -145,7 +145,7 @@ class _Layout:
             self.page.end()
 
     def _add_marker(self, marker: str) -> None:
-        """What begins an item or a quote; on a line of its own, unless it is the first thing in another."""
+        """Begin an item or a quote: on a line of its own, unless another item or quote begins there."""
         if not self.page.marker:
             self.page.settle()
         self.page.marker += marker
@@ -230,7 +230,7 @@ class _Layout:
             self.page.mark(_STYLES[event.name], start)
 
     def _closed(self, event: Event) -> tuple[int, str]:
-        """Where the innermost open tag of the event's name began, and its link."""
+        """The place and the link of the innermost open tag with the event's name."""
         for index in range(len(self._open) - 1, -1, -1):
             if self._open[index][0] == event.name:
                 _, start, target = self._open.pop(index)
@@ -252,7 +252,7 @@ class _Layout:
         self.page.write(_PICTURE)
 
     def _end_link(self, event: Event) -> None:
-        """A link, or its target in brackets if the platform cannot link to it: it may be a path or an address."""
+        """A link; or its target in brackets if the platform cannot link there, to a path or an e-mail address, say."""
         start, target = self._closed(event)
         address = self._medium.linked(target)
         shown = self.page.since(start).removeprefix(_PICTURE)

@@ -1,4 +1,4 @@
-"""A text while it is written: line ends, markers and margins come when there is something to put behind them."""
+"""A text while it is written: line ends, markers and margins are added when more text follows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DEEPEST: Final = 8  # margins; what is nested deeper is not moved further to th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Span:
-    """What is marked from `start` to before `end`, in characters of the text."""
+    """A marked stretch of the text, from `start` to before `end`, in characters."""
 
     kind: Kind
     start: int
@@ -23,8 +23,7 @@ class Span:
 
 
 class Page:
-    """`spans` are what is marked so far, `length` how many characters there are. `cleaned` gives a text as the
-    platform will show it."""
+    """`spans` are marked so far, `length` counts the characters. `cleaned` gives a text as its platform shows it."""
 
     def __init__(self, cleaned: Callable[[str], str]) -> None:
         self._cleaned = cleaned
@@ -38,7 +37,7 @@ class Page:
 
     @property
     def text(self) -> str:
-        """What has been written."""
+        """All that has been written."""
         return "".join(self._parts)
 
     def begin(self, line_ends: int, *, own_line: bool = False) -> None:
@@ -50,22 +49,22 @@ class Page:
             self._due = line_ends
 
     def begin_line(self) -> None:
-        """What comes next begins a line; it is this one if nothing is on it yet."""
+        """The next text begins a line: this one, if the line is empty yet."""
         self.settle_marker()
         if self._parts and not self._parts[-1].rstrip(" ").endswith("\n"):
             self._due = 1
 
     def open(self) -> int:
-        """A quote begins: say where."""
+        """A quote begins; return its place."""
         self._top = self.settle(margin=False)
         return self._top
 
     def end(self) -> None:
-        """A block has ended: what comes next is on another line."""
+        """A block has ended: the next text is on another line."""
         self._due = max(self._due, 1 if self.length else 0)
 
     def settle(self, *, margin: bool = True) -> int:
-        """Write what is due, and say where the next character will be."""
+        """Write the line ends that are due, and return the place of the next character."""
         if self._due:
             self._append("\n" * self._due + (self._margin() if margin else ""))
             self._due = 0
@@ -73,20 +72,20 @@ class Page:
         return self.length
 
     def settle_marker(self) -> None:
-        """Write the marker of an item, even if nothing comes behind it."""
+        """Write the marker of an item, even of an empty one."""
         marker, self.marker = self.marker, ""
         if marker:
             self._append(marker)
 
     def write(self, text: str) -> int:
-        """Write `text` with margins before its further lines, and say where it begins."""
+        """Write `text` with margins before its further lines, and return its place."""
         clean = self._cleaned(text.lstrip(" ") if self._due else text)
         start = self.settle()
         self._append(clean.replace("\n", "\n" + self._margin()) if "\n" in clean else clean)
         return start
 
     def write_block(self, text: str) -> int:
-        """Write `text` as it is, without margins, and say where it begins."""
+        """Write `text` as it is, without margins, and return its place."""
         start = self.settle(margin=False)
         self._append(self._cleaned(text))
         return start
@@ -97,13 +96,13 @@ class Page:
             self.write("\n")
 
     def paste(self, other: Page) -> None:
-        """Write what is on `other`, marked as it is there."""
+        """Write the text of another page with its marks."""
         start = self.write_block(other.text)
         for span in other.spans:
             self.mark(span.kind, start + span.start, end=start + span.end, url=span.url, language=span.language)
 
     def since(self, start: int) -> str:
-        """What has been written from `start` on."""
+        """The text from `start` on."""
         found: list[str] = []
         missing = self.length - start
         for part in reversed(self._parts):
@@ -114,7 +113,7 @@ class Page:
         return "".join(reversed(found))
 
     def replace(self, start: int, text: str) -> None:
-        """Write `text` instead of all from `start` on, and take back what was marked there."""
+        """Write `text` instead of all from `start` on, and drop the marks there."""
         self._parts = [self.text[:start], text]
         self.length = start + len(text)
         self.spans = [span for span in self.spans if span.end <= start]
@@ -122,7 +121,7 @@ class Page:
     def mark(
         self, kind: Kind, start: int, *, end: int | None = None, url: str | None = None, language: str | None = None
     ) -> None:
-        """Mark what is written from `start` on, or to `end`."""
+        """Mark the text from `start` on, or up to `end`."""
         last = self.length if end is None else end
         if start < last:
             self.spans.append(Span(kind=kind, start=start, end=last, url=url, language=language))

@@ -1,4 +1,4 @@
-"""Markdown as events: what pyromark reads in it, put right where a chat means something else.
+"""Markdown as events: read by pyromark, and corrected where a chat means something else.
 
 telegramify-markdown reads with the same parser and turns most of this into entities, but leaves out
 HTML and the dollars of prices, joins a list's text with the code below it and rewrites code that looks
@@ -46,7 +46,7 @@ _BLOCKS: Final = frozenset(
 
 
 def language(info: str) -> str | None:
-    """The language that stands behind a fence, "" for none; None if what stands there is something else."""
+    """The language behind a fence, "" for none; None if the text there is no language."""
     match = _INFO.fullmatch(info)
     return match["language"] or "" if match is not None else None
 
@@ -72,11 +72,11 @@ def _refined(source: str, found: Sequence[Event]) -> Sequence[Event]:
     return without_html(with_spoilers) if "<" in source else with_spoilers
 
 
-# What is to be taken literally
+# Signs to be taken literally
 
 
 def _literal(source: str, data: bytes, read_so_far: Sequence[Event]) -> list[int]:
-    """Byte offsets of the characters that mean nothing here and are to be escaped."""
+    """Byte offsets of the signs without a meaning here, which are to be escaped."""
     found: list[int] = []
     if "$" in source or "~" in source:
         for event in read_so_far:
@@ -98,7 +98,7 @@ def _is_mathematics(event: Event, data: bytes) -> bool:
 
 
 def _idle_definitions(source: str, read_so_far: Iterable[Event]) -> Iterator[int]:
-    """Where definitions of links stand that no link uses, or that are no links: they would not be seen."""
+    """The places of definitions that no link uses, or that define no link: nobody would see them."""
     used = {
         event.data["id"].lower() for event in read_so_far if event.edge == "start" and event.name in ("Link", "Image")
     }

@@ -53,7 +53,7 @@ class Splitter:
         return length(text, self.unit) <= self._short or self.load(text) <= 1
 
     def _first_part(self, text: str) -> tuple[str, str]:
-        """The first message of `text`, and what is left."""
+        """The first message of `text`, and the rest."""
         limit = self.limit
         while True:
             part, rest = self._halves(text, limit)
@@ -63,7 +63,7 @@ class Splitter:
             limit = max(_SMALLEST, int(limit / full * _SPARE))
 
     def _halves(self, text: str, limit: int) -> tuple[str, str]:
-        """`text` cut once, so that what is before the cut has at most `limit` units."""
+        """`text` cut once, with at most `limit` units before the cut."""
         end = reach(text, limit - _ROOM, self.unit)
         window = text[: end + _LOOKAHEAD]
         last = len(text[:end].encode())
@@ -99,8 +99,7 @@ def _from_its_first_line(text: str) -> str:
 def _moved_left(text: str, indent: int, *, midway: bool) -> str:
     """The lines of an item that was cut, moved to the left as far as the item was indented.
 
-    The first line that is indented less belongs to an outer item, and whatever is indented not at
-    all to none.
+    A line with less indent belongs to an outer item, and a line without indent to none.
     """
     lines = text.split("\n")
     for number in range(1 if midway else 0, len(lines)):

@@ -1,4 +1,4 @@
-"""The HTML that occurs in Markdown: what a chat can show becomes the event for it, all else stays text.
+"""HTML within Markdown: tags that a chat can show become events, all else stays text.
 
 A parser of Markdown takes `vector<int>` for a tag, and a page would show nothing of it. Here only
 the tags below mean something, and those that hold text only in pairs within one block.
@@ -31,7 +31,7 @@ _TARGET: Final = re.compile(r"""\bhref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))
 
 
 def without_html(events: Iterable[Event]) -> list[Event]:
-    """`events` in which no HTML is left: it is events like the others, or text."""
+    """`events` without HTML: tags have become other events, or text."""
     found: list[Event] = []
     opened: list[tuple[str, int]] = []  # names of tags that wait for their end, and where in `found` they are
     for event in events:
