@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from typing import Final
 from tests.planted.bugs import BUGS, Bug
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-_PATIENCE: Final = 300.0  # seconds for the tests of one bug
+_PATIENCE: Final = 900.0  # seconds for a run of pytest
 _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 _TESTS_FAILED: Final = 1  # pytest's exit code; others mean that the tests did not run
 _stamps = count(1_000_000_000)  # seconds; bytecode is known to be old by its source's time stamp
@@ -45,7 +45,7 @@ class Copy:
         self._folder = folder
         shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".*", "build", "dist", "__pycache__"))
 
-    def tested(self, tests: Sequence[str]) -> tuple[int, str]:
+    def tested(self, *tests: str) -> tuple[int, str]:
         """Run tests: pytest's exit code, and what it printed."""
         done = subprocess.run(
             [sys.executable, "-m", "pytest", "-x", "-m", "not slow", *tests],
@@ -63,7 +63,7 @@ class Copy:
         began = time.monotonic()
         try:
             with self._planted(bug):
-                status, said = self.tested(bug.tests)
+                status, said = self.tested(*bug.tests)
         except ValueError as error:
             return Finding(bug=bug, wrong=str(error))
         except subprocess.TimeoutExpired:
@@ -119,7 +119,9 @@ def main() -> int:
                 copies.put(copy)
 
         copy = copies.get()
-        status, said = copy.tested(sorted({test for bug in bugs for test in bug.tests}))
+        status, said = copy.tested(
+            *sorted({test for bug in bugs for test in bug.tests}), f"--numprocesses={given.jobs}"
+        )
         copies.put(copy)
         if status:
             print(f"The tests fail without any bug, so they prove nothing:\n{said[-4_000:]}")

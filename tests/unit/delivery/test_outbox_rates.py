@@ -51,6 +51,7 @@ class Rows:
         self.put_off = defaultdict(int)
         self.failures = 0
         self.troubles = []
+        self.lost = False  # this process was taken for dead
 
     async def take(self, account, ticket, rates):
         if self.troubles:
@@ -61,7 +62,7 @@ class Rows:
         self.rates.hold_off(account, bucket, self.clock.monotonic() + seconds)
 
     def owns(self, row: object) -> bool:
-        return True
+        return not self.lost
 
     async def mark_sent(self, outbound_id, platform_message_id):
         return Sent(next=None)
@@ -131,6 +132,17 @@ async def test_a_row_waits_with_the_store_however_shortly(world):
     await clock.advance(1.1)
     assert [(round(when), chat) for when, chat in platform.sent] == [(0, "a"), (1, "a")]
     assert list(rows.put_off.values()) == [1]
+
+
+async def test_a_row_that_may_be_another_processs_by_now_is_given_back_and_not_sent(world):
+    clock, platform, rows, deliver = world
+    rows.lost = True
+    await deliver("a")
+    assert platform.sent == []
+    rows.lost = False
+    await clock.advance(1)
+    assert [chat for _, chat in platform.sent] == ["a"]
+    assert rows.failures == 0
 
 
 async def test_a_chat_that_must_be_silent_holds_up_no_other(world):
