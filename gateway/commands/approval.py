@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from gateway.commands.base import Answer, Command, CommandContext
+from gateway.commands.base import Command, CommandContext
 from gateway.domain.approval import Approval, Verdict
 from gateway.people.approvals import listed
 from gateway.runtime.errors import UserError
@@ -14,28 +14,28 @@ _NONE = "Nothing waits for your yes or no here."
 
 
 @partial(Command, name="approve", group="While I work", argument="[n|all]", help="say yes to what I ask", bypass=True)
-async def approve(ctx: CommandContext) -> Answer:
+async def approve(ctx: CommandContext) -> str:
     """Say yes."""
     return await _decide(ctx, "approved")
 
 
 @partial(Command, name="deny", group="While I work", argument="[n|all]", help="say no to what I ask", bypass=True)
-async def deny(ctx: CommandContext) -> Answer:
+async def deny(ctx: CommandContext) -> str:
     """Say no."""
     return await _decide(ctx, "denied")
 
 
-async def _decide(ctx: CommandContext, verdict: Verdict) -> Answer:
+async def _decide(ctx: CommandContext, verdict: Verdict) -> str:
     """Answer the one open question, the one with a number, or all of them."""
     approvals = ctx.approvals
     there = await approvals.answerable(ctx.inbound.source)
     if not there:
-        return Answer(text=_NONE)
+        return _NONE
     chosen = _chosen(ctx.argument.strip().lower(), there, "approve" if verdict == "approved" else "deny")
     said = [await approvals.answer(each, verdict, ctx.inbound.source) for each in chosen]
     if len(chosen) == 1:
-        return Answer(text=said[0])
-    return Answer(text="\n".join(f"{each.number}. {what}" for each, what in zip(chosen, said, strict=True)))
+        return said[0]
+    return "\n".join(f"{each.number}. {what}" for each, what in zip(chosen, said, strict=True))
 
 
 def _chosen(argument: str, there: Sequence[Approval], name: str) -> Sequence[Approval]:

@@ -27,7 +27,7 @@ from gateway.store.port import Store
 from gateway.store.records import InboxItem, Lease
 
 Group = Literal["Conversation", "While I work", "What I remember", "Sessions", "About"]
-Run = Callable[["CommandContext"], Awaitable["Answer"]]
+Run = Callable[["CommandContext"], Awaitable["Answer | str"]]
 Compress = Callable[[Conversation, str | None, int], Awaitable[CompactionReport]]
 
 
@@ -36,7 +36,7 @@ class Command:
     """One slash command. All that there is to say about it stands before the function that runs it:
 
     @partial(Command, name="stop", group="While I work", help="stop what I am doing", bypass=True)
-    async def stop(ctx: CommandContext) -> Answer: ...
+    async def stop(ctx: CommandContext) -> str: ...
     """
 
     run: Run
@@ -56,7 +56,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a command says.
+    """What a command says, where that is more than a text.
 
     The model answers `then` as if a person had sent it, with `files` beside those of the command's own
     message. What `conversation` holds and the store does not is stored with the answer.

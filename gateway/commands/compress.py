@@ -64,7 +64,7 @@ def wish(argument: str) -> Wish:
     help="compress what was said",
     elsewhere=("compact", "summarize"),
 )
-async def compress(ctx: CommandContext) -> Answer:
+async def compress(ctx: CommandContext) -> Answer | str:
     """Run the session's engine with `force`, whatever its thresholds and cooldowns say."""
     asked = wish(ctx.argument)
     session = await ctx.present()
@@ -74,16 +74,16 @@ async def compress(ctx: CommandContext) -> Answer:
     if asked.undo:
         raise UserError(_NOT_COMPRESSED)
     if session is None or session.message_count == 0:
-        return Answer(text=_NOTHING)
+        return _NOTHING
     if opened is not None:
-        return Answer(text=await _recorded(ctx, opened))
+        return await _recorded(ctx, opened)
     conversation = await ctx.sessions.conversation(session)
     messages = conversation.all()
     kept = _kept(messages, asked.keep)
     if kept == len(messages) or not await conversation.engine.has_content(messages[: len(messages) - kept]):
-        return Answer(text=_NOTHING)
+        return _NOTHING
     if asked.preview:
-        return Answer(text=await _preview(ctx, conversation, messages, kept, asked))
+        return await _preview(ctx, conversation, messages, kept, asked)
     assert ctx.compress is not None, "a lane's command is given the compactor"
     report = await ctx.compress(conversation, asked.focus, kept)
     count = conversation.session.compaction_count if report.changed else 0
@@ -121,17 +121,17 @@ async def _preview(
     )
 
 
-async def _undo(ctx: CommandContext, session: Session, *, done: bool) -> Answer:
+async def _undo(ctx: CommandContext, session: Session, *, done: bool) -> str:
     """Go back to the messages before the last compaction, in a new session; the messages since then follow."""
     if done:
-        return Answer(text=_UNDONE.format(count=session.message_count))
+        return _UNDONE.format(count=session.message_count)
     made = next((entry for entry in await ctx.store.compactions(session.id) if entry.child_id == session.id), None)
     if made is None:
         raise UserError(_NOT_COMPRESSED)
     parent = await ctx.store.session(made.parent_id)
     messages = [*await ctx.messages(parent), *(await ctx.messages(session))[made.messages_after :]]
     await ctx.switch(session, parent, messages, "undone")
-    return Answer(text=_UNDONE.format(count=len(messages)))
+    return _UNDONE.format(count=len(messages))
 
 
 async def _recorded(ctx: CommandContext, child: Session) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import get_args
 
-from gateway.commands.base import Answer, Command, CommandContext, Group
+from gateway.commands.base import Command, CommandContext, Group
 
 
 @partial(Command, name="start", group="About", help="say hello", audience="person")
-async def start(ctx: CommandContext) -> Answer:
+async def start(ctx: CommandContext) -> str:
     """Welcome a newcomer."""
-    return Answer(
-        text="Hello! Write to me as you would to a person. I remember our conversations, however long they get. "
+    return (
+        "Hello! Write to me as you would to a person. I remember our conversations, however long they get. "
         "/new starts a fresh one, /help lists everything else."
     )
 
@@ -25,7 +25,7 @@ async def start(ctx: CommandContext) -> Answer:
     bypass=True,
     elsewhere=("commands", "menu", "settings"),
 )
-async def help_(ctx: CommandContext) -> Answer:
+async def help_(ctx: CommandContext) -> str:
     """The commands for this person, one line each, in groups."""
     admin = ctx.pairing.access.is_admin(ctx.inbound.source)
     commands = [each for each in ctx.registry.commands if admin or each.audience != "admins"]
@@ -34,7 +34,7 @@ async def help_(ctx: CommandContext) -> Answer:
     for group in get_args(Group):
         lines = [f"  {_usage(command):<{width}}  {_text(command)}" for command in commands if command.group == group]
         blocks.append("\n".join([group, *lines]))
-    return Answer(text="\n\n".join(blocks))
+    return "\n\n".join(blocks)
 
 
 def _usage(command: Command) -> str:

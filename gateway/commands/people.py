@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from gateway.commands.base import Answer, Command, CommandContext
+from gateway.commands.base import Command, CommandContext
 from gateway.domain.pairing import CODE_LENGTH, CODE_SECONDS, Guest, GuestBook, Verdict
 from gateway.runtime.errors import UserError
 
@@ -16,25 +16,25 @@ _REMOVAL: Final = re.compile(r"(?:remove|delete|rm)\s+([^\s:]+):(\S+)", re.IGNOR
 
 
 @partial(Command, name="pair", group="About", argument="[code]", help="let a person in (admins)", audience="admins")
-async def pair(ctx: CommandContext) -> Answer:
+async def pair(ctx: CommandContext) -> str:
     """Let a person in, show one out, or list the guests and those who ask."""
     pairing = ctx.pairing
     if not pairing.access.is_admin(ctx.inbound.source):
         raise UserError("Only an admin lets people in; access.admins of the configuration names them.")
     if not ctx.argument:
-        return Answer(text=listed(await pairing.book(), ctx.clock.now(), IN_CHAT))
+        return listed(await pairing.book(), ctx.clock.now(), IN_CHAT)
     here = ctx.inbound.source.platform
     words = IN_CHAT if here in pairing.access.trusted else replace(IN_CHAT, person=f"{here}:12345678")
     removal = _REMOVAL.fullmatch(ctx.argument)
     if removal is not None:
-        return Answer(text=shown_out(await pairing.show_out(removal[1].lower(), removal[2]), IN_CHAT))
+        return shown_out(await pairing.show_out(removal[1].lower(), removal[2]), IN_CHAT)
     if _WANTS_OUT.fullmatch(ctx.argument):
         raise UserError(unnamed(words))
     verdict, guest = await pairing.confirm(ctx.argument)
     if guest is None:
         raise UserError(refused(verdict, words))
     await ctx.welcome.greet()
-    return Answer(text=let_in(guest))
+    return let_in(guest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from gateway.agent.prompt import pinned
-from gateway.commands.base import Answer, Command, CommandContext
+from gateway.commands.base import Command, CommandContext
 from gateway.domain.chat import is_shared
 from gateway.domain.pin import LONGEST_PIN, MOST_PINS, PINS_SHARE, Pin, Pins
 from gateway.domain.rule import states_rule
@@ -46,7 +46,7 @@ def is_rule(item: InboxItem) -> bool:
     elsewhere=("memory",),
     implied=is_rule,
 )
-async def pin(ctx: CommandContext) -> Answer:
+async def pin(ctx: CommandContext) -> str:
     """Keep a rule, list the rules, or take some away."""
     argument = ctx.argument
     removal = _REMOVAL.fullmatch(argument)
@@ -54,14 +54,14 @@ async def pin(ctx: CommandContext) -> Answer:
         return await _remove(ctx, removal[1])
     if argument.lower() in ("", "list"):
         pins = await ctx.store.pins(ctx.key)
-        return Answer(text=_listed(ctx, pins.rules) if pins.rules else _NONE)
+        return _listed(ctx, pins.rules) if pins.rules else _NONE
     if _NUMBERS.fullmatch(argument):
         raise UserError("A pin is a rule in words; /pin lists those there are, /pin remove 2 takes the second away.")
     return await _add(ctx, storable(argument))
 
 
 @partial(Command, name="unpin", group="What I remember", argument="<n>", help="take a pinned rule away")
-async def unpin(ctx: CommandContext) -> Answer:
+async def unpin(ctx: CommandContext) -> str:
     """Take rules away by their numbers."""
     if not _NUMBERS.fullmatch(ctx.argument):
         pins = await ctx.store.pins(ctx.key)
@@ -69,13 +69,13 @@ async def unpin(ctx: CommandContext) -> Answer:
     return await _remove(ctx, ctx.argument)
 
 
-async def _add(ctx: CommandContext, text: str) -> Answer:
+async def _add(ctx: CommandContext, text: str) -> str:
     item = ctx.item
     pins = await ctx.store.pins(ctx.key)
     known = [rule.text for rule in pins.rules]
     if pins.set_by != item.id:
         if text in known:
-            return Answer(text=f"That is pinned already, as number {known.index(text) + 1}.")
+            return f"That is pinned already, as number {known.index(text) + 1}."
         present = await ctx.present()
         rules = (*pins.rules, Pin(text=text, at=ctx.clock.now()))
         models = ctx.metering.models
@@ -85,10 +85,10 @@ async def _add(ctx: CommandContext, text: str) -> Answer:
         known.append(text)
     number = len(known)
     whom = " to everybody here" if is_shared(ctx.key, ctx.inbound.source) else ""
-    return Answer(text=f"Pinned as number {number}, for every answer{whom} from now on. /unpin {number} takes it away.")
+    return f"Pinned as number {number}, for every answer{whom} from now on. /unpin {number} takes it away."
 
 
-async def _remove(ctx: CommandContext, which: str) -> Answer:
+async def _remove(ctx: CommandContext, which: str) -> str:
     store = ctx.store
     pins = await store.pins(ctx.key)
     numbers = [] if which.lower() == "all" else sorted({int(number) for number in re.split(r"[\s,]+", which)})
@@ -101,7 +101,7 @@ async def _remove(ctx: CommandContext, which: str) -> Answer:
         present = await ctx.present()
         await ctx.sessions.set_pins(ctx.owned(), present, Pins(rules=left, set_by=ctx.item.id))
     gone = f"Took pin {', '.join(map(str, numbers))} away." if numbers else "Took all pins away."
-    return Answer(text=f"{gone} What is left:\n{_listed(ctx, left)}" if left else f"{gone} Nothing is pinned now.")
+    return f"{gone} What is left:\n{_listed(ctx, left)}" if left else f"{gone} Nothing is pinned now."
 
 
 def _listed(ctx: CommandContext, rules: Sequence[Pin]) -> str:

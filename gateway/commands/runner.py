@@ -37,7 +37,8 @@ class CommandRunner:
                 item=item, argument=call.argument, lease=lease, compress=compress, registry=self.registry
             )
             try:
-                answer = await command.run(context)
+                said = await command.run(context)
+                answer = said if isinstance(said, Answer) else Answer(text=said)
             except (SessionConflict, StoreUnavailable):
                 raise
             except Exception as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import partial
 
-from gateway.commands.base import Answer, Command, CommandContext
+from gateway.commands.base import Command, CommandContext
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import is_request, last_requests, said_in
 from gateway.domain.session import Session
@@ -29,42 +29,46 @@ _HEADING = 60  # characters of a session's first words
     aliases=("reset",),
     elsewhere=("clear", "forget", "restart"),
 )
-async def new(ctx: CommandContext) -> Answer:
+async def new(ctx: CommandContext) -> str:
     """End the present session and start an empty one."""
     present = await ctx.present()
     if await ctx.opened_before() is None:
         if present is None or present.message_count == 0:
-            return Answer(text="This is already a fresh session.")
+            return "This is already a fresh session."
         await ctx.sessions.reset(ctx.owned(), present, session_id=ctx.session_id)
-    return Answer(text="Started a fresh session. The one before is kept: /sessions lists it, /resume goes back.")
+    return "Started a fresh session. The one before is kept: /sessions lists it, /resume goes back."
 
 
 @partial(Command, name="sessions", group="Sessions", help="list earlier sessions", elsewhere=("history",))
-async def sessions(ctx: CommandContext) -> Answer:
-    """The caller's earlier conversations, newest first."""
+async def sessions(ctx: CommandContext) -> str:
+    """List the caller's earlier conversations, newest first."""
+    return await _overview(ctx)
+
+
+async def _overview(ctx: CommandContext) -> str:
     listed = await earlier(ctx)
     if not listed:
-        return Answer(text="There are no earlier sessions yet.")
+        return "There are no earlier sessions yet."
     lines = [await _line(ctx, number, session) for number, session in enumerate(listed, 1)]
-    return Answer(text="\n".join([*lines, "/resume <number> goes on from one of them, as in /resume 1."]))
+    return "\n".join([*lines, "/resume <number> goes on from one of them, as in /resume 1."])
 
 
 @partial(
     Command, name="resume", group="Sessions", argument="[n]", help="go back to an earlier session", elsewhere=("load",)
 )
-async def resume(ctx: CommandContext) -> Answer:
+async def resume(ctx: CommandContext) -> str:
     """Go on from an earlier session, in a new one that refers to the same messages."""
     if not ctx.argument:
-        return await sessions.run(ctx)
+        return await _overview(ctx)
     opened = await ctx.opened_before()
     if opened is not None:
-        return Answer(text=f"Went back to “{await heading(ctx.store, opened)}”.")
+        return f"Went back to “{await heading(ctx.store, opened)}”."
     present = await ctx.present()
     target = await _find(ctx, ctx.argument)
     if present is not None and target.id == present.id:
         raise UserError("You are in that session already; just write on.")
     await ctx.switch(present, target, await ctx.messages(target), "switched")
-    return Answer(text=f"Went back to “{await heading(ctx.store, target)}” ({target.message_count} messages).")
+    return f"Went back to “{await heading(ctx.store, target)}” ({target.message_count} messages)."
 
 
 @partial(
@@ -75,23 +79,23 @@ async def resume(ctx: CommandContext) -> Answer:
     help="go on in a copy of this session",
     elsewhere=("fork",),
 )
-async def branch(ctx: CommandContext) -> Answer:
+async def branch(ctx: CommandContext) -> str:
     """Go on in a copy, so that the original stays as it is."""
     if await ctx.opened_before() is None:
         present = await ctx.present()
         if present is None or present.message_count == 0:
             raise UserError("There is nothing to branch from yet; send a message first.")
         await ctx.switch(present, present, await ctx.messages(present), "switched", ctx.argument or None)
-    return Answer(text="You are in a branch now. The original is kept: /sessions lists it.")
+    return "You are in a branch now. The original is kept: /sessions lists it."
 
 
 @partial(Command, name="undo", group="Conversation", argument="[n]", help="take back what you said last, and my answer")
-async def undo(ctx: CommandContext) -> Answer:
+async def undo(ctx: CommandContext) -> str:
     """Take the last exchanges back."""
     count = _number(ctx.argument or "1", "Say how many exchanges to take back, for example: /undo 2")
     present = await ctx.present()
     if await ctx.opened_before() is not None:
-        return Answer(text="Took the last exchange back." if count == 1 else f"Took {count} exchanges back.")
+        return "Took the last exchange back." if count == 1 else f"Took {count} exchanges back."
     messages = await ctx.messages(present)
     requests = last_requests(messages, count)
     if present is None or not requests:
@@ -99,7 +103,7 @@ async def undo(ctx: CommandContext) -> Answer:
     cut = requests[0]
     await ctx.switch(present, present, messages[:cut], "undone")
     taken = "the last exchange" if len(requests) == 1 else f"{len(requests)} exchanges"
-    return Answer(text=f"Took {taken} back. The original is kept: /sessions lists it.")
+    return f"Took {taken} back. The original is kept: /sessions lists it."
 
 
 @partial(
@@ -110,18 +114,18 @@ async def undo(ctx: CommandContext) -> Answer:
     help="show or set this session's name",
     elsewhere=("rename",),
 )
-async def title(ctx: CommandContext) -> Answer:
+async def title(ctx: CommandContext) -> str:
     """Name the present session."""
     present = await ctx.present()
     if present is None:
         raise UserError("There is no session to name yet; send a message first.")
     name = " ".join(ctx.argument.split())[:100]
     if not name and not present.title and not present.message_count:
-        return Answer(text="This session has no name yet; /title <name> gives it one.")
+        return "This session has no name yet; /title <name> gives it one."
     if not name:
-        return Answer(text=f"This session is “{await heading(ctx.store, present)}”. /title <name> changes that.")
+        return f"This session is “{await heading(ctx.store, present)}”. /title <name> changes that."
     await ctx.store.update_session(ctx.owned(), present.ref, title=name)
-    return Answer(text=f"This session is now “{name}”.")
+    return f"This session is now “{name}”."
 
 
 async def earlier(ctx: CommandContext) -> list[Session]:

@@ -10,7 +10,7 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.metering import Standing, written
 from gateway.agent.running import RunningTurn
 from gateway.agent.tools.history import render as render_hit
-from gateway.commands.base import Answer, Command, CommandContext
+from gateway.commands.base import Command, CommandContext
 from gateway.commands.pins import pins_room, pins_tokens
 from gateway.domain.chat import is_shared
 from gateway.domain.message import is_summary, noted_tokens
@@ -33,7 +33,7 @@ _WHOSE = {"session": "this conversation", "person": "you today", "gateway": "eve
     bypass=True,
     elsewhere=("info",),
 )
-async def status(ctx: CommandContext) -> Answer:
+async def status(ctx: CommandContext) -> str:
     """Say what runs, what waits and which session this is, even while a turn hangs."""
     turn = ctx.running_turns.of(ctx.key)
     waiting = await ctx.store.waiting(ctx.key, 100)
@@ -51,7 +51,7 @@ async def status(ctx: CommandContext) -> Answer:
         )
         if session.compaction_count:
             lines.append(f"Compressed {_times(session.compaction_count)}; nothing that was said is lost.")
-    return Answer(text="\n".join(lines))
+    return "\n".join(lines)
 
 
 def _times(count: int) -> str:
@@ -72,13 +72,13 @@ async def _elsewhere(ctx: CommandContext) -> str:
 
 
 @partial(Command, name="context", group="What I remember", help="how full my window is, and when I compress it")
-async def context(ctx: CommandContext) -> Answer:
+async def context(ctx: CommandContext) -> str:
     """Draw how full the window is, with its shares, and say when the next compaction comes."""
     session = await ctx.present()
     if session is None:
-        return Answer(text="The window is empty: your next message starts a session.")
+        return "The window is empty: your next message starts a session."
     conversation = await ctx.sessions.conversation(session)
-    return Answer(text=await draw_context(ctx, conversation))
+    return await draw_context(ctx, conversation)
 
 
 async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
@@ -123,7 +123,7 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
     audience="person",
     elsewhere=("cost", "tokens"),
 )
-async def usage(ctx: CommandContext) -> Answer:
+async def usage(ctx: CommandContext) -> str:
     """Add up what this session and the last day cost, and what each spend cap has left."""
     session = await ctx.present()
     lines = []
@@ -137,7 +137,7 @@ async def usage(ctx: CommandContext) -> Answer:
     if len(day) > 1:
         lines += [f"  {total.label}: {_total([total])}" for total in day]
     lines += map(_left, await ctx.metering.standings(ctx.key, session))
-    return Answer(text="\n".join(lines))
+    return "\n".join(lines)
 
 
 def _left(standing: Standing) -> str:
@@ -160,22 +160,20 @@ def _total(totals: list[UsageTotal]) -> str:
 
 
 @partial(Command, name="whoami", group="About", help="who you are to me", audience="person")
-async def whoami(ctx: CommandContext) -> Answer:
+async def whoami(ctx: CommandContext) -> str:
     """Say how the gateway sees the caller."""
     source = ctx.inbound.source
     name = f" ({source.user_name})" if source.user_name else ""
     admin = ", and an admin" if ctx.pairing.access.is_admin(source) else ""
     chat = source.chat if source.renamed is None else f"{source.renamed} (before: {source.chat})"
-    return Answer(
-        text=f"You are {source.platform}:{source.user}{name} in chat {chat}{admin}.\nThis conversation is {ctx.key}."
-    )
+    return f"You are {source.platform}:{source.user}{name} in chat {chat}{admin}.\nThis conversation is {ctx.key}."
 
 
 @partial(Command, name="version", group="About", help="which Legato this is", audience="person")
-async def version(ctx: CommandContext) -> Answer:
+async def version(ctx: CommandContext) -> str:
     """Say which Legato this is, and since when it runs."""
     since = datetime.fromtimestamp(ctx.started_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return Answer(text=f"Legato {__version__}, running since {since}.")
+    return f"Legato {__version__}, running since {since}."
 
 
 @partial(
@@ -186,15 +184,15 @@ async def version(ctx: CommandContext) -> Answer:
     help="find what was said before",
     elsewhere=("search",),
 )
-async def recall(ctx: CommandContext) -> Answer:
+async def recall(ctx: CommandContext) -> str:
     """Find original messages of the caller's own conversations, compacted or not."""
     if not ctx.argument:
         raise UserError("Say what to look for, for example: /recall train tickets")
     found = await ctx.store.search(ctx.argument, ctx.key, _RECALLED)
     if not found:
-        return Answer(text=f"Nothing was found for “{ctx.argument}”.")
+        return f"Nothing was found for “{ctx.argument}”."
     speakers = {"user": "one of you" if is_shared(ctx.key, ctx.inbound.source) else "you", "assistant": "me"}
-    return Answer(text="\n\n".join(render_hit(hit, ctx.argument, ctx.redact, speakers) for hit in found))
+    return "\n\n".join(render_hit(hit, ctx.argument, ctx.redact, speakers) for hit in found)
 
 
 @partial(
@@ -205,14 +203,14 @@ async def recall(ctx: CommandContext) -> Answer:
     help="show or switch this session's model",
     elsewhere=("models",),
 )
-async def model(ctx: CommandContext) -> Answer:
+async def model(ctx: CommandContext) -> str:
     """Show or switch the session's model; budgets follow its window from the next message on."""
     models, session = ctx.metering.models, await ctx.present()
     if session is None:
         raise UserError("There is no session yet; send a message first.")
     if not ctx.argument:
         spec = models.spec(session.model)
-        return Answer(text=f"This session uses {spec.name} ({spec.context_length:,} tokens of window).")
+        return f"This session uses {spec.name} ({spec.context_length:,} tokens of window)."
     name = ctx.argument.split()[0]
     spec = models.spec(name)
     if not models.may_be(name):
@@ -225,7 +223,7 @@ async def model(ctx: CommandContext) -> Answer:
             "/unpin <number> makes room."
         )
     await ctx.store.update_session(ctx.owned(), session.ref, model=name)
-    return Answer(text=f"This session now uses {name} ({spec.context_length:,} tokens of window).")
+    return f"This session now uses {name} ({spec.context_length:,} tokens of window)."
 
 
 COMMANDS = (status, context, usage, model, recall, whoami, version)

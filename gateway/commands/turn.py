@@ -13,11 +13,11 @@ from gateway.runtime.errors import UserError
 @partial(
     Command, name="stop", group="While I work", help="stop what I am doing", bypass=True, elsewhere=("abort", "cancel")
 )
-async def stop(ctx: CommandContext) -> Answer:
+async def stop(ctx: CommandContext) -> str:
     """End the running turn; what it did stays recorded."""
     if await ctx.store.signal(ctx.key, "stop", ctx.clock.now()):
-        return Answer(text="Stopping. What was done so far stays recorded.")
-    return Answer(text="Nothing is running.")
+        return "Stopping. What was done so far stays recorded."
+    return "Nothing is running."
 
 
 @partial(
@@ -28,7 +28,7 @@ async def stop(ctx: CommandContext) -> Answer:
     help="tell me something about what I am doing",
     sends="steer",
 )
-async def steer(ctx: CommandContext) -> Answer:
+async def steer(ctx: CommandContext) -> str:
     """/steer without a text; with one it is a message for the running turn."""
     raise UserError("Say what I should know about what I am doing, for example: /steer use metric units")
 
