@@ -74,8 +74,8 @@ class Gateway:
         self._stop.set()
 
     async def run(self) -> bool:
-        """Serve until `stop` is called, or until every adapter has read all there is; then finish
-        what was accepted. False if an adapter failed. Raises StoreLocked, StoreUnavailable."""
+        """Serve until `stop` is called, or until every adapter has read all there is; then finish the
+        accepted messages. False if an adapter failed. Raises StoreLocked, StoreUnavailable."""
         # The machine's own time zone may be unreadable. A late or overlapping run of a job is not doubled.
         jobs = {"coalesce": True, "max_instances": 1, "misfire_grace_time": None}
         scheduler = AsyncIOScheduler(timezone=UTC, job_defaults=jobs)
@@ -117,7 +117,7 @@ class Gateway:
         self.background.start_once(self._recover(), name="recovery")
 
     async def _recover(self) -> None:
-        """Finish what an earlier process began. Lanes and outbox take up accepted items and unsent messages by
+        """Finish the work that an earlier process began. Lanes and outbox take up accepted items and unsent messages by
         themselves; left are bypassed commands, and the hooks of ended sessions. Before the lanes start, so that a
         `/stop` reaches the turn it was meant for, and no hook is owed but the earlier process's."""
         for item in await self.store.claim_bypassed(self.worker):

@@ -48,7 +48,7 @@ class Command:
     options: str = ""  # further arguments, named by /help and by no menu
     aliases: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()  # names that other bots have for it, and that a person may try
-    audience: Audience = "everybody"  # whose menu offers it; a person who types the command gets it all the same
+    audience: Audience = "everybody"  # the menus that offer it; a person who types the command gets it all the same
     bypass: bool = False  # it answers at once, even while a turn runs in its lane
     sends: Literal["steer", "queue"] | None = None  # with an argument it is no command but a message of this kind
     implied: Callable[[InboxItem], bool] | None = None  # whether a message calls it without a slash, as its argument
@@ -56,10 +56,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a command says, where that is more than a text.
+    """The answer of a command, where a text is not enough.
 
     The model answers `then` as if a person had sent it, with `files` beside those of the command's own
-    message. What `conversation` holds and the store does not is stored with the answer.
+    message. Everything in `conversation` that is not stored yet is stored with the answer.
     """
 
     text: str

@@ -30,7 +30,7 @@ _UNDONE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What a person asked of /compress. The last `keep` exchanges stay word for word."""
+    """The argument of /compress. The last `keep` exchanges stay word for word."""
 
     focus: str | None = None
     keep: int = 0
@@ -101,7 +101,7 @@ def _kept(messages: Sequence[Message], exchanges: int) -> int:
 async def _preview(
     ctx: CommandContext, conversation: Conversation, messages: Sequence[Message], kept: int, asked: Wish
 ) -> str:
-    """What /compress would do, with the engine's own extract in the place of the summary."""
+    """Foretell the result, with the engine's own extract in the place of the summary."""
     folded = messages[: len(messages) - kept]
     result, outcome = await ctx.sessions.preview(conversation, folded, asked.focus)
     if outcome.aborted:
@@ -150,7 +150,7 @@ def _described(
     outcome: Outcome,
     count: int,
 ) -> str:
-    """What a compaction did. `count` says how often the lineage was compressed; 0: nothing changed."""
+    """Describe a compaction. `count` says how often the lineage was compressed; 0: nothing changed."""
     told = [*summarize_manual_compression(before, after, tokens_before, tokens_after), *remarks(outcome)]
     if outcome.error and not (outcome.aborted or outcome.fallback):
         told.append(f"Nothing more could be done: {outcome.error}.")

@@ -1,4 +1,4 @@
-"""/start and /help: what this is and what it can be told."""
+"""/start and /help: a welcome, and the list of commands."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def help_(ctx: CommandContext) -> str:
     admin = ctx.pairing.access.is_admin(ctx.inbound.source)
     commands = [each for each in ctx.registry.commands if admin or each.audience != "admins"]
     width = max(len(_usage(command)) for command in commands)
-    blocks = ["Just write to me. What begins with a slash is a command:"]
+    blocks = ["Just write to me. Words that begin with a slash are commands:"]
     for group in get_args(Group):
         lines = [f"  {_usage(command):<{width}}  {_text(command)}" for command in commands if command.group == group]
         blocks.append("\n".join([group, *lines]))

@@ -39,7 +39,7 @@ async def pair(ctx: CommandContext) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """What an admin types to do a thing, in a chat or in a shell. `person` is an example of a person's name."""
+    """The words that an admin types, in a chat or in a shell. `person` is an example of a person's name."""
 
     confirm: str
     look: str
@@ -105,7 +105,7 @@ def listed(book: GuestBook, now: float, words: Words) -> str:
             lines.append(f"Asks, {int(abs(now - each.at) / 60)} min ago: {each.platform}:{each.user}{name}")
     if not lines:
         return "Nobody was let in by a code, nobody asks."
-    return "\n".join([*lines, f"{words.confirm} lets in who told you theirs."])
+    return "\n".join([*lines, f"{words.confirm} lets in a person who told you their code."])
 
 
 COMMANDS = (pair,)

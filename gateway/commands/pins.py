@@ -29,8 +29,8 @@ _REMOVAL: Final = re.compile(rf"(?:remove|delete|rm)\s+({_NUMBERS.pattern})", re
 
 
 def is_rule(item: InboxItem) -> bool:
-    """Whether a message is pinned although nobody said /pin: one person alone with the bot says, in a message
-    that needs no other to be understood, what is to hold from now on."""
+    """Whether a message is pinned without /pin: a person alone with the bot states a rule, in a message that needs no
+    other one to be understood."""
     inbound = item.inbound
     alone = inbound.kind == "message" and not inbound.attachments and inbound.reply_to is None
     return alone and not is_shared(item.key, inbound.source) and states_rule(inbound.text)
@@ -101,7 +101,7 @@ async def _remove(ctx: CommandContext, which: str) -> str:
         present = await ctx.present()
         await ctx.sessions.set_pins(ctx.owned(), present, Pins(rules=left, set_by=ctx.item.id))
     gone = f"Took pin {', '.join(map(str, numbers))} away." if numbers else "Took all pins away."
-    return f"{gone} What is left:\n{_listed(ctx, left)}" if left else f"{gone} Nothing is pinned now."
+    return f"{gone} Left are:\n{_listed(ctx, left)}" if left else f"{gone} Nothing is pinned now."
 
 
 def _listed(ctx: CommandContext, rules: Sequence[Pin]) -> str:
@@ -122,7 +122,7 @@ def _refusal(ctx: CommandContext, rules: Sequence[Pin], spec: ModelSpec) -> str 
             f"a pin has at most {LONGEST_PIN} characters, and this has {len(text):,}; shorten it, or split it in two."
         )
     if ctx.redact(text) != text:
-        return "it holds what looks like a credential, and pins go to the model with every message; leave that out."
+        return "it seems to hold a credential, and pins go to the model with every message; leave the credential out."
     tokens, room = pins_tokens(ctx, rules), pins_room(spec)
     if tokens > room:
         return (
@@ -133,7 +133,7 @@ def _refusal(ctx: CommandContext, rules: Sequence[Pin], spec: ModelSpec) -> str 
 
 
 def pins_tokens(ctx: CommandContext, rules: Sequence[Pin]) -> int:
-    """What these rules take of a prompt."""
+    """The tokens that these rules take of a prompt."""
     return ctx.counter.text(pinned(rules)) if rules else 0
 
 

@@ -28,7 +28,7 @@ class CommandRunner:
     async def answer(
         self, item: InboxItem, call: CommandCall, lease: Lease | None = None, compress: Compress | None = None
     ) -> Answer:
-        """What a command says to a call of it. Raises SessionConflict, StoreUnavailable."""
+        """Run the command of a call. Raises SessionConflict, StoreUnavailable."""
         command = self.registry.get(call.name)
         if command is None:
             answer = Answer(kind="error", text=self.registry.unknown(call.name))
@@ -49,7 +49,7 @@ class CommandRunner:
 
 
 def sentence_for(error: Exception) -> str:
-    """What a person is told about an error: Legato's own errors are sentences, others are bugs."""
+    """The sentence that a person reads about an error: Legato's own errors are sentences, others are bugs."""
     if isinstance(error, GatewayError):
         return str(error)
     log.error("turn_broke", exc_info=error)

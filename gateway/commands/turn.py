@@ -16,7 +16,7 @@ from gateway.runtime.errors import UserError
 async def stop(ctx: CommandContext) -> str:
     """End the running turn; what it did stays recorded."""
     if await ctx.store.signal(ctx.key, "stop", ctx.clock.now()):
-        return "Stopping. What was done so far stays recorded."
+        return "Stopping. The work so far stays recorded."
     return "Nothing is running."
 
 

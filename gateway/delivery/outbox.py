@@ -339,7 +339,7 @@ class Outbox:
             raise DeliveryRefused(f"the file {row.file.name} cannot be shown here")
         return await adapter.send_file(row, content)
 
-    # What became of a row is insisted on: a message whose fate is forgotten would be shown twice.
+    # The fate of a row is insisted on: a message whose fate is forgotten would be shown twice.
 
     async def _mark_sent(self, row: Outbound, platform_id: str | None) -> Sent:
         return await insist(lambda: self._store.mark_sent(row.id, platform_id), clock=self._clock, what="mark_sent")

@@ -1,4 +1,4 @@
-"""Pairing: who may talk here by the configuration's lists or by a code that an admin confirmed.
+"""Pairing: people may talk here because the configuration names them, or by a code that an admin confirmed.
 
 The guest book is in the store, so all processes let in the same people. It is read for people whom the lists do not
 name, and remembered for a moment: strangers who write without end cost one look a second, and a guest who is shown
@@ -72,8 +72,8 @@ class Pairing:
         return any(not each.greeted and (each.platform, each.user) == (source.platform, source.user) for each in guests)
 
     async def knock(self, inbound: Inbound) -> str | None:
-        """What to tell a stranger who wrote. None: nothing, because this is a group, pairing is off, they have a code
-        already, or too many ask. Raises StoreUnavailable."""
+        """The sentence for a stranger who wrote. None: this is a group, pairing is off, they have a code already, or
+        too many ask. Raises StoreUnavailable."""
         source = inbound.source
         if not self.enabled or source.chat_type != "direct" or inbound.kind != "message":
             return None
@@ -120,7 +120,7 @@ class Pairing:
 
     async def _change(self, decide: Callable[[GuestBook], tuple[GuestBook, T]], *, fresh: float = 0.0) -> T:
         """Change the book by a decision about its present state, even if others change it at the same time. Returns
-        what else was decided."""
+        the rest of the decision."""
         while True:
             before = await self._read(fresh)
             after, decided = decide(before)

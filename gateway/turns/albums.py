@@ -15,7 +15,7 @@ from gateway.store.records import Arrival
 KEPT: Final = 30.0  # seconds: an album is sent at once, but each of its files arrives when it is uploaded
 _MOST: Final = 1_000  # albums
 
-_Album = tuple[SessionKey, str, str | None]  # whose conversation, who sent it, its name
+_Album = tuple[SessionKey, str, str | None]  # the conversation, the sender, the album's name
 
 
 class Overheard:

@@ -98,7 +98,7 @@ class TurnObserver:
     # -- signs of life ----------------------------------------------------------------------
 
     def phase(self, phase: Phase, step: int = 0, tools: Sequence[str] = ()) -> None:
-        """What the turn is doing now."""
+        """Note the turn's present phase."""
         self.turn.phase = phase
         self.turn.step = step or self.turn.step
         self.turn.tools = tuple(tools)

@@ -60,7 +60,7 @@ def joined(head: Inbound, parts: Sequence[Inbound]) -> Inbound:
 
     Nothing stands between two texts where a client cut because nothing more fitted. A line end stands where
     the client cut at white space, which it left out, and around captions. The note that an adapter puts before
-    each part (what it answers, that it was forwarded) stands once.
+    each part (on the message that it answers, on its origin) stands once.
     """
     everything = (head, *parts)
     first, *others = sorted(everything, key=lambda part: part.kind == "message")  # a stable sort

@@ -1,4 +1,4 @@
-"""Receipt: what an adapter read is stored before its platform is told, or refused with a sentence.
+"""Receipt: each message that an adapter read is stored before its platform is told, or refused with a sentence.
 
 Read from top to bottom: `receive` decides about each message of a batch whether it is for the bot, stores those that
 are, and says what became of each. A stored message waits in its lane (see `turn`), but for two kinds: a command that
@@ -82,9 +82,9 @@ class Reception:
     # -- 1. a batch -------------------------------------------------------------------------
 
     async def receive(self, adapter: Adapter, batch: Sequence[Inbound]) -> list[Accepted]:
-        """Store what an adapter read; only then may its platform be told. Nothing is stored of strangers, and they
-        learn nothing unless they may ask to be let in. Raises StoreUnavailable: then hand the batch over again; the
-        messages that were taken are known by then."""
+        """Store a batch that an adapter read; only then may its platform be told. Nothing is stored of strangers, and
+        they learn nothing unless they may ask to be let in. Raises StoreUnavailable: then hand the batch over again;
+        the messages that were taken are known by then."""
         self.points("accept.before")
         arrivals = await self._arrivals(batch)
         receipts = await self.store.accept(arrivals, cap=self.rules.lane_cap) if arrivals else []
@@ -181,7 +181,7 @@ class Reception:
         ]
         return is_continuation(arrival.inbound.event_id, [*([running] if running else ()), *waiting, *coming])
 
-    # -- 2. what is said about a message that was stored --------------------------------------
+    # -- 2. the answer to the platform, and notices ---------------------------------------------
 
     async def _accepted(self, adapter: Adapter, arrival: Arrival, receipt: Receipt, until: float) -> Accepted:
         if receipt.status == "full":
@@ -201,7 +201,7 @@ class Reception:
         """A message came while a turn runs: act by the busy mode, and say so now and then."""
         inbound = arrival.inbound
         if inbound.kind == "queue" or inbound.command is not None:
-            # The person of the question may be the one who sent the command, and wait for its answer.
+            # A person who is asked, and waits for the answer to a command, would wait for ever.
             if await self._is_asking(arrival) and self._told.due(arrival.key, self.clock.monotonic()):
                 await self.outbox.tell(arrival, ASKING)
             return
@@ -234,7 +234,7 @@ class Reception:
         await self.outbox.tell(self.arrival(inbound), GIVEN_UP)
         return True
 
-    # -- 3. what does not wait in a lane ------------------------------------------------------
+    # -- 3. presses, and commands that do not wait in a lane ------------------------------------
 
     def run_bypassed(self, item: InboxItem) -> Awaitable[str]:
         """Carry out, beside the lane, a press or a command that must reach a running turn. Gives the sentence that

@@ -1,4 +1,4 @@
-"""Stores what one item's turn does, while it does it: the agent's `TranscriptWriter`.
+"""Stores the steps of one item's turn, one by one: the agent's `TranscriptWriter`.
 
 Every write is insisted on: while the disk is full the turn waits, and loses nothing that a model was paid
 for; the person is told once. No write is broken off by a /stop, so the store and the turn never differ.
@@ -70,7 +70,7 @@ class TurnRecorder:
     async def finish(
         self, conversation: Conversation | None, outcome: ItemOutcome, outbound: Sequence[Outbound]
     ) -> TurnEnd:
-        """End the item, with everything that is not stored yet and what the person is shown."""
+        """End the item, with everything that is not stored yet and the rows to be shown."""
 
         async def write() -> TurnEnd:
             ref = conversation.session.ref if conversation else None

@@ -1,4 +1,4 @@
-"""What reaches a running turn from its lane: the messages that a person sends while the turn runs."""
+"""Steering: messages that a person sends while a turn runs, and that reach it from its lane."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class Steering:
     _taken: set[str] = field(default_factory=set)
 
     async def __call__(self, conversation: Conversation) -> None:
-        """Add to the conversation what waits in the lane for this turn, up to the first item that needs a turn of
-        its own."""
+        """Add the lane's messages for this turn to the conversation, up to the first item that needs a turn of its
+        own."""
         try:
             waiting = await self.store.waiting(self.item.key, _MOST)
         except StoreUnavailable as error:

@@ -127,7 +127,7 @@ class Turns:
                 recorder.tell_of_outage(error)
             raise
         except Exception as error:
-            # Whatever broke, the item ends and the person is told; the next message works.
+            # After any bug the item ends and the person is told, and the next message works.
             failure = Ending(outcome="failed", shown=[("error", sentence_for(error))])
             return await self._finish(recorder, item, failure)
 
@@ -220,7 +220,7 @@ class Turns:
         journal: TurnJournal,
         said: Inbound | None,
     ) -> Ending:
-        """Let the agent answer what was `said`, or go on with a turn that a crash broke off."""
+        """Let the agent answer the message `said`, or go on with a turn that a crash broke off."""
         observer = self._observer(recorder.lease, item, journal.reply)
         known = {each.call: each for each in journal.approvals}
         questions = TurnQuestions(approvals=self.approvals, lease=recorder.lease, item=item, known=known)
@@ -254,7 +254,7 @@ class Turns:
         )
 
     async def _hear(self, observer: TurnObserver, conversation: Conversation, said: Inbound | None) -> None:
-        """Add the message to the conversation. Whatever ends the turn meanwhile, at least its words are added."""
+        """Add the message to the conversation. If the turn is ended meanwhile, at least its words are added."""
         if said is None:
             return await observer.begin()
         key = conversation.session.key

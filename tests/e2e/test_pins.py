@@ -56,7 +56,7 @@ async def test_a_rule_holds_from_the_next_turn_on_until_it_is_taken_away(tmp_pat
         await live.ask("and again")
         assert told(live) == ["1. never push to  main", "2. 永远用中文"]
         assert await live.ask("/unpin 1") == (
-            "Took pin 1 away. What is left:\n1. 永远用中文\n"
+            "Took pin 1 away. Left are:\n1. 永远用中文\n"
             "They take ~75 tokens of every prompt. /unpin <number> takes one away."
         )
         await live.ask("now?")
@@ -98,7 +98,7 @@ async def test_what_there_is_is_listed_in_many_ways(tmp_path: Path) -> None:
 async def test_several_may_be_taken_away_at_once(tmp_path: Path, removal: str) -> None:
     async with running(tmp_path) as live:
         await pin_all(live, "a b", "c d", "e f")
-        assert (await live.ask(removal)).startswith("Took pin 1, 3 away. What is left:\n1. c d\n")
+        assert (await live.ask(removal)).startswith("Took pin 1, 3 away. Left are:\n1. c d\n")
         assert await live.ask("/unpin all") == "Took all pins away. Nothing is pinned now."
         assert await rules(live) == []
 
@@ -117,8 +117,8 @@ async def test_what_cannot_be_pinned_is_refused_with_the_reason_and_changes_noth
     config = config_in(tmp_path, model=ModelEntry(provider="offline", name="fake", api_key=secret))
     refused = {
         "x" * (LONGEST_PIN + 1): "a pin has at most 500 characters, and this has 501",
-        f"always log in with {secret}": "looks like a credential",
-        "use password: hunter2": "looks like a credential",
+        f"always log in with {secret}": "seems to hold a credential",
+        "use password: hunter2": "seems to hold a credential",
         "7": "A pin is a rule in words",
         "\U00013000" * 480: r"may take 1,600 tokens of this model's window, and with this one they would take [\d,]+",
     }
@@ -185,7 +185,7 @@ async def test_a_rule_that_cannot_be_pinned_is_answered_all_the_same(tmp_path: P
         assert (await live.ask("Never tell anybody that password: hunter2")).startswith("echo: ")
         assert await rules(live) == []
         (notice,) = live.adapter.shown("c", "notice")
-        assert notice.startswith("I did not pin that: it holds what looks like a credential")
+        assert notice.startswith("I did not pin that: it seems to hold a credential")
 
 
 @pytest.mark.parametrize(

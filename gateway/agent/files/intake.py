@@ -1,5 +1,5 @@
-"""Files of a message are fetched from its platform once, and kept: another attempt at the turn, in whatever process,
-finds them in the store.
+"""Files of a message are fetched from its platform once, and kept: another attempt at the turn, in any process, finds
+them in the store.
 
 A file is fetched only if the conversation's model may be shown it. One that cannot be fetched becomes a clause in the
 message and never an error: the person's words are answered all the same.

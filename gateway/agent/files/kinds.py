@@ -9,7 +9,7 @@ from typing import Final
 
 from gateway.domain.chat import Attachment
 
-# What models take: https://platform.openai.com/docs/guides/images-vision ("image input requirements").
+# The types that models take: https://platform.openai.com/docs/guides/images-vision ("image input requirements").
 _PICTURES: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),

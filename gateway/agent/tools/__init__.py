@@ -1,1 +1,1 @@
-"""What the model can do besides talking: one file per tool."""
+"""The tools of the model, one file each."""

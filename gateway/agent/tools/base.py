@@ -1,4 +1,4 @@
-"""What a tool is, and what it may use.
+"""The port of tools.
 
 A tool declares how it behaves when a crash interrupts it:
 `read_only`: it changes nothing, so it is simply run again.
@@ -45,7 +45,8 @@ class Files(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class ToolContext:
-    """What a call may use. A tool may change one thing: replace the tuple `todos`, and it is stored with the step."""
+    """Everything that a call may use. A tool may change one thing: it replaces the tuple `todos`, which is stored with
+    the step."""
 
     session: Session
     clock: Clock
@@ -57,9 +58,9 @@ class ToolContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolHost:
-    """What a tool is made with. A module's `TOOLS` are functions that take a host and return a tool, or None if the
-    tool is switched off. `sections` are the tools' sections of the configuration; `home` is the gateway's own folder,
-    an absolute path; `redact` takes secrets out of a text."""
+    """Everything that a tool is made with. A module's `TOOLS` are functions that take a host and return a tool, or None
+    if the tool is switched off. `sections` are the tools' sections of the configuration; `home` is the gateway's own
+    folder, an absolute path; `redact` takes secrets out of a text."""
 
     sections: Sequence[Section] = ()
     clock: Clock

@@ -24,7 +24,7 @@ _AROUND: Final = 200  # characters of a line that are shown with a match
 _LONGEST_PATTERN: Final = 200
 _COUNTS: Final = regex.compile(r"\{ *(\d*) *(?:, *(\d*))? *\}")
 _MOST_COPIES: Final = 20_000  # some 60 MB
-_PIECE: Final = 65_536  # characters searched at once: what a pattern remembers of them takes some 40 MB at most
+_PIECE: Final = 65_536  # characters searched at once, for which a pattern needs some 40 MB at most
 _ID: Final = 12  # digits of a digest that name a file
 
 

@@ -161,7 +161,7 @@ class ToolRuntime:
         except ToolError as error:
             return f"Error: {error}"
         except Exception as error:
-            # A tool is foreign code: whatever it raises is a result, not the end of the turn.
+            # A tool is foreign code: its exceptions are results, not the end of the turn.
             log.exception("tool_failed", tool=name)
             return f"Error: {name} failed unexpectedly ({type(error).__name__})."
 
@@ -171,7 +171,7 @@ class ToolRuntime:
                 result = await work
         except TimeoutError:
             raise ToolError(f"{name} did not finish within {seconds:g} seconds.") from None
-        # A transcript holds text only; whatever else a tool gives would make it unsendable for good.
+        # A transcript holds text only; anything else in it could never be sent to a model.
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
 
 

@@ -14,7 +14,7 @@ from gateway.runtime.errors import ToolError
 
 _OTHER: Final = "application/octet-stream"
 _MOST: Final = 2_000_000  # characters; far more than a model writes in one answer
-_LONGEST_CAPTION: Final = 4_000  # characters: what is longer belongs into the answer
+_LONGEST_CAPTION: Final = 4_000  # characters: a longer text belongs into the answer
 _LONGEST_NAME: Final = 60  # characters, of four bytes at most: file systems take names of 255
 _UNSAFE: Final = re.compile(
     r'[\x00-\x1f\x7f<>:"/\\|?*\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]+'

@@ -29,11 +29,11 @@ from gateway.runtime.errors import ToolError
 
 _LONGEST: Final = 1_500  # characters of a command as it is shown: the person must be able to read all of it
 _KEPT: Final = 12_000  # bytes of output at its beginning, and as many at its end
-_LAST_WORDS: Final = 1.0  # seconds in which what was written before a command's end is still read
+_LAST_WORDS: Final = 1.0  # seconds in which output from before a command's end is still read
 _PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ")  # of the gateway's environment, and nothing else
 _LONGEST_NAME: Final = 120  # of a folder
-_ROUNDS: Final = 20  # of looking for what a command left: it may start more while it is ended
-# Everything that a shell might read as more than a word is left out, so what looks like one command is one.
+_ROUNDS: Final = 20  # of looking for processes that a command left: they may start others meanwhile
+# Without everything that a shell might read as more than a word, a line that looks like one command is one.
 _PLAIN: Final = re.compile(r"[\w./,:=@%+ -]+")
 # Letters and marks that show nothing (Unicode's Default_Ignorable_Code_Point, and three blanks that it leaves out),
 # and the mark that begins a sign which is spelled out.
@@ -88,7 +88,7 @@ class ShellTool:
         redact: Callable[[str], str],
     ) -> None:
         self.admins_only = admins_only
-        self.timeout = seconds + 10.0  # its own limit comes first: it keeps what was printed
+        self.timeout = seconds + 10.0  # its own limit comes first, and keeps the output
         self._folder = folder
         self._allowed = [start.split() for start in allow]
         self._seconds = seconds
@@ -129,7 +129,7 @@ class ShellTool:
         else:
             code = transport.get_returncode() or 0
             outcome = f"exit code {code}" if code >= 0 else f"ended by signal {-code}"
-        _end(transport)  # what it left running in the background, too, which may hold the output open
+        _end(transport)  # also what runs in the background, and may hold the output open
         with suppress(TimeoutError):
             async with self._clock.limit(_LAST_WORDS):
                 await output.closed.wait()
@@ -249,7 +249,7 @@ async def _closed(transport: asyncio.SubprocessTransport, output: _Output) -> No
 
 def _end(transport: asyncio.SubprocessTransport) -> None:
     """End the command and all that it started in its session. Its group is not enough: `timeout` and shells with
-    job control put what they start into groups of their own."""
+    job control give the processes that they start groups of their own."""
     session = transport.get_pid()
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(session, signal.SIGKILL)
