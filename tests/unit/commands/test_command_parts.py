@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 
 from gateway.app.plugins import all_commands
 from gateway.commands.sessions import ago
-from gateway.domain.command import parse_command
+from gateway.domain.chat import Inbound, SessionKey, Source
+from gateway.domain.command import CommandCall, parse_command
 from gateway.domain.message import assistant, is_request, last_requests, note_of, tool_result, user
+from gateway.store.records import InboxItem
 
 REGISTRY = all_commands()
 
@@ -87,3 +89,27 @@ def test_how_long_ago_needs_no_time_zone() -> None:
         (30 * 86_400, "2023-10-15"),
     ):
         assert ago(now - seconds, now) == said
+
+
+def test_what_other_bots_call_it_is_no_name_here() -> None:
+    own = {name for command in REGISTRY.commands for name in (command.name, *command.aliases)}
+    elsewhere = [name for command in REGISTRY.commands for name in command.elsewhere]
+    assert len(set(elsewhere)) == len(elsewhere)
+    assert own.isdisjoint(elsewhere)
+
+
+def test_words_that_state_a_rule_call_pin_without_a_slash_and_no_others_do() -> None:
+    def item(text: str) -> InboxItem:
+        inbound = Inbound(event_id="e", source=Source(platform="p", chat="c", chat_type="direct", user="u"), text=text)
+        return InboxItem(id="1", key=SessionKey(platform="p", chat="c"), inbound=inbound, accepted_at=0.0, attempts=1)
+
+    rule = "From now on, always answer in English."
+    assert REGISTRY.implied(item(f" {rule} ")) == CommandCall(name="pin", argument=rule)
+    assert REGISTRY.implied(item("What is the weather like?")) is None
+
+
+def test_words_for_a_running_turn_are_sent_by_two_commands() -> None:
+    assert {command.name: command.sends for command in REGISTRY.commands if command.sends} == {
+        "steer": "steer",
+        "queue": "queue",
+    }

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.context.feedback import summarize_manual_compression
+from gateway.context.engine import Outcome
+from gateway.context.feedback import remarks, summarize_manual_compression, waiting
 from gateway.context.prompts import (
     EARLIER_OPENERS,
     END_MARKER,
@@ -139,3 +140,17 @@ def test_fewer_messages_with_more_tokens_are_explained() -> None:
     headline, sizes, note = summarize_manual_compression([user("a"), user("b")], [user("long")], 10, 50)
     assert (headline, sizes) == ("Compressed: 2 → 1 message", "~10 → ~50 tokens")
     assert "more tokens" in note
+
+
+def test_from_the_second_compaction_on_a_person_reads_its_price() -> None:
+    assert "nothing that was said is lost" in waiting(1)
+    assert "That makes 2 times" in waiting(2)
+
+
+def test_remarks_say_only_what_is_less_than_a_person_may_expect() -> None:
+    assert remarks(Outcome()) == []
+    (aborted,) = remarks(Outcome(aborted=True, error="It is down.", failed_model="m"))
+    assert aborted.startswith("The earlier conversation could not be compressed: It is down. /compress tries again")
+    extract, model = remarks(Outcome(fallback=True, error="It is down.", failed_model="m"))
+    assert extract.startswith("The summariser could not be used (It is down), so an extract")
+    assert model == "The auxiliary model m could not be used; the main model wrote the summary."
