@@ -97,7 +97,11 @@ async def test_a_slot_that_moves_takes_its_chats_along(store: RedisStore, nodes:
     await store.record_step(claim.lease, session.ref, claim.item, step(*exchange(2)))
     await finish(store, claim)
     assert contents(await transcript(store, "s1")) == ["question 1", "answer 1", "question 2", "answer 2"]
-    assert len(await store.search("question", claim.lease.key, 9)) == 2
+
+    async def both_found() -> bool:  # postings follow the step that stores their message
+        return len(await store.search("question", claim.lease.key, 9)) == 2
+
+    await eventually(both_found)
     later = RedisStore(nodes[2].url, clock=SystemClock())
     await later.open()
     assert contents(await transcript(later, "s1")) == ["question 1", "answer 1", "question 2", "answer 2"]
