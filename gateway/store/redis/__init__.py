@@ -11,7 +11,7 @@ so that a cluster keeps them together. Under it lie
     asking:<chat>                   what people are asked: see parts/asking.lua
     session:<id> transcript:<id> message:<id> tip:<key>         conversations: see parts/sessions.lua
     pins:<key>                      the rules of a key: see set_pins.lua
-    files:<key> filed:<key> content:<key>:<digest>              files and their contents: see filing.py
+    files:<key> filed:<key> content:<key>:<digest>              files and their contents: see keeping.py
     guest_book                      who was let in by a code, and who asks
     row:<id> out:<chat> out_due:<platform> rows rows:<address>  the outbox: see parts/outbox.lua
     closed                          chats in which nothing can be shown any more, and why
