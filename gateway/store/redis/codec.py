@@ -36,7 +36,12 @@ def pairs(fields: Sequence[str]) -> dict[str, str]:
 
 def fields(facts: Mapping[str, Fact]) -> Fields:
     """Facts as a hash holds them."""
-    return [text for name, fact in facts.items() if fact is not None for text in (name, field_text(fact))]
+    return [
+        text
+        for name, fact in facts.items()
+        if fact is not None
+        for text in (name, fact if isinstance(fact, str) else field_text(fact))
+    ]
 
 
 def field_text(fact: Fact) -> str:
@@ -53,7 +58,7 @@ def row_fields(row: Outbound) -> Fields:
 def row_from(flat: Sequence[str]) -> Outbound:
     """A row from the fields and values of its hash."""
     facts = pairs(flat)
-    return OUTBOUND.of_facts({**facts, "chat": facts["to"]})
+    return OUTBOUND.of_texts({**facts, "chat": facts["to"]})
 
 
 def session_fields(session: Session) -> Fields:
@@ -63,7 +68,7 @@ def session_fields(session: Session) -> Fields:
 
 def session_from(flat: Sequence[str]) -> Session:
     """A session from the fields and values of its hash."""
-    return SESSION.of_facts(pairs(flat))
+    return SESSION.of_texts(pairs(flat))
 
 
 def compaction_json(compaction: Compaction) -> str:
@@ -73,7 +78,7 @@ def compaction_json(compaction: Compaction) -> str:
 
 def compaction_from(text: str) -> Compaction:
     """The inverse of `compaction_json`."""
-    return COMPACTION.of_facts(json.loads(text))
+    return COMPACTION.of_texts(json.loads(text))
 
 
 def approvals_from(turn: Mapping[str, str], item: str) -> tuple[Approval, ...]:
@@ -111,7 +116,7 @@ def ledger_json(entry: LedgerEntry, session_id: str, key: SessionKey) -> str:
             "purpose": entry.purpose,
             "provider": entry.provider,
             "model": entry.model,
-            "usage": [*USAGE.facts(entry.usage).values()],
+            "usage": [*USAGE.row(entry.usage)],
             "cost": entry.cost_usd,
         }
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
@@ -29,6 +29,8 @@ def dumps(value: Any) -> str:
 
 def storable(text: str) -> str:
     """The text as UTF-8 can hold it: halves of surrogate pairs become question marks."""
+    if text.isascii():
+        return text
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -45,9 +47,13 @@ def inbound_json(inbound: Inbound) -> str:
     return dumps(data)
 
 
-def _given(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass that are not at their default."""
-    return {each.name: given for each in fields(value) if (given := getattr(value, each.name)) != each.default}
+_DEFAULTS: Final = {of: {each.name: each.default for each in fields(of)} for of in (Inbound, Source)}
+
+
+def _given(value: Inbound | Source) -> dict[str, Any]:
+    """The fields that are not at their default."""
+    defaults = _DEFAULTS[type(value)]
+    return {name: given for name, default in defaults.items() if (given := getattr(value, name)) != default}
 
 
 def inbound_from(text: str) -> Inbound:

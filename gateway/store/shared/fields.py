@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, fields
-from types import UnionType
+from operator import attrgetter
+from types import NoneType, UnionType
 from typing import Any, Final, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from gateway.domain.chat import Button, ChatAddress, Outbound, OutboundState, SessionKey
@@ -25,18 +25,22 @@ Fact = str | int | float | None
 
 
 class _Form(NamedTuple):
-    write: Callable[[Any], Fact]
-    read: Callable[[Any], Any]
+    """How a value becomes a fact and the other way round, and how a fact is read that was stored as a text. None: as
+    it is."""
+
+    write: Callable[[Any], Fact] | None
+    read: Callable[[Any], Any] | None
+    number: type[int | float] | None = None
 
 
 def _todos_from(text: str) -> tuple[Todo, ...]:
     return tuple(Todo(text=what, status=status) for what, status in json.loads(text))
 
 
-_TEXT: Final = _Form(storable, str)
+_TEXT: Final = _Form(storable, None)
 _FORMS: Final[dict[Any, _Form]] = {
-    int: _Form(int, int),
-    float: _Form(float, float),
+    int: _Form(None, None, int),
+    float: _Form(float, None, float),
     bool: _Form(bool, bool),
     OutboundState: _Form(str, OutboundState),
     SessionKey: _Form(str, SessionKey.parse),
@@ -48,56 +52,79 @@ _FORMS: Final[dict[Any, _Form]] = {
 }
 
 
-def _form(kind: Any) -> _Form:
-    """How fields of this type are written; None is written as such."""
-    if get_origin(kind) in (Union, UnionType):
-        (kind,) = (each for each in get_args(kind) if each is not type(None))
-    return _FORMS.get(kind, _TEXT)
+def _kind(kind: Any) -> Any:
+    """A field's type but for None."""
+    return next(each for each in get_args(kind) if each is not NoneType) if _may_lack(kind) else kind
+
+
+def _may_lack(kind: Any) -> bool:
+    return get_origin(kind) in (Union, UnionType) and NoneType in get_args(kind)
 
 
 class Shape(Generic[T]):
     """The facts of a dataclass. `parts` are the fields whose own facts stand behind the others."""
 
     def __init__(self, made_of: type[T], **parts: Shape[Any]) -> None:
-        kinds = get_type_hints(made_of)
+        kinds = {name: kind for name, kind in get_type_hints(made_of).items() if name not in parts}
+        forms = {name: _FORMS.get(_kind(kind), _TEXT) for name, kind in kinds.items()}
         self._class = made_of
         self._parts = parts
-        self._forms = {name: _form(kind) for name, kind in kinds.items() if name not in parts}
-        self._reads = [(name, None if form is _TEXT else form.read) for name, form in self._forms.items()]
-        required = (each.name for each in fields(made_of) if each.default is each.default_factory is MISSING)  # type: ignore[arg-type]
-        self._nothing: dict[str, Any] = {name: None for name in required if type(None) in get_args(kinds[name])}
-        self.names: tuple[str, ...] = (*self._forms, *(name for part in parts.values() for name in part.names))
+        self._forms = forms
+        self._values = attrgetter(*kinds)
+        self._written = [(place, form.write) for place, form in enumerate(forms.values()) if form.write]
+        self._reads = [(name, form.read) for name, form in forms.items() if form.read]
+        self._numbers = [(name, form.number) for name, form in forms.items() if form.number]
+        self._needed = [name for name, kind in kinds.items() if not _may_lack(kind)]
+        self._nothing: dict[str, Any] = {name: None for name in kinds if name not in self._needed}
+        self.names: tuple[str, ...] = (*kinds, *(name for part in parts.values() for name in part.names))
 
     def fact(self, name: str, value: Any) -> Fact:
         """One field's fact. Raises TypeError for what JSON cannot say, such as a strange engine's state."""
-        return None if value is None else self._forms[name].write(value)
+        write = self._forms[name].write
+        fact: Fact = value if value is None or write is None else write(value)
+        return fact
+
+    def row(self, value: T) -> list[Fact]:
+        """A fact for each of `names`."""
+        row = list(self._values(value))
+        for place, write in self._written:
+            if row[place] is not None:
+                row[place] = write(row[place])
+        for name, part in self._parts.items():
+            row += part.row(getattr(value, name))
+        return row
 
     def facts(self, value: T) -> dict[str, Fact]:
-        """All of them, in the order of `names`."""
-        found: dict[str, Fact] = {}
-        for name, (write, _) in self._forms.items():
-            field = getattr(value, name)
-            found[name] = None if field is None else write(field)
-        for name, part in self._parts.items():
-            found |= part.facts(getattr(value, name))
-        return found
+        """The same by name."""
+        return dict(zip(self.names, self.row(value), strict=True))
 
     def of_row(self, row: Sequence[Any]) -> T:
-        """The inverse of `facts`: a value for each of `names`, all texts or not. Raises TypeError if one is missing
-        that nothing can stand for."""
-        given = self._nothing.copy()
-        for (name, read), fact in zip(self._reads, row, strict=False):
-            if fact is not None:
-                given[name] = fact if read is None else read(fact)
-        first = len(self._reads)
+        """The inverse of `row`. What is None and must not be has its default; raises TypeError if there is none."""
+        given: dict[str, Any] = dict(zip(self._forms, row, strict=False))
+        for name in self._needed:
+            if given[name] is None:
+                del given[name]
+        first = len(self._forms)
         for name, part in self._parts.items():
             given[name] = part.of_row(row[first:])
             first += len(part.names)
-        return self._class(**given)
+        return self._made(given)
 
-    def of_facts(self, facts: Mapping[str, Any]) -> T:
-        """The same by name; others among them are passed over."""
-        return self.of_row([facts.get(name) for name in self.names])
+    def of_texts(self, texts: Mapping[str, Any]) -> T:
+        """The inverse of `facts` where every fact may be a text, and others may be among them."""
+        given = self._nothing | {name: text for name, text in texts.items() if name in self._forms and text is not None}
+        for name, number in self._numbers:
+            if given.get(name) is not None:
+                given[name] = number(given[name])
+        for name, part in self._parts.items():
+            given[name] = part.of_texts(texts)
+        return self._made(given)
+
+    def _made(self, given: dict[str, Any]) -> T:
+        for name, read in self._reads:
+            if given.get(name) is not None:
+                given[name] = read(given[name])
+        return self._class(**given)
 
 
 USAGE: Final = Shape(CanonicalUsage)

@@ -33,7 +33,7 @@ def keep_file(connection: apsw.Connection, key: SessionKey, file: KeptFile, cont
         "INSERT INTO contents(key, digest, content) VALUES (?,?,?) ON CONFLICT DO NOTHING",
         (str(key), file.digest, content),
     )
-    facts = FILE.facts(file).values()
+    facts = FILE.row(file)
     change(connection, f"INSERT INTO files(key, {FILE_COLUMNS}) VALUES (?,{marks(FILE_COLUMNS)})", (str(key), *facts))
     kept = kept_file(connection, key, file.ref)
     assert kept is not None

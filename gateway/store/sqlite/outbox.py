@@ -39,6 +39,23 @@ _HEAD = (
     f"SELECT seq, state, due_at, claim, {OUTBOUND_COLUMNS} FROM outbox"
     f" WHERE lane = ? AND {UNFINISHED} AND state != '{State.STREAMING}' ORDER BY place, seq LIMIT 1"
 )
+_INSERT: Final = (
+    f"INSERT INTO outbox(seq, place, lane, {OUTBOUND_COLUMNS}) VALUES (?,?,?,{marks(OUTBOUND_COLUMNS)})"
+    " ON CONFLICT (id) DO NOTHING"
+)
+_FINISH: Final = (
+    f"UPDATE outbox SET state = '{State.PENDING}', kind = ?, text = ?, due_at = ?,"
+    " place = 1 + (SELECT max(seq) FROM outbox), platform_message_id = coalesce(platform_message_id, ?)"
+    f" WHERE id = ? AND state = '{State.STREAMING}' RETURNING lane"
+)
+_CLAIM: Final = (
+    f"UPDATE outbox SET state = '{State.SENDING}', claim = ?, attempts = attempts + 1, ambiguous = ambiguous + ?,"
+    " heard = 0 WHERE seq = ?"
+)
+_SHOW: Final = (
+    f"UPDATE outbox SET state = '{State.SENT}', platform_message_id = coalesce(?, platform_message_id)"
+    f" WHERE id = ? AND state IN ('{State.PENDING}', '{State.SENDING}') RETURNING lane"
+)
 
 
 def emit(connection: apsw.Connection, outbound: Sequence[Outbound], sender: Sender) -> tuple[Advance, ...]:
@@ -106,8 +123,7 @@ def advance(connection: apsw.Connection, lane: str, sender: Sender, *, reclaim: 
         return Advance(chat=lane, due_at=0.0 if orphaned else None)
     change(
         connection,
-        f"UPDATE outbox SET state = '{State.SENDING}', claim = ?, attempts = attempts + 1, ambiguous = ambiguous + ?,"
-        " heard = 0 WHERE seq = ?",
+        _CLAIM,
         (sender.generation, orphaned, seq),
     )
     head = _placed(connection, OUTBOUND.of_row(row[4:]))
@@ -138,8 +154,7 @@ def mark_sent(
     """The row is done; advance its chat. None if there was nothing to mark."""
     row = one(
         connection,
-        f"UPDATE outbox SET state = '{State.SENT}', platform_message_id = coalesce(?, platform_message_id)"
-        f" WHERE id = ? AND state IN ('{State.PENDING}', '{State.SENDING}') RETURNING lane",
+        _SHOW,
         (OUTBOUND.fact("platform_message_id", platform_message_id), outbound_id),
     )
     return None if row is None else advance(connection, row[0], sender)
@@ -237,10 +252,7 @@ def listing(connection: apsw.Connection, address: ChatAddress | None, limit: int
 def _store(connection: apsw.Connection, outbound: Outbound) -> str:
     finalised = one(
         connection,
-        f"UPDATE outbox SET state = '{State.PENDING}', kind = ?, text = ?, due_at = ?,"
-        " place = 1 + (SELECT max(seq) FROM outbox),"
-        " platform_message_id = coalesce(platform_message_id, ?)"
-        f" WHERE id = ? AND state = '{State.STREAMING}' RETURNING lane",
+        _FINISH,
         (
             outbound.kind,
             storable(outbound.text),
@@ -261,9 +273,8 @@ def insert(connection: apsw.Connection, outbound: Outbound, place: int | None = 
     seq = ((row and row[0]) or 0) + 1
     change(
         connection,
-        f"INSERT INTO outbox(seq, place, lane, {OUTBOUND_COLUMNS}) VALUES (?,?,?,{marks(OUTBOUND_COLUMNS)})"
-        " ON CONFLICT (id) DO NOTHING",
-        (seq, seq if place is None else place, chat_name(outbound.to), *OUTBOUND.facts(outbound).values()),
+        _INSERT,
+        (seq, seq if place is None else place, chat_name(outbound.to), *OUTBOUND.row(outbound)),
     )
 
 

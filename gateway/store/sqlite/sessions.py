@@ -244,7 +244,7 @@ def record_compaction(connection: apsw.Connection, compaction: Compaction) -> No
     change(
         connection,
         f"INSERT INTO compactions({COMPACTION_COLUMNS}) VALUES ({marks(COMPACTION_COLUMNS)})",
-        tuple(COMPACTION.facts(compaction).values()),
+        tuple(COMPACTION.row(compaction)),
     )
 
 
@@ -289,7 +289,6 @@ def _take_over(connection: apsw.Connection, parent_id: str, child: Session, snap
 
 
 def _apply(connection: apsw.Connection, session_id: str, patch: Patch, count: int, tokens: int) -> None:
-    used = USAGE.facts(patch.usage or CanonicalUsage())
     change(
         connection,
         _APPLY,
@@ -299,7 +298,7 @@ def _apply(connection: apsw.Connection, session_id: str, patch: Patch, count: in
             *(SESSION.fact(name, getattr(patch, name)) for name in PATCHED),
             tokens,
             patch.cost_usd,
-            *used.values(),
+            *USAGE.row(patch.usage or CanonicalUsage()),
             session_id,
         ),
     )
@@ -314,7 +313,7 @@ def record_calls(connection: apsw.Connection, calls: Iterable[LedgerEntry], sess
             " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (
                 *(call.at, str(key), key.platform, session_id, call.purpose, call.provider, storable(call.model)),
-                *USAGE.facts(call.usage).values(),
+                *USAGE.row(call.usage),
                 call.cost_usd,
             ),
         )

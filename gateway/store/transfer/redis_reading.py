@@ -58,7 +58,7 @@ class Reading:
             owners = [(at, session["key"], 0.0) for (at, _, _), session in zip(places, sessions, strict=True)]
             tips = await self._of(owners, "GET", "tip")
             yield [
-                Record("sessions", {**SESSION.facts(SESSION.of_facts(session)), "is_tip": int(tip == session["id"])})
+                Record("sessions", {**SESSION.facts(SESSION.of_texts(session)), "is_tip": int(tip == session["id"])})
                 for session, tip in zip(sessions, tips, strict=True)
             ]
             async for page in self._transcripts(places, sessions):
@@ -346,7 +346,7 @@ def _of_turn(item: dict[str, Any], turn: Hash, signals: Hash) -> list[Record]:
 
 def _row(row: Hash, ahead: int | None) -> Record:
     state = {"state": str(State.SENT), "ahead": None} if ahead == -1 else {"ahead": ahead}
-    facts = OUTBOUND.facts(OUTBOUND.of_facts({**row, "chat": row["to"]}))
+    facts = OUTBOUND.facts(OUTBOUND.of_texts({**row, "chat": row["to"]}))
     return Record("outbox", {**facts, "lane": row["chat"], **state})
 
 

@@ -113,7 +113,7 @@ def _commands(kind: str, data: dict[str, Any], number: int) -> Iterator[list[str
         case "transcripts":
             yield ["RPUSH", f"transcript:{data['session_id']}", data["message_id"]]
         case "compactions":
-            document = compaction_json(COMPACTION.of_facts(data))
+            document = compaction_json(COMPACTION.of_texts(data))
             yield ["RPUSH", f"compactions:{data['parent_id']}", document]
             yield ["RPUSH", f"compactions:{data['child_id']}", document]
         case "hooks":  # nobody owes it: whoever asks first will
@@ -134,7 +134,7 @@ def _commands(kind: str, data: dict[str, Any], number: int) -> Iterator[list[str
             yield from _row(data, number)
         case "ledger":
             facts = {name: data[name] for name in ("at", "purpose", "provider", "model", "cost_usd")}
-            entry = LedgerEntry(usage=USAGE.of_facts(data), **facts)
+            entry = LedgerEntry(usage=USAGE.of_texts(data), **facts)
             text = f"{_CALLS_FROM + number}|{ledger_json(entry, data['session_id'], SessionKey.parse(data['key']))}"
             yield ["ZADD", "ledger", field_text(data["at"]), text]
             yield ["ZADD", f"ledger:{data['key']}", field_text(data["at"]), text]
@@ -146,7 +146,7 @@ def _commands(kind: str, data: dict[str, Any], number: int) -> Iterator[list[str
         case "files":
             for place, piece in enumerate(pieces(data["content"])):
                 yield ["HSET", f"content:{data['key']}:{data['digest']}", str(place), piece]
-            yield ["HSET", f"files:{data['key']}", data["ref"], file_json(FILE.of_facts(data))]
+            yield ["HSET", f"files:{data['key']}", data["ref"], file_json(FILE.of_texts(data))]
             yield ["ZADD", f"filed:{data['key']}", field_text(data["at"]), data["ref"]]
         case "pairing":
             yield ["HSET", GUEST_BOOK, *fields(data)]

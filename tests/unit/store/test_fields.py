@@ -82,19 +82,19 @@ RUN = Compaction(
 
 @pytest.mark.parametrize("session", [FULL, BARE])
 def test_a_session_is_what_its_facts_say_in_columns_and_in_a_hash(session):
-    assert SESSION.of_row(list(SESSION.facts(session).values())) == session
+    assert SESSION.of_row(list(SESSION.row(session))) == session
     assert session_from(session_fields(session)) == session
 
 
 def test_a_row_is_what_its_facts_say_in_columns_and_in_a_hash():
-    assert OUTBOUND.of_row(list(OUTBOUND.facts(ROW).values())) == ROW
+    assert OUTBOUND.of_row(list(OUTBOUND.row(ROW))) == ROW
     assert row_from([*row_fields(ROW), "state", "sending"]) == ROW
-    assert isinstance(OUTBOUND.of_facts(OUTBOUND.facts(ROW)).state, OutboundState)
+    assert isinstance(OUTBOUND.of_texts(OUTBOUND.facts(ROW)).state, OutboundState)
 
 
 def test_compactions_and_files_are_what_their_facts_say():
-    assert COMPACTION.of_facts(COMPACTION.facts(RUN)) == RUN
-    assert FILE.of_facts(FILE.facts(ROW.file)) == ROW.file
+    assert COMPACTION.of_texts(COMPACTION.facts(RUN)) == RUN
+    assert FILE.of_texts(FILE.facts(ROW.file)) == ROW.file
 
 
 def test_the_sample_has_every_field_so_that_none_is_forgotten():
@@ -108,11 +108,11 @@ def test_a_field_that_was_not_stored_yet_has_its_default_and_a_needed_one_is_an_
     facts = SESSION.facts(FULL)
     del facts["announced"], facts["epoch"], facts["parent_id"]
     facts["of a later release"] = "x"
-    assert (SESSION.of_facts(facts).announced, SESSION.of_facts(facts).epoch) == ((), 1)
-    assert SESSION.of_facts(facts).parent_id is None
+    assert (SESSION.of_texts(facts).announced, SESSION.of_texts(facts).epoch) == ((), 1)
+    assert SESSION.of_texts(facts).parent_id is None
     del facts["model"]
     with pytest.raises(TypeError, match="model"):
-        SESSION.of_facts(facts)
+        SESSION.of_texts(facts)
 
 
 def test_half_a_surrogate_pair_becomes_storable():
