@@ -1,7 +1,7 @@
-"""Writing what must not be forgotten: try again until the store takes it.
+"""A write that must not be lost is tried again until the store takes it.
 
-Used where giving up would break a promise already made to a person (a reply was shown, a model
-was paid): a full disk then delays the chat instead of losing or repeating something.
+Used where giving up would break a promise that was made to a person (a reply was shown, a model
+was paid): a full disk then delays the chat, and nothing is lost or repeated.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ ACCOUNT_KEPT: Final = 7 * 86_400.0  # seconds that a day's account outlives its 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """The right to run one key's lane; `fence` rises with every claim of it."""
+    """The right to run one key's lane; `fence` rises with every claim of the lane."""
 
     key: SessionKey
     worker: str
@@ -36,7 +36,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """An Inbound on its way into the store. A `bypass` one does not wait in its lane."""
+    """An Inbound on its way into the store; with `bypass` it does not wait in its lane."""
 
     inbound: Inbound
     key: SessionKey
@@ -52,7 +52,7 @@ class InboxItem:
     key: SessionKey
     inbound: Inbound
     accepted_at: float
-    attempts: int  # times it was claimed, this one included
+    attempts: int  # claims of the item, the present one included
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What became of one Arrival. `item` is set for a new bypass one, which the caller runs."""
+    """What became of one Arrival. `item` is set for a new Arrival with `bypass`, which the caller runs."""
 
     event_id: str
     status: Acceptance
@@ -75,8 +75,8 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolIntent:
-    """A tool call about to run whose effects must not be repeated blindly. One that `waits` for a
-    person's yes, or behind one that does, has had no effect yet."""
+    """A tool call about to run, whose effects must not be repeated blindly. With `waits` the call has had no effect
+    yet: the call, or another before it, waits for a person's yes."""
 
     call_id: str
     tool: str
@@ -85,11 +85,11 @@ class ToolIntent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnJournal:
-    """How far an earlier attempt at an item got, for the one that resumes it.
+    """How far an earlier attempt at an item got, for the attempt that resumes the item.
 
     The transcript already holds the messages of `steps` recorded steps, the person's own first.
     `intents` are tool calls that had begun when the process died: unless they wait, their outcome is
-    unknown. `reply` is the outbox row opened for streaming, if any; `approvals` what the item asked.
+    unknown. `reply` is the outbox row opened for streaming, if any; `approvals` are the item's questions.
     """
 
     session_id: str
@@ -100,7 +100,7 @@ class TurnJournal:
 
     @property
     def begun(self) -> bool:
-        """Whether the transcript holds what the turn began with."""
+        """Whether the transcript holds the messages that the turn began with."""
         return self.steps > 0 or bool(self.intents)
 
 
@@ -120,7 +120,7 @@ class Patch:
 
 
 _SUMMED: Final = ("at", "usage", "cost_usd")
-PATCHED: Final = tuple(name for name in Patch.__slots__ if name not in _SUMMED)  # the fields that it replaces
+PATCHED: Final = tuple(name for name in Patch.__slots__ if name not in _SUMMED)  # the fields that a Patch replaces
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,21 +128,21 @@ class StepRecord:
     """What a step (or a turn's end) adds: messages in order, calls made, changes of the session.
 
     `absorbed` are ids of queued items whose text is among the messages: they end with this turn.
-    `after` is how many messages the transcript holds before, as far as the turn knows: if it holds
-    others, an earlier write that was given up has landed, and this one is a SessionConflict.
+    `after` is how many messages the transcript holds before, as far as the turn knows. With another number
+    an earlier write that the turn gave up has landed, and this write is a SessionConflict.
     """
 
     messages: Sequence[Message]
     patch: Patch
     ledger: Sequence[LedgerEntry] = ()
     absorbed: Sequence[str] = ()
-    after: int | None = None  # None: whatever it holds
+    after: int | None = None  # None: any number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnd:
     """What `finish_turn` returns. `next` is the lane's next item, already claimed under the same
-    lease; None means the lane was released. `outbound` are the rows this worker must now send."""
+    lease; None: the lane was released. `outbound` are the rows that this worker must now send."""
 
     messages: tuple[Message, ...]
     next: InboxItem | None
@@ -159,7 +159,7 @@ class Sent:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """What became of a verdict. `approval` is the question as it is now; `first` says whether this verdict
-    decided it. `outbound` are the rows this worker must now send."""
+    decided the question. `outbound` are the rows that this worker must now send."""
 
     approval: Approval
     first: bool
@@ -176,7 +176,7 @@ class Opening:
 
 
 class SessionChanges(TypedDict, total=False):
-    """What of a session may be changed from outside a turn, and how."""
+    """The fields of a session that a write outside of a turn may change."""
 
     title: str | None
     model: str
@@ -187,7 +187,7 @@ class SessionChanges(TypedDict, total=False):
 
 
 def check_changes(changes: SessionChanges) -> None:
-    """Raises ValueError for what cannot be changed this way."""
+    """Raises ValueError for a field that cannot be changed this way."""
     if unknown := changes.keys() - SessionChanges.__annotations__:
         raise ValueError(f"a session's {', '.join(sorted(unknown))} cannot be changed this way")
 
@@ -195,7 +195,7 @@ def check_changes(changes: SessionChanges) -> None:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilt:
     """A session's system prompt, built anew. `last_prompt_tokens`: what the provider's last report would
-    have been with it; 0: there is none."""
+    have been with this prompt; 0: there is no report."""
 
     ref: SessionRef
     system_prompt: str
@@ -243,7 +243,7 @@ class Cap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
-    """The most that one model call can cost, in millionths of a US dollar, and the caps it counts
+    """The most that one model call can cost, in millionths of a US dollar, and the caps that the call counts
     against, widest first. `id` is the call's own."""
 
     id: str
@@ -253,8 +253,8 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapReached:
-    """A reservation that was refused, by the first cap without room for it. `spent`: what is spent
-    and reserved of that, in millionths of a US dollar."""
+    """A reservation was refused, by the first cap without room for it. `spent`: what is spent and reserved under
+    this cap, in millionths of a US dollar."""
 
     cap: Cap
     spent: int

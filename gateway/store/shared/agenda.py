@@ -1,7 +1,7 @@
-"""Which chats' rows are to be looked at, and when. Memory only, event loop only.
+"""The chats whose rows wait for a time. Memory only, event loop only.
 
-A row that is emitted, or follows one that was sent, is claimed by the step that stores it. What is left for
-later are rows with a time of their own (retries), and those of a process that is gone.
+The step that stores a row claims the row for sending, and the step that marks a row as sent claims the next. Left for
+later are rows with a time of their own (retries), and rows of a process that is gone.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from gateway.domain.chat import Outbound
 from gateway.store.shared.platforms import Platforms
 
-_SPARE: Final = 64  # void entries that are not worth being looked for
+_SPARE: Final = 64  # void entries that are not worth a search
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ def rows_to_send(advances: Iterable[Advance]) -> tuple[Outbound, ...]:
 
 
 class Agenda:
-    """Chats, each named as an Outbound's lane is, by the time their head is due (seconds since the epoch)."""
+    """Chats in text form (`chat_name`), by the time their head is due (seconds since the epoch)."""
 
     def __init__(self) -> None:
         self._due: dict[str, float] = {}
@@ -57,7 +57,7 @@ class Agenda:
                 self._due.pop(advance.chat, None)
 
     def wait(self, chat: str, due_at: float) -> None:
-        """Look at this chat then, and at no other time."""
+        """Look at this chat at `due_at`, and at no other time."""
         if not self._sends.has_chat_of(chat):
             self._elsewhere[chat] = due_at
             return
@@ -77,8 +77,8 @@ class Agenda:
         return taken
 
     def next_due(self) -> float | None:
-        """When a chat is to be looked at; None: none is."""
-        # Entries that `wait` or `note` made void are still in the heap; drop them when they come up.
+        """When the next chat is to be looked at; None: no chat waits."""
+        # Entries that `wait` or `note` made void are still in the heap; they are dropped when they come up.
         while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None

@@ -1,4 +1,4 @@
-"""How things are written as JSON documents, the same in every store."""
+"""Domain objects as JSON documents, the same in every store."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def storable(text: str) -> str:
 
 
 def inbound_json(inbound: Inbound) -> str:
-    """An Inbound; what is at its default is left out, and `only_as_part`, which is settled when it is stored."""
+    """An Inbound without fields at their default, and without `only_as_part`: nobody asks for that once the
+    Inbound is stored."""
     data = {**_given(inbound), "source": _given(inbound.source)}
     data.pop("only_as_part", None)
     if inbound.attachments:
@@ -57,8 +58,8 @@ def _given(value: Inbound | Source) -> dict[str, Any]:
 
 
 def inbound_from(text: str) -> Inbound:
-    """The inverse of `inbound_json`. What a later release may have added is passed over; a document
-    that says too little is a ValueError, KeyError or TypeError."""
+    """The inverse of `inbound_json`. Fields of a later release are passed over. Raises ValueError, KeyError or
+    TypeError for a document that lacks a field."""
     data: dict[str, Any] = json.loads(text)
     return Inbound(
         source=Source(**_known(data["source"], Source.__slots__)),
@@ -68,8 +69,8 @@ def inbound_from(text: str) -> Inbound:
 
 
 def readable_inbound(text: str, key: SessionKey, number: str) -> Inbound:
-    """The same, but a damaged document becomes an `unreadable` Inbound of the key's chat: one that a
-    lane can end, where an error would hold up the chat for ever."""
+    """The same, but a damaged document becomes an `unreadable` Inbound of the key's chat, which a lane can end: an
+    error would hold up the chat for ever."""
     try:
         return inbound_from(text)
     except (ValueError, KeyError, TypeError) as error:
@@ -92,7 +93,7 @@ def pins_from(text: str) -> Pins:
 
 
 def file_json(file: KeptFile) -> str:
-    """What is known of a kept file."""
+    """A kept file, without its content."""
     return dumps({name: getattr(file, name) for name in KeptFile.__slots__})
 
 
@@ -102,7 +103,7 @@ def file_from(text: str) -> KeptFile:
 
 
 def item_from(row: Sequence[Any]) -> InboxItem:
-    """An item from its id, key, document, time of acceptance and attempts, all texts or not."""
+    """An item from its id, key, document, time of acceptance and attempts; numbers may be texts."""
     number, text, inbound, at, attempts = row
     key = SessionKey.parse(text)
     return InboxItem(
@@ -115,7 +116,7 @@ def item_from(row: Sequence[Any]) -> InboxItem:
 
 
 def intents_json(intents: Sequence[ToolIntent]) -> str:
-    """Tool calls about to run: of each its id, its tool and, if it waits, that it does."""
+    """Tool calls about to run: the id and the tool of each, and `true` for a call that waits."""
     return dumps([[intent.call_id, intent.tool, *([True] if intent.waits else ())] for intent in intents])
 
 
@@ -125,12 +126,12 @@ def intents_from(text: str) -> tuple[ToolIntent, ...]:
 
 
 def tokens_of(messages: Iterable[Message]) -> int:
-    """The sum of the counts that the host noted."""
+    """The sum of the token counts that the host noted."""
     return sum(note_of(message).get("tokens", 0) for message in messages)
 
 
 def unkept_note(message: Message) -> dict[str, Any]:
-    """What the host noted of a message beyond the facts that are kept beside it."""
+    """The host's note of a message, without the facts that a store keeps beside the note."""
     return {name: value for name, value in note_of(message).items() if name not in ("id", "tokens", "at")}
 
 
@@ -138,17 +139,17 @@ _ASKED = ("token", "call", "number", "person", "question", "shown_as", "asked_at
 
 
 def approval_json(approval: Approval) -> str:
-    """What was asked; the item that asks and what became of it are kept beside it."""
+    """A question without its item and its verdict, which a store keeps beside the document."""
     return dumps({"key": str(approval.key), **{name: getattr(approval, name) for name in _ASKED}})
 
 
 def verdict_json(state: str, by: str | None, at: float) -> str:
-    """What became of a question."""
+    """The verdict on a question."""
     return dumps([state, by, at])
 
 
 def approval_from(asked: str, item: str, verdict: str | None) -> Approval:
-    """The inverse of both."""
+    """The inverse of `approval_json` and `verdict_json`."""
     data: dict[str, Any] = json.loads(asked)
     found: Any = json.loads(verdict) if verdict else ("open", None, None)
     state, by, at = found
@@ -157,7 +158,7 @@ def approval_from(asked: str, item: str, verdict: str | None) -> Approval:
 
 
 def in_order(approvals: Iterable[Approval]) -> tuple[Approval, ...]:
-    """As they were asked."""
+    """Questions in the order in which they were asked."""
     return tuple(sorted(approvals, key=lambda each: (each.asked_at, each.item, each.number)))
 
 
@@ -167,13 +168,13 @@ def buttons_json(rows: Sequence[Sequence[Button]]) -> str:
 
 
 def buttons_from(text: str | None) -> tuple[tuple[Button, ...], ...]:
-    """The inverse; None: there are none."""
+    """The inverse of `buttons_json`; None: there are no buttons."""
     rows = json.loads(text) if text else ()
     return tuple(tuple(Button(label=label, token=token) for label, token in row) for row in rows)
 
 
 def guest_book_json(book: GuestBook) -> str:
-    """Who asks, who was let in, and how often a code was wrong."""
+    """The guest book."""
     return dumps(asdict(book))
 
 

@@ -1,8 +1,8 @@
 """Sessions, rows of the outbox, compactions and kept files as plain facts by name: one description for every store.
 
-SQLite keeps such facts in columns, Redis in the fields of a hash or in a document, both under the names that the
-dataclasses give them. A fact is a text, a number or None; whatever is more is written as JSON. So a new field of a
-dataclass is stored as soon as SQLite has a column for it, and what was stored without it has its default.
+SQLite keeps such facts in columns, Redis in the fields of a hash or in a document, both under the names of the
+dataclass's fields. A fact is a text, a number or None; any other value is written as JSON. So a new field is stored
+as soon as SQLite has a column for it, and an object that was stored without the field has its default.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Fact = str | int | float | None
 
 
 class _Form(NamedTuple):
-    """How a value becomes a fact and the other way round, and how a fact is read that was stored as a text. None: as
-    it is."""
+    """How a value becomes a fact (`write`), and a fact a value (`read`); None: both are the same. `number` makes a
+    number of a text."""
 
     write: Callable[[Any], Fact] | None
     read: Callable[[Any], Any] | None
@@ -53,7 +53,7 @@ _FORMS: Final[dict[Any, _Form]] = {
 
 
 def _kind(kind: Any) -> Any:
-    """A field's type but for None."""
+    """A field's type without None."""
     return next(each for each in get_args(kind) if each is not NoneType) if _may_lack(kind) else kind
 
 
@@ -99,7 +99,8 @@ class Shape(Generic[T]):
         return dict(zip(self.names, self.row(value), strict=True))
 
     def of_row(self, row: Sequence[Any]) -> T:
-        """The inverse of `row`. What is None and must not be has its default; raises TypeError if there is none."""
+        """The inverse of `row`. A field that must not be None has its default instead. Raises TypeError for a field
+        without a default."""
         given: dict[str, Any] = dict(zip(self._forms, row, strict=False))
         for name in self._needed:
             if given[name] is None:
@@ -111,7 +112,7 @@ class Shape(Generic[T]):
         return self._made(given)
 
     def of_texts(self, texts: Mapping[str, Any]) -> T:
-        """The inverse of `facts` where every fact may be a text, and others may be among them."""
+        """The inverse of `facts`; numbers may be texts, and facts of other names are passed over."""
         given = self._nothing | {name: text for name, text in texts.items() if name in self._forms and text is not None}
         for name, number in self._numbers:
             if given.get(name) is not None:

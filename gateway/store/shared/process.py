@@ -1,4 +1,4 @@
-"""What a store remembers in the process that opened it, wherever it keeps its facts. Event loop only."""
+"""The memory of a store in its process, whether the facts lie in SQLite or in Redis. Event loop only."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gateway.store.shared.transcripts import TranscriptCache
 
 
 class SteadyTime:
-    """The time by which rows that were put off are due, in seconds since the epoch: as it was when this began, and
-    as it passed since, whatever a clock is set to.
+    """Seconds since the epoch by which rows are due. This time passes steadily, whatever the machine's clock is set
+    to meanwhile.
 
-    What several processes agree on is the time of what they share, their server: each learns it time
-    and again. It is never taken back, so that nothing that was due is not due any more.
+    Several processes go by the time of the server that they share: each learns that time again and again. The time
+    is never taken back, so that no row that was due becomes a row that is not.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -31,17 +31,17 @@ class SteadyTime:
         return self._ahead + self._clock.monotonic()
 
     def until(self, moment: float | None) -> float | None:
-        """Seconds until a moment, 0.0 if it has come; None stays None."""
+        """Seconds until a moment, 0.0 if the moment has come; None stays None."""
         return None if moment is None else max(0.0, moment - self.now())
 
     def learn(self, now: float) -> None:
-        """Somebody whose time counts says that it is `now`, at least."""
+        """The server says that the time is `now`, at least."""
         ahead = now - self._clock.monotonic()
         self._ahead = ahead if self._ahead is None else max(self._ahead, ahead)
 
 
 class Process:
-    """The platforms it serves, what waits for a time, what it has read, and who listens."""
+    """The platforms that this process serves, the chats that wait, the transcripts that were read, the listeners."""
 
     def __init__(self, clock: Clock, cached_messages: int) -> None:
         self.clock = clock
@@ -49,14 +49,14 @@ class Process:
         self.transcripts = TranscriptCache(cached_messages)
         self.agenda = Agenda()
         self.runs, self.sends = Platforms(), Platforms()
-        self.bypassed: list[InboxItem] = []  # that nobody was handed
+        self.bypassed: list[InboxItem] = []  # which nobody was given
         self.signal_listeners: list[Callable[[SessionKey, SignalKind], None]] = []
         self.decided_listeners: list[Callable[[SessionKey], None]] = []
         self.rows_listeners: list[Callable[[], None]] = []
         self.left_listeners: list[Callable[[], None]] = []
 
     def serve(self, *, runs: Collection[str], sends: Collection[str]) -> None:
-        """From now on it runs lanes of some platforms and sends to some."""
+        """From now on this process runs lanes of some platforms and sends to some."""
         self.runs, self.sends = Platforms(runs), Platforms(sends)
         self.agenda.serve(self.sends)
 
@@ -71,7 +71,7 @@ class Process:
             listener(key)
 
     def tell_rows(self) -> None:
-        """There may be rows to claim that no step of this process has put off."""
+        """There may be rows to claim that this process does not know of."""
         for listener in self.rows_listeners:
             listener()
 

@@ -1,12 +1,12 @@
-"""What of a message a search finds, the same for every store.
+"""The terms of a message that a search finds, the same for every store.
 
-What a person or the model said is entered whole. What a tool returned is entered too, but apart, since it
-is found only where the others leave room: it was never said to anybody, and most of it is bulk. Of a long
-result the two ends are read, with what the host noted of it; and of its numbers only some, because a log
-has few words and no end of numbers, each of which would be a term of its own, and people ask by words.
+The words of a person and of the model are entered whole. A tool's result is entered, too, but apart: nobody was told
+a result, and most of a result is bulk, so results are found only where the others leave room. Of a long result the
+two ends are read, and the host's note. Only some numbers of a result are entered: a log has few words and no end of
+numbers, each would be a term of its own, and people ask by words.
 
-Nothing is entered of what a compaction wrote, nor of a result that only repeats what was said (`recalled`):
-a search would find its own finds.
+Nothing is entered of a compaction's summary, nor of a result that only repeats older messages (`recalled`): a search
+would find its own finds.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from gateway.store.shared import text
 
 Kind = Literal["said", "returned"]
 
-KINDS: Final[tuple[Kind, ...]] = ("said", "returned")  # in the order in which they are found
-RETURNED: Final = "r"  # tells, in an index, what tools returned from what was said
-RESULT_TERMS: Final = 800  # that one result is entered under at most
+KINDS: Final[tuple[Kind, ...]] = ("said", "returned")  # in the order in which a search finds them
+RETURNED: Final = "r"  # marks a tool's results in an index
+RESULT_TERMS: Final = 800  # of one result, at most
 RESULT_NUMBERS: Final = 100  # of these, terms with a digit in them
 _EDGE: Final = 8_000  # characters of a longer result that are read at each end
 
 
 def owner_of(key: str, *, size: int) -> str:
-    """A key as one short term, so that a search within it touches nobody else's messages. It holds no `RETURNED`."""
+    """A key as one short term, so that a search within the key touches nobody else's messages. The term holds no
+    `RETURNED`."""
     return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()
 
 
 def kind_of(message: Message) -> Kind | None:
-    """As what a message is entered; None: not at all."""
+    """The kind under which a message is entered; None: the message is not entered."""
     note = note_of(message)
     if note.get("summary") or note.get("fallback") or note.get("derived_from") or note.get("recalled"):
         return None
@@ -65,7 +66,7 @@ def _noted(message: Message) -> Iterable[str]:
 
 
 def _ends_first(terms: list[str]) -> Iterator[str]:
-    """From both ends inwards: where not all are taken, those in the middle are left out."""
+    """Terms from both ends inwards: where only some are taken, the middle is left out."""
     for place in range((len(terms) + 1) // 2):
         yield terms[place]
         yield terms[-1 - place]

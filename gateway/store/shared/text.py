@@ -1,6 +1,6 @@
-"""How text is cut into search terms, the same for every store.
+"""Cuts text into search terms, the same for every store.
 
-Words are what lies between spaces and punctuation, case-folded. Scripts that are written without
+Words lie between spaces and punctuation, and are case-folded. Scripts that are written without
 spaces (Chinese, Japanese, Korean, Thai…) have no such words: a run of their characters becomes its
 overlapping pairs, and its last character alone. So every character begins some term: any two
 adjacent characters are a term, and one character is found as a prefix.
@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-_MOST_SPOTS: Final = 64  # of what is looked for, the longest: each is tried at every character of a text
-MAX_TERM: Final = 64  # characters; a longer word (base64, a hash) is found by its beginning
+_MOST_SPOTS: Final = 64  # the longest of the terms: each is tried at every character of a text
+MAX_TERM: Final = 64  # characters; a search finds a longer word (base64, a hash) by its beginning
 
 # Thai, Lao, Myanmar, Hangul jamo, Khmer; kana, bopomofo; Han; Hangul; Han of the other planes.
 _DENSE: Final = (
@@ -31,8 +31,8 @@ _RUN: Final = re.compile(f"([{_DENSE}]+)|((?:[^\\W_{_DENSE}]|[{_MARKS}])+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What a search asks for: a text must hold every term, some term that starts with each prefix,
-    and every run as it stands (terms alone would accept its pairs scattered)."""
+    """A search as conditions: a text must hold every term, a term that starts with each prefix, and every run as the
+    run stands (terms alone would accept the pairs of a run scattered)."""
 
     terms: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
@@ -61,7 +61,7 @@ def terms(text: str) -> list[str]:
 
 
 def query(words: str) -> Query:
-    """What to look for when somebody searches for `words`; false if there is nothing to look for."""
+    """The conditions of a search for `words`; false if the words make none."""
     needed: dict[str, None] = {}
     prefixes: dict[str, None] = {}
     runs: dict[str, None] = {}
@@ -79,7 +79,7 @@ def query(words: str) -> Query:
 
 
 def holds_runs(text: str, wanted: Query) -> bool:
-    """Whether a text that has all the terms also has the runs they came from."""
+    """Whether a text that has all the terms also has the runs that the terms came from."""
     if not wanted.runs:
         return True
     plain = normalised(text)
@@ -87,14 +87,14 @@ def holds_runs(text: str, wanted: Query) -> bool:
 
 
 def passage(text: str, words: str, size: int) -> str:
-    """About `size` characters of a text, those around most of what a search for `words` looks for; from its
-    beginning where none of that stands there in the same letters."""
+    """About `size` characters of a text, around most of the terms of a search for `words`; from the beginning of a
+    text that holds no term in the same letters."""
     if len(text) <= size:
         return text
     spots = list(_spots(text, query(words)))
     first = best = 0
     most: set[str] = set()
-    seen: dict[str, int] = {}  # how often each stands between the first and the last spot of the window
+    seen: dict[str, int] = {}  # how often each term stands between the first and the last spot of the window
     for last, (place, term) in enumerate(spots):
         seen[term] = seen.get(term, 0) + 1
         while first < last and place + len(term) - spots[first][0] > size:
@@ -110,7 +110,7 @@ def passage(text: str, words: str, size: int) -> str:
 
 
 def _spots(text: str, wanted: Query) -> Iterator[tuple[int, str]]:
-    """Where what is looked for stands in a text, as it is spelled there."""
+    """The places of a search's terms in a text, each with the term as the text spells it."""
     looked_for = sorted({*wanted.terms, *wanted.prefixes, *wanted.runs}, key=len, reverse=True)[:_MOST_SPOTS]
     if looked_for:
         words = "|".join(

@@ -1,6 +1,6 @@
-"""The transcripts this process has loaded, so that a turn reads only what is new.
+"""The transcripts that this process has loaded, so that a turn reads only what is new.
 
-A transcript only ever grows, and its messages never change: a cached one that is long enough is
+A transcript only ever grows, and its messages never change: a cached transcript that is long enough is
 right, and one that is too short lacks just its end.
 """
 
@@ -13,7 +13,7 @@ from gateway.domain.message import Message
 
 
 class _Entry:
-    """Messages as a list to extend, and the tuple last handed out, made anew only after a change."""
+    """Messages as a list to extend, and the tuple that was last handed out; a change makes a new tuple."""
 
     __slots__ = ("messages", "view")
 
@@ -35,11 +35,11 @@ class TranscriptCache:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
     def __len__(self) -> int:
-        """Messages held in total, counted once per transcript they are in."""
+        """Messages in total; a message counts once for each transcript that holds it."""
         return self._size
 
     def get(self, session_id: str) -> tuple[Message, ...] | None:
-        """What is known of a transcript, from its start; None if nothing is."""
+        """The known part of a transcript, from its start; None: no part is known."""
         entry = self._entries.get(session_id)
         if entry is None:
             return None
@@ -59,8 +59,8 @@ class TranscriptCache:
         self._shrink()
 
     def append(self, session_id: str, position: int, messages: Sequence[Message]) -> None:
-        """Messages were stored from `position` on. Harmless for a transcript that is not cached; one
-        that would get a gap is forgotten."""
+        """Messages were stored from `position` on. Nothing happens to a transcript that is not cached; one that would
+        get a gap is forgotten."""
         entry = self._entries.get(session_id)
         if entry is None:
             return
@@ -83,7 +83,7 @@ class TranscriptCache:
             self._size -= len(entry.messages)
 
     def _shrink(self) -> None:
-        # The newest stays even if it alone is over: its turn is running.
+        # The newest transcript stays, even if it alone is over the capacity: its turn is running.
         while self._size > self._capacity and len(self._entries) > 1:
             _, oldest = self._entries.popitem(last=False)
             self._size -= len(oldest.messages)
