@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import cache
-from typing import get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
+from typing import Any, get_args
 
 import gateway.agent.tools
 import gateway.commands
@@ -15,7 +15,7 @@ from gateway.domain.platform import Platform
 from gateway.providers import plugin
 from gateway.providers.plugin import ModelSettings, ProviderPlugin
 from gateway.runtime.errors import ConfigError
-from gateway.runtime.plugins import loaded, offered
+from gateway.runtime.plugins import contained, loaded, offered, refuse_incomplete
 
 
 @cache
@@ -37,7 +37,10 @@ def configured_tools(host: ToolHost) -> list[Tool]:
     """The tools that are switched on: what the factories in `TOOLS` of each module make. Raises ConfigError."""
     made: list[tuple[str, Tool]] = []
     for origin, factories in offered("TOOLS", package=gateway.agent.tools, group="legato.tools"):
-        made += [(origin, tool) for make in factories if (tool := make(host)) is not None]
+        for make in _tuple_of(Callable, factories, f"{origin}: TOOLS must be a tuple of functions"):
+            if (tool := contained(origin, partial(make, host))) is not None:
+                refuse_incomplete(f"{origin}: a tool", tool, Tool)
+                made.append((origin, tool))
     _refuse_twins("tool", ((tool.name, origin) for origin, tool in made))
     return [tool for _, tool in made]
 
@@ -46,11 +49,22 @@ def configured_tools(host: ToolHost) -> list[Tool]:
 def all_commands() -> CommandRegistry:
     """The commands in `COMMANDS` of each module, in the order of /help. Raises ConfigError."""
     found: list[tuple[str, Command]] = []
-    for origin, commands in offered("COMMANDS", package=gateway.commands, group="legato.commands"):
-        found += [(origin, command) for command in commands]
-    _refuse_twins("command", ((f"/{name}", origin) for origin, each in found for name in (each.name, *each.aliases)))
     groups = get_args(Group)
+    for origin, commands in offered("COMMANDS", package=gateway.commands, group="legato.commands"):
+        for command in _tuple_of(Command, commands, f"{origin}: COMMANDS must be a tuple of commands"):
+            if command.group not in groups:
+                known = f"{', '.join(groups[:-1])} or {groups[-1]}"
+                raise ConfigError([f"{origin}: group must be {known}, not {command.group!r}"])
+            found.append((origin, command))
+    _refuse_twins("command", ((f"/{name}", origin) for origin, each in found for name in (each.name, *each.aliases)))
     return CommandRegistry(sorted((command for _, command in found), key=lambda each: groups.index(each.group)))
+
+
+def _tuple_of(kind: Any, given: Any, otherwise: str) -> Sequence[Any]:
+    """What a plug-in offers, if all of it is of one kind. Raises ConfigError, with the sentence `otherwise`."""
+    if not isinstance(given, tuple | list) or not all(isinstance(each, kind) for each in given):
+        raise ConfigError([otherwise])
+    return given
 
 
 def _refuse_twins(what: str, named: Iterable[tuple[str, str]]) -> None:

@@ -24,7 +24,7 @@ from gateway.domain.chat import Source, session_key
 from gateway.domain.platform import AdapterHost, Platform
 from gateway.runtime.clock import SystemClock, SystemIds
 from gateway.runtime.errors import ConfigError, StoreUnavailable, UserError
-from gateway.runtime.plugins import imported
+from gateway.runtime.plugins import imported, refuse_incomplete
 
 _PACE = 0.02  # seconds between two words of a model that writes faster than people read
 
@@ -42,7 +42,7 @@ def nothing_to_do(config: Config) -> str:
     switches = [f"adapters.{each.name}.enabled" for each in platforms().values() if each.settings]
     return (
         f"there is nothing to run: enable a platform ({' or '.join(switches)} in config.yaml), or talk here with "
-        "`legato chat`, whose work a `legato run` on the same Redis store (store.url) would share"
+        "`legato chat`"
     )
 
 
@@ -80,7 +80,9 @@ def _adapter(config: Config, platform: Platform, running: list[Gateway], *, as_j
         as_json=as_json,
     )
     create: Callable[[Any, AdapterHost], Adapter] = imported(platform.create)
-    return create(config.adapters.get(platform.name), host)
+    adapter = create(config.adapters.get(platform.name), host)
+    refuse_incomplete(f"the adapter of the platform {platform.name}", adapter, Adapter)
+    return adapter
 
 
 def _admins(config: Config, platform: str) -> list[str]:

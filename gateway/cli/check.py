@@ -9,8 +9,9 @@ from gateway.agent.models import Models
 from gateway.domain.adapter import Adapter, CanBeProbed, Finding
 from gateway.domain.message import user
 from gateway.domain.wording import counted
-from gateway.providers.base import Completed, ModelRequest, ModelSpec
+from gateway.providers.base import Completed, ModelRequest, ModelSpec, Provider
 from gateway.runtime.errors import GatewayError, StoreLocked
+from gateway.runtime.plugins import held_to
 from gateway.store.port import Store
 
 _PROBE_TOKENS = 16
@@ -82,15 +83,20 @@ def may_talk(allow: Sequence[str], admins: Sequence[str], *, pairing: bool) -> s
 
 
 async def _model(what: str, models: Models, spec: ModelSpec) -> Finding:
-    request = ModelRequest(messages=[user(_GREETING)], max_tokens=_PROBE_TOKENS)
     name = spec.name if spec.name == spec.provider else f"{spec.name} ({spec.provider})"
     detail = f"{name}, window {spec.context_length:,} tokens"
     try:
-        async with aclosing(models.provider(spec).stream(spec, request)) as events:
-            answered = [event async for event in events if isinstance(event, Completed)]
+        rule = "a provider may raise only ProviderError"
+        answered = await held_to(_answers(models.provider(spec), spec), spec.provider, rule)
     except GatewayError as error:
         return Finding(what=what, ok=False, detail=f"{detail}: {error}")
     if not answered:
         return Finding(what=what, ok=False, detail=f"{detail}: it did not answer")
     reported = "" if answered[0].usage else "; it reports no usage, so tokens are estimated"
     return Finding(what=what, ok=True, detail=f"{detail}, answers{reported}")
+
+
+async def _answers(provider: Provider, spec: ModelSpec) -> list[Completed]:
+    request = ModelRequest(messages=[user(_GREETING)], max_tokens=_PROBE_TOKENS)
+    async with aclosing(provider.stream(spec, request)) as events:
+        return [event async for event in events if isinstance(event, Completed)]

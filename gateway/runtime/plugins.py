@@ -8,13 +8,13 @@ and wire formats are registered in its pyproject.toml like anybody's.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
-from gateway.runtime.errors import ConfigError
+from gateway.runtime.errors import ConfigError, GatewayError
 
 T = TypeVar("T")
 
@@ -27,6 +27,24 @@ def contained(what: str, call: Callable[[], T]) -> T:
         raise
     except Exception as error:
         raise ConfigError([f"{what}: {type(error).__name__}: {error}"]) from error
+
+
+async def held_to(work: Awaitable[T], what: str, rule: str) -> T:
+    """The result of foreign work; an exception that is none of Legato's as a ConfigError that quotes the broken rule,
+    such as "a provider may raise only ProviderError"."""
+    try:
+        return await work
+    except GatewayError:
+        raise
+    except Exception as error:
+        raise ConfigError([f"{what} raised {type(error).__name__}: {error}; {rule}"]) from error
+
+
+def refuse_incomplete(what: str, made: object, port: type) -> None:
+    """Raise ConfigError if `made` lacks an attribute or a method of a port, which is a Protocol."""
+    methods = [name for name, each in vars(port).items() if isinstance(each, FunctionType) and name[0] != "_"]
+    if missing := [name for name in (*port.__annotations__, *methods) if not hasattr(made, name)]:
+        raise ConfigError([f"{what} ({type(made).__name__}) has no {', no '.join(missing)}"])
 
 
 def installed(group: str) -> dict[str, EntryPoint]:

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 
+from gateway.agent.tools.base import ToolHost, schema
+from gateway.agent.tools.clock import ClockTool
+from gateway.app import plugins, serving
+from gateway.app.config import Config
 from gateway.app.config.shape import alternatives, is_section
 from gateway.app.plugins import platforms, providers
+from gateway.commands.base import Command, CommandContext
 from gateway.domain import platform
+from gateway.domain.platform import AdapterSettings, Platform
 from gateway.providers import plugin
+from gateway.runtime.errors import ConfigError
 from gateway.runtime.plugins import imported
+from tests.support.fakes import ManualClock
 
 POINTS = [point.value for group in (platform.GROUP, plugin.GROUP) for point in entry_points(group=group)]
 # What takes long to load, and is for those who use it.
@@ -58,3 +68,82 @@ def test_a_wire_format_is_described(name: str) -> None:
     assert undescribed(described.settings) == []
     assert [*described.listed("vendor/some-model")]
     assert described.marks_cache("some-model", None) in (True, False)
+
+
+# A package's mistakes
+
+ORIGIN = "legato.tools: dice of legato-dice 1.0"
+
+
+@pytest.fixture
+def offers(monkeypatch: pytest.MonkeyPatch) -> Callable[[object], None]:
+    """Have a package offer something, be it tools or commands."""
+
+    def offer(given: object) -> None:
+        monkeypatch.setattr(plugins, "offered", lambda *_, **__: [(ORIGIN, given)])
+
+    return offer
+
+
+def tools_problem() -> str:
+    with pytest.raises(ConfigError) as caught:
+        plugins.configured_tools(ToolHost(clock=ManualClock(), redact=str, home=Path("/")))
+    return str(caught.value)
+
+
+def commands_problem() -> str:
+    with pytest.raises(ConfigError) as caught:
+        plugins.all_commands.__wrapped__()
+    return str(caught.value)
+
+
+async def shout(ctx: CommandContext) -> str:
+    """Never run."""
+    return ""
+
+
+def test_a_command_of_an_unknown_group_is_told(offers: Callable[[object], None]) -> None:
+    offers((Command(shout, name="shout", group="Fun", help="shout"),))  # type: ignore[arg-type]
+    assert commands_problem() == (
+        f"{ORIGIN}: group must be Conversation, While I work, What I remember, Sessions or About, not 'Fun'"
+    )
+
+
+@pytest.mark.parametrize("given", [shout, (shout,), Command(shout, name="a", group="About", help="a")])
+def test_what_is_no_tuple_of_commands_is_told(offers: Callable[[object], None], given: object) -> None:
+    offers(given)
+    assert commands_problem() == f"{ORIGIN}: COMMANDS must be a tuple of commands"
+
+
+@pytest.mark.parametrize("given", [lambda _: ClockTool(), (ClockTool(),)])
+def test_what_is_no_tuple_of_functions_is_told(offers: Callable[[object], None], given: object) -> None:
+    offers(given)
+    assert tools_problem() == f"{ORIGIN}: TOOLS must be a tuple of functions"
+
+
+def test_what_a_tool_lacks_is_told(offers: Callable[[object], None]) -> None:
+    class Dice:
+        name = description = "dice"
+        parameters = schema()
+        read_only = idempotent = True
+
+    offers((lambda _: Dice(),))
+    assert tools_problem() == f"{ORIGIN}: a tool (Dice) has no timeout, no run"
+
+
+def test_a_tool_that_cannot_be_made_is_told(offers: Callable[[object], None]) -> None:
+    offers((ClockTool,))
+    assert tools_problem() == f"{ORIGIN}: TypeError: ClockTool() takes no arguments"
+
+
+def test_what_an_adapter_lacks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Parrot:
+        name = "parrot"
+        run = send = aclose = shout
+
+    described = Platform(name="parrot", title="Parrot", create="toys:parrot")
+    monkeypatch.setattr(serving, "platforms", lambda: {"parrot": described})
+    monkeypatch.setattr(serving, "imported", lambda _: lambda *_: Parrot())
+    with pytest.raises(ConfigError) as caught:
+        serving.adapters(Config().replace(adapters={"parrot": AdapterSettings(enabled=True)}))  # type: ignore[arg-type]
+    assert str(caught.value) == "the adapter of the platform parrot (Parrot) has no limits"

@@ -61,12 +61,14 @@ def _forget_empty_sections(tree: Tree, shape: Shape) -> None:
 
 
 def _check_providers(tree: Tree, shape: Shape) -> None:
-    """Which keys a model has depends on its provider: one that does not exist is told first, and forgotten."""
-    for path in [(*model, "provider") for model in shape.models()]:
+    """Which keys a model has depends on its provider: where that does not exist, nothing else can be said of
+    the model, and all of it is forgotten."""
+    for model in list(shape.models()):
+        path = (*model, "provider")
         named = tree.at(path)
         if isinstance(named, str) and named not in shape.providers:
             tree.problems.append((path, f"{dotted(path)} {choice(shape.providers, named)}"))
-            tree.drop(path)
+            tree.drop(model)
 
 
 def _validated(tree: Tree, shape: Shape) -> Config:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from gateway.app.config.models import Auxiliary, Config
+from gateway.app.config.sentences import did_you_mean
 from gateway.app.config.source import KeyPath, dotted
 from gateway.domain.platform import Platform
 from gateway.domain.settings import Section
@@ -41,6 +42,9 @@ def nobody(config: Config, platforms: Mapping[str, Platform]) -> Iterator[Findin
             platform, _, person = entry.partition(":")
             if not re.fullmatch(r"[a-z][a-z0-9_-]*:\S+", entry):
                 yield (path,), f'{dotted(path)} must name a platform and a person, as in "{example}", not {entry!r}'
-            elif platform in platforms and (problem := platforms[platform].person_problem(person)):
+            elif platform not in platforms:
+                hint = did_you_mean(platform, platforms)
+                yield (path,), f"{dotted(path)} names the platform {platform!r}, which is not installed{hint}"
+            elif problem := platforms[platform].person_problem(person):
                 text = f"{problem}, not {entry!r}; `legato access list` has those who wrote to the bot"
                 yield (path,), f"{dotted(path)} {text}"

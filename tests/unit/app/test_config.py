@@ -13,6 +13,7 @@ from gateway.app.config.shape import Shape
 from gateway.app.config.source import Tree, dotted
 from gateway.app.plugins import platforms, providers
 from gateway.cli.reference import as_markdown, as_yaml
+from gateway.domain.platform import Platform
 from gateway.providers.plugin import ModelSettings as Model
 from gateway.runtime.errors import ConfigError
 
@@ -86,7 +87,7 @@ def test_values_and_their_types(load):
     config = load(
         'model: {provider: openai, name: some-model, api_key: "${KEY}", context_length: 200000,'
         " prices: {input: 1, output: 2.5}}\n"
-        "access: {allow: ['telegram:12345', 'public:anna@*'], admins: ['telegram:*@-100']}\n"
+        "access: {allow: ['telegram:12345', 'telegram:7@*'], admins: ['telegram:*@-100']}\n"
         'sessions: {expiry: {mode: both, daily_at: "23:59", timezone: Europe/Berlin}}\n'
         "store: {url: sqlite:////var/lib/legato.db}\n"
         "hygiene: {timeout: 5}\n",
@@ -96,7 +97,7 @@ def test_values_and_their_types(load):
     assert "s3cret-value" not in repr(config)
     assert config.secrets() == ("s3cret-value",)
     assert config.model.prices.output == 2.5
-    assert config.access.allow == ("telegram:12345", "public:anna@*")
+    assert config.access.allow == ("telegram:12345", "telegram:7@*")
     assert config.store.sqlite_path == Path("/var/lib/legato.db")
     assert config.sessions.expiry.mode == "both"
 
@@ -273,6 +274,21 @@ def test_spend_caps_are_taken_as_they_are_given(load):
 def test_who_is_named_so_that_nobody_would_ever_be_meant_is_told(problems, entry, said):
     (found,) = problems(f"access: {{admins: ['{entry}']}}")
     assert found.startswith(f"config.yaml:1: access.admins[0] {said}")
+
+
+@pytest.mark.parametrize("key", ["allow", "admins"])
+def test_a_platform_that_is_not_installed_is_told_with_the_nearest_name(problems, monkeypatch, key):
+    line = Platform(name="line", title="LINE", create="toys:line")
+    monkeypatch.setattr("gateway.app.config.loading.platforms", lambda: {**platforms(), "line": line})
+    assert problems(f"access:\n  {key}: ['lien:anna']") == [
+        f"config.yaml:2: access.{key}[0] names the platform 'lien', which is not installed; did you mean line?"
+    ]
+
+
+@pytest.mark.parametrize("above", ["model: ", "auxiliary: {mode: custom, compression: "])
+def test_of_a_model_whose_provider_does_not_exist_nothing_else_is_told(problems, above):
+    (found,) = problems(f"{above}{{provider: opnai, name: x, effort: high}}" + "}" * above.count("{"))
+    assert "provider must be offline or openai, not 'opnai'; did you mean openai?" in found
 
 
 def test_a_platform_without_its_token_says_how_to_give_one(problems):

@@ -109,7 +109,7 @@ def test_overrides_from_the_environment(load):
         LEGATO__MODEL__PROVIDER="openai",
         LEGATO__MODEL__NAME="123",
         LEGATO__MODEL__API_KEY="key: with ${odd} text",
-        LEGATO__ACCESS__ALLOW="public:anna, telegram:17",
+        LEGATO__ACCESS__ALLOW="telegram:16, telegram:17",
         LEGATO__ACCESS__ADMINS="[telegram:1, telegram:2]",
         LEGATO__SESSIONS__EXPIRY__DAILY_AT="14:00",
         LEGATO__STORE__URL="sqlite:///other.db",
@@ -117,7 +117,7 @@ def test_overrides_from_the_environment(load):
     )
     assert (config.compression.threshold, config.compression.enabled) == (0.6, False)
     assert (config.model.name, config.model.api_key.get_secret_value()) == ("123", "key: with ${odd} text")
-    assert (config.access.allow, config.access.admins) == (("public:anna", "telegram:17"), ("telegram:1", "telegram:2"))
+    assert (config.access.allow, config.access.admins) == (("telegram:16", "telegram:17"), ("telegram:1", "telegram:2"))
     assert config.sessions.expiry.daily_at == "14:00"
     assert config.prompt.persona is None
 

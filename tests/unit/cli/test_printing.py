@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,15 @@ from typing import Any
 import pytest
 import typer
 
+from gateway.agent.models import Models
 from gateway.app.config import Config
-from gateway.app.serving import announcement
+from gateway.app.serving import announcement, nothing_to_do
 from gateway.cli import main as cli
-from gateway.cli.check import _store, may_talk
+from gateway.cli.check import _model, _store, may_talk
 from gateway.domain.platform import AdapterSettings
+from gateway.domain.usage import CanonicalUsage
+from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
+from gateway.providers.plugin import ProviderPlugin
 from gateway.store.sqlite.store import SqliteStore
 from tests.support.fakes import ManualClock
 
@@ -68,6 +72,38 @@ def test_a_command_line_that_cannot_be_meant_ends_with_2_and_says_what_to_do(
             cli.app([*arguments, "--config", str(config)])
         assert ended.value.code == 2
         assert capsys.readouterr().err.startswith(f"legato: {said}")
+
+
+def test_without_a_platform_the_way_out_is_told_in_few_words() -> None:
+    assert nothing_to_do(Config()).endswith(" in config.yaml), or talk here with `legato chat`")
+
+
+async def test_a_provider_that_breaks_its_port_is_one_line_of_the_check() -> None:
+    class Parrot:
+        name = "parrot"
+
+        async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+            raise AttributeError("no beak")
+            yield
+
+        async def aclose(self) -> None: ...
+
+    class Unlisted:
+        def context_window(self, model: str) -> int | None: ...
+
+        def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None: ...
+
+    spec = ModelSpec(provider="parrot", name="parrot", context_length=16_000)
+    models = Models(
+        main=spec,
+        plugin=ProviderPlugin(name="parrot", create=""),
+        providers={"parrot": Parrot()},
+        windows=Unlisted(),
+        prices=Unlisted(),
+    )
+    found = await _model("model", models, spec)
+    assert found.ok is False
+    assert found.detail.endswith("parrot raised AttributeError: no beak; a provider may raise only ProviderError")
 
 
 def test_who_starts_it_in_a_terminal_is_told_that_it_runs() -> None:
