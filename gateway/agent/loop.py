@@ -122,7 +122,7 @@ class Agent:
     async def _compact(self, conversation: Conversation, trigger: Trigger, *, force: bool = False) -> bool:
         self.observer.phase("compacting")
         if not self.compactor.is_prepared(conversation):
-            await self.observer.tell(feedback.waiting(conversation.session.compaction_count + 1))
+            await self.observer.tell(feedback.compressing(conversation.session.compaction_count + 1))
         report = await self.compactor.run(conversation, trigger, force=force)
         for remark in feedback.remarks(report.outcome) if report.changed or report.outcome.aborted else ():
             await self.observer.tell(remark)

@@ -22,7 +22,7 @@ BLOCKED = (
 )
 
 
-def waiting(number: int) -> str:
+def compressing(number: int) -> str:
     """Return the notice for a person who waits for the `number`th compaction of their conversation. From the second on
     it also tells the price of compactions, because two notices for each would be noise."""
     return COMPRESSING if number == 1 else COMPRESSING_AGAIN.format(aging=aging(number))

@@ -274,7 +274,7 @@ class Turns:
             return
         observer.phase("compacting")
         if not agent.compactor.is_prepared(conversation):
-            await observer.tell(feedback.waiting(conversation.session.compaction_count + 1))
+            await observer.tell(feedback.compressing(conversation.session.compaction_count + 1))
         result = await self.hygiene.run(conversation, agent.compactor)
         if result.failure:
             agent.compact_no_more()

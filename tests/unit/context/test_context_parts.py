@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.context.engine import Outcome
-from gateway.context.feedback import remarks, summarize_manual_compression, waiting
+from gateway.context.feedback import compressing, remarks, summarize_manual_compression
 from gateway.context.prompts import (
     EARLIER_OPENERS,
     END_MARKER,
@@ -143,8 +143,8 @@ def test_fewer_messages_with_more_tokens_are_explained() -> None:
 
 
 def test_from_the_second_compaction_on_a_person_reads_its_price() -> None:
-    assert "nothing that was said is lost" in waiting(1)
-    assert "That makes 2 times" in waiting(2)
+    assert "nothing that was said is lost" in compressing(1)
+    assert "That makes 2 times" in compressing(2)
 
 
 def test_remarks_say_only_what_is_less_than_a_person_may_expect() -> None:
