@@ -5,29 +5,28 @@ Every step of the port is one Lua script (`scripts/`, put together from `parts/`
 so that a cluster keeps them together. Under it lie
 
     seq                             the number that item, message, fence and place take from, ever rising
-    events:<platform>               which events are known, for ever: accepting is deduplicated by it
+    events:<platform>               the events that are known, for ever: none is accepted twice
     inbox:<key> item:<id> lane:<key> ready:<platform> …        lanes: see parts/lanes.lua
     turn:<item> signals:<item> absorbed:<item>                  a turn until it ends
-    asking:<chat>                   what people are asked: see parts/asking.lua
+    asking:<chat>                   questions to people: see parts/asking.lua
     session:<id> transcript:<id> message:<id> tip:<key>         conversations: see parts/sessions.lua
     pins:<key>                      the rules of a key: see set_pins.lua
     files:<key> filed:<key> content:<key>:<digest>              files and their contents: see keeping.py
-    guest_book                      who was let in by a code, and who asks
+    guest_book                      people who were let in by a code, and people who ask
     row:<id> out:<chat> out_due:<platform> rows rows:<address>  the outbox: see parts/outbox.lua
     closed                          chats in which nothing can be shown any more, and why
     first_names later_names         chats that their platform calls by another name than before
-    due due_claims hooks hook_owners compactions:<session>      what is to be done about sessions
-    ledger ledger:<key> figures dead term:<owner>:<term>        what people ask about
-    members answers:<process> sending:<process> …               who is there and what each has claimed
+    due due_claims hooks hook_owners compactions:<session>      expiry, hooks owed, compactions
+    ledger ledger:<key> figures dead term:<owner>:<term>        reports and searches
+    members answers:<process> sending:<process> …               the processes, and the claims of each
     lease:<name>                    leases of things that are not chats
-    spent:<account> reserved:<call>:<account>                   what is spent under caps: see reserve.lua
-    rate:<account>:<bucket> silent:<account>:<bucket>           when to send: see take.lua
+    spent:<account> reserved:<call>:<account>                   money spent under caps: see reserve.lua
+    rate:<account>:<bucket> silent:<account>:<bucket>           moments to send at: see take.lua
 
-and, beside them, `legato:meta`. Only leases, answers, moments to send at, notes of calls a day after
-they were made and a day's spending a week after it ever expire; nothing else is deleted that is not
-done with. What a crash of the server can lose is what its append-only file lacks:
-nothing with `appendfsync always`, up to a second of it with `everysec`; a failover to a replica can
-lose what that one had not received, unless the server is told to wait for it (`min-replicas-to-write`).
+and, beside them, `legato:meta`. Only leases, answers, moments to send at, notes of calls (after a day) and a day's
+spending (after a week) expire. A crash of the server loses the end of the append-only file: nothing with
+`appendfsync always`, up to a second with `everysec`. A failover to a replica loses the writes that the replica had
+not received, unless the server is told to wait for replicas (`min-replicas-to-write`).
 """
 
 from gateway.store.redis.store import RedisStore

@@ -1,4 +1,4 @@
-"""May this database be used? Asked once, when the store opens; each no is a sentence of advice."""
+"""May this database be used? Asked once, when the store opens; each refusal says what to do."""
 
 from __future__ import annotations
 
@@ -27,16 +27,15 @@ _OLDEST: Final = (7, 0)
 _ANSWER: Final = 10.0  # seconds an answer may take
 _LOOKED_AFTER: Final = 60.0  # seconds between two looks at the server's settings
 _KEEPS: Final = "noeviction"  # the one maxmemory-policy that deletes nothing
-# A process of the release before this one may work beside it: it keeps fields that it does not know.
+# A process of the last release may work beside this one: it keeps fields that it does not know.
 _READABLE_FROM: Final = 1
 
 
 async def admit(endpoint: Endpoint, clock: Clock, *, waits: bool, told: Callable[[str], None]) -> str:
-    """The id of the store that the endpoint holds, made if it is new.
+    """The id of the store at the endpoint, which is made if there is no store.
 
-    A server that cannot be reached is waited for, if the caller `waits`: the log says so each time,
-    and `told` is given one sentence. Raises StoreUnavailable if it does not, and for a server that
-    must not be used.
+    With `waits` a server that cannot be reached is waited for: the log says so each time, and `told` is
+    given one sentence. Raises StoreUnavailable without `waits`, and for a server that must not be used.
     """
     backoff = Backoff(0.25, 5.0)
     while True:
@@ -59,14 +58,14 @@ async def admit(endpoint: Endpoint, clock: Clock, *, waits: bool, told: Callable
 
 
 def reason(error: BaseException) -> str:
-    """Why a server could not be reached, without the address, which the client's own words repeat twice."""
+    """Why a server could not be reached, in words without the address."""
     if "Connect call failed" in str(error):
         return "connection refused"
     return str(error).rstrip(".") or type(error).__name__
 
 
 def refusal(endpoint: Endpoint, error: BaseException) -> StoreUnavailable | None:
-    """What it means that the server refused; None if it may be willing later."""
+    """The meaning of a server's refusal; None: the server may be willing later."""
     if isinstance(error, AuthenticationError | AuthorizationError):
         return StoreUnavailable(
             f"Redis at {endpoint} refused the name or password ({error}): put the right ones into store.url."
@@ -83,7 +82,7 @@ def refusal(endpoint: Endpoint, error: BaseException) -> StoreUnavailable | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What an endpoint holds: the facts about its store (none: there is no store), and how many keys."""
+    """What an endpoint holds: the facts about its store (none: there is no store), and the number of keys."""
 
     meta: Mapping[str, str]
     size: int
@@ -104,7 +103,7 @@ async def survey(endpoint: Endpoint) -> Survey:
     async with used(connect_meta(endpoint)) as connection:
         meta = await _meta(connection)
         if not meta and size:
-            meta = await _meta(connection)  # another process may have made it since
+            meta = await _meta(connection)  # another process may have made the store since
     return Survey(meta=meta, size=size)
 
 
@@ -123,9 +122,9 @@ async def _admit(endpoint: Endpoint) -> str:
 
 
 async def make_good(endpoint: Endpoint, store_id: str) -> None:
-    """What a process does that finds itself forgotten: if the database was emptied (FLUSHALL, a server
-    that kept nothing), nothing there says any more whose it is, and no other process would be let in.
-    Those that are there go on with it as a new store. Raises StoreUnavailable or UNREACHABLE."""
+    """What a process does when the server has forgotten it. A database that was emptied (FLUSHALL, a server that
+    kept nothing) does not say any more that it is Legato's, and no other process would be let in: the processes that
+    are there go on with a new store of the same id. Raises StoreUnavailable or UNREACHABLE."""
     async with used(connect_meta(endpoint)) as connection:
         found = await _meta(connection)
     if not found:
@@ -137,8 +136,8 @@ async def make_good(endpoint: Endpoint, store_id: str) -> None:
 
 
 async def establish(endpoint: Endpoint, store_id: str = "") -> Mapping[str, str]:
-    """Make a store where there is none, unless another process has done so meanwhile; the facts about
-    it. Raises StoreUnavailable or UNREACHABLE."""
+    """Make a store where there is none, unless another process has done so meanwhile; returns the facts about the
+    store. Raises StoreUnavailable or UNREACHABLE."""
     async with used(connect_meta(endpoint)) as connection:
         await _told(connection, "HSETNX", META, "id", store_id or os.urandom(8).hex())
         facts = {"app": "legato", "format": FORMAT, "readable_from": _READABLE_FROM, "partitions": PARTITIONS}
@@ -157,7 +156,7 @@ def _check_version(endpoint: Endpoint, server: dict[str, str]) -> None:
 
 
 async def _check_server(endpoint: Endpoint, connection: AbstractConnection) -> int:
-    """How many keys this server holds."""
+    """Raises StoreUnavailable for a server that deletes data; returns the number of its keys."""
     policy = await _policy(connection)
     if policy != _KEEPS:
         raise StoreUnavailable(
@@ -175,8 +174,8 @@ async def _policy(connection: AbstractConnection) -> str:
 
 
 async def look_after(endpoint: Endpoint, clock: Clock) -> None:
-    """Say so whenever a server that was admitted may throw data away by now, until cancelled: what it
-    deletes nobody would miss before it is asked for."""
+    """Log an error whenever a server may delete data by now, until cancelled: nobody would miss the data before
+    asking for them."""
     while True:
         await clock.sleep(_LOOKED_AFTER)
         try:
@@ -191,7 +190,7 @@ async def look_after(endpoint: Endpoint, clock: Clock) -> None:
 
 
 def check_ours(endpoint: Endpoint, found: Survey) -> None:
-    """Raises StoreUnavailable unless it is nothing at all, or a store that this release can use."""
+    """Raises StoreUnavailable unless the database is empty, or a store that this release can use."""
     meta = found.meta
     if not meta and found.size:
         raise StoreUnavailable(

@@ -1,4 +1,4 @@
-"""What the scripts take, in the order in which they take it: numbers of things, then the things."""
+"""The arguments of the scripts, in the order in which the scripts take them: of a list first its length."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ Arguments = list[str]
 
 
 def listed(values: Sequence[str]) -> Arguments:
-    """How many there are, then the values."""
+    """The number of values, then the values."""
     return [str(len(values)), *values]
 
 
 def of_lease(lease: Lease) -> Arguments:
-    """What a step in a lane begins with."""
+    """The first arguments of a step in a lane."""
     return [str(lease.key), str(lease.fence)]
 
 
@@ -62,7 +62,7 @@ def rows(outbound: Sequence[Outbound]) -> Arguments:
 
 
 def messages(new: Sequence[Message], key: SessionKey, session_id: str, at: float) -> Arguments:
-    """Messages for a transcript: stored ones by their id, new ones as they will be stored."""
+    """Messages for a transcript: stored messages by their ids, new ones as they will be stored."""
     arguments = [str(len(new))]
     for message in new:
         note = note_of(message)
@@ -74,7 +74,7 @@ def messages(new: Sequence[Message], key: SessionKey, session_id: str, at: float
 
 
 def stored(new: Sequence[Message], ids: Sequence[str], at: float) -> tuple[Message, ...]:
-    """The same messages with the ids they got."""
+    """The same messages with their new ids."""
     return tuple(
         message if "id" in note_of(message) else noted(message, id=number_, at=note_of(message).get("at", at))
         for message, number_ in zip(new, ids, strict=True)
@@ -82,7 +82,7 @@ def stored(new: Sequence[Message], ids: Sequence[str], at: float) -> tuple[Messa
 
 
 def step(ref: SessionRef, key: SessionKey, record: StepRecord) -> Arguments:
-    """Session, epoch, messages before, messages, patch, ledger, what is absorbed."""
+    """Session, epoch, messages before, messages, patch, ledger, absorbed items."""
     at = record.patch.at
     return [
         ref.id,
@@ -96,7 +96,7 @@ def step(ref: SessionRef, key: SessionKey, record: StepRecord) -> Arguments:
 
 
 def calls(made: Sequence[LedgerEntry], session_id: str, key: SessionKey) -> Arguments:
-    """Model calls: when each was, and its document."""
+    """Model calls: the time of each, and its document."""
     documents = [(number(entry.at), ledger_json(entry, session_id, key)) for entry in made]
     return [str(len(documents)), *(argument for document in documents for argument in document)]
 

@@ -1,4 +1,4 @@
-"""The store's own tasks: each is awaited when the store closes, and a broken one is told, not lost."""
+"""The store's own tasks: each is awaited when the store closes, and a failure is logged."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ log = structlog.get_logger(__name__)
 
 
 class Chores:
-    """Runs coroutines beside whoever uses the store, until `aclose`."""
+    """Runs coroutines beside the store's callers, until `aclose`."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
 
     def start(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
-        """Begin `work`; it is cancelled by `aclose` if it has not ended by then. Nothing begins after."""
+        """Begin `work`, which `aclose` will cancel. After `aclose` nothing begins."""
         if self._closed:
             work.close()
             return
@@ -30,7 +30,7 @@ class Chores:
         task.add_done_callback(self._ended)
 
     async def aclose(self) -> None:
-        """Cancel what runs and wait for it. Idempotent."""
+        """Cancel all tasks and wait for them. Idempotent."""
         self._closed = True
         tasks = list(self._tasks)
         for task in tasks:

@@ -1,8 +1,8 @@
 """Domain objects to what Redis holds, and back. Nothing is sent here.
 
-What changes is a hash with a field for each fact (one that is None has no field); what never
-changes is one JSON document. Readers take the fields they know, so that a newer release may add
-some: `f` is the format a record was written in.
+A record that changes is a hash with a field for each fact (none for None); a record that never changes is one JSON
+document. Readers pass over fields that they do not know, so that a newer release may add some: `f` is the format
+that a record was written in.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Fields = list[str]  # names and values in turn, as HSET takes and HGETALL gives 
 
 
 def number(value: float) -> str:
-    """A float that reads back as the same one."""
+    """A float that reads back as the same float."""
     return repr(float(value))
 
 
@@ -45,12 +45,13 @@ def fields(facts: Mapping[str, Fact]) -> Fields:
 
 
 def field_text(fact: Fact) -> str:
-    """One fact as text; a float reads back as the same one."""
+    """One fact as text."""
     return repr(fact) if isinstance(fact, float) else str(fact)
 
 
 def row_fields(row: Outbound) -> Fields:
-    """An Outbound's fields but for its state, which the scripts set. `chat` is the scripts' own name for something."""
+    """An Outbound's fields without its state, which the scripts set. Its chat is `to`: the scripts use `chat` for
+    the chat's text form."""
     facts = OUTBOUND.facts(row)
     return fields({"to": facts.pop("chat"), **facts, "state": None})
 
@@ -82,7 +83,7 @@ def compaction_from(text: str) -> Compaction:
 
 
 def approvals_from(turn: Mapping[str, str], item: str) -> tuple[Approval, ...]:
-    """What an item asked."""
+    """The questions of an item, from its turn's fields."""
     tokens = [name.partition(":")[2] for name in turn if name.startswith("asked:")]
     return in_order(approval_from(turn[f"asked:{token}"], item, turn.get(f"verdict:{token}")) for token in tokens)
 

@@ -1,11 +1,11 @@
-"""One connection, and everything that goes through it in order.
+"""One connection, which carries steps in order.
 
-Whatever waits when the connection is free goes out as one batch, and its answers are read before
-the next goes: with many callers that is a round trip for dozens of steps, and with one it is no
+All steps that wait when the connection is free go out as one batch, and their answers are read before
+the next batch goes: with many callers that is one round trip for dozens of steps, and with one caller no
 delay. If the connection breaks before the answers are there, the batch's writing steps may or may
-not have been done. They are sent again, under the same numbers, until somebody answers: the scripts
-do a number once (see parts/base.lua). So no step that may have happened is ever given up while the
-store is open; one that was certainly not sent fails with StoreUnavailable after `patience`.
+not have been done. They are sent again, under the same numbers, until the server answers: the scripts
+do a number once (see parts/base.lua). So a step that may have happened is never given up while the
+store is open; a step that was certainly not sent fails with StoreUnavailable after `patience`.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def _nothing(*_: Any) -> None:
 class Job:
     """One step on its way: a script with what it takes, or a plain command that only reads.
 
-    When it is answered, `read` makes its result of the answer; then, on the loop, `done(result)`, and
-    `abandoned(result)` if the caller was cancelled and will never see it.
+    `read` makes the result of the answer; then, on the loop, `done(result)` is called, and `abandoned(result)` if the
+    caller was cancelled and will never see the result.
     """
 
     future: asyncio.Future[Any]
@@ -90,7 +90,7 @@ class Job:
     done: Callable[[Any], None] = _nothing
     abandoned: Callable[[Any], None] = _nothing
     number: int = 0
-    sent: bool = False  # it may have been done
+    sent: bool = False  # the step may have been done
     ended: bool = False
     over: list[Callable[[Job], None]] = field(default_factory=list)
 
@@ -137,9 +137,8 @@ def _refusal(status: str, reply: Sequence[str]) -> GatewayError:
 
 @dataclass(slots=True, kw_only=True)
 class Caller:
-    """What every script is told about who calls: the process, where news go, how many milliseconds
-    it counts as alive after a beat, and the platforms whose lanes it runs and those it sends to, which
-    may change."""
+    """The caller as every script is told: the process; the channel for news; for how many milliseconds the process
+    counts as alive after a beat; the platforms whose lanes it runs, and the platforms it sends to, which may change."""
 
     owner: str
     channel: str
@@ -149,7 +148,7 @@ class Caller:
 
 
 class Connection:
-    """Carries jobs through a connection that `dial` makes. `lost` is called when one breaks."""
+    """Carries jobs through a connection that `dial` makes. `lost` is called when the connection breaks."""
 
     def __init__(
         self,
@@ -200,8 +199,8 @@ class Connection:
             self._answered = self._numbered
 
     async def _assemble(self) -> None:
-        """Let callers that are about to put something do so: a pass of the loop costs far less than
-        a batch of its own."""
+        """Let callers put the jobs that they are about to put: a pass of the loop costs far less than a batch of their
+        own."""
         for _ in range(_PASSES):
             before = len(self._waiting)
             await _pass()
@@ -209,7 +208,7 @@ class Connection:
                 return
 
     async def aclose(self, reason: str) -> None:
-        """Fail what is left and hang up; after `serve` has ended."""
+        """Fail the jobs that are left and hang up; after `serve` has ended."""
         left = [*self._carried, *self._waiting]
         self._carried = []
         self._waiting.clear()
@@ -218,7 +217,7 @@ class Connection:
         await self._hang_up()
 
     async def idle(self) -> None:
-        """Return when nothing waits or is on its way."""
+        """Return when no job waits or is on its way."""
         await self._idle.wait()
 
     # -- one batch --------------------------------------------------------------------------
@@ -229,7 +228,7 @@ class Connection:
         while self._carried:
             try:
                 if self._connection is not None and _is_cut(self._connection):
-                    await self._hang_up()  # found before anything was sent: nobody need wonder what was done
+                    await self._hang_up()  # found before a job was sent: no job is in doubt
                 if self._connection is None:
                     self._known.clear()
                     self._connection = await self._dial()
@@ -247,9 +246,8 @@ class Connection:
                 await self._clock.sleep(backoff.pause())
 
     async def _exchange(self, connection: AbstractConnection) -> BaseException | None:
-        """Send what is carried and hand out the answers as they come, so that callers go on while the
-        server does the rest. What was not done stays carried. Why it was not, unless trying again at
-        once helps."""
+        """Send the batch and hand out the answers as they come, so that callers go on while the server does the rest.
+        Jobs that were not done stay in the batch. Returns why they were not done; None: trying again at once helps."""
         packed = b"".join(pack_command(self._command(job)) for job in self._carried)  # type: ignore[arg-type]
         for job in self._carried:
             job.sent = True
@@ -287,7 +285,7 @@ class Connection:
         return (*start, "1", job.key, *header, *job.arguments)
 
     def _deliver(self, job: Job, reply: Any) -> bool:
-        """Hand out an answer; False if the step was not done and should be sent again."""
+        """Hand out an answer; False: the step was not done and should be sent again."""
         if isinstance(reply, NoScriptError) or _is_unwilling(reply):
             if isinstance(reply, NoScriptError):
                 self._known.clear()
@@ -300,7 +298,7 @@ class Connection:
         return True
 
     def _give_up(self, trouble: BaseException) -> None:
-        """Fail what has waited too long and was certainly not done."""
+        """Fail the jobs that have waited too long and were certainly not done."""
         before = self._clock.monotonic() - self._patience
         keep: list[Job] = []
         lost: list[Job] = []
@@ -345,7 +343,7 @@ def _is_unwilling(reply: Any) -> bool:
 
 
 def _is_cut(connection: AbstractConnection) -> bool:
-    """Whether the server has closed it; what that took away is not known to the connection yet."""
+    """Whether the server has closed the connection, which the client may not have noticed yet."""
     reader = connection._reader
     return reader is None or reader.at_eof() or reader.exception() is not None
 
@@ -355,7 +353,7 @@ def _said(error: BaseException) -> str:
 
 
 def _failure(job: Job, error: RedisError) -> GatewayError:
-    """What a server's refusal means. It refuses a whole script or none of it."""
+    """The meaning of a server's refusal. A server refuses a whole script or no part of it."""
     text = str(error)
     if "OOM" in text or "maxmemory" in text:
         return StoreUnavailable("The Redis server is out of memory: raise its maxmemory, nothing was stored.")

@@ -1,7 +1,7 @@
-"""Which server holds a partition, and how it is reached: one server, or the nodes of a cluster.
+"""The way to the server of a partition: one server, or the nodes of a cluster.
 
 On a cluster every partition is one slot. The map of slots is asked for when it is first needed and
-again whenever a node says that it is not the right one any more, or cannot be reached.
+again whenever a node cannot be reached, or says that another node has the slot.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ async def used(connecting: Awaitable[AbstractConnection]) -> AsyncGenerator[Abst
 
 
 class Endpoint:
-    """The place that a URL names. `timeout` bounds connecting and every answer, in seconds; `name` is
-    what the server lists this client as."""
+    """The place that a URL names. `timeout` bounds connecting and every answer, in seconds; the server lists this
+    client as `name`."""
 
     def __init__(self, url: str, *, timeout: float, name: str = "legato") -> None:
         try:
@@ -50,20 +50,20 @@ class Endpoint:
             **settings,
             "decode_responses": True,
             "protocol": 2,
-            "retry": Retry(NoBackoff(), 0),  # what may be repeated is decided where it is known
-            "socket_timeout": None,  # time is kept here: the library's way of it can swallow a cancellation
+            "retry": Retry(NoBackoff(), 0),  # the callers know which commands may be repeated
+            "socket_timeout": None,  # time is kept here: the library's own timeout can swallow a cancellation
             "client_name": name,
         }
         self._nodes: dict[int, Address] = {}  # slot range's end → its primary, in rising order
         self._known: set[Address] = set()
 
     def __str__(self) -> str:
-        """Where it is, without the password."""
+        """The host and port, or the path, without the password."""
         where = self._settings
         return str(where.get("path") or f"{where.get('host', 'localhost')}:{where.get('port', 6379)}")
 
     def address(self) -> str:
-        """Its URL, without name and password."""
+        """The URL, without name and password."""
         where = self._settings
         if "path" in where:
             return f"unix://{where['path']}?db={where.get('db', 0)}"
@@ -87,11 +87,11 @@ class Endpoint:
         return connection
 
     async def connect_for(self, partition: int) -> AbstractConnection:
-        """A new connection to whoever holds the partition now. Raises UNREACHABLE."""
+        """A new connection to the server that holds the partition now. Raises UNREACHABLE."""
         return await self.connect_slot(slot_of(partition))
 
     async def connect_slot(self, slot: int) -> AbstractConnection:
-        """A new connection to whoever holds a cluster slot. Raises UNREACHABLE."""
+        """A new connection to the server that holds a cluster slot. Raises UNREACHABLE."""
         if not self.is_cluster:
             return await self.connect()
         if not self._nodes:
@@ -137,7 +137,7 @@ class Endpoint:
 
 
 def _address(node: list[Any], asked: str) -> Address:
-    """Where a node is; one that does not know its own host is the one that was asked."""
+    """A node's address; a node without a host is the node that was asked."""
     return str(node[0] or asked), int(node[1])
 
 

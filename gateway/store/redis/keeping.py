@@ -1,8 +1,8 @@
-"""How the contents of files are kept, and where the one guest book lies.
+"""The contents of files, and the one guest book.
 
-`files:<key>` holds what is known of each file by its ref, `filed:<key>` their order, and `content:<key>:<digest>` a
-content in pieces, so that a long one holds up no other step of this process. A file is there when its document is,
-which is written last.
+`files:<key>` holds the document of each file by its ref, `filed:<key>` their order, and `content:<key>:<digest>` a
+content in pieces, so that a long content holds up no other step of this process. The document is written last: a file
+is there when its document is.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PIECE: Final = 768 * 1024  # bytes; a megabyte as text
 
 
 async def content_of(wire: Wire, partition: int, lane: str, digest: str) -> bytes | None:
-    """A content, put together again; None if there is none."""
+    """A content, put together again; None: there is no such content."""
     name = f"content:{lane}:{storable(digest)}"
     count = int(await wire.ask(partition, "HLEN", name))
     parts = [await wire.ask(partition, "HGET", name, str(place)) for place in range(count)]
@@ -29,12 +29,12 @@ async def content_of(wire: Wire, partition: int, lane: str, digest: str) -> byte
 
 
 def pieces(content: bytes) -> Iterator[str]:
-    """A content as it is kept, in order; an empty one has one piece."""
+    """The pieces of a content in their order; an empty content has one piece."""
     for first in range(0, max(1, len(content)), _PIECE):
         yield b64encode(content[first : first + _PIECE]).decode()
 
 
 async def read_guest_book(wire: Wire) -> GuestBook:
-    """An empty one if nobody ever asked."""
+    """The guest book; an empty one if nobody ever asked."""
     document = await wire.ask(partition_of_name(GUEST_BOOK), "HGET", GUEST_BOOK, "book")
     return guest_book_from(document) if document else GuestBook()

@@ -1,7 +1,7 @@
-"""The lanes that this process runs, and where others wait for a worker.
+"""The lanes that this process runs, and the partitions in which lanes wait for a worker.
 
-An item that was running at several crashes is a suspect: of several only one may be the cause, so a process runs one
-at a time, and it is the only one whose attempts run out.
+An item that was running at several crashes is a suspect. Only one of several suspects may be the cause, so a process
+runs one suspect at a time, and only the cause uses up its attempts.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from gateway.store.shared.documents import item_from
 class ReadyPartitions:
     """Partitions to look into, the one whose lane has waited longest first. Used from the event loop only.
 
-    One that is here says "look there", never more: whoever looks may find that another process was quicker.
-    Partitions that are here for a suspect are kept back while this process runs one.
+    A partition here means "look there", never more: another process may be quicker. Partitions that are here for a
+    suspect are kept back while this process runs a suspect.
     """
 
     def __init__(self) -> None:
@@ -45,7 +45,7 @@ class ReadyPartitions:
             self.add(partition, number)
 
     def take_suspect(self) -> bool:
-        """Ask to run a suspect; if so, none other may until `suspect_ended`."""
+        """Ask to run a suspect. After a yes, no other suspect may run until `suspect_ended`."""
         taken = not self._suspect_runs
         self._suspect_runs = True
         return taken
@@ -67,7 +67,7 @@ class ReadyPartitions:
 
 
 class Lanes:
-    """Claims lanes and gives them back. `held` are those this process runs, as far as it knows."""
+    """Claims lanes and gives them back. `held` are the lanes that this process runs, as far as the process knows."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -75,7 +75,7 @@ class Lanes:
         self.held: dict[SessionKey, Claim] = {}
 
     async def claim_next(self, worker: str) -> Claim:
-        """Wait for a lane that waits, and claim it."""
+        """Wait for a lane with work, and claim the lane."""
         while True:
             partition, number = await self.ready.next()
             try:

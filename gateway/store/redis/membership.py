@@ -1,12 +1,12 @@
-"""Being there: the beat that keeps this process's claims, and what it hears of others.
+"""The beat that keeps this process's claims, and the news of other processes.
 
-A process is a member of each partition for `lease_seconds` after its last beat. That membership is
-the lease of every lane it runs, every row it sends and everything else it has claimed: beating costs
-the same however much that is. Every process that beats looks for members whose time is over and
-frees what they held, so a dead one's lanes go on within the lease and a beat.
+A process is a member of each partition for `lease_seconds` after its last beat. The membership is
+the lease of every lane that the process runs, of every row that it sends and of all its other claims: a beat
+costs the same however many there are. Every beat looks for members whose time is over and frees their claims,
+so the lanes of a dead process go on within the lease and a beat.
 
-A lane whose owner was silent for too long and whom nobody has found dead yet is still the owner's:
-what decides is the fence, which rises when the lane is freed or claimed.
+A lane whose owner was silent for too long stays the owner's until another process has found the owner dead:
+the fence decides, which rises when the lane is freed or claimed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Membership:
         self._clock = clock
         self._lease_seconds = lease_seconds
         self._store_id = ""
-        self._missed = False  # a server forgot this process, and why is being asked
+        self._missed = False  # a server forgot this process, which is being looked into
         self._heard_at: dict[int, float] = {}  # partition → when its last answered beat was sent (monotonic)
 
     # -- lifetime ---------------------------------------------------------------------------
@@ -77,7 +77,7 @@ class Membership:
         await self._first_beats()
 
     async def stay(self) -> None:
-        """Take up what waits, and beat until the chores end."""
+        """Look for rows that wait, and beat until the chores end."""
         await self._news.listening.wait()
         await self._outbox.look()
         self._chores.start(self._beats(), name="store beats")
@@ -85,13 +85,13 @@ class Membership:
         self._chores.start(look_after(self._endpoint, self._clock), name="store settings")
 
     async def leave(self) -> None:
-        """What this process holds is free, so that the others need not wait for the lease."""
+        """Free all claims of this process, so that the others need not wait for the lease."""
         for partition in EVERYWHERE:
             self._wire.submit(partition, "leave", done=lambda _: None)
         await self._wire.drain()
 
     def served(self) -> None:
-        """This process does other platforms from now on: take up what waited for that."""
+        """This process serves other platforms from now on: look for their rows and lanes."""
         self._chores.start(self._outbox.look(), name="store rows")
         self._chores.start(self._first_beats(), name="store lanes")
 
@@ -106,7 +106,7 @@ class Membership:
         await self._wire.results([self._send_beat(partition, first=True) for partition in EVERYWHERE])
 
     async def _beats(self) -> None:
-        """One beat in each partition, time and again; one that is not answered holds up no other."""
+        """One beat in each partition, again and again; a beat without an answer holds up no other."""
         unanswered: set[int] = set()
         while True:
             await self._clock.sleep(min(_LONGEST_BEAT, self._lease_seconds / 4))
@@ -125,14 +125,14 @@ class Membership:
             if not known and not first:
                 log.warning("store_took_this_process_for_dead", partition=partition)
                 self._forgotten()
-            if ready:  # the news of it may have been lost
+            if ready:  # the news may have been lost
                 self._lanes.ready.add(partition, int(ready))
             if suspect:
                 self._lanes.ready.add_suspect(partition, int(suspect))
             if dead:
                 self._chores.start(self._take_up(), name="store takes up")
             if chat and float(due) < self._process.time.now() - self._lease_seconds:
-                # Nobody has looked at it since it was due: whoever put it off is gone, and others like it.
+                # Nobody has looked at the chat since it was due: the process that put it off is gone.
                 self._chores.start(self._outbox.look([partition]), name="store rows")
 
         return self._wire.send(partition, "beat", done=done)
@@ -151,7 +151,7 @@ class Membership:
             self._missed = False
 
     async def _take_up(self) -> None:
-        """Somebody died, or left: what they had begun is anybody's."""
+        """Another process died, or left: its rows, items and hooks are anybody's."""
         await self._outbox.look()
         self._process.tell_left()
         await self._make_good()
@@ -163,7 +163,7 @@ class Membership:
     # -- news -------------------------------------------------------------------------------
 
     def _heard(self, text: str) -> None:
-        """Take up what another process says; what it says of its own is known where that was done."""
+        """Take up the news of another process; this process knows its own."""
         what, _, rest = text.partition(" ")
         own = self._caller.owner
         if what in ("ready", "suspect"):
@@ -185,7 +185,7 @@ class Membership:
             if owner != own and self._process.sends.has_chat_of(platform):
                 self._chores.start(self._outbox.look([int(partition)]), name="store rows")
         elif what == "left":
-            self._chores.start(self._take_up(), name="store takes up")  # or else a beat sees what is overdue
+            self._chores.start(self._take_up(), name="store takes up")  # or else a beat sees the overdue rows
 
     def _caught_up(self) -> None:
         self._chores.start(self._hear_missed_signals(), name="store signals")

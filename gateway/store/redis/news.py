@@ -1,7 +1,7 @@
-"""What other processes have to say: a lane waits, a signal was left, somebody died.
+"""News of other processes: a lane waits, a signal was left, a process died.
 
 News are heard at once or not at all: a connection that broke has missed some. So nothing depends on
-them alone; after each (re)connection `caught_up` is called, which looks at what they would have said.
+news alone; after each (re)connection `caught_up` is called, which looks for the facts themselves.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gateway.store.redis.endpoint import UNREACHABLE, Endpoint
 
 log = structlog.get_logger(__name__)
 
-_SILENCE: Final = 5.0  # seconds without a word after which the server is asked whether it is there
+_SILENCE: Final = 5.0  # seconds of silence after which the server is asked whether it is there
 _RETRY: Final = 0.5
 
 
@@ -45,7 +45,7 @@ class News:
 
     async def serve(self) -> None:
         """Listen until cancelled."""
-        told = False  # once an outage: it may be long
+        told = False  # logged once in an outage, which may be long
         while True:
             try:
                 connection = await self._endpoint.connect_any()
@@ -79,7 +79,7 @@ class News:
             if kind == "message":
                 try:
                     self._heard(text)
-                except ValueError:  # another release may say more, or otherwise; what it means, a beat finds
+                except ValueError:  # another release may say other things; a beat finds the facts
                     log.warning("store_news_not_understood", news=text)
             elif kind == "subscribe":
                 self.listening.set()

@@ -1,5 +1,5 @@
-"""The rows that this process sends: claimed by the step that makes them the head of their chat, and looked for again
-when they are due or their sender is dead."""
+"""The rows that this process sends. The step that makes a row the head of its chat claims the row; other rows are
+looked for when they are due or their sender is dead."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_LEFT: Final = 256  # chats taken up at a time from a dead process
 
 
 def advances_from(reply: Iterable[Any]) -> tuple[Advance, ...]:
-    """What the scripts say about chats."""
+    """The advances of a script's answer."""
     return tuple(_advance(*each) for each in reply)
 
 
@@ -32,7 +32,7 @@ def _advance(chat: str, what: str, facts: Any = None) -> Advance:
 
 
 class Outbox:
-    """Steps that claim rows for this process. Two processes may look at a chat; one claims."""
+    """Steps that claim rows for this process. Two processes may look at a chat; one claims its head."""
 
     def __init__(self, wire: Wire, process: Process, places: Places) -> None:
         self._wire = wire
@@ -60,8 +60,8 @@ class Outbox:
         return rows_to_send(advance for advances in results for advance in advances)
 
     async def claim(self, limit: int) -> list[Outbound]:
-        """Claim the heads that are due, and those of the dead."""
-        await self._wire.settled()  # rows whose taker was cancelled are back then
+        """Claim the heads that are due, and the rows of dead processes."""
+        await self._wire.settled()  # by then rows of a cancelled caller are back
         now = self._process.time.now()
         chats = self._process.agenda.take(now, limit)
         places = [partition_of_key(SessionKey.parse(chat)) for chat in chats]
@@ -77,7 +77,7 @@ class Outbox:
             raise
 
     async def mark(self, outbound_id: str, what: str, *parts: str) -> Sent:
-        """Say what became of a row."""
+        """Mark a row as sent, put off or refused."""
         partition = await self.place_of(outbound_id)
         if partition is None:
             return Sent(next=None)
@@ -87,7 +87,7 @@ class Outbox:
         return Sent(next=claimed[0] if claimed else None)
 
     async def place_of(self, outbound_id: str) -> int | None:
-        """In which partition a row is; None: there is no such row."""
+        """The partition of a row; None: there is no such row."""
         known = self._places.get(outbound_id)
         if known is not None:
             return known
@@ -95,14 +95,14 @@ class Outbox:
         return next((each for each in EVERYWHERE if found[each]), None)
 
     def noted(self, advances: Iterable[Advance]) -> None:
-        """Remember what became of chats; on the loop, when it is so."""
+        """Remember what became of chats; on the loop, once the server has said so."""
         advances = tuple(advances)
         self._process.agenda.note(advances)
         for row in rows_to_send(advances):
             self._places.note(row.id, partition_of(row.to.platform, row.to.chat))
 
     def given_back(self, advances: Iterable[Advance]) -> None:
-        """Rows were claimed for somebody who is gone: no send was begun."""
+        """Give back rows that were claimed for a caller who is gone: no send was begun."""
         for row in rows_to_send(advances):
             self._wire.submit(
                 partition_of(row.to.platform, row.to.chat),
@@ -117,7 +117,7 @@ class Outbox:
         self._process.tell_rows()
 
     async def look(self, partitions: Sequence[int] = EVERYWHERE) -> None:
-        """Put on the agenda what waits for a time on the platforms sent to, whoever put it there."""
+        """Put on the agenda all chats that wait for a time, on the platforms that this process sends to."""
         platforms = await self._wire.ask_all((each, ("SMEMBERS", "platforms")) for each in partitions)
         places = [
             (partition, f"out_due:{platform}")

@@ -1,7 +1,7 @@
-"""Where a fact lives: every key of a chat begins with its partition's hash tag.
+"""The partitions of the facts: every Redis key of a chat begins with its partition's hash tag.
 
-A step touches one partition, so on a cluster it runs on one node. How many there are is frozen in
-the database when it is first used.
+A step touches one partition, so on a cluster it runs on one node. The number of partitions is frozen in
+the database at the first use.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ def partition_of(platform: str, chat: str) -> int:
 
 @lru_cache(maxsize=8_192)
 def partition_of_key(key: SessionKey) -> int:
-    """The partition of a conversation: its chat's."""
+    """The partition of a conversation, which is its chat's."""
     return partition_of(key.platform, key.chat)
 
 
 def partition_of_name(name: str) -> int:
-    """The partition of something that belongs to no chat, such as a bot account's lease."""
+    """The partition of a thing that belongs to no chat, such as a bot account's lease."""
     return partition_of("", name)
 
 
 def prefix(partition: int) -> str:
-    """How a partition's keys begin."""
+    """The beginning of a partition's keys."""
     return f"{{p{partition:02}}}:"
 
 
@@ -47,27 +47,27 @@ def slot_of(partition: int) -> int:
 
 
 def address_name(address: ChatAddress) -> str:
-    """An address as a key's part: its thread tells it from its chat."""
+    """An address in text form, with its thread."""
     return str(SessionKey(platform=address.platform, chat=address.chat, thread=address.thread))
 
 
 class Places:
-    """In which partition things are that are asked for by their id alone, the latest ones."""
+    """The partitions of the latest sessions and rows, for steps that know only an id."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[str, int] = OrderedDict()
 
     def note(self, name: str, partition: int) -> None:
-        """It is there."""
+        """The session or row of this id is in this partition."""
         self._known[name] = partition
         if len(self._known) > _MOST_PLACES:
             self._known.popitem(last=False)
 
     def get(self, name: str) -> int | None:
-        """Where it is, if that is remembered."""
+        """The partition, if it is remembered."""
         return self._known.get(name)
 
     def possible(self, name: str) -> tuple[int, ...]:
-        """Where it may be."""
+        """The partitions that may hold the session or row."""
         known = self.get(name)
         return tuple(EVERYWHERE) if known is None else (known,)

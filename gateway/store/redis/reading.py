@@ -1,7 +1,7 @@
-"""Queries over many facts, for people: lists, lineages, totals, figures. They may lag behind.
+"""Queries over many facts: transcripts, and lists, totals and figures for people, which may lag behind.
 
-What belongs to no chat is spread over the partitions, so a list over everything asks each of them
-and merges what they say by the partitions' numbers, which are near the server's microseconds.
+A list over all chats asks each partition and merges the answers by the partitions' numbers, which are near the
+server's microseconds.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ async def signals(wire: Wire, item: InboxItem) -> tuple[SignalKind, ...]:
 
 
 async def journal(wire: Wire, item: InboxItem) -> TurnJournal | None:
-    """How far an unfinished item got; None if it recorded nothing."""
+    """How far an unfinished item got; None: nothing was recorded."""
     turn, row = await wire.look(partition_of_key(item.key), "journal", item.id)
     if not turn:
         return None
@@ -50,7 +50,7 @@ async def journal(wire: Wire, item: InboxItem) -> TurnJournal | None:
 
 
 async def transcript_from(wire: Wire, session: Session, known: tuple[Message, ...]) -> tuple[Message, ...]:
-    """A transcript of which the beginning is known."""
+    """A whole transcript, whose beginning is known."""
     partition = partition_of_key(session.key)
     while len(known) < session.message_count:
         flat = await wire.look(partition, "transcript", session.id, str(len(known)), str(_PAGE))
@@ -61,7 +61,7 @@ async def transcript_from(wire: Wire, session: Session, known: tuple[Message, ..
 
 
 async def sessions(wire: Wire, key: SessionKey | None, limit: int, offset: int) -> list[Session]:
-    """A key's sessions, newest first; or (None) everybody's, which costs `offset + limit` short answers from each
+    """A key's sessions, newest first. `key` None: all sessions, which costs `offset + limit` short answers from each
     partition."""
     if key is None:
         return await _sessions(wire, (await _newest(wire, "sessions", offset + limit))[offset:])
@@ -83,7 +83,7 @@ async def rows(wire: Wire, address: ChatAddress | None, limit: int) -> list[Outb
 
 
 async def status(wire: Wire, platforms: Platforms) -> StoreStatus:
-    """Counts over everything (they are kept, not counted); of these platforms what waits and is unsent."""
+    """Counts over everything, which the scripts keep; waiting items and unsent rows only of these platforms."""
     totals: Counter[str] = Counter()
     for flat in await wire.ask_all((each, ("HGETALL", "figures")) for each in EVERYWHERE):
         for name, value in pairs(flat).items():
@@ -97,7 +97,7 @@ async def status(wire: Wire, platforms: Platforms) -> StoreStatus:
 async def usage(
     wire: Wire, partitions: Iterable[int], since: float, by: UsageBy, session_id: str | None, key: SessionKey | None
 ) -> list[UsageTotal]:
-    """Ledger totals from `since` on, most expensive first; reads every entry in question."""
+    """Ledger totals from `since` on, most expensive first; every entry in question is read."""
     totals: dict[str, UsageTotal] = {}
     name = "ledger" if key is None else f"ledger:{key}"
     for partition in partitions:
@@ -150,6 +150,6 @@ async def _sessions(wire: Wire, places: Sequence[tuple[int, str]]) -> list[Sessi
 
 
 async def _hashes(wire: Wire, what: str, places: Sequence[tuple[int, str]]) -> list[list[str]]:
-    """The fields of what lies at these places, in their order."""
+    """The fields of the hashes at these places, in their order."""
     found = await wire.ask_all((where, ("HGETALL", f"{what}:{name}")) for where, name in places)
     return [fields for fields in found if fields]

@@ -1,8 +1,8 @@
-"""The Lua scripts, each put together from the parts it says it needs.
+"""The Lua scripts, each put together from the parts that its first line names.
 
-States and numbers that Python knows, too, stand in Lua by names such as ROW_PENDING, which get their values
-here. A script is sent whole the first time a connection uses it and by its hash from then on, so processes
-of different versions, with different scripts, can share a server.
+States and numbers that Python knows, too, have names in Lua such as ROW_PENDING, which get their values here. A
+script is sent whole the first time a connection uses it and by its hash from then on, so processes of different
+versions, with different scripts, can share a server.
 """
 
 from __future__ import annotations

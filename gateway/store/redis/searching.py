@@ -1,14 +1,14 @@
 """The inverted index: a list of messages for every term of every conversation (see parts/terms.lua).
 
 Cost of storing: eight bytes of the server's memory for each distinct term of a message, and about
-100 for each term that its conversation had not used before; written after the message, in steps of
-at most 400 terms, so that a long message holds nobody up. A message is listed as unindexed until
-then, so that a crash in between is made good by whoever looks next. Cost of a search within a key: the rarest term's
-messages, newest first, until enough are found; nobody else's are touched. Everybody's messages are
-searched key by key: for an administrator, not for a turn.
+100 for each term that its conversation had not used before. Terms are written after the message, in steps of
+at most 400, so that a long message holds nobody up. Until then the message is listed as unindexed, so that another
+process enters its terms after a crash. Cost of a search within a key: the rarest term's messages, newest first, until
+enough are found; nobody else's messages are touched. A search of all messages goes key by key: for an administrator,
+not for a turn.
 
-One character of a script without spaces is found as a prefix; for that, the terms of such scripts
-are entered under their first character too.
+One character of a script without spaces is found as a prefix: the terms of such scripts are entered under their
+first character, too.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def owner_of(key: str, kind: Kind = "said") -> str:
 
 
 def entries(message: Message) -> list[str]:
-    """What a message is entered under."""
+    """The terms and prefixes under which a message is entered."""
     found = terms_of(message)
     starts = dict.fromkeys("^" + term[0] for term in found if _is_dense(term[0]))
     return [*found, *starts]
@@ -52,7 +52,7 @@ def _is_dense(character: str) -> bool:
 
 
 def index(wire: Wire, partition: int, key: SessionKey, messages: Sequence[Message]) -> None:
-    """Enter new messages that a search should find; nobody waits for it."""
+    """Enter new messages that a search should find; nobody waits for the entries."""
     for message in messages:
         if kind := kind_of(message):
             _enter(wire, partition, owner_of(str(key), kind), note_of(message)["id"], entries(message))
@@ -70,7 +70,7 @@ def _ignored(_: object) -> None:
 
 
 async def make_good(wire: Wire, partition: int) -> None:
-    """Enter what a process stored and could not enter any more."""
+    """Enter the messages that a process stored and could not enter any more."""
     ids = await wire.ask(partition, "SMEMBERS", "unindexed")
     for first in range(0, len(ids), _PAGE):
         for message_id, stored in await _stored(wire, partition, ids[first : first + _PAGE]):
@@ -84,7 +84,7 @@ async def search(wire: Wire, words: str, key: SessionKey | None, limit: int) -> 
     wanted = text.query(words)
     if not wanted or limit < 1:
         return []
-    await wire.settled()  # what this process has stored is in the index then
+    await wire.settled()  # by then the messages of this process are in the index
     found: list[Found] = []
     for kind in KINDS:
         if len(found) < limit:

@@ -18,14 +18,14 @@ from gateway.store.shared.documents import storable
 
 
 class Spending:
-    """What is spent and reserved under accounts, shared by all processes."""
+    """Money spent and reserved under accounts, shared by all processes."""
 
     def __init__(self, wire: Wire, clock: Clock) -> None:
         self._wire = wire
         self._clock = clock
 
     async def reserve(self, reservation: Reservation) -> CapReached | None:
-        """Count it under all its caps, or under none."""
+        """Count a reservation under all its caps, or under none."""
         counted: list[Cap] = []
         ended = False
         try:
@@ -39,7 +39,7 @@ class Spending:
             ended = True
             return None
         finally:
-            if not ended:  # broken off half-way: what was counted is taken back, whoever is gone
+            if not ended:  # broken off half-way: the counted caps get their money back
                 self._unreserve(reservation, counted)
 
     async def _reserve(self, reservation: Reservation, cap: Cap) -> tuple[bool, int]:
@@ -56,7 +56,7 @@ class Spending:
         return await self._wire.run(partition_of_name(cap.account), "reserve", *parts, read=read, abandoned=abandoned)
 
     def _unreserve(self, reservation: Reservation, caps: Iterable[Cap]) -> None:
-        """Nobody will make the call, and nobody waits for this. If the store is closed, it stays reserved."""
+        """Give money back, since nobody will make the call. If the store is closed, the money stays reserved."""
         for cap in caps:
             partition, parts = _settling(reservation, 0, cap)
             self._wire.submit(partition, "settle", *parts, done=lambda _: None)
@@ -68,7 +68,7 @@ class Spending:
             await self._wire.results([self._wire.send(partition, "settle", *parts) for partition, parts in each])
 
     async def spent(self, accounts: Sequence[str]) -> list[int]:
-        """What is spent and reserved under each."""
+        """Money spent and reserved under each account."""
         asked = ((partition_of_name(account), ("GET", f"spent:{storable(account)}")) for account in accounts)
         return [int(answer or 0) for answer in await self._wire.ask_all(asked)]
 

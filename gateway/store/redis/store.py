@@ -1,6 +1,6 @@
 """`RedisStore`: the port on a Redis server or cluster, in the order of `gateway.store.port`.
 
-What a step does is in `scripts/`; here is what each takes, and what this process remembers when it is done.
+The scripts do the work of a step. Here is what each script takes, and what this process remembers once it is done.
 """
 
 from __future__ import annotations
@@ -86,13 +86,13 @@ from gateway.store.shared.process import Process
 
 
 class RedisStore(Store):
-    """Everything in the Redis database at `url`, shared with every other process that uses it.
+    """Everything in the Redis database at `url`, shared with all processes that use the database.
 
-    `lease_seconds`: how long this process may be silent before the others take over what it holds;
-    also how long it holds on to nothing after a crash. `timeout`: how long the server may take to
-    answer. `patience`: how long a step that was not sent waits for a server that is away, before it
-    fails with StoreUnavailable; one that may have been done waits for its answer. With `waits`, `open`
-    waits for a server that cannot be reached, and `told` is given a sentence about that.
+    `lease_seconds`: how long this process may be silent before the others take over its claims; so long its claims
+    last after a crash, too. `timeout`: how long the server may take to answer. `patience`: how long a step that was
+    not sent waits for a server that is away, before the step fails with StoreUnavailable; a step that may have been
+    done waits for its answer. With `waits`, `open` waits for a server that cannot be reached, and `told` is given a
+    sentence about that.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class RedisStore(Store):
         waits: bool = True,
         told: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self.owner: Final = os.urandom(8).hex()  # this opening of the store, to the others
+        self.owner: Final = os.urandom(8).hex()  # the name of this process among the others
         self._endpoint = Endpoint(url, timeout=timeout)
         self._admitted = partial(admit, self._endpoint, clock, waits=waits, told=told)
         self._process = Process(clock, cached_messages)
@@ -133,8 +133,7 @@ class RedisStore(Store):
     # -- lifetime ---------------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Connect and join, waiting for a server that is not there yet. Raises StoreUnavailable for
-        one that must not be used."""
+        """Connect and join. Raises StoreUnavailable for a server that must not be used."""
         store_id = await self._admitted()
         self._caller.channel = f"legato:{store_id}"
         self._wire.open()
@@ -143,18 +142,18 @@ class RedisStore(Store):
         await self._membership.stay()
 
     async def _make_sure(self) -> None:
-        """A migration that began since this process was admitted has not seen it as a member, or will
-        be seen by it now: one of the two withdraws."""
+        """Look for a migration once more. A migration that began since `admit` may not have seen this process as a
+        member; but then this process sees the migration now, and withdraws."""
         try:
             await check_free(self._endpoint)
         except UNREACHABLE:
-            return  # who cannot be asked holds nothing: the steps of this process will wait for it, too
+            return  # the steps of this process will wait for the server, too
         except StoreUnavailable:
             await self.aclose()
             raise
 
     async def aclose(self) -> None:
-        """Finish what is on its way and leave, so that the others need not wait for the lease."""
+        """Finish the steps on their way and leave, so that the others need not wait for the lease."""
         if self._wire.is_open:
             await self._wire.drain()
             await self._membership.leave()
@@ -185,7 +184,7 @@ class RedisStore(Store):
         return [_receipt(arrival, *next(answers[place])) for arrival, place in zip(arrivals, places, strict=True)]
 
     def _accepted_for_nobody(self, batch: Sequence[Arrival], reply: list[Any]) -> None:
-        """The caller will not see its receipts: bypass items are offered to whoever asks next."""
+        """The caller will not see the receipts: its bypass items are for the next caller of `claim_bypassed`."""
         receipts = (_receipt(arrival, *each) for arrival, each in zip(batch, reply, strict=True))
         items = [receipt.item for receipt in receipts if receipt.item is not None]
         self._process.bypassed += items
@@ -581,7 +580,7 @@ class RedisStore(Store):
         first = await self._of_chat("first_names", platform, before) or before
         if first == after:
             return
-        # Whoever is cut short here says it again; each of these may be said twice.
+        # A caller that is cut short repeats the step; each of these changes may be made twice.
         await self._rename(platform, after, first=first)
         for name in dict.fromkeys((before, first)):
             await self._rename(platform, name, later=after)

@@ -1,8 +1,8 @@
-"""How the store's modules reach the server: steps by name, in the partition they belong to.
+"""The way of the store's modules to the server: steps by name, in the partition of their chat.
 
-On one server there is a connection for what writes, so that this process's steps keep their order, and
-one for what only reads, so that a long transcript holds up no step. On a cluster each partition has
-a connection of its own for both, so that a node that is down holds up only what lives there.
+On one server there is a connection for steps that write, so that this process's steps keep their order, and
+one for steps that only read, so that a long transcript holds up no other step. On a cluster each partition has
+a connection of its own for both, so that a node that is down holds up only its own partitions.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def plain(reply: Any) -> Any:
 
 
 class Wire:
-    """Between `open` and `aclose`, steps go through; every other one fails with StoreUnavailable."""
+    """Carries steps between `open` and `aclose`; before and after, a step fails with StoreUnavailable."""
 
     def __init__(self, endpoint: Endpoint, *, caller: Caller, clock: Clock, chores: Chores, patience: float) -> None:
         self._endpoint = endpoint
@@ -46,8 +46,8 @@ class Wire:
         self._draining = False
         self._writers: list[Connection] = []
         self._readers: list[Connection] = []
-        self._loose: set[Job] = set()  # whose caller is gone
-        self._secured = asyncio.Event()  # one of them is done
+        self._loose: set[Job] = set()  # jobs whose caller is gone
+        self._secured = asyncio.Event()  # one of these jobs is done
 
     def open(self) -> None:
         """Let steps through, once it is known whether the endpoint is a cluster."""
@@ -99,8 +99,8 @@ class Wire:
         done: Callable[[T], None] = _nothing,
         abandoned: Callable[[T], None] = _nothing,
     ) -> T:
-        """The result of a writing script, once it is done. Raises what the script refused, or
-        StoreUnavailable: then nothing was done."""
+        """The result of a writing script. Raises the script's refusal, or StoreUnavailable: in both cases nothing was
+        done."""
         (result,) = await self.results(
             [self.send(partition, name, *arguments, read=read, done=done, abandoned=abandoned)]
         )
@@ -110,7 +110,7 @@ class Wire:
     def submit(
         self, partition: int, name: str, *arguments: str, read: Callable[[Any], T] = plain, done: Callable[[T], None]
     ) -> None:
-        """Send a writing script that nobody waits for; if it fails, that is all."""
+        """Send a writing script that nobody waits for; a failure has no consequence."""
         if not self.is_open:
             return
         job = self._made(partition, name, arguments, writes=True, read=read)
@@ -125,7 +125,7 @@ class Wire:
         job.future.add_done_callback(_heard)
 
     async def results(self, jobs: Sequence[Job]) -> list[Any]:
-        """The results of jobs, once all are done. If one failed, raises its error then."""
+        """The results of jobs, once all are done. Raises the error of the first job that failed."""
         try:
             await asyncio.wait([job.future for job in jobs]) if len(jobs) > 1 else await jobs[0].future
         except asyncio.CancelledError:
@@ -166,8 +166,8 @@ class Wire:
     # -- lifetime ---------------------------------------------------------------------------
 
     async def settled(self) -> None:
-        """Return when every step that nobody waits for is done, and what follows from it; or after a
-        while, since one node that is down must not hold up what lives on the others."""
+        """Return when every step that nobody waits for is done, and so are its consequences; or after a while, since a
+        node that is down must not hold up the others."""
         try:
             async with asyncio.timeout(_LAST_WORDS):
                 for _ in range(2):
@@ -179,8 +179,8 @@ class Wire:
             return
 
     async def drain(self) -> None:
-        """Take no more steps but `submit`ted ones; return when those on their way are done, or the
-        server is too slow to be waited for."""
+        """Take no more steps, but for `submit`; return when the steps on their way are done, or the server is too
+        slow."""
         self._draining = True
         try:
             async with asyncio.timeout(_LAST_WORDS):
@@ -227,7 +227,7 @@ class Wire:
             future.cancel()
             self._release(job)
         elif future.cancelled():
-            # Cancelled while the job is on its way: it is cancelled with whoever awaited it.
+            # The caller was cancelled while the job was on its way.
             if not job.ended:
                 self._release(job)
         elif future.exception() is None:
@@ -243,6 +243,6 @@ class Wire:
 
 
 def _heard(future: asyncio.Future[Any]) -> None:
-    """A failure that nobody waits for is logged where it happened; it must not be reported as lost."""
+    """Take note of a failure that nobody waits for, so that asyncio does not report the failure as lost."""
     if not future.cancelled():
         future.exception()

@@ -20,19 +20,19 @@ Decided = tuple[Decision | None, tuple[Advance, ...]]
 
 
 def of_item(connection: apsw.Connection, item: int) -> tuple[Approval, ...]:
-    """What an unfinished item asked."""
+    """The questions of an unfinished item."""
     rows = many(connection, "SELECT item, asked, verdict FROM approvals WHERE item = ?", (item,))
     return in_order(approval_from(asked, str(number), verdict) for number, asked, verdict in rows)
 
 
 def of_chat(connection: apsw.Connection, chat: ChatAddress) -> list[Approval]:
-    """What is asked in a chat."""
+    """The questions of a chat."""
     rows = many(connection, "SELECT item, asked, verdict FROM approvals WHERE chat = ?", (chat_name(chat),))
     return list(in_order(approval_from(asked, str(number), verdict) for number, asked, verdict in rows))
 
 
 def put(connection: apsw.Connection, approval: Approval) -> bool:
-    """Write a question as it is: whether it was not there."""
+    """Write a question as it is; False: the question was there already."""
     verdict = None
     if not approval.is_open:
         verdict = verdict_json(approval.state, approval.decided_by, approval.decided_at or 0.0)
@@ -49,7 +49,7 @@ def put(connection: apsw.Connection, approval: Approval) -> bool:
 def ask(
     connection: apsw.Connection, approval: Approval, shown: Sequence[Outbound], sender: Sender
 ) -> tuple[Advance, ...]:
-    """Store a question and show it, unless that was done. The journal says from now on that there are some."""
+    """Store a question and show it, unless that was done. From now on the item has a journal."""
     if not put(connection, approval):
         return ()
     change(connection, "INSERT INTO turns(item) VALUES (?) ON CONFLICT (item) DO NOTHING", (int(approval.item),))
@@ -67,7 +67,7 @@ def decide(
     shown: Sequence[Outbound],
     sender: Sender,
 ) -> Decided:
-    """Decide a question that nobody has decided, and show it."""
+    """Decide a question that nobody has decided, and show the verdict."""
     row = one(
         connection,
         "UPDATE approvals SET verdict = ? WHERE token = ? AND verdict IS NULL RETURNING item, asked, verdict",
@@ -83,5 +83,5 @@ def decide(
 
 
 def forget(connection: apsw.Connection, item: int) -> None:
-    """Its item has ended."""
+    """Drop the questions of an item that has ended."""
     change(connection, "DELETE FROM approvals WHERE item = ?", (item,))

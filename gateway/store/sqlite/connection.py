@@ -1,4 +1,4 @@
-"""Connections to the file, and the one place where SQLite's failures become the store's."""
+"""Connections to the file. Failures of SQLite become StoreUnavailable here."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def unavailable(error: apsw.Error, path: Path) -> StoreUnavailable:
 
 
 def make_private(path: Path) -> None:
-    """Make an empty file that only its owner may read, if there is none: people's conversations go
-    into it. SQLite gives its log and index beside it the same permissions. What cannot be made here
-    SQLite will say in its own words."""
+    """Make an empty file that only its owner may read, if there is none: the file will hold people's
+    conversations. SQLite gives the same permissions to the log and the index beside the file. If the file cannot be
+    made here, SQLite will say why."""
     with suppress(OSError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
@@ -50,8 +50,8 @@ def make_private(path: Path) -> None:
 def connect_writer(path: Path) -> apsw.Connection:
     """The one connection that writes: write-ahead log, every commit on the disk when it returns.
 
-    Foreign keys stay off: all writes go through this room, whose statements keep references
-    whole, and a check per reference would be paid on every message.
+    Foreign keys stay off: the statements of this room keep references whole, and nobody else writes. A check of
+    every reference would cost time with every message.
     """
     make_private(path)
     connection = apsw.Connection(str(path))
@@ -94,6 +94,6 @@ def one(connection: apsw.Connection, sql: str, bindings: apsw.Bindings = ()) -> 
 
 
 def change(connection: apsw.Connection, sql: str, bindings: apsw.Bindings = ()) -> int:
-    """Run a statement that writes; returns how many rows it changed."""
+    """Run a statement that writes; returns how many rows were changed."""
     connection.execute(sql, bindings).fetchall()
     return connection.changes()

@@ -1,8 +1,8 @@
 """The file in use: its lock, its connections and the threads that use them.
 
 Three connections: one that writes, in the writer's thread; one that reads single rows on the event
-loop, where a look into the page cache is cheaper than a change of threads; and one that reads
-whatever may be long, in a thread of its own.
+loop, where a look into the page cache is cheaper than a change of threads; and one for queries that may
+take long, in a thread of its own.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Database:
             self._writer = Writer(self._connections[2], self._path, around=search.indexing)
 
     async def aclose(self) -> None:
-        """Finish what waits, fold the log into the file, let go of the lock. Idempotent."""
+        """Finish the writes that wait, fold the log into the file, let go of the lock. Idempotent."""
         if self._writer is not None:
             await self._writer.aclose()
         self._pool.shutdown()
@@ -91,13 +91,13 @@ class Database:
         return await self.writer.run(lambda connection: work(connection, *args, **named))
 
     async def write_beside(self, work: Query[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """The same beside a running gateway, too, which SQLite then makes wait for a moment."""
+        """The same, also beside a running gateway, whose writes SQLite then holds up for a moment."""
         if not self.is_read_only:
             return await self.write(work, *args, **named)
         return await self._in_thread(lambda: self._written(lambda connection: work(connection, *args, **named)))
 
     async def backup(self, target: Path) -> None:
-        """Copy the file as it is now to `target`, which appears only when it is whole."""
+        """Copy the file as it is now to `target`, which appears only when the copy is whole."""
         await self._in_thread(lambda: self._copy(target))
 
     # -- in threads -------------------------------------------------------------------------

@@ -30,7 +30,7 @@ class Arrived:
 
 
 def accept(connection: apsw.Connection, arrivals: Sequence[Arrival], cap: int, idle: Collection[str]) -> list[Arrived]:
-    """Store new events. In each lane of `idle`, which holds nothing, the first new one is claimed."""
+    """Store new events. The first new event of each lane of `idle`, which is empty, is claimed."""
     claimable = set(idle)
     result: list[Arrived] = []
     for arrival in arrivals:
@@ -68,7 +68,7 @@ def _accept(connection: apsw.Connection, arrival: Arrival, lane: str, cap: int, 
 
 
 def record_refused(connection: apsw.Connection, arrival: Arrival) -> bool:
-    """Keep an event as refused; False if it is known already."""
+    """Keep an event as refused; False: the event was known already."""
     return _insert(connection, arrival, str(arrival.key), attempts=0, outcome="refused") is not None
 
 
@@ -113,7 +113,7 @@ def next_of_lane(connection: apsw.Connection, lane: str) -> InboxItem | None:
 
 
 def count_attempt(connection: apsw.Connection, item: InboxItem, by: int = 1) -> InboxItem:
-    """Add `by` to the times an item was claimed."""
+    """Add `by` to an item's attempts."""
     change(connection, "UPDATE inbox SET attempts = attempts + ? WHERE id = ?", (by, int(item.id)))
     return replace(item, attempts=item.attempts + by)
 
@@ -125,7 +125,7 @@ def uncount(connection: apsw.Connection, items: Sequence[InboxItem]) -> None:
 
 
 def absorb(connection: apsw.Connection, item: InboxItem, absorbed: Sequence[str]) -> None:
-    """Queued items of the same key go into `item`'s turn and will end with it."""
+    """Queued items of the same key go into the turn of `item` and will end with that item."""
     for other in absorbed:
         taken = change(
             connection,
@@ -138,7 +138,7 @@ def absorb(connection: apsw.Connection, item: InboxItem, absorbed: Sequence[str]
 
 
 def end(connection: apsw.Connection, item: InboxItem, outcome: ItemOutcome, at: float) -> None:
-    """An item and all that it absorbed end. Raises SessionConflict if it had ended before."""
+    """End an item and the items that were absorbed. Raises SessionConflict if the item had ended before."""
     ended = change(
         connection,
         "UPDATE inbox SET outcome = ?, ended_at = ? WHERE id = ? AND outcome IS NULL",
@@ -164,7 +164,7 @@ def unfinished(connection: apsw.Connection) -> tuple[list[InboxItem], list[Inbox
 
 
 def leave_signal(connection: apsw.Connection, item: InboxItem, kind: SignalKind, at: float) -> bool:
-    """Leave a signal for an item unless it has ended. A repeated one changes nothing."""
+    """Leave a signal for an item, unless the item has ended. The same signal again changes nothing."""
     if one(connection, "SELECT 1 FROM inbox WHERE id = ? AND outcome IS NULL", (int(item.id),)) is None:
         return False
     change(connection, "INSERT OR IGNORE INTO signals(item, kind, at) VALUES (?,?,?)", (int(item.id), kind, at))
@@ -178,5 +178,5 @@ def signals(connection: apsw.Connection, item: InboxItem) -> tuple[SignalKind, .
 
 
 def clear_signals(connection: apsw.Connection, item: InboxItem) -> None:
-    """Its signals end with an item."""
+    """Drop the signals of an item that has ended."""
     change(connection, "DELETE FROM signals WHERE item = ?", (int(item.id),))

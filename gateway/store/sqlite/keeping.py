@@ -1,4 +1,4 @@
-"""What is kept beside conversations: a key's files and pins, and the one guest book."""
+"""Files and pins, which are kept for a key beside its conversations; and the one guest book."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FILE_COLUMNS: Final = ", ".join(FILE.names)
 
 
 def keep_file(connection: apsw.Connection, key: SessionKey, file: KeptFile, content: bytes) -> KeptFile:
-    """Keep a file unless one of this ref is kept; returns the one that is."""
+    """Keep a file, unless the key has a file of this ref; returns the file that is kept."""
     known = kept_file(connection, key, file.ref)
     if known is not None:
         return known
@@ -90,13 +90,13 @@ def set_pins(connection: apsw.Connection, key: SessionKey, pins: Pins, rebuilt: 
 
 
 def guest_book(connection: apsw.Connection) -> GuestBook:
-    """An empty one if nobody ever asked."""
+    """The guest book; an empty one if nobody ever asked."""
     row = one(connection, "SELECT book FROM guest_book")
     return GuestBook() if row is None else guest_book_from(row[0])
 
 
 def set_guest_book(connection: apsw.Connection, book: GuestBook) -> bool:
-    """Replace the book whose version is one less; whether it was there."""
+    """Replace the book whose version is one less; False: the present book has another version."""
     first = "INSERT OR IGNORE INTO guest_book(id, version, book) VALUES (1, :version, :book)"
     later = "UPDATE guest_book SET version = :version, book = :book WHERE version = :version - 1"
     bindings = {"version": book.version, "book": guest_book_json(book)}

@@ -1,7 +1,7 @@
-"""The lanes as this process sees them: which have work, which run, under which fence.
+"""The lanes in the memory of this process: which have work, which run, under which fence.
 
-The file knows every item; this only saves asking it. Used from the event loop alone, and changed
-when something is durable, or to reserve what is about to become so.
+The file knows every item; the memory only saves asking the file. Used from the event loop alone, and changed
+when a write is durable, or to set a lane aside for a write on its way.
 
 A lane is idle, or in one phase at a time:
 
@@ -33,7 +33,7 @@ class Phase(Enum):
     READY = auto()  # waits for a worker
     CLAIMING = auto()  # a worker waits for its attempt to be counted
     RUNNING = auto()  # a worker has the lease
-    ENDING = auto()  # its item is being ended or given back: the lease can do nothing more
+    ENDING = auto()  # the item is being ended or given back: the lease can do nothing more
 
 
 @dataclass(slots=True)
@@ -56,8 +56,8 @@ class Lanes:
         self._claimed = 0  # lanes with a claimed head or about to have one
         self._lanes: dict[SessionKey, Lane] = {}
         self._ready: asyncio.Queue[Lane] = asyncio.Queue()
-        # Of the messages that were running at several crashes only one may be the cause. They are
-        # tried one at a time, so that it is the only one whose attempts run out.
+        # Of the items that were running at several crashes only one may be the cause. They are
+        # tried one at a time, so that only the cause uses up its attempts.
         self._suspect: Lane | None = None
         self._suspects: deque[Lane] = deque()
         self._runs = Platforms()
@@ -75,7 +75,7 @@ class Lanes:
     # -- accepting --------------------------------------------------------------------------
 
     def reserve(self, keys: Collection[SessionKey]) -> list[SessionKey]:
-        """Those of the lanes that are idle and may be claimed at once; they are set aside."""
+        """Set aside the lanes that are idle and may be claimed at once; returns their keys."""
         reserved = []
         for key in keys:
             if key not in self._lanes and self._claimed < self._concurrency and key.platform in self._runs:
@@ -99,7 +99,7 @@ class Lanes:
         lane.queue.append(item)
 
     def unreserve(self, keys: Collection[SessionKey]) -> None:
-        """What was reserved and not used is idle again."""
+        """Lanes that were set aside and not used are idle again."""
         for key in keys:
             lane = self._lanes.get(key)
             if lane is not None and lane.phase is Phase.RESERVED:
@@ -130,7 +130,7 @@ class Lanes:
         return False
 
     def _cleared(self, lane: Lane) -> None:
-        """The lane's head is no longer tried: if it was a suspect, the next one may be."""
+        """The lane's head is no longer tried: after a suspect, the next suspect may be."""
         if lane is self._suspect:
             self._suspect = None
             if self._suspects:
@@ -156,13 +156,13 @@ class Lanes:
         return Claim(lease=Lease(key=lane.key, worker=worker, fence=lane.fence), item=lane.head)
 
     def hand_back(self, lane: Lane) -> None:
-        """The worker it was meant for is gone: another gets the claimed head."""
+        """The worker who claimed the lane is gone: another worker gets the claimed head."""
         self._make_ready(lane)
 
     # -- running ----------------------------------------------------------------------------
 
     def check(self, lease: Lease, item: InboxItem | None = None) -> Lane:
-        """The lane a lease is for. Raises SessionConflict if the lease, or the item, is not current."""
+        """The lane of a lease. Raises SessionConflict if the lease, or the item, is not current."""
         lane = self._lanes.get(lease.key)
         if lane is None or lane.fence != lease.fence or lane.phase is not Phase.RUNNING:
             raise SessionConflict(f"Worker {lease.worker} does not run this lane any more.")
@@ -181,7 +181,7 @@ class Lanes:
         lane.phase = Phase.ENDING
 
     def not_ended(self, lane: Lane) -> None:
-        """It failed: the lease is good again."""
+        """The lease's last operation failed: the lease is good again."""
         lane.phase = Phase.RUNNING
 
     def ended(self, lane: Lane, following: InboxItem | None) -> None:
@@ -227,7 +227,7 @@ class Lanes:
         self._ready.put_nowait(lane)
 
     def _leave(self, lane: Lane) -> None:
-        """Nobody has the lane any more: it waits for a worker, or is idle if it holds nothing."""
+        """Nobody has the lane any more: a lane with items waits for a worker, an empty one is idle."""
         self._claimed -= 1
         if lane.queue:
             self._make_ready(lane)

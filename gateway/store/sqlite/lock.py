@@ -10,9 +10,9 @@ from gateway.runtime.errors import StoreLocked, StoreUnavailable
 
 
 class LockFile:
-    """`<database>.lock`, held with flock: the kernel lets go of it however the process ends.
+    """`<database>.lock`, held with flock: the kernel lets go of the lock however the process ends.
 
-    The file stays behind on purpose: removing it would let two processes lock two files.
+    The file stays behind on purpose: if it were removed, two processes could lock two files.
     """
 
     def __init__(self, database: Path) -> None:
@@ -21,7 +21,8 @@ class LockFile:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Raises StoreLocked if another process holds it, StoreUnavailable if it cannot be made."""
+        """Take the lock. Raises StoreLocked if another process holds the lock, StoreUnavailable if the file cannot
+        be made."""
         try:
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -42,7 +43,7 @@ class LockFile:
         self._descriptor = descriptor
 
     def owner(self) -> str:
-        """The number of the process that holds it, or held it last; "unknown" if it does not say."""
+        """The number of the process that holds the lock, or held it last; "unknown" if the file does not say."""
         try:
             return self._path.read_text("ascii", "replace").strip() or "unknown"
         except OSError:

@@ -1,4 +1,4 @@
-"""What the one process that owns the file need not write down: leases, and moments to send at."""
+"""Leases, and moments to send at. One process owns the file, so its memory is enough for them."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Final
 from gateway.domain.rates import GRACE, Rate, earliest
 from gateway.runtime.clock import Clock
 
-_MANY: Final = 4_096  # buckets, after which those that hold nobody back are let go
+_MANY: Final = 4_096  # buckets and tickets, after which those that hold nobody back are dropped
 
 
 class Leases:
-    """Who holds what, and until when by the monotonic clock."""
+    """The holder of each lease, and until when by the monotonic clock."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._held: dict[str, tuple[str, float]] = {}
 
     def hold(self, name: str, holder: str, seconds: float) -> bool:
-        """Take or renew; False if somebody else has it."""
+        """Take or renew a lease; False: another holder has the lease."""
         now = self._clock.monotonic()
         owner, until = self._held.get(name, (holder, now))
         if owner != holder and until > now:
@@ -30,7 +30,7 @@ class Leases:
         return True
 
     def let_go(self, name: str, holder: str) -> None:
-        """Give back what `holder` has."""
+        """Give back a lease of `holder`."""
         if name in self._held and self._held[name][0] == holder:
             del self._held[name]
 
@@ -39,11 +39,11 @@ class Leases:
 class _Bucket:
     taken: list[float] = field(default_factory=list)  # ascending
     silent_until: float = 0.0
-    idle_from: float = 0.0  # nothing in it matters from then on
+    idle_from: float = 0.0  # the bucket holds nobody back from then on
 
 
 class Rates:
-    """Which moments were given away, in seconds of the clock that the caller reads."""
+    """The moments that were given away, in seconds of the clock that the caller reads."""
 
     def __init__(self) -> None:
         self._buckets: dict[tuple[str, str], _Bucket] = {}
@@ -85,7 +85,7 @@ class Rates:
         return bucket
 
     def _forget(self, now: float) -> None:
-        """Let go of what nobody can ask for any more."""
+        """Drop tickets and buckets that nobody can ask for any more."""
         if len(self._tickets) + len(self._buckets) > _MANY:
             self._tickets = {name: moment for name, moment in self._tickets.items() if moment + GRACE >= now}
             self._buckets = {name: each for name, each in self._buckets.items() if each.idle_from > now}

@@ -15,8 +15,8 @@ from gateway.store.shared.documents import dumps, unkept_note
 from gateway.store.sqlite.connection import Row, change, many
 
 MESSAGE_COLUMNS: Final = "m.id, m.body, m.note, m.tokens, m.at"
-# Rowids from here on stand for the ids of messages that came from a Redis store: their numbers are
-# below 2^53, and a partition takes four bits.
+# Rowids from here on stand for messages that came from a Redis store: their numbers are below 2^53, and a
+# partition takes four bits.
 _FOREIGN: Final = 1 << 60
 _PARTITIONS: Final = 16
 
@@ -40,7 +40,7 @@ def refer(
     messages: Sequence[Message],
     at: float,
 ) -> tuple[Message, ...]:
-    """Put messages at the end of a transcript; those without an id are stored first."""
+    """Put messages at the end of a transcript; messages without an id are stored first."""
     stored = tuple(_stored(connection, session_id, key, message, at) for message in messages)
     for offset, message in enumerate(stored):
         change(
@@ -69,9 +69,8 @@ def _stored(connection: apsw.Connection, session_id: str, key: SessionKey, messa
 
 
 def message_number(message_id: str) -> int:
-    """A message's id as a rowid. One from a Redis store ("<number>p<partition>") becomes a rowid above
-    all that SQLite gives by itself, in the same order, and reads back as it was. Raises StoreError for
-    any other form."""
+    """A message's id as a rowid. An id of a Redis store ("<number>p<partition>") becomes a rowid above all that
+    SQLite gives by itself, in the same order, and reads back as it was. Raises StoreError for any other form."""
     number, mark, partition = message_id.partition("p")
     if number.isdecimal() and not mark:
         return int(number)
@@ -88,13 +87,13 @@ def message_id(number: int) -> str:
 
 
 def message_columns(message: Message) -> tuple[str, str | None]:
-    """(body, note): what a provider sees, and what the host noted beyond the columns' facts."""
+    """(body, note): the message as a provider sees it, and the host's note without the facts that have columns."""
     note = unkept_note(message)
     return dumps(wire(message)), dumps(note) if note else None
 
 
 def message_of(body: str, note: str | None) -> Message:
-    """What `message_columns` made two columns of."""
+    """The inverse of `message_columns`."""
     return noted(json.loads(body), **(json.loads(note) if note else {}))
 
 

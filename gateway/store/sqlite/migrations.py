@@ -1,6 +1,6 @@
-"""Bringing a file to the schema this version knows: forward only, one transaction per step.
+"""Brings a file to the schema of this version: forward only, one transaction for each step.
 
-A step is one more file in `schema/`; those that are there never change.
+A step is one more file in `schema/`; files that are there never change.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import apsw
 from gateway.runtime.errors import StoreUnavailable
 from gateway.store.sqlite.connection import one
 
-APPLICATION_ID: Final = 0x4C674174  # "LgAt": tells our files from other programs'
+APPLICATION_ID: Final = 0x4C674174  # "LgAt": marks a file as Legato's
 
-# By their names, which are numbered; a file's version is how many of these were applied to it.
+# In the order of their numbers; a file's version says how many steps were applied.
 MIGRATIONS: Final = tuple(
     sorted(
         each.name for each in resources.files(__package__).joinpath("schema").iterdir() if each.name.endswith(".sql")
@@ -25,7 +25,7 @@ MIGRATIONS: Final = tuple(
 
 
 def migrate(connection: apsw.Connection, path: Path) -> None:
-    """Apply what is missing. Raises StoreUnavailable for a newer file or another program's."""
+    """Apply the steps that are missing. Raises StoreUnavailable for a newer file or another program's."""
     for number in range(_version(connection, path), len(MIGRATIONS)):
         script = resources.files(__package__).joinpath("schema", MIGRATIONS[number]).read_text("utf-8")
         connection.execute("BEGIN IMMEDIATE")
@@ -54,7 +54,7 @@ def check_known(connection: apsw.Connection, path: Path) -> None:
 def next_generation(connection: apsw.Connection) -> int:
     """How often this file was opened for writing, this time included.
 
-    What carries an older number (a fence, a claim for sending) belongs to a process that is gone.
+    A fence or a claim for sending with an older number belongs to a process that is gone.
     """
     row = one(
         connection,

@@ -1,7 +1,7 @@
-"""Outbox rows: emitting, claiming one per chat at a time, and how each ends. And the chats in which nothing
+"""Outbox rows: each is emitted, claimed (one of a chat at a time) and ended. And the chats in which nothing
 can be shown any more.
 
-A row in state `sending` carries the generation of the process that claimed it; one of an earlier
+A row in state `sending` carries the generation of the process that claimed the row. A row of an earlier
 generation was being sent when its process died.
 """
 
@@ -24,8 +24,8 @@ from gateway.store.sqlite.connection import change, many, marks, one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sender:
-    """On whose behalf rows are claimed, and when: the process by its generation, and the platforms it
-    sends to."""
+    """The process that claims rows, by its generation; the present time; and the platforms that the process sends
+    to."""
 
     generation: int
     now: float
@@ -33,8 +33,8 @@ class Sender:
 
 
 OUTBOUND_COLUMNS: Final = ", ".join(OUTBOUND.names)
-UNFINISHED: Final = f"state IN ({', '.join(repr(str(state)) for state in UNSENT)})"  # as the index says it
-# A reply that streams has no place yet. Its row is the older one where its place is another's, too.
+UNFINISHED: Final = f"state IN ({', '.join(repr(str(state)) for state in UNSENT)})"  # in the words of the index
+# A reply that streams has no place yet. Two rows may share a place: then the older one is first.
 _HEAD = (
     f"SELECT seq, state, due_at, claim, {OUTBOUND_COLUMNS} FROM outbox"
     f" WHERE lane = ? AND {UNFINISHED} AND state != '{State.STREAMING}' ORDER BY place, seq LIMIT 1"
@@ -59,8 +59,8 @@ _SHOW: Final = (
 
 
 def emit(connection: apsw.Connection, outbound: Sequence[Outbound], sender: Sender) -> tuple[Advance, ...]:
-    """Store rows in order and advance their chats. A row whose id is known is not stored twice; if
-    it is a streaming one, it gets its final text."""
+    """Store rows in order and advance their chats. A row whose id is known is not stored twice; a streaming row
+    gets its final text."""
     return advance_all(connection, [_store(connection, row) for row in outbound], sender)
 
 
@@ -71,7 +71,7 @@ def open_streaming(connection: apsw.Connection, reply: Outbound) -> Outbound:
 
 
 def note_streamed(connection: apsw.Connection, outbound_id: str, platform_message_id: str) -> None:
-    """Keep the platform's id of a streaming reply; once it has ended, there is nothing to note."""
+    """Keep the platform's id of a streaming reply, unless the reply has ended."""
     change(
         connection,
         f"UPDATE outbox SET platform_message_id = ? WHERE id = ? AND state = '{State.STREAMING}'",
@@ -106,13 +106,13 @@ def advance_all(
 def advance(connection: apsw.Connection, lane: str, sender: Sender, *, reclaim: bool = False) -> Advance:
     """Claim the chat's earliest unfinished row if it is due and its platform is sent to.
 
-    With `reclaim`, also one that was being sent when an earlier process died: that attempt counts
-    as ambiguous.
+    With `reclaim`, also a row that was being sent when an earlier process died: the earlier attempt counts as
+    ambiguous.
     """
     row = one(connection, _HEAD, (lane,))
     if row is not None and (why := closed_because(connection, lane)) is not None:
         refuse_waiting(connection, lane, why, sender.generation)
-        row = one(connection, _HEAD, (lane,))  # one that is being sent may be left
+        row = one(connection, _HEAD, (lane,))  # a row that is being sent may be left
     if row is None:
         return Advance(chat=lane)
     seq, state, due_at, claim = row[:4]
@@ -136,7 +136,7 @@ def advance(connection: apsw.Connection, lane: str, sender: Sender, *, reclaim: 
 
 
 def _placed(connection: apsw.Connection, head: Outbound) -> Outbound:
-    """A row that edits an earlier one: that had its turn before, so its message is known by now, or never."""
+    """Give a row that edits an earlier one the earlier row's message, which is known by now, or never will be."""
     if head.edits is None or head.platform_message_id is not None:
         return head
     row = one(
@@ -151,7 +151,7 @@ def _placed(connection: apsw.Connection, head: Outbound) -> Outbound:
 def mark_sent(
     connection: apsw.Connection, outbound_id: str, platform_message_id: str | None, sender: Sender
 ) -> Advance | None:
-    """The row is done; advance its chat. None if there was nothing to mark."""
+    """The row is done; advance its chat. None: there was nothing to mark."""
     row = one(
         connection,
         _SHOW,
@@ -170,7 +170,8 @@ def mark_retry(
     anew: bool,
     counted: bool,
 ) -> Advance | None:
-    """The row waits, and its chat with it; `anew`: without its message. None if it was not being sent."""
+    """The row waits, and so does its chat; with `anew` the row has no message any more. None: the row was not being
+    sent."""
     row = one(
         connection,
         f"UPDATE outbox SET state = '{State.PENDING}', due_at = ?1, put_off_for = ?2,"
@@ -185,8 +186,8 @@ def mark_retry(
 def mark_refused(
     connection: apsw.Connection, outbound_id: str, reason: str, instead: Outbound | None, sender: Sender, *, gone: bool
 ) -> Advance | None:
-    """The row ends unseen; `instead` goes out in its place, before the chat's later rows. `gone`: so do these,
-    unless somebody there was heard since."""
+    """The row ends unseen; `instead` goes out in its place, before the chat's later rows. With `gone` the later rows
+    end unseen, too, unless a message from the chat was accepted since the row was handed out."""
     row = one(
         connection,
         f"UPDATE outbox SET state = '{State.REFUSED}', error = ?"
@@ -204,7 +205,7 @@ def mark_refused(
 
 
 def give_back(connection: apsw.Connection, outbound_ids: Sequence[str]) -> None:
-    """Undo claims whose rows nobody was handed: no send was begun."""
+    """Undo claims of rows that nobody was given: no send was begun."""
     for outbound_id in outbound_ids:
         change(
             connection,
@@ -215,7 +216,7 @@ def give_back(connection: apsw.Connection, outbound_ids: Sequence[str]) -> None:
 
 
 def cap_waits(connection: apsw.Connection, now: float) -> None:
-    """No row waits longer from `now` on than it was put off for: the clock may have been set back."""
+    """Let no row wait longer from `now` on than the row was put off for: the clock may have been set back."""
     change(
         connection,
         f"UPDATE outbox SET due_at = ?1 + put_off_for WHERE {UNFINISHED} AND due_at > ?1 + put_off_for",
@@ -268,7 +269,7 @@ def _store(connection: apsw.Connection, outbound: Outbound) -> str:
 
 
 def insert(connection: apsw.Connection, outbound: Outbound, place: int | None = None) -> None:
-    """Write a row as it is. `place` None: after everything emitted so far. A known id is left as it is."""
+    """Write a row as it is. `place` None: behind all rows emitted so far. A known row is left as it is."""
     row = one(connection, "SELECT max(seq) FROM outbox")
     seq = ((row and row[0]) or 0) + 1
     change(
@@ -282,13 +283,13 @@ def insert(connection: apsw.Connection, outbound: Outbound, place: int | None = 
 
 
 def closed_because(connection: apsw.Connection, lane: str) -> str | None:
-    """Why the chat is closed; None: it is not."""
+    """Why the chat is closed; None: the chat is open."""
     row = one(connection, "SELECT reason FROM closed_chats WHERE lane = ?", (lane,))
     return None if row is None else str(row[0])
 
 
 def close_chat(connection: apsw.Connection, lane: str, why: str) -> None:
-    """Close a chat; its rows that wait are refused."""
+    """Close a chat; rows that wait are refused."""
     note_closed(connection, lane, why)
     refuse_waiting(connection, lane, why)
 
@@ -299,21 +300,22 @@ def note_closed(connection: apsw.Connection, lane: str, why: str) -> None:
 
 
 def reopen(connection: apsw.Connection, lane: str) -> None:
-    """Open a chat; what is being sent there was begun before."""
+    """Open a chat. A row that is being sent there was handed out before (`heard`)."""
     change(connection, "DELETE FROM closed_chats WHERE lane = ?", (lane,))
     change(
         connection,
         "UPDATE outbox SET heard = 1 WHERE lane = ?"
-        f" AND {UNFINISHED} AND state = '{State.SENDING}'",  # the first is the index's condition
+        f" AND {UNFINISHED} AND state = '{State.SENDING}'",  # the first condition is the index's
         (lane,),
     )
 
 
 def refuse_waiting(connection: apsw.Connection, lane: str, why: str, generation: int | None = None) -> None:
-    """End the rows of a closed chat that wait, and with `generation` those that only an earlier one was sending."""
+    """End the rows of a closed chat that wait, and with `generation` also the rows that an earlier process was
+    sending."""
     change(
         connection,
         f"UPDATE outbox SET state = '{State.REFUSED}', error = ?1 WHERE lane = ?2"
-        f" AND (state = '{State.PENDING}' OR (state = '{State.SENDING}' AND claim != ?3))",  # nothing differs from NULL
+        f" AND (state = '{State.PENDING}' OR (state = '{State.SENDING}' AND claim != ?3))",  # with NULL no row is meant
         (storable(why), lane, generation),
     )

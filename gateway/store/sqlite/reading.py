@@ -33,7 +33,7 @@ def listing(connection: apsw.Connection, key: SessionKey | None, limit: int, off
 
 
 def compactions(connection: apsw.Connection, session_id: str) -> list[Compaction]:
-    """Those that ended or opened a session, oldest first."""
+    """The compactions that ended or opened a session, oldest first."""
     rows = many(
         connection,
         f"SELECT {COMPACTION_COLUMNS} FROM compactions WHERE parent_id = ? OR child_id = ? ORDER BY id",
@@ -49,7 +49,7 @@ def usage(
     conditions = ["at >= ?"]
     bindings: list[float | str] = [since]
     if session_id is not None:
-        # A session's entries are found through its key, which is what the ledger is indexed by.
+        # The ledger's index is by key, so a session's entries are found through the session's key.
         conditions += ["key = (SELECT key FROM sessions WHERE id = ?)", "session_id = ?"]
         bindings += [session_id, session_id]
     if key is not None:

@@ -12,7 +12,7 @@ from gateway.store.sqlite.connection import change, one
 
 
 def rename(connection: apsw.Connection, platform: str, before: str, after: str) -> None:
-    """`before` is called `after` now; what it was called first keeps everything, and is open."""
+    """`before` is called `after` now; the chat's first name keeps everything, and is open."""
     first, _ = names(connection, platform, before)
     first = first or before
     if first == after:
@@ -24,7 +24,7 @@ def rename(connection: apsw.Connection, platform: str, before: str, after: str) 
 
 
 def put(connection: apsw.Connection, lane: str, first: str | None, later: str | None) -> None:
-    """Note one or both; the other stays as it was, and a first name that is known for good."""
+    """Note one name or both; None leaves a name as it was, and a first name that is known never changes."""
     change(
         connection,
         "INSERT INTO renamed_chats(lane, first, later) VALUES (?,?,?)"
@@ -34,7 +34,7 @@ def put(connection: apsw.Connection, lane: str, first: str | None, later: str | 
 
 
 def names(connection: apsw.Connection, platform: str, chat: str) -> tuple[str | None, str | None]:
-    """What the chat was called first and what it is called by now, where that is not `chat`."""
+    """The chat's first name and its present name, each None where it is `chat`."""
     row = one(connection, "SELECT first, later FROM renamed_chats WHERE lane = ?", (_lane(platform, chat),))
     return (None, None) if row is None else (row[0], row[1])
 

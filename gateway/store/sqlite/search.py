@@ -1,8 +1,8 @@
-"""The full-text index: filled once per message, never rewritten, and asked by people.
+"""The full-text index: a message is entered once, and its entry is never rewritten.
 
-Filled at the end of each transaction with the messages it stored (those above the highest rowid
-it began with), so that FTS5 writes its segments once per commit and not once per operation. What tools
-returned stands in the same table under other owners: what was said is searched as if it were not there.
+At the end of each transaction the index takes the messages that the transaction stored (those above the highest rowid
+at its beginning), so that FTS5 writes its segments once for each commit and not for each operation. Results of tools
+stand in the same table under other owners: a search for people's words does not meet them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PAGE: Final = 50  # candidates read at a time while some fail the check against
 
 @contextmanager
 def indexing(connection: apsw.Connection) -> Iterator[None]:
-    """Index, at its end, the messages that were stored within; for the writer's transactions."""
+    """Index the messages that a transaction stores, at the transaction's end."""
     before = _highest(connection)
     yield
     rows = many(
@@ -41,13 +41,13 @@ def indexing(connection: apsw.Connection) -> Iterator[None]:
 
 
 def enter(connection: apsw.Connection, number: int, key: str, message: Message) -> None:
-    """Index a message, if a search should find it; one that is indexed already is indexed anew."""
+    """Index a message, if a search should find the message; an entry that is there is made anew."""
     kind = kind_of(message)
     terms = terms_of(message) if kind else []
     if terms:
         owner = owner_of(key, size=_OWNER)
         if kind == "returned":
-            owner = f"{owner}{RETURNED} {RETURNED}"  # one of its key's, and one of all
+            owner = f"{owner}{RETURNED} {RETURNED}"  # a term of the key's results, and one of all results
         change(
             connection,
             "INSERT OR REPLACE INTO message_search(rowid, owner, terms) VALUES (?,?,?)",

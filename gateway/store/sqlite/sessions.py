@@ -44,8 +44,8 @@ class Appended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A session as stored, with the messages it opened with (of a continuation: without the late
-    ones it took over from its parent)."""
+    """A session as stored, with its first messages; a continuation's late messages, from its parent, are not among
+    them."""
 
     session: Session
     messages: tuple[Message, ...] = ()
@@ -130,7 +130,7 @@ def continue_(
     snapshot_length: int,
     compaction: Compaction,
 ) -> Opened:
-    """End a parent by compression and open its child, which takes over what came after the snapshot."""
+    """End a parent by compression and open its child, which takes over the messages after the snapshot."""
     count = check(connection, ref, key)
     child = opening.session
     # A child starts at or after its parent's end, whatever the clock did in between.
@@ -146,7 +146,7 @@ def continue_(
 
 
 def update(connection: apsw.Connection, ref: SessionRef, key: SessionKey, changes: Mapping[str, Any]) -> Session:
-    """Change what may be changed from outside a turn; another model or prompt bumps the epoch."""
+    """Change fields as SessionChanges names them; another model or prompt raises the epoch."""
     check(connection, ref, key)
     before = by_id(connection, ref.id)
     columns = {name: SESSION.fact(name, value) for name, value in changes.items()}
@@ -154,7 +154,7 @@ def update(connection: apsw.Connection, ref: SessionRef, key: SessionKey, change
     if any(name in changes and changes[name] != getattr(before, name) for name in ("model", "system_prompt")):
         columns["epoch"] = before.epoch + 1
     if changes.get("model", before.model) != before.model:
-        # What the old model reported says nothing about the new one's tokenizer.
+        # The old model's report says nothing about the new model's tokenizer.
         columns |= {"last_prompt_tokens": 0, "reported_messages": 0}
     if prompt is not None:
         _set_prompt(connection, ref.id, prompt)
@@ -164,7 +164,7 @@ def update(connection: apsw.Connection, ref: SessionRef, key: SessionKey, change
 
 
 def rebuild(connection: apsw.Connection, key: SessionKey, rebuilt: Rebuilt) -> Session:
-    """Give a session another prompt, and what the last report would have been with it."""
+    """Give a session another prompt, and the report that the provider would have made with this prompt."""
     check(connection, rebuilt.ref, key)
     _set_prompt(connection, rebuilt.ref.id, storable(rebuilt.system_prompt))
     change(
@@ -224,7 +224,7 @@ def _insert(connection: apsw.Connection, key: SessionKey, opening: Opening) -> O
 
 
 def put(connection: apsw.Connection, session: Session) -> None:
-    """Write a session's row as it is, after all there are."""
+    """Write a session's row as it is, behind all others."""
     columns = SESSION.facts(session)
     prompt = columns.pop("system_prompt")
     change(

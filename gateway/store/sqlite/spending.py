@@ -1,8 +1,8 @@
-"""Accounts of spend caps: what is spent, and what is reserved for calls under way. And the silence that platforms
-asked for.
+"""Accounts of spend caps: money spent, and money reserved for calls under way. And the silence that platforms asked
+for.
 
-A reservation is counted as spent at once, so that a crash needs no repair: what it leaves behind is
-only the note that could have corrected the sum.
+A reservation counts as spent at once, so that a crash needs no repair: the crash leaves behind only the note that
+could have corrected the sum.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gateway.store.sqlite.connection import change, many, one
 
 
 def reserve(connection: apsw.Connection, reservation: Reservation, now: float, generation: int) -> CapReached | None:
-    """Count it under all its caps, or under none."""
+    """Count a reservation under all its caps, or under none."""
     change(connection, "DELETE FROM reservations WHERE generation < ?", (generation,))
     change(connection, "DELETE FROM spending WHERE forget_at IS NOT NULL AND forget_at < ?", (now,))
     new = [cap for cap in reservation.caps if _reserved(connection, reservation, cap.account, generation) is None]
@@ -57,13 +57,13 @@ def settle(connection: apsw.Connection, reservation: Reservation, cost: int, gen
 
 
 def spent(connection: apsw.Connection, account: str) -> int:
-    """What is spent and reserved."""
+    """Money spent and reserved under an account."""
     row = one(connection, "SELECT spent FROM spending WHERE account = ?", (storable(account),))
     return int(row[0]) if row is not None else 0
 
 
 def spent_of_all(connection: apsw.Connection, accounts: Sequence[str]) -> list[int]:
-    """The same of several."""
+    """The same for several accounts."""
     return [spent(connection, account) for account in accounts]
 
 

@@ -1,6 +1,6 @@
 """`SqliteStore`: the port on one SQLite file, in the order of `gateway.store.port`.
 
-Each method says which function of this room does it, and what this process must remember when it is durable.
+Each step names the function that does the work, and what this process must remember once the work is durable.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ RowStep = Callable[[apsw.Connection, Sender], tuple[Advance, ...]]
 
 class SqliteStore(Store):
     """Everything in the SQLite file at `path`. `concurrency`: how many lanes may be claimed as their
-    message is accepted, which saves a commit. With `read_only` it opens beside a running gateway,
-    without lock or migration, and writing methods raise StoreUnavailable. `points` is for every
-    store's sake: the named points lie between the steps of the port, and this one passes none within."""
+    message is accepted, which saves a commit. With `read_only` the store opens beside a running gateway,
+    without lock or migration, and writing steps raise StoreUnavailable. `points` is there for stores that pass named
+    points within a step; this store passes none."""
 
     def __init__(
         self,
@@ -101,8 +101,8 @@ class SqliteStore(Store):
         self._lanes = Lanes(concurrency=concurrency, generation=0, waiting=())
         self._leases = Leases(clock)
         self._rates = Rates()
-        self._unsent: list[Outbound] = []  # claimed for a taker that was gone before it was told
-        self._void: list[Reservation] = []  # reserved for one
+        self._unsent: list[Outbound] = []  # claimed for a caller that was gone before the answer
+        self._void: list[Reservation] = []  # reserved for such a caller
         # A session and its deadline → when it may be offered again; with another deadline it may at once.
         self._due_claims: dict[tuple[str, float | None], float] = {}
 
@@ -337,7 +337,7 @@ class SqliteStore(Store):
     def serve(self, *, runs: Collection[str], sends: Collection[str]) -> None:
         self._process.serve(runs=runs, sends=sends)
         self._lanes.serve(self._process.runs)
-        self._process.tell_rows()  # rows of others, left by an earlier process, may wait
+        self._process.tell_rows()  # rows that an earlier process left may wait
 
     def on_rows(self, listener: Callable[[], None]) -> None:
         self._process.rows_listeners.append(listener)
@@ -366,10 +366,10 @@ class SqliteStore(Store):
         return Transcript(session_id=session.id, messages=known)
 
     async def _load(self, session_id: str, known: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Read what a transcript has beyond what is known, and remember it."""
+        """Read the rest of a transcript whose beginning is known, and remember it all."""
         while True:
             known = (*known, *await self._database.read(messages.of_session, session_id, len(known)))
-            if self._database.is_read_only:  # what the gateway appends is not told to a process beside it
+            if self._database.is_read_only:  # a gateway tells nothing to a process beside it
                 return known
             # Something may have been appended while the thread read; later appends are told.
             if len(known) >= self._database.look(sessions.length, session_id):
@@ -612,7 +612,8 @@ class SqliteStore(Store):
     async def _send(
         self, work: RowStep, *, failed: Callable[[], None] = lambda: None, also: Iterable[Outbound] = ()
     ) -> tuple[Outbound, ...]:
-        """Run something that claims rows; what nobody waits for any more, `also` included, is for the next who asks."""
+        """Run a step that claims rows. If its caller is gone by then, the rows, and those of `also`, are for the next
+        caller."""
         sender = self._sender()
 
         def abandoned(advances: tuple[Advance, ...]) -> None:
@@ -632,8 +633,8 @@ class SqliteStore(Store):
         return Sent(next=claimed[0] if claimed else None)
 
     def _noted(self, advances: tuple[Advance, ...]) -> None:
-        """Take up what became of the heads of chats. A step that began before its platform was served
-        here left its rows to others; they are this process's by now, and nobody else will look."""
+        """Take up what became of the heads of chats. A step that began before this process served a platform did not
+        claim the platform's rows: they must be looked at now."""
         self._process.agenda.note(advances)
         now, sends = self._process.time.now(), self._process.sends
         if any(each.due_at is not None and each.due_at <= now and sends.has_chat_of(each.chat) for each in advances):

@@ -1,4 +1,4 @@
-"""What a turn writes: its journal while it runs, and everything at once when it ends."""
+"""The writes of a turn: its journal while it runs, and everything at once when it ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gateway.store.sqlite.outbox import Sender
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """What the end of an item did."""
+    """The outcome of an item's end."""
 
     appended: sessions.Appended | None
     next: InboxItem | None
@@ -27,7 +27,7 @@ class Ended:
 
 
 def journal(connection: apsw.Connection, item: InboxItem) -> TurnJournal | None:
-    """How far an unfinished item got; None if it recorded nothing."""
+    """How far an unfinished item got; None: nothing was recorded."""
     row = one(connection, "SELECT session_id, steps, intents, reply FROM turns WHERE item = ?", (int(item.id),))
     if row is None:
         return None
@@ -43,7 +43,7 @@ def journal(connection: apsw.Connection, item: InboxItem) -> TurnJournal | None:
 
 
 def open_reply(connection: apsw.Connection, item: InboxItem, reply: Outbound) -> Outbound:
-    """Store a streaming reply. An item has one: asked again, the first is the answer."""
+    """Store a streaming reply. An item has one: asked again, the function returns the first."""
     known = journal(connection, item)
     if known is not None and known.reply is not None:
         return known.reply
@@ -67,7 +67,7 @@ def begin_tools(
 
 
 def record_step(connection: apsw.Connection, ref: SessionRef, item: InboxItem, record: StepRecord) -> sessions.Appended:
-    """Append what a step added; its intents are settled."""
+    """Append the messages of a step; its intents are settled."""
     appended = _append(connection, ref, item, record)
     _note(connection, item, ref.id, steps=1, intents=())
     return appended
@@ -133,7 +133,7 @@ def _note(
 
 
 def _forget(connection: apsw.Connection, item: InboxItem) -> str | None:
-    """Drop the journal, and its reply, if that never got its text: then its chat is returned."""
+    """Drop the journal, and a reply that never got its text; returns the chat of such a reply."""
     row = one(connection, "DELETE FROM turns WHERE item = ? RETURNING reply", (int(item.id),))
     if row is None:
         return None

@@ -1,12 +1,12 @@
 """The one thread that writes, with group commit.
 
-Whatever is waiting when the thread looks becomes one transaction, and each operation in it a
-SAVEPOINT of its own, so that one that fails undoes only itself. Callers go on when the commit is
-on the disk; their results are handed to the event loop in one call, in the order of execution.
+All operations that wait when the thread looks become one transaction, in which each has a SAVEPOINT of its own, so
+that a failure undoes only its own operation. Callers go on when the commit is on the disk; their results are handed
+to the event loop in one call, in the order of execution.
 
 An operation is a function of the connection alone and may run more than once: if a whole
-transaction fails (disk full), its operations are tried again one by one, so that the one which
-cannot be stored does not take the others with it. State in memory is therefore changed only by
+transaction fails (disk full), its operations are tried again one by one, so that the operation that
+cannot be stored does not stop the others. State in memory is therefore changed only by
 `done`, which runs on the loop after the commit, even if the caller has been cancelled meanwhile.
 """
 
@@ -56,10 +56,9 @@ class _Job:
 
 
 class _ErrorsOf:
-    """Keeps what a job raises for its caller, whose error it is, not this thread's.
+    """Keeps an error of a job's work for the job's caller; the thread goes on.
 
-    SQLite's own errors pass: with them it may have given up the whole transaction, whose operations
-    must then all start anew.
+    Errors of SQLite pass: SQLite may have given up the whole transaction, whose operations must then all start anew.
     """
 
     def __init__(self, job: _Job) -> None:
@@ -110,10 +109,10 @@ class Writer:
         failed: Callable[[], None] = _nothing,
         abandoned: Callable[[T], None] = _nothing,
     ) -> T:
-        """The result of `work`, once it is durable. Raises what it raised, or StoreUnavailable.
+        """The result of `work`, once it is durable. Raises the error of `work`, or StoreUnavailable.
 
         On the loop, whether or not the caller still waits: `done(result)` after the commit, or
-        `failed()`; then `abandoned(result)` if the caller was cancelled and will never see it.
+        `failed()`; then `abandoned(result)` if the caller was cancelled and will never see the result.
         """
         if self._closing:
             failed()
@@ -123,13 +122,13 @@ class Writer:
         try:
             return await future
         except asyncio.CancelledError:
-            # Cancelled between the hand-over and our waking up: the result is ours, and lost.
+            # Cancelled after the result was handed over: nobody will see the result.
             if future.done() and not future.cancelled() and future.exception() is None:
                 abandoned(future.result())
             raise
 
     async def aclose(self) -> None:
-        """Finish everything that waits and end the thread. Idempotent; the connection stays open."""
+        """Finish all operations that wait and end the thread. Idempotent; the connection stays open."""
         if not self._closing:
             self._closing = True
             self._queue.put(None)
@@ -148,7 +147,7 @@ class Writer:
         self._hand_over(self._ended.set_result, None)
 
     def _take(self) -> tuple[list[_Job], bool]:
-        """Wait for work; all that is there then, and whether to go on after it."""
+        """Wait for work: (all operations that wait by then, whether to go on after them)."""
         batch: list[_Job] = []
         job = self._queue.get()
         while job is not None:
