@@ -41,7 +41,8 @@ class Agenda:
         self._elsewhere: dict[str, float] = {}  # this process does not send to their platform
 
     def serve(self, sends: Platforms) -> None:
-        """Give only chats of these platforms from now on."""
+        """Give only chats of these platforms from now on; the others wait until their platform is served. A process
+        that shares its store gives them all, since its steps tell the processes that do serve the platform."""
         self._sends = sends
         waiting = {**self._elsewhere, **self._due}
         self._elsewhere, self._due, self._heap = {}, {}, []

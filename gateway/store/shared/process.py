@@ -58,7 +58,6 @@ class Process:
     def serve(self, *, runs: Collection[str], sends: Collection[str]) -> None:
         """From now on this process runs lanes of some platforms and sends to some."""
         self.runs, self.sends = Platforms(runs), Platforms(sends)
-        self.agenda.serve(self.sends)
 
     def tell_signal(self, key: SessionKey, kind: SignalKind) -> None:
         """A signal was left for the item that runs under this key."""

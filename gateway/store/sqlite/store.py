@@ -337,6 +337,7 @@ class SqliteStore(Store):
     def serve(self, *, runs: Collection[str], sends: Collection[str]) -> None:
         self._process.serve(runs=runs, sends=sends)
         self._lanes.serve(self._process.runs)
+        self._process.agenda.serve(self._process.sends)
         self._process.tell_rows()  # rows that an earlier process left may wait
 
     def on_rows(self, listener: Callable[[], None]) -> None:

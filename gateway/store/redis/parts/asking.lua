@@ -1,10 +1,10 @@
 -- Questions to people: `turn:<item>` holds `asked:<token>` and, once decided, `verdict:<token>`;
--- `asking:<chat>` says which unfinished item each token of a chat is of.
+-- `asking:<chat>` names the unfinished item of each token of a chat.
 
--- A lane's name, and an address's, begins with its chat's.
+-- The name of a lane, or of an address, begins with the name of its chat.
 local function asking_at(name) return P .. 'asking:' .. string.match(name, '^[^/]*/[^/]*') end
 
--- What a turn's fields ask can be found in its chat.
+-- Make the questions in a turn's fields known in the chat.
 local function note_questions(lane, item, fields)
   for _, field in ipairs(fields) do
     local token = string.match(field, '^asked:(.*)')

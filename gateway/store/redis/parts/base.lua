@@ -1,12 +1,12 @@
--- What every script starts with.
+-- The beginning of every script. The first comment of a script names its arguments in their order, and its answer.
 --
--- KEYS[1] is `{pNN}:seq`, the partition's counter; every other key a script touches has the same
--- prefix and so lives in the same slot. ARGV: who calls (a process), the number of this call, the
--- highest number that was answered, the channel for news, how long the caller lives without a beat
--- (milliseconds), the platforms whose lanes it runs and those it sends to ('*', or names between
--- slashes), and then whatever the script itself takes, in the order it takes it.
+-- KEYS[1] is `{pNN}:seq`, the partition's counter; every other key of a script has the same prefix and
+-- so lives in the same slot. ARGV: the calling process, the number of this call, the highest number
+-- that was answered, the channel for news, how long the caller lives without a beat (milliseconds),
+-- the platforms whose lanes the caller runs and the platforms that it sends to ('*', or names between
+-- slashes); then the script's own arguments.
 --
--- A script looks at everything before it writes anything: `refuse` after a write would leave half.
+-- A script checks everything before its first write: `refuse` after a write would leave half of the step.
 
 local P = string.sub(KEYS[1], 1, -4)
 local OWNER, CALL, ANSWERED, CHANNEL, LIFE = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
@@ -40,7 +40,7 @@ local function milliseconds()
 end
 
 -- Numbers of a partition rise for ever and are near the server's microseconds, so that lists of
--- several partitions can be merged by them. Below 2^53, so exact as a double.
+-- several partitions can be merged by number. They are below 2^53, so exact as a double.
 local last_number = nil
 
 local function next_number()
@@ -60,7 +60,7 @@ end
 
 local news = {}
 
--- Tell every process something once the script is done.
+-- Tell every process a piece of news once the script is done.
 local function tell(text)
   news[#news + 1] = text
 end
@@ -71,7 +71,7 @@ local function push_all(key, values)
   end
 end
 
--- Set fields from n names and values that the caller passed.
+-- Set fields from names and values that the caller passed.
 local function set_fields(key, pairs_taken)
   for first = 1, #pairs_taken, 1000 do
     call('HSET', key, unpack(pairs_taken, first, math.min(first + 999, #pairs_taken)))
@@ -82,7 +82,7 @@ local function count(name, by)
   call('HINCRBY', P .. 'figures', name, by)
 end
 
--- The platform of a lane, a chat or an address: how its name begins.
+-- The platform of a lane, a chat or an address: the beginning of the name.
 local function platform_of(name)
   return string.match(name, '^[^/]*')
 end
@@ -96,7 +96,7 @@ local function all_platforms()
   return call('SMEMBERS', P .. 'platforms')
 end
 
--- Those of them that are among `platforms`.
+-- The same, but only platforms that are among `platforms`.
 local function known_among(platforms)
   local found = {}
   for _, platform in ipairs(all_platforms()) do
@@ -118,16 +118,16 @@ local function answer(body)
   return reply
 end
 
--- A step that only looks.
+-- A step that only reads.
 local function look(body)
   return answer(body)
 end
 
--- A step that writes, done once however often it is sent: its answer is kept until the caller says,
--- with a later call, that it was heard. A copy that arrives after that is an old one and does nothing.
+-- A step that writes. It is done once, however often it is sent: the answer is kept until a later call
+-- of the caller says that the answer was heard. A copy that arrives after that is old and does nothing.
 --
--- The first write is one that a server without memory refuses: after any other write it would let
--- the rest pass.
+-- The first write is a command that a server without memory refuses: after any other write the server
+-- would let the rest pass.
 local function once(body)
   local answers = P .. 'answers:' .. OWNER
   local heard = tonumber(call('HGET', answers, 'heard') or '-1')

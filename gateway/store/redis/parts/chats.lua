@@ -1,5 +1,6 @@
--- Somebody in a chat was heard: it is open from then on. What is being sent there was begun before, and a
--- refusal of it that says that the chat is gone says something old (`heard`, until the row is handed out anew).
+-- A message from a chat was accepted: the chat is open from then on. A row that is being sent there was
+-- handed out before (`heard`, until the row is handed out anew): if the platform refuses the row because
+-- the chat is gone, the message is newer than the refusal.
 local function reopen(chat)
   call('HDEL', P .. 'closed', chat)
   local head = call('ZRANGE', P .. 'out:' .. chat, 0, 0)[1]

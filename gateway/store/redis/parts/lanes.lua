@@ -1,8 +1,8 @@
 -- Lanes: `inbox:<key>` lists the ids of a key's unfinished items in their order, the running one
--- first. A lane with work is an entry of its platform's stream `ready:<platform>`; a process that
--- claims it has the entry in the consumer group under its own name until it lets the lane go.
--- `lane:<key>` holds the entry, and while it runs: fence, owner, head. A fence is a number of the
--- partition, so it only rises.
+-- first. A lane with work is an entry of its platform's stream `ready:<platform>`; the process that
+-- claims the lane has the entry in the consumer group under its own name until it lets the lane go.
+-- `lane:<key>` holds the entry and, while the lane runs, fence, owner and head. A fence is a number of
+-- the partition, so fences only rise.
 
 local GROUP = 'lanes'
 
@@ -11,14 +11,14 @@ local function item_at(id) return P .. 'item:' .. id end
 local function inbox_at(lane) return P .. 'inbox:' .. lane end
 local function lane_at(lane) return P .. 'lane:' .. lane end
 
--- Of the items that were running at several crashes only one may be the cause. They wait in
--- `suspects:<platform>`, and a process runs one of them at a time (`suspect_of:<process>`), so that
--- it is the only one whose attempts run out.
+-- Of the items that were running at several crashes only one may be the cause. Such suspects wait in
+-- `suspects:<platform>`, and a process runs one suspect at a time (`suspect_of:<process>`), so that only
+-- the cause uses up its attempts.
 
 local function suspects_at(platform) return P .. 'suspects:' .. platform end
 local function bypass_left_at(platform) return P .. 'bypass_left:' .. platform end
 
--- Make a lane wait whose first item is `head`; a suspect waits by its age or, given back, at the end.
+-- Make a lane wait whose first item is `head`. A suspect waits by its age (`aged`) or at the end.
 local function schedule(lane, head, aged)
   local attempts = head and tonumber(call('HGET', item_at(head), 'attempts')) or 0
   local number, what, platform = next_number(), 'ready ', platform_of(lane)
@@ -52,7 +52,7 @@ local function oldest_suspect_of(platform)
   return call('ZRANGE', suspects_at(platform), 0, 0, 'WITHSCORES')[2] or ''
 end
 
--- The lowest number that `of` gives for the platforms this process runs, or '', and which platform's.
+-- The lowest number that `of` gives for the platforms that this process runs, or '', and its platform.
 local function first_of(of)
   local lowest, whose = '', nil
   for _, platform in ipairs(known_among(RUNS)) do
@@ -67,7 +67,7 @@ end
 local function longest_waiting() return first_of(waits_longest) end
 local function oldest_suspect() return first_of(oldest_suspect_of) end
 
--- What a claim hands out: the item as it is stored, its attempts with this one.
+-- Count an attempt at an item. Gives the item: id, key, document, when, attempts.
 local function begin_item(id)
   local facts = call('HMGET', item_at(id), 'key', 'inbound', 'at')
   return { id, facts[1], facts[2], facts[3], call('HINCRBY', item_at(id), 'attempts', 1) }
@@ -84,7 +84,7 @@ local function check_lane(lane, fence, item)
   return facts[2]
 end
 
--- Nobody runs the lane any more: it waits for a worker, or is gone if it holds nothing.
+-- Nobody runs the lane any more: a lane with items waits for a worker, an empty one is gone.
 local function let_go(lane, aged)
   local facts = call('HMGET', lane_at(lane), 'entry', 'owner')
   if facts[1] then
@@ -114,7 +114,7 @@ local function end_item(id, outcome, at)
   end
 end
 
--- Ids of queued items that go into the turn of `head` now, after a look that all of them wait.
+-- Take the ids of queued items that go into the turn of `head`. Refuses unless all of them wait.
 local function take_absorbed(lane, head)
   local ids = take_many(take_number())
   for _, id in ipairs(ids) do

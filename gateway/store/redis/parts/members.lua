@@ -1,10 +1,10 @@
--- Members: `members` says until when each process counts as alive here. What a dead one held is free
--- again: its lanes wait for another worker under a higher fence, the rows it was sending are to be
--- looked at, its bypass items wait to be run.
+-- Members: `members` says until when each process counts as alive here. The claims of a dead process are
+-- free again: its lanes wait for another worker under a higher fence, its chats are to be looked at, its
+-- bypass items wait to be run.
 
 local MOST = 200 -- lanes freed in one call, so that a call stays short
 
--- Free the lanes of one platform. Whether these were all.
+-- Free the lanes of one platform. Gives whether these were all.
 local function free_lanes_of(owner, platform)
   local ready = ready_at(platform)
   local entries = redis.pcall('XPENDING', ready, GROUP, '-', '+', MOST, owner)
@@ -23,7 +23,7 @@ local function free_lanes_of(owner, platform)
   return true
 end
 
--- Whether everything of the process is free now.
+-- Free all claims of a process. Gives whether these were all.
 local function free_all_of(owner)
   for _, platform in ipairs(all_platforms()) do
     if not free_lanes_of(owner, platform) then return false end

@@ -1,8 +1,8 @@
--- The outbox: `out:<chat>` orders the unfinished rows of a chat by their place; `row:<id>` is one.
--- `rows` and `rows:<address>` are the history. `sending:<process>` holds the rows it is sending;
--- `out_due:<platform>` the chats whose head is to be looked at, and when. A row whose `claim` is
--- empty while it is being sent was left by a process that died. A reply that streams has no place.
--- `closed` says of chats in which nothing can be shown any more why (parts/chats.lua opens them).
+-- The outbox: `out:<chat>` orders the unfinished rows of a chat by their place; `row:<id>` is a row.
+-- `rows` and `rows:<address>` are the history. `sending:<process>` holds the rows that a process sends;
+-- `out_due:<platform>` holds the chats whose head is to be looked at, and when. A row in the state
+-- `sending` with an empty `claim` was left by a process that died. A reply that streams has no place.
+-- `closed` holds the chats in which nothing can be shown any more, and why (parts/chats.lua opens them).
 
 local function row_at(id) return P .. 'row:' .. id end
 local function chat_at(chat) return P .. 'out:' .. chat end
@@ -35,15 +35,15 @@ local function insert_row(id, chat, address, fields, state, place)
   count('unsent:' .. platform_of(chat), 1)
 end
 
--- A row that edits an earlier one: that had its turn before, so its message is known by now, or never.
+-- Give a row that edits an earlier one the earlier row's message, which is known by now, or never will be.
 local function place_edit(id, edited)
   local shown_as = call('HGET', row_at(edited), 'platform_message_id')
   if shown_as then call('HSETNX', row_at(id), 'platform_message_id', shown_as) end
 end
 
--- Claim the chat's earliest unfinished row if it is due at `now`. Rows that a dead process was
--- sending are claimed too, as ambiguous, if `adopting`. If this process does not send to the platform,
--- those that do are told. Gives {chat, 'row', …} or {chat, 'due', when} or {chat, 'none'}.
+-- Claim the chat's earliest unfinished row if the row is due at `now`. With `adopting`, a row that a dead
+-- process was sending is claimed, too, as ambiguous. If this process does not send to the platform, the
+-- processes that do are told. Gives {chat, 'row', …} or {chat, 'due', when} or {chat, 'none'}.
 local function advance(chat, now, adopting)
   local closed = call('HGET', P .. 'closed', chat)
   while true do
@@ -55,7 +55,7 @@ local function advance(chat, now, adopting)
     local facts = call('HMGET', row_at(id), 'state', 'due_at', 'claim', 'confirmed', 'edits')
     local state, due, left = facts[1], tonumber(facts[2]), facts[1] == ROW_SENDING and facts[3] == ''
     if left and facts[4] then
-      settle(id, chat, ROW_SENT) -- its first sender knows that it was shown
+      settle(id, chat, ROW_SENT) -- the row's first sender knows that the row was shown
     elseif closed and (state == ROW_PENDING or left) then
       refuse_row(id, chat, closed)
     elseif (state == ROW_PENDING or left) and not is_among(SENDS, platform_of(chat)) then
@@ -84,7 +84,7 @@ local function advance(chat, now, adopting)
   end
 end
 
--- Rows as the caller passes them: id, chat, address, then n fields and values.
+-- Take a row as the caller passes it: id, chat, address, then n fields and values.
 local function take_row()
   local row = { id = take(), chat = take(), address = take() }
   row.fields = take_many(take_number())
@@ -97,7 +97,7 @@ local function take_rows()
   return rows
 end
 
--- A row whose id is known is not stored twice; if it is a streaming one, it gets its final text.
+-- Store a row. A row whose id is known is not stored twice; a streaming row gets its final text.
 local function store_row(row)
   local state = call('HGET', row_at(row.id), 'state')
   if not state then
@@ -115,7 +115,7 @@ local function store_row(row)
   end
 end
 
--- Store rows in their order and advance each chat once, those of `also` too.
+-- Store rows in their order and advance each chat once, the chats of `also`, too.
 local function emit(rows, now, also)
   local chats, seen, advances = {}, {}, {}
   local function touch(chat)
@@ -133,7 +133,7 @@ local function emit(rows, now, also)
   return advances
 end
 
--- End a reply that never got its text. Gives its chat, or nil.
+-- End a reply that never got its text. Gives the reply's chat, or nil.
 local function drop_streaming(id)
   local facts = call('HMGET', row_at(id), 'state', 'chat')
   if facts[1] ~= ROW_STREAMING then return nil end

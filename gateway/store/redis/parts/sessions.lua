@@ -1,12 +1,12 @@
--- Sessions: `session:<id>` is a hash with a field for each that is not None, `prompt` apart from
--- nothing: a hash gives single fields. `transcript:<id>` lists message ids; `message:<id>` is
--- "<tokens>|<document>" and never changes. `tip:<key>` names the key's present session.
+-- Sessions: `session:<id>` is a hash with a field for each fact that is not None. `transcript:<id>` lists
+-- message ids; `message:<id>` is "<tokens>|<document>" and never changes. `tip:<key>` names the key's
+-- present session.
 
 local function session_at(id) return P .. 'session:' .. id end
 local function transcript_at(id) return P .. 'transcript:' .. id end
 local function tip_at(lane) return P .. 'tip:' .. lane end
 
--- How many messages the session has, once it is sure that the caller knows it as it is.
+-- Gives how many messages the session has. Refuses unless the caller knows the session as it is.
 local function check_session(id, epoch, lane)
   local facts = call('HMGET', session_at(id), 'epoch', 'ended_at', 'key', 'message_count')
   if not facts[1] then refuse('conflict', 'Session ' .. id .. ' does not belong to the lane that writes.') end
@@ -19,8 +19,8 @@ local function check_session(id, epoch, lane)
   return tonumber(facts[4])
 end
 
--- Messages as the caller passes them: 'r' and the id of a stored one, 'n' and a new one's document,
--- or 'i' and the document of a new one that a search should find.
+-- Take messages as the caller passes them: 'r' and the id of a stored message, 'n' and the document of a
+-- new message, or 'i' and the document of a new message that a search should find.
 local function take_messages()
   local messages = {}
   for i = 1, take_number() do messages[i] = { take(), take() } end
@@ -53,7 +53,7 @@ local function expires(id, at)
   end
 end
 
--- What an append changes on the session, as the caller passes it.
+-- Take an append's changes of the session, as the caller passes them.
 local function take_patch()
   local patch = { tokens = take(), cost = take(), at = take(), expires = take() }
   patch.added = take_many(take_number())
@@ -61,7 +61,7 @@ local function take_patch()
   return patch
 end
 
--- Model calls as the caller passes them: when, and a document.
+-- Take model calls as the caller passes them: when, and a document.
 local function take_ledger()
   local entries = {}
   for i = 1, take_number() do entries[i] = { take(), take() } end
@@ -82,7 +82,7 @@ local function take_step()
   return step
 end
 
--- How many messages the step's session has, once it is sure that the caller knows it as it is.
+-- Gives how many messages the step's session has. Refuses unless the caller knows the session as it is.
 local function check_step(step, lane)
   local known = check_session(step.session, step.epoch, lane)
   if step.after ~= '' and tonumber(step.after) ~= known then
@@ -109,7 +109,7 @@ local function append(step, lane, known)
   return { step.session, known, ids }
 end
 
--- A session to be opened, as the caller passes it: id, expiry, n fields and values, its messages.
+-- Take a new session as the caller passes it: id, expiry, n fields and values, its messages.
 local function take_opening()
   local opening = { id = take(), expires = take() }
   opening.fields = take_many(take_number())

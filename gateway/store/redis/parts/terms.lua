@@ -1,6 +1,6 @@
 -- The inverted index: `term:<owner>:<term>` is a string of the ids of the messages that hold the
 -- term, eight bytes each, rising: seven for the number (below 2^53), big-endian, so that entries
--- compare as their bytes do, and one for the partition it came from (none: from a SQLite store).
+-- compare as their bytes do, and one for the message's partition (none: from a SQLite store).
 
 local NOWHERE = 255
 
@@ -17,7 +17,7 @@ local function message_of(entry)
   return partition == NOWHERE and id or id .. string.format('p%02d', partition)
 end
 
--- A list of entries that is asked for by place. A short one is read at once, a long one as needed.
+-- A list of entries, asked for by place. A short list is read at once, a long one as needed.
 local AT_ONCE = 32768
 
 local function entries_of(key)
@@ -29,7 +29,7 @@ local function entries_of(key)
     if whole then return string.sub(whole, first + 1, first + 8) end
     return call('GETRANGE', key, first, first + 7)
   end
-  -- How many entries are below this one, and whether it is there.
+  -- How many entries are below an entry, and whether the entry is there.
   function list.find(entry)
     local low, high = 0, list.size
     while low < high do
@@ -41,7 +41,7 @@ local function entries_of(key)
   return list
 end
 
--- Nearly always the newest one; what was left unindexed by a crash goes where it belongs.
+-- Nearly always at the end; an entry that a crash had held up goes to its place.
 local function enter(owner, term, entry)
   local key = term_at(owner, term)
   local newest = call('GETRANGE', key, -8, -1)

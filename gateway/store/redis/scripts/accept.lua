@@ -1,6 +1,6 @@
 -- needs: lanes chats
 -- cap, n, then of each arrival: lane, platform, event id, document, when, chat ('' for the gateway's
--- own), whether it bypasses the lane.
+-- own arrivals), whether the arrival bypasses the lane.
 -- Gives {'ok', {status, items ahead, id}…}.
 return once(function()
   local cap, reply = take_number(), { 'ok' }

@@ -1,11 +1,10 @@
 -- needs: lanes outbox members
--- This process lives; whoever has not said so in time is dead, unless nobody could: where a member
--- finds that none has beaten for half a life, the server was away, or its clock was set. Then each
--- has a whole life from now on to say so.
--- Gives {'ok', whether it was a member still, how many others there are, how many died, the number of the lane that
--- has waited longest or '', of the oldest suspect or '', and of the chat whose head is due first: its name, and when; the
--- server's time in milliseconds};
--- of the platforms that this process runs and sends to.
+-- This process lives. A member without a beat in time is dead, unless nobody could beat: where a member
+-- finds that no member has beaten for half a life, the server was away, or its clock was set. Then each
+-- member has a whole life from now on for a beat.
+-- Gives {'ok', whether the process was still a member, how many members died, the number of the lane that
+-- has waited longest or '', the number of the oldest suspect or '', the chat whose head is due first or '',
+-- when it is due, the server's time in milliseconds}; of the platforms that this process runs and sends to.
 return once(function()
   local now = milliseconds()
   local known = call('ZSCORE', P .. 'members', OWNER)

@@ -1,7 +1,7 @@
 -- needs: lanes
 -- 1 if this process may run a suspect, else 0. Claims the lane that has waited longest, of the
--- platforms this process runs.
--- Gives {'ok', fence and item or '' and {}, the number of the next that waits or '', of the oldest suspect or ''}.
+-- platforms that this process runs. Gives {'ok', fence and item (or '' and {}), the number of the next lane
+-- that waits or '', the number of the oldest suspect or ''}.
 local function take_entry(stream)
   local function read()
     return redis.pcall('XREADGROUP', 'GROUP', GROUP, OWNER, 'COUNT', 1, 'STREAMS', stream, '>')
@@ -17,7 +17,7 @@ local function take_entry(stream)
   return entry[1], entry[2][2]
 end
 
--- The lane at the head of the stream, once entries that mean nothing any more are out of the way.
+-- Take the lane at the head of the stream; void entries before it are dropped.
 local function take_ready(platform)
   local stream = ready_at(platform)
   while true do

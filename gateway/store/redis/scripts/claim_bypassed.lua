@@ -1,5 +1,5 @@
 -- needs: lanes
--- Bypass items of the platforms this process runs that nobody works on. Gives {'ok', item…}.
+-- Claims the bypass items that nobody works on, of the platforms that this process runs. Gives {'ok', item…}.
 return once(function()
   local reply = { 'ok' }
   for _, platform in ipairs(known_among(RUNS)) do

@@ -1,5 +1,5 @@
 -- needs: due sessions
--- now, until when the claim holds, n session ids. Gives {'ok', the fields of those claimed…}.
+-- now, until when the claim holds, n session ids. Gives {'ok', the fields of the sessions claimed…}.
 return once(function()
   local now, till, reply = take_number(), take(), { 'ok' }
   for _, id in ipairs(take_many(take_number())) do

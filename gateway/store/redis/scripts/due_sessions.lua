@@ -1,5 +1,5 @@
 -- needs: due
--- now, limit. Open sessions whose time has passed and that nobody has claimed. Gives {'ok', id, when…}.
+-- now, limit. Gives {'ok', id, when…} of open sessions whose time has passed and that nobody has claimed.
 return look(function()
   local now, limit, reply, first = take_number(), take_number(), { 'ok' }, 0
   while #reply <= 2 * limit do

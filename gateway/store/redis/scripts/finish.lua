@@ -1,5 +1,5 @@
 -- needs: lanes outbox sessions asking
--- lane, fence, item, outcome, now, 1 and (what is appended, what is absorbed) or 0, rows.
+-- lane, fence, item, outcome, now, 1 with a step and the absorbed items, or 0, rows.
 -- Gives {'ok', {session, position, message ids} or {}, the lane's next item or {}, advances}.
 return once(function()
   local lane, fence, item, outcome, now = take(), take(), take(), take(), take()

@@ -1,5 +1,5 @@
 -- needs: outbox
--- n rows that were claimed for somebody who is gone: no send was begun. Gives {'ok', advances}.
+-- n rows that were claimed for a caller who is gone: no send was begun. Gives {'ok', advances}.
 return once(function()
   local advances = {}
   for _, id in ipairs(take_many(take_number())) do

@@ -1,5 +1,5 @@
 -- needs: sessions
--- session. Gives {'ok', whether it is here}.
+-- session. Gives {'ok', whether the session is here}.
 return once(function()
   local id = take()
   if call('EXISTS', session_at(id)) == 0 then return { 'ok', 0 } end

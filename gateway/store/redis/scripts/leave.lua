@@ -1,5 +1,5 @@
 -- needs: lanes outbox members
--- This process ends: what it holds is free. Gives {'ok', whether that is all}.
+-- This process ends: its claims are free. Gives {'ok', whether these were all}.
 return once(function()
   return { 'ok', free_all_of(OWNER) and 1 or 0 }
 end)

@@ -1,10 +1,11 @@
 -- needs: outbox
--- row, 'sent', 'retry' or 'refused', now, then the platform's id; when it is due, 1 if the attempt is
--- ambiguous, 1 if its message is gone and 1 if the attempt counts; or the reason, 1 if the chat is gone,
--- and 1 with a row in its place, or 0. Gives {'ok', whether the row is here, advances}.
+-- row, 'sent', 'retry' or 'refused', now; then for 'sent' the platform's id; for 'retry' when the row is
+-- due, 1 if the attempt is ambiguous, 1 if the row's message is gone, 1 if the attempt counts; for 'refused'
+-- the reason, 1 if the chat is gone, 1 with a row in its place, or 0. Gives {'ok', whether the row is here,
+-- advances}.
 --
--- Another process may be sending a row whose first sender was taken for dead. What the first one
--- knows is kept (`confirmed`); the chat goes on when the second one has ended.
+-- Another process may be sending a row whose first sender was taken for dead. The first sender's
+-- knowledge is kept (`confirmed`); the chat goes on when the second sender has ended.
 local function sent(id, chat, now)
   settle(id, chat, ROW_SENT)
   return { advance(chat, now, false) }

@@ -1,5 +1,5 @@
 -- needs: sessions
--- limit. Hooks that this process owes, and those of the dead, which it owes from now on.
+-- limit. Hooks that this process owes, and hooks of dead processes, which it owes from now on.
 -- Gives {'ok', {number, the session's fields}…}.
 return once(function()
   local limit, first, reply = take_number(), 0, { 'ok' }

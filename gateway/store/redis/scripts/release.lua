@@ -1,5 +1,5 @@
 -- needs: lanes
--- lane, fence, whether the attempt counts. Gives {'ok', the number under which it waits}.
+-- lane, fence, whether the attempt counts. Gives {'ok', the number under which the lane waits}.
 return once(function()
   local lane, fence, counted = take(), take(), take()
   local head = check_lane(lane, fence, '')

@@ -1,5 +1,5 @@
 -- needs: chats
--- chat, what it was called first or '', what it is called instead by now or ''; then it is there.
+-- chat, its first name or '', its present name or ''. A chat with a present name is open.
 -- Gives {'ok'}.
 return once(function()
   local chat, first, later = take(), take(), take()

@@ -1,5 +1,5 @@
 -- reservation, account, amount and limit in millionths of a US dollar, after how many seconds the
--- account may be forgotten ('0': never). Gives {'ok', whether there was room, what is spent}.
+-- account may be forgotten ('0': never). Gives {'ok', whether there was room, the money spent}.
 --
 -- A reservation is counted at once; its note only lets `settle` correct the sum, once. A note that is
 -- a day old belongs to a dead process.

@@ -1,5 +1,5 @@
 -- needs: terms
--- owner's digest, below which message ('': any), how many candidates to look at, n terms. The rarest
+-- owner's digest, the message to begin below ('': any), how many candidates to look at, n terms. The rarest
 -- term's messages are walked, newest first. Gives {'ok', message to go on below or '', message id…}.
 return look(function()
   local owner, below, page, lists = take(), take(), take_number(), {}

@@ -1,4 +1,4 @@
--- version, book. Replaces the book whose version is one less. Gives {'ok', whether it was there}.
+-- version, book. Replaces the book whose version is one less. Gives {'ok', whether that book was there}.
 return once(function()
   local version, book, at = take_number(), take(), P .. 'guest_book'
   if tonumber(call('HGET', at, 'version') or '0') ~= version - 1 then return { 'ok', 0 } end

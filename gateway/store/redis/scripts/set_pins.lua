@@ -1,6 +1,6 @@
 -- needs: lanes sessions
 -- lane, fence, pins; then '0', or '1' and of the lane's session: id, epoch, its prompt with these pins,
--- what its last report would have been with that. Gives {'ok', the session's fields or none}.
+-- its last report as it would have been with this prompt. Gives {'ok', the session's fields or none}.
 return once(function()
   local lane, fence, pins, open = take(), take(), take(), take() == '1'
   check_lane(lane, fence, '')

@@ -1,5 +1,5 @@
 -- needs: lanes
--- lane, kind, when. Gives {'ok', whether there was something to signal to}.
+-- lane, kind, when. Gives {'ok', whether there was an item for the signal}.
 return once(function()
   local lane, kind, at = take(), take(), take()
   local item = call('HGET', lane_at(lane), 'head')

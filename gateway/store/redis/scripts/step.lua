@@ -1,5 +1,5 @@
 -- needs: lanes sessions
--- lane, fence, item, steps ended, intents, what is appended, what is absorbed.
+-- lane, fence, item, steps ended, intents, the step, the absorbed items.
 -- Gives {'ok', {session, position, message ids}}.
 return once(function()
   local lane, fence, item, steps, intents = take(), take(), take(), take(), take()
