@@ -20,31 +20,6 @@ from gateway.runtime.errors import ConfigError
 ROOT = Path(__file__).parents[3]
 
 
-@pytest.fixture
-def load(tmp_path, monkeypatch):
-    """Load a YAML text as ./config.yaml, with an environment."""
-    monkeypatch.chdir(tmp_path)
-
-    def loaded(text, **environ):
-        path = Path("config.yaml")
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return load_config(path, environ)
-
-    return loaded
-
-
-@pytest.fixture
-def problems(load):
-    """The problems of a YAML text."""
-
-    def found(text, **environ):
-        with pytest.raises(ConfigError) as caught:
-            load(text, **environ)
-        return list(caught.value.problems)
-
-    return found
-
-
 def test_without_a_file_everything_has_its_default():
     config = load_config(None, {"HOME": "/", "LEGATO_HOME": "x"})
     assert config == Config()

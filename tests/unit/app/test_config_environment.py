@@ -1,37 +1,5 @@
 """Secrets, variables and overrides: what the environment adds to the configuration."""
 
-from pathlib import Path
-
-import pytest
-
-from gateway.app.config import load_config
-from gateway.runtime.errors import ConfigError
-
-
-@pytest.fixture
-def load(tmp_path, monkeypatch):
-    """Load a YAML text as ./config.yaml, with an environment."""
-    monkeypatch.chdir(tmp_path)
-
-    def loaded(text, **environ):
-        path = Path("config.yaml")
-        path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return load_config(path, environ)
-
-    return loaded
-
-
-@pytest.fixture
-def problems(load):
-    """The problems of a YAML text."""
-
-    def found(text, **environ):
-        with pytest.raises(ConfigError) as caught:
-            load(text, **environ)
-        return list(caught.value.problems)
-
-    return found
-
 
 def test_a_secret_in_the_file_is_refused_without_being_repeated(problems):
     written = "x" * 8 + "123"
