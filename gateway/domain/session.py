@@ -55,6 +55,7 @@ class Session:
     last_active_at: float = 0.0
     expires_at: float | None = None
     announced: tuple[str, ...] = ()  # notices that are said once, e.g. pressure tiers
+    model_chosen_at: str | None = None  # the provider at which a person chose `model`; None: nobody did
 
     @property
     def ref(self) -> SessionRef:

@@ -180,6 +180,7 @@ class SessionChanges(TypedDict, total=False):
 
     title: str | None
     model: str
+    model_chosen_at: str | None
     system_prompt: str
     engine_state: Mapping[str, Any]
     announced: Sequence[str]

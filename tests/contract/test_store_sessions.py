@@ -221,6 +221,9 @@ async def test_updates_bump_the_epoch_only_for_model_and_prompt(store: Store) ->
     prompted = await store.update_session(claim.lease, mild.ref, system_prompt="Other.", model="n")
     assert (prompted.system_prompt, prompted.model, prompted.epoch) == ("Other.", "n", mild.epoch + 1)
     assert await store.session("s1") == prompted
+    chosen = await store.update_session(claim.lease, prompted.ref, model_chosen_at="openai")
+    assert chosen == replace(prompted, model_chosen_at="openai")
+    assert await store.update_session(claim.lease, prompted.ref, model_chosen_at=None) == prompted
     with pytest.raises(SessionConflict):
         await store.update_session(claim.lease, mild.ref, title="late")
     with pytest.raises(ValueError, match="message_count"):

@@ -92,7 +92,8 @@ async def _conversation(store: Store) -> None:
     await store.finish_turn(claim.lease, session.ref, claim.item, record, "answered", [outbound("o1", "1")])
     await store.mark_sent("o1", "platform-1")
     claim = await claimed(store, "titled", "1")
-    await store.update_session(claim.lease, (await store.session("s1")).ref, title="Ein Titel", model="bigger")
+    ref = (await store.session("s1")).ref
+    await store.update_session(claim.lease, ref, title="Ein Titel", model="bigger", model_chosen_at="openai")
     await finish(store, claim)
 
 

@@ -46,6 +46,7 @@ FULL = Session(
     last_active_at=11.25,
     expires_at=12.5,
     announced=("half", "most"),
+    model_chosen_at="openai",
 )
 BARE = Session(id="s1", key=KEY, chat_type="direct", parent_id=None, started_at=0.0, model="m", system_prompt="")
 ROW = Outbound(
