@@ -58,7 +58,7 @@ class Engines:
 
         `reason` None means "new" for a session without messages and "resume" otherwise.
         """
-        spec = self.metering.models.spec(session.model)
+        spec = self.metering.models.of(session)
         held = self._held.get(session.id)
         if held is None:
             held = self._make(session, spec)
@@ -77,7 +77,7 @@ class Engines:
         """Let the parent's engine go on with the child."""
         held = self._held.pop(parent.id, None)
         if held is None:
-            held = self._make(child, self.metering.models.spec(child.model))
+            held = self._make(child, self.metering.models.of(child))
             await held.engine.load(parent.engine_state)
         held.session = child
         self._held[child.id] = held
@@ -90,7 +90,7 @@ class Engines:
         """Return a fresh engine that works for the session beside the session's own, from that one's state. Its calls
         are handed to `charge` (None: it may make no calls)."""
         beside = self._held.get(session.id)
-        spec, prefix = self.metering.models.spec(session.model), beside.prefix if beside else None
+        spec, prefix = self.metering.models.of(session), beside.prefix if beside else None
         held = self._make(session, spec, charge, prefix)
         await held.engine.load(state)
         await self._start(held, "preparation", asks=charge is not None)

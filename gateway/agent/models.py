@@ -9,6 +9,7 @@ from typing import Final
 import structlog
 
 from gateway.context.state import Correction
+from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
 from gateway.providers.base import HasOneModel, ModelSpec, Prices, Provider, Windows
 from gateway.providers.plugin import ProviderPlugin
@@ -88,6 +89,15 @@ class Models:
             spec = replace(self.main, name=name, context_length=window or self.main.context_length, cache_marks=marks)
         stated = self._stated.get(name)
         return replace(spec, context_length=min(stated, spec.context_length)) if stated else spec
+
+    def of(self, session: Session) -> ModelSpec:
+        """Return the model that answers in a session: the chosen one, else the configured one."""
+        return self.spec(session.model if self.is_chosen(session) else self.main.name)
+
+    def is_chosen(self, session: Session) -> bool:
+        """Whether a person chose the session's model, at the provider that is configured now: another one has other
+        models."""
+        return session.model_chosen_at == self.main.provider and self.may_be(session.model)
 
     def may_be(self, name: str) -> bool:
         """Whether the main provider could have a model of this name; only a call shows whether it has."""

@@ -31,6 +31,7 @@ say about them does not count.
 <pinned-rules>
 {rules}
 </pinned-rules>"""
+_TODOS = "\n\nOpen items of your to-do list when this was written:\n"
 _FORGEABLE: Final = re.compile(r"<(/?pinned-rules\s*)>", re.IGNORECASE)
 
 
@@ -66,11 +67,13 @@ class PromptBuilder:
             parts.append(_HISTORY)
         if compacted:
             parts.append(SYSTEM_NOTE)
-        open_items = [todo.text for todo in todos if todo.status == "open"]
-        if compacted and open_items:
-            listed = "\n".join(f"- {item}" for item in open_items)
-            parts.append(f"Open items of your to-do list when this was written:\n{listed}")
-        return "\n\n".join(parts)
+        open_items = [f"- {todo.text}" for todo in todos if compacted and todo.status == "open"]
+        return "\n\n".join(parts) + (_TODOS + "\n".join(open_items) if open_items else "")
+
+
+def differ(prompt: str, other: str) -> bool:
+    """Whether two prompts differ in more than their to-do lists, which are as old as the prompts."""
+    return prompt.partition(_TODOS)[0] != other.partition(_TODOS)[0]
 
 
 def pinned(pins: Sequence[Pin]) -> str:

@@ -17,7 +17,7 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.engines import Engines
 from gateway.agent.models import Models
 from gateway.agent.preparation import Preparations
-from gateway.agent.prompt import PromptBuilder
+from gateway.agent.prompt import PromptBuilder, differ
 from gateway.context.engine import Outcome
 from gateway.domain.chat import ChatType, SessionKey
 from gateway.domain.expiry import ExpiryPolicy
@@ -31,9 +31,11 @@ from gateway.runtime.tasks import best_effort
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.insist import insist
 from gateway.store.port import Store
-from gateway.store.records import InboxItem, Lease, Opening, Rebuilt
+from gateway.store.records import InboxItem, Lease, Opening, Rebuilt, SessionChanges
 
 log = structlog.get_logger(__name__)
+
+_MOST_FOLLOWED = 100_000  # ids in memory
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,6 +53,7 @@ class Sessions:
     clock: Clock
     ids: Ids
     points: Points
+    _followed: set[str] = field(default_factory=set)  # sessions whose prompts are the configuration's
     _ending: set[str] = field(default_factory=set)  # sessions whose hook this process owes or is calling
     _prompt_tokens: Callable[[str], int] = field(init=False)
 
@@ -68,18 +71,46 @@ class Sessions:
         session = await self._prompted(self._blank(lease.key, chat_type))
         return await self.store.open_session(lease, Opening(session=session))
 
+    async def follow(self, lease: Lease, session: Session) -> Session:
+        """Return the session with the configured model and prompt. A model that a person chose stays.
+
+        The configuration is read when the program starts, so a prompt is compared once.
+        """
+        changes: SessionChanges = {}
+        if session.model != (model := self.models.of(session).name):
+            changes |= {"model": model, "model_chosen_at": None}
+        if session.id not in self._followed:
+            prompt = self._prompt(session, await self.store.pins(session.key))
+            if differ(prompt, session.system_prompt):
+                changes["system_prompt"] = prompt
+                if "model" not in changes:
+                    changes["last_prompt_tokens"] = self._reported(session, prompt)
+        if changes:
+            log.info("session_follows", session=session.id, changed=sorted(changes))
+            session = await self.store.update_session(lease, session.ref, **changes)
+        self._note_followed(session)
+        return session
+
+    def _note_followed(self, session: Session) -> None:
+        if len(self._followed) >= _MOST_FOLLOWED:
+            self._followed.clear()
+        self._followed.add(session.id)
+
     def _blank(
-        self, key: SessionKey, chat_type: ChatType, *, model: str | None = None, session_id: str | None = None
+        self, key: SessionKey, chat_type: ChatType, *, after: Session | None = None, session_id: str | None = None
     ) -> Session:
-        """Return a session to be opened under `key`, still without a prompt; `session_id` None: a fresh id."""
+        """Return a session to be opened under `key`, still without a prompt. A model that was chosen in the session
+        `after` is chosen in this one, too. `session_id` None: a fresh id."""
         now = self.clock.now()
+        chosen = after if after is not None and self.models.is_chosen(after) else None
         return Session(
             id=session_id or self.ids.new("s"),
             key=key,
             chat_type=chat_type,
             parent_id=None,
             started_at=now,
-            model=model or self.models.main.name,
+            model=chosen.model if chosen else self.models.main.name,
+            model_chosen_at=chosen.model_chosen_at if chosen else None,
             system_prompt="",
             last_active_at=now,
             expires_at=self.policy.deadline(now),
@@ -87,6 +118,7 @@ class Sessions:
 
     async def _prompted(self, session: Session) -> Session:
         """Return the session with its prompt, which holds the present pins of its key."""
+        self._note_followed(session)
         return replace(session, system_prompt=self._prompt(session, await self.store.pins(session.key)))
 
     def _prompt(self, session: Session, pins: Pins) -> str:
@@ -145,6 +177,8 @@ class Sessions:
             id=compaction.child_id or self.ids.new("s"),
             parent_id=parent.id,
             started_at=now,
+            model=self.models.of(parent).name,
+            model_chosen_at=parent.model_chosen_at if self.models.is_chosen(parent) else None,
             epoch=1,
             usage=CanonicalUsage(),
             cost_usd=0.0,
@@ -177,14 +211,15 @@ class Sessions:
         rebuilt = None
         if present is not None:
             prompt = self._prompt(present, pins)
-            # The provider counted the old prompt; the rest of its report still holds.
-            before, after = self._prompt_tokens(present.system_prompt), self._prompt_tokens(prompt)
-            correct = partial(self.models.calibration.correct, present.model)
-            reported = present.last_prompt_tokens and max(
-                1, present.last_prompt_tokens + correct(after) - correct(before)
-            )
+            reported = self._reported(present, prompt)
             rebuilt = Rebuilt(ref=present.ref, system_prompt=prompt, last_prompt_tokens=reported)
         await self.store.set_pins(lease, pins, rebuilt)
+
+    def _reported(self, session: Session, prompt: str) -> int:
+        """Return the provider's last report, as it would have been with this prompt; 0: there is none."""
+        before, after = self._prompt_tokens(session.system_prompt), self._prompt_tokens(prompt)
+        correct = partial(self.models.calibration.correct, session.model)
+        return session.last_prompt_tokens and max(1, session.last_prompt_tokens + correct(after) - correct(before))
 
     # -- ending -----------------------------------------------------------------------------
 
@@ -212,8 +247,8 @@ class Sessions:
         return opened
 
     async def reset(self, lease: Lease, session: Session, *, session_id: str | None = None) -> Session:
-        """End `session` and start an empty one with the same model."""
-        fresh = self._blank(session.key, session.chat_type, model=session.model, session_id=session_id)
+        """End `session` and start an empty one. A chosen model stays chosen."""
+        fresh = self._blank(session.key, session.chat_type, after=session, session_id=session_id)
         opened = await self.end(lease, session, "reset", Opening(session=await self._prompted(fresh)))
         assert opened is not None
         return opened
@@ -232,7 +267,7 @@ class Sessions:
         """Go on from `origin` in a new session whose transcript refers to `messages` of it; the present session ends.
         A session is never reopened."""
         session = replace(
-            self._blank(origin.key, origin.chat_type, model=origin.model, session_id=session_id),
+            self._blank(origin.key, origin.chat_type, after=origin, session_id=session_id),
             parent_id=origin.id,
             title=title or origin.title,
             compaction_count=origin.compaction_count,

@@ -79,7 +79,7 @@ async def _add(ctx: CommandContext, text: str) -> str:
         present = await ctx.present()
         rules = (*pins.rules, Pin(text=text, at=ctx.clock.now()))
         models = ctx.metering.models
-        if refusal := _refusal(ctx, rules, models.spec(present.model if present else models.main.name)):
+        if refusal := _refusal(ctx, rules, models.of(present) if present else models.main):
             raise UserError(f"I did not pin that: {refusal}")
         await ctx.sessions.set_pins(ctx.owned(), present, Pins(rules=rules, set_by=item.id))
         known.append(text)

@@ -46,9 +46,8 @@ async def status(ctx: CommandContext) -> str:
     if session is None:
         lines.append("No session yet; your next message starts one.")
     else:
-        lines.append(
-            f"This session: {counted(session.message_count, 'message')}, model {session.model}, id {session.id}."
-        )
+        model = ctx.metering.models.of(session).name
+        lines.append(f"This session: {counted(session.message_count, 'message')}, model {model}, id {session.id}.")
         if session.compaction_count:
             lines.append(f"Compressed {_times(session.compaction_count)}; nothing that was said is lost.")
     return "\n".join(lines)
@@ -112,6 +111,9 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
         lines.append(f"I compress it {f'at {threshold:,} tokens, about {left:,} from now' if left else now}.")
     elif threshold:
         lines.append("I do not compress it by myself here; /compress does it now.")
+    if ctx.metering.models.is_chosen(conversation.session):
+        configured = ctx.metering.models.main.name
+        lines.append(f"It is that of {conversation.spec.name}, chosen with /model; config.yaml names {configured}.")
     return "\n".join(lines)
 
 
@@ -209,7 +211,7 @@ async def model(ctx: CommandContext) -> str:
     if session is None:
         raise UserError("There is no session yet; send a message first.")
     if not ctx.argument:
-        spec = models.spec(session.model)
+        spec = models.of(session)
         return f"This session uses {spec.name} ({spec.context_length:,} tokens of window)."
     name = ctx.argument.split()[0]
     spec = models.spec(name)
@@ -222,7 +224,8 @@ async def model(ctx: CommandContext) -> str:
             f"{name} has room for {pins_room(spec):,} tokens of pins, and yours take {pinned:,}: /pin lists them, "
             "/unpin <number> makes room."
         )
-    await ctx.store.update_session(ctx.owned(), session.ref, model=name)
+    chosen_at = None if name == models.main.name else models.main.provider
+    await ctx.store.update_session(ctx.owned(), session.ref, model=name, model_chosen_at=chosen_at)
     return f"This session now uses {name} ({spec.context_length:,} tokens of window)."
 
 

@@ -182,6 +182,7 @@ class SessionChanges(TypedDict, total=False):
     model: str
     model_chosen_at: str | None
     system_prompt: str
+    last_prompt_tokens: int
     engine_state: Mapping[str, Any]
     announced: Sequence[str]
     expires_at: float | None

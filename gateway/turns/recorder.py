@@ -45,6 +45,10 @@ class TurnRecorder:
         chat_type = self.item.inbound.source.chat_type
         return await self._insist("open_session", lambda: self.sessions.open(self.lease, chat_type))
 
+    async def follow(self, session: Session) -> Session:
+        """The session as the configuration wants it to be now."""
+        return await self._insist("follow", lambda: self.sessions.follow(self.lease, session))
+
     async def begin_tools(self, conversation: Conversation, intents: Sequence[ToolIntent]) -> None:
         """Store the step so far and the intents, before any tool runs."""
         await self._append(

@@ -207,7 +207,7 @@ class Turns:
         """The key's session. One whose time is over ends here, in the same way as by the sweep."""
         present = await self.store.tip(item.key)
         if present is not None and (resumed or not self.sessions.is_due(present)):
-            return present
+            return await recorder.follow(present)
         if present is not None:
             await self._put_away(recorder.lease, item, present)
         return await recorder.open_session()

@@ -1,0 +1,135 @@
+"""A session follows the configuration, unless a person chose its model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway.app.config.models import Prompt
+from gateway.domain.message import text_of
+from gateway.providers.plugin import ModelPrices, ModelSettings
+from gateway.runtime.clock import SystemClock
+from gateway.store.port import Store
+from gateway.store.redis import RedisStore
+from gateway.store.sqlite import SqliteStore
+from tests.support.gateway import FakeModel, Live, config_in, running
+
+if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
+    from tests.support.redis_server import RedisServer
+
+pytest_plugins = ["tests.support.redis_server"]
+
+WORDS = "the quick brown fox jumps over the lazy dog " * 60
+Start = Callable[..., AbstractAsyncContextManager[Live]]
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def start(request: pytest.FixtureRequest, tmp_path: Path) -> Start:
+    """Starts the program anew on the same store, with `model` as its model's section."""
+    if request.param == "redis":
+        server: RedisServer = request.getfixturevalue("redis_server")
+        with server.client() as client:
+            client.flushall()
+
+    def store() -> Store:
+        if request.param == "redis":
+            return RedisStore(server.url, clock=SystemClock())
+        return SqliteStore(tmp_path / "legato.db", clock=SystemClock())
+
+    def started(*, persona: str | None = None, **model: Any) -> AbstractAsyncContextManager[Live]:
+        entry = ModelSettings(**{"provider": "openai", "base_url": "http://127.0.0.1:1/v1", **model})
+        config = config_in(tmp_path, model=entry, prompt=Prompt(persona=persona))
+        return running(tmp_path, config=config, model=FakeModel(), store=store())
+
+    return started
+
+
+def called(live: Live) -> list[str]:
+    """The models that were asked for answers."""
+    return [spec.name for spec in live.model.specs]
+
+
+async def test_a_session_goes_on_with_the_model_that_is_configured_now(start: Start) -> None:
+    async with start(provider="offline", base_url=None, name="offline") as live:
+        await live.ask("hello")
+    for name in ("x", "y"):
+        async with start(name=name) as live:
+            assert await live.ask("hello again") == "echo: hello again"
+            assert f"model {name}," in await live.ask("/status")
+            await live.ask("/new")
+            await live.ask("a fresh one")
+            await live.ask("/branch")
+            await live.ask("in a branch")
+            await live.ask("/resume 2")
+            await live.ask("in an earlier one")
+            assert called(live) == [name] * 4
+            assert "chosen" not in await live.ask("/context")
+            assert (tip := await live.tip()) is not None
+            assert (tip.model, tip.model_chosen_at) == (name, None)
+
+
+async def test_a_chosen_model_stays_and_the_context_says_so(start: Start) -> None:
+    async with start(name="x") as live:
+        await live.ask("hello")
+        await live.ask("/model mine")
+        await live.ask("hello")
+    async with start(name="y") as live:
+        await live.ask("hello")
+        assert (await live.ask("/context")).endswith("It is that of mine, chosen with /model; config.yaml names y.")
+        await live.ask("/branch")
+        await live.ask("in a branch")
+        await live.ask("/new")
+        await live.ask("in the next session")
+        assert called(live) == ["mine"] * 3
+        await live.ask("/model y")
+        await live.ask("hello")
+    async with start(name="z") as live:
+        await live.ask("hello")
+        assert called(live) == ["z"]
+
+
+async def test_a_choice_ends_with_its_provider(start: Start) -> None:
+    async with start(name="x") as live:
+        await live.ask("hello")
+        await live.ask("/model mine")
+    async with start(provider="offline", base_url=None, name="offline") as live:
+        await live.ask("hello")
+    async with start(name="y") as live:
+        await live.ask("hello")
+        assert called(live) == ["y"]
+
+
+async def test_a_smaller_window_is_met_by_a_compaction_before_the_call(start: Start) -> None:
+    async with start(name="x", context_length=32_000) as live:
+        for number in range(10):
+            await live.ask(f"message {number} {WORDS}")
+    async with start(name="x", context_length=8_000) as live:
+        assert await live.ask("hello") == "echo: hello"
+        assert live.model.specs[-1].context_length == 8_000
+        assert (tip := await live.tip()) is not None
+        assert tip.compaction_count == 1
+        sent = sum(live.gateway.sessions.counter.message(each) for each in live.model.requests[0].messages)
+        assert sent < 8_000
+
+
+async def test_the_prompt_and_the_prices_are_those_that_are_configured_now(start: Start) -> None:
+    async with start(name="x") as live:
+        await live.ask("hello")
+        await live.ask("/pin be brief")
+    prices = ModelPrices(input=1_000.0, output=1_000.0)
+    async with start(name="x", persona="You are a pirate. " * 100, prices=prices) as live:
+        await live.ask("hello")
+        system = text_of(live.model.requests[0].messages[0])
+        assert system.startswith("You are a pirate.")
+        assert "1. be brief" in system
+        assert (tip := await live.tip()) is not None
+        assert tip.cost_usd > 0
+        assert tip.epoch == 3  # a pin, and the new prompt
+        await live.ask("hello")
+        assert text_of(live.model.requests[1].messages[0]) == system
+        assert (tip := await live.tip()) is not None
+        assert tip.epoch == 3
