@@ -66,7 +66,7 @@ class AuxiliaryModel:
             except (ProviderError, SummaryRefused, SpendCapReached) as error:
                 if spec is candidates[-1]:
                     raise
-                log.warning("auxiliary_failed", model=spec.name, purpose=self.purpose, error=str(error))
+                log.info("auxiliary_failed", model=spec.name, purpose=self.purpose, error=str(error))
                 failed = spec.name
         raise AssertionError("there is always a live model")
 

@@ -57,6 +57,7 @@ class Agent:
     points: Points
     max_steps: int
     admin: bool = False  # whether the person whom the turn answers is one
+    details: bool = True  # whether this person may read why a compaction failed
     automatic: bool = True  # compression.enabled
     partial_text: str = ""
     _passes: int = 0
@@ -124,7 +125,8 @@ class Agent:
         if not self.compactor.is_prepared(conversation):
             await self.observer.tell(feedback.compressing(conversation.session.compaction_count + 1))
         report = await self.compactor.run(conversation, trigger, force=force)
-        for remark in feedback.remarks(report.outcome) if report.changed or report.outcome.aborted else ():
+        told = feedback.remarks(report.outcome, details=self.details)
+        for remark in told if report.changed or report.outcome.aborted else ():
             await self.observer.tell(remark)
         return report.changed
 

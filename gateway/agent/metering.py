@@ -36,6 +36,7 @@ from gateway.runtime.errors import (
     ContextOverflow,
     GatewayError,
     OutputCapTooLarge,
+    ProviderError,
     ProviderRateLimited,
     ProviderRejected,
     ProviderUnavailable,
@@ -168,6 +169,7 @@ class Metering:
             outcome = "answered"
         except GatewayError as error:
             outcome = outcome_of(error)
+            _note_failure(error, spec, session, purpose)
             raise
         finally:
             took = self.clock.monotonic() - began
@@ -297,6 +299,20 @@ class Metering:
         listed = ", ".join(f"{written(millionths(cap))} {what}" for cap, what in named if cap is not None)
         most = self.models.main.reserved_output
         return f"{listed}; days begin at 00:00 UTC; answers that cost anything have at most {most:,} tokens"
+
+
+def _note_failure(error: GatewayError, spec: ModelSpec, session: Session, purpose: Purpose) -> None:
+    """Tell the operator of a call that failed. A prompt that is too long is mended by the caller."""
+    if isinstance(error, ProviderError) and not isinstance(error, ContextOverflow | OutputCapTooLarge):
+        log.warning(
+            "model_call_failed",
+            provider=spec.provider,
+            model=spec.name,
+            purpose=purpose,
+            status=error.status,
+            cause=str(error),
+            session=session.id,
+        )
 
 
 def millionths(dollars: float) -> int:

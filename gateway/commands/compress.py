@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from gateway.agent.compaction import reconcile
@@ -86,8 +86,11 @@ async def compress(ctx: CommandContext) -> Answer | str:
         return await _preview(ctx, conversation, messages, kept, asked)
     assert ctx.compress is not None, "a lane's command is given the compactor"
     report = await ctx.compress(conversation, asked.focus, kept)
+    outcome = report.outcome
+    if (outcome.aborted or outcome.fallback) and not ctx.pairing.access.sees_details(ctx.inbound.source):
+        outcome = replace(outcome, error=None)
     count = conversation.session.compaction_count if report.changed else 0
-    text = _described(report.before, report.after, report.tokens_before, report.tokens_after, report.outcome, count)
+    text = _described(report.before, report.after, report.tokens_before, report.tokens_after, outcome, count)
     # The summariser's calls and the engine's new state are stored with the answer.
     return Answer(text=text, conversation=conversation)
 

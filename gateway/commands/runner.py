@@ -9,13 +9,23 @@ import structlog
 
 from gateway.commands.base import Answer, CommandContext, CommandRegistry, Compress
 from gateway.domain.command import CommandCall
-from gateway.runtime.errors import GatewayError, SessionConflict, StoreUnavailable
+from gateway.runtime.errors import (
+    ConfigError,
+    GatewayError,
+    ProviderRateLimited,
+    ProviderRejected,
+    ProviderUnavailable,
+    SessionConflict,
+    StoreUnavailable,
+)
 from gateway.store.records import InboxItem, Lease
 
 log = structlog.get_logger(__name__)
 
 FILES_LEFT = "I did not look at the file that came with this command; send it again without one."
+UNREACHABLE = "I cannot reach my model right now; /retry tries again."
 BROKEN = "Something went wrong on my side while answering; it is logged. Please send your message again."
+_OF_THE_MODEL = (ProviderUnavailable, ProviderRateLimited, ProviderRejected, ConfigError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +52,18 @@ class CommandRunner:
             except (SessionConflict, StoreUnavailable):
                 raise
             except Exception as error:
-                answer = Answer(kind="error", text=sentence_for(error))
+                details = context.pairing.access.sees_details(item.inbound.source)
+                answer = Answer(kind="error", text=sentence_for(error, details=details))
         if item.inbound.attachments and answer.then is None:
             return replace(answer, text=f"{answer.text}\n{FILES_LEFT}")
         return answer
 
 
-def sentence_for(error: Exception) -> str:
-    """The sentence that a person reads about an error: Legato's own errors are sentences, others are bugs."""
+def sentence_for(error: Exception, *, details: bool = True) -> str:
+    """The sentence that a person reads about an error: Legato's own errors are sentences, others are bugs. Without
+    `details` a failed call of the model is told without its cause, which is in the log."""
+    if not details and isinstance(error, _OF_THE_MODEL):
+        return UNREACHABLE
     if isinstance(error, GatewayError):
         return str(error)
     log.error("turn_broke", exc_info=error)

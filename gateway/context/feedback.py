@@ -11,6 +11,7 @@ from gateway.domain.wording import counted
 COMPRESSING = "Compressing the earlier conversation to make room; nothing that was said is lost."
 COMPRESSING_AGAIN = "Compressing the earlier conversation to make room. {aging}"
 NOT_COMPRESSED = "The earlier conversation could not be compressed: {reason}. /compress tries again, /new starts fresh."
+NO_SUMMARISER = "the summariser could not be used"
 FALLBACK = (
     "The summariser could not be used{reason}, so an extract made without a model stands in for the summary and "
     "details may be missing from my view; every original can still be found with /recall."
@@ -28,11 +29,11 @@ def compressing(number: int) -> str:
     return COMPRESSING if number == 1 else COMPRESSING_AGAIN.format(aging=aging(number))
 
 
-def remarks(outcome: Outcome) -> list[str]:
-    """Return the news about a compaction beside its sizes."""
-    reason = (outcome.error or "").rstrip(".")
+def remarks(outcome: Outcome, *, details: bool = True) -> list[str]:
+    """Return the news about a compaction beside its sizes. Without `details` the cause of a failure is left out."""
+    reason = (outcome.error or "").rstrip(".") if details else ""
     if outcome.aborted:
-        return [NOT_COMPRESSED.format(reason=reason or "the summariser could not be used")]
+        return [NOT_COMPRESSED.format(reason=reason or NO_SUMMARISER)]
     told = [FALLBACK.format(reason=f" ({reason})" if reason else "")] if outcome.fallback else []
     return [*told, OTHER_MODEL.format(model=outcome.failed_model)] if outcome.failed_model else told
 

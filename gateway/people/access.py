@@ -26,6 +26,10 @@ class Access:
         """Whether this person may give admin commands."""
         return source.platform in self.trusted or self._named(source, self.admins)
 
+    def sees_details(self, source: Source) -> bool:
+        """Whether this person may read the gateway's own troubles in full: an admin, where nobody reads along."""
+        return self.is_admin(source) and (source.platform in self.trusted or source.chat_type == "direct")
+
     def _named(self, source: Source, entries: Collection[str]) -> bool:
         anywhere = () if "@" in source.user else ("",)  # such an id must not pass for a user in a chat
         chats = (source.chat,) if source.renamed is None else (source.chat, source.renamed)

@@ -51,6 +51,10 @@ _NO_PICTURES: Final = re.compile(
     r"|at most 0 image|missing data required for image|content must be a string|不支持(?:图片|图像|视觉|多模态)"
     r"|(?:do|does|is|are)(?:es)?(?: not|n['’]t) support(?:ed)?(?: for)? (?:image|vision|multi-?modal)"
 )
+# A key that a vendor quotes in part: "sk-ab***cd", "sk-abcd…".
+_MASKED_KEY: Final = re.compile(
+    r"[\w-]*\*{3,}[\w*-]*|\b(?=[\w-]*[-_\d])[\w-]{5,}(?:…|\.{3})[\w-]*|\b(?:sk|pk|rk|gsk|xai)-[\w-]+"
+)
 # What vendors call the sentence for people.
 _ALIASES: Final = {"msg": "message", "detail": "message", "error_msg": "message", "errorMessage": "message"}
 _UNAVAILABLE_STATUS: Final = frozenset({408, 409, 425, 499})
@@ -64,6 +68,12 @@ def classify(
     `status` is the HTTP status, or 200 for an error object inside a success; then the object's own
     code counts. `headers` may have any case. Every text is one short redacted sentence or two.
     """
+    error = _meaning(status, body_text, headers, redact)
+    error.status = error.status or status
+    return error
+
+
+def _meaning(status: int, body_text: str, headers: Mapping[str, str], redact: Callable[[str], str]) -> ProviderError:
     body, data = _read(body_text)
     fields = dict(_fields(data))
     if status < 300:
@@ -229,7 +239,7 @@ def _detail(fields: Mapping[str, Any], body: str, redact: Callable[[str], str]) 
     if not isinstance(words, str) or not words.strip():
         words = "" if body.lstrip()[:1] in ("<", "{", "[") else body
     # Redact before cutting: a credential cut in half is no longer recognised.
-    words = " ".join(redact(words[:4_000]).split())
+    words = " ".join(_MASKED_KEY.sub("[REDACTED]", redact(words[:4_000])).split())
     if len(words) > _DETAIL:
         words = words[: _DETAIL - 1].rstrip() + "…"
     return f": {words.rstrip('. ')}" if words else ""

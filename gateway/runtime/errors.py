@@ -126,7 +126,9 @@ class FileRefused(AdapterError):
 
 
 class ProviderError(GatewayError):
-    """A model call failed."""
+    """A model call failed. `status`: of the HTTP answer; None: there was no answer, or no refusal."""
+
+    status: int | None = None
 
 
 class ProviderUnavailable(ProviderError):

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from gateway.domain.chat import SessionKey
 from gateway.runtime.clock import Clock
@@ -128,7 +129,8 @@ class Lanes:
         try:
             while following is not None and not self._stopping:
                 counted = True
-                following = await self._run(lease, following)
+                with bound_contextvars(turn=following.id):  # in every line that the turn logs
+                    following = await self._run(lease, following)
                 counted = False
         except SessionConflict as error:
             # Another process owns the lane, or moved the session: this turn is void.

@@ -236,13 +236,15 @@ class Turns:
             shown += [("notice", told) for told in announce(conversation, self.metrics, automatic=agent.automatic)]
         except TimeoutError:
             outcome, sentence = observer.why_ended()
+            if outcome == "failed":
+                log.warning("turn_given_up", key=str(item.key), sentence=sentence)
             shown = [("reply", agent.partial_text)] if agent.partial_text else []
             shown.append(("notice" if outcome == "stopped" else "error", sentence))
             agent.interrupt(conversation)
         except (SessionConflict, StoreUnavailable):
             raise
         except Exception as error:
-            outcome, shown = "failed", [("error", sentence_for(error))]
+            outcome, shown = "failed", [("error", sentence_for(error, details=agent.details))]
             agent.interrupt(conversation)
         observer.phase("finishing")
         return Ending(
@@ -278,8 +280,9 @@ class Turns:
         result = await self.hygiene.run(conversation, agent.compactor)
         if result.failure:
             agent.compact_no_more()
-            await observer.tell(NOT_CLEANED.format(reason=result.failure.rstrip(".")))
-        for remark in feedback.remarks(result.report.outcome) if result.report else ():
+            reason = result.failure.rstrip(".") if agent.details else feedback.NO_SUMMARISER
+            await observer.tell(NOT_CLEANED.format(reason=reason))
+        for remark in feedback.remarks(result.report.outcome, details=agent.details) if result.report else ():
             await observer.tell(remark)
 
     def _observer(self, lease: Lease, item: InboxItem, reply: Outbound | None = None) -> TurnObserver:
@@ -316,6 +319,7 @@ class Turns:
             recall=lambda words, limit: self.store.search(words, item.key, limit),
             files=TurnFiles(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
             admin=self.pairing.access.is_admin(item.inbound.source),
+            details=self.pairing.access.sees_details(item.inbound.source),
         )
 
     # -- 4. the end of a quiet session ------------------------------------------------------
