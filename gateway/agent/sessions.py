@@ -148,6 +148,21 @@ class Sessions:
             ledger=held.ledger,
         )
 
+    async def glance(self, session: Session) -> Conversation:
+        """Return the session as it is stored, to be looked at beside a turn that may run: its engine is a stand-in, so
+        the turn's own engine is not disturbed."""
+        engine = await self.engines.stand_in(session, session.engine_state, None)
+        transcript = await self.store.transcript(session)
+        return Conversation(
+            session=session,
+            messages=list(transcript.messages),
+            engine=engine,
+            spec=self.models.spec(session.model),
+            counter=self.counter,
+            calibration=self.models.calibration,
+            overhead=self._overhead(session),
+        )
+
     async def preview(
         self, conversation: Conversation, messages: Sequence[Message], focus: str | None
     ) -> tuple[list[Message], Outcome]:

@@ -49,9 +49,14 @@ class Command:
     aliases: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()  # names that other bots have for it, and that a person may try
     audience: Audience = "everybody"  # the menus that offer it; a person who types the command gets it all the same
-    bypass: bool = False  # it answers at once, even while a turn runs in its lane
+    # It answers at once, even while a turn runs in its lane. "bare": without an argument it only looks, so then it does.
+    bypass: bool | Literal["bare"] = False
     sends: Literal["steer", "queue"] | None = None  # with an argument it is no command but a message of this kind
     implied: Callable[[InboxItem], bool] | None = None  # whether a message calls it without a slash, as its argument
+
+    def bypasses(self, call: CommandCall) -> bool:
+        """Whether this call of the command does not wait in its lane."""
+        return self.bypass is True or (self.bypass == "bare" and not call.argument)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

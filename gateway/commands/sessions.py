@@ -39,7 +39,7 @@ async def new(ctx: CommandContext) -> str:
     return "Started a fresh session. The one before is kept: /sessions lists it, /resume goes back."
 
 
-@partial(Command, name="sessions", group="Sessions", help="list earlier sessions", elsewhere=("history",))
+@partial(Command, name="sessions", group="Sessions", help="list earlier sessions", elsewhere=("history",), bypass=True)
 async def sessions(ctx: CommandContext) -> str:
     """List the caller's earlier conversations, newest first."""
     return await _overview(ctx)
@@ -54,7 +54,13 @@ async def _overview(ctx: CommandContext) -> str:
 
 
 @partial(
-    Command, name="resume", group="Sessions", argument="[n]", help="go back to an earlier session", elsewhere=("load",)
+    Command,
+    name="resume",
+    group="Sessions",
+    argument="[n]",
+    help="go back to an earlier session",
+    elsewhere=("load",),
+    bypass="bare",
 )
 async def resume(ctx: CommandContext) -> str:
     """Go on from an earlier session, in a new one that refers to the same messages."""

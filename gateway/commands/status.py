@@ -70,14 +70,15 @@ async def _elsewhere(ctx: CommandContext) -> str:
     return f"Working on a message that came {max(0.0, ctx.clock.now() - item.accepted_at):.0f} s ago. /stop ends it."
 
 
-@partial(Command, name="context", group="What I remember", help="how full my window is, and when I compress it")
+@partial(
+    Command, name="context", group="What I remember", help="how full my window is, and when I compress it", bypass=True
+)
 async def context(ctx: CommandContext) -> str:
     """Draw how full the window is, with its shares, and say when the next compaction comes."""
     session = await ctx.present()
     if session is None:
         return "The window is empty: your next message starts a session."
-    conversation = await ctx.sessions.conversation(session)
-    return await draw_context(ctx, conversation)
+    return await draw_context(ctx, await ctx.sessions.glance(session))
 
 
 async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
@@ -122,6 +123,7 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
     name="usage",
     group="About",
     help="tokens and cost of this session and day",
+    bypass=True,
     audience="person",
     elsewhere=("cost", "tokens"),
 )
@@ -161,7 +163,7 @@ def _total(totals: list[UsageTotal]) -> str:
     return f"{text} (no price known for {unpriced} of the calls)" if unpriced else text
 
 
-@partial(Command, name="whoami", group="About", help="who you are to me", audience="person")
+@partial(Command, name="whoami", group="About", help="who you are to me", audience="person", bypass=True)
 async def whoami(ctx: CommandContext) -> str:
     """Say how the gateway sees the caller."""
     source = ctx.inbound.source
@@ -171,7 +173,7 @@ async def whoami(ctx: CommandContext) -> str:
     return f"You are {source.platform}:{source.user}{name} in chat {chat}{admin}.\nThis conversation is {ctx.key}."
 
 
-@partial(Command, name="version", group="About", help="which Legato this is", audience="person")
+@partial(Command, name="version", group="About", help="which Legato this is", audience="person", bypass=True)
 async def version(ctx: CommandContext) -> str:
     """Say which Legato this is, and since when it runs."""
     since = datetime.fromtimestamp(ctx.started_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
@@ -203,6 +205,7 @@ async def recall(ctx: CommandContext) -> str:
     group="About",
     argument="[name]",
     help="show or switch this session's model",
+    bypass="bare",
     elsewhere=("models",),
 )
 async def model(ctx: CommandContext) -> str:

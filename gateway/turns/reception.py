@@ -166,7 +166,7 @@ class Reception:
             inbound=inbound,
             key=session_key(inbound.source, groups=self.rules.groups, threads=self.rules.threads),
             at=self.clock.now(),
-            bypass=inbound.kind == "press" or (command is not None and command.bypass),
+            bypass=inbound.kind == "press" or bool(command and call and command.bypasses(call)),
         )
 
     async def _is_part(self, arrival: Arrival, before: Sequence[Arrival]) -> bool:

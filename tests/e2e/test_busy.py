@@ -78,7 +78,7 @@ async def test_steer_reaches_the_running_turn_before_its_next_step(tmp_path: Pat
         event = await live.tell("how far is it?")
         await gate.until_waiting()
         await live.tell("in metric units")
-        await live.tell("/version")
+        await live.tell("/title Distances")
         await live.tell("and only after the command")
         gate.open()
         assert (await live.answer(event)).text == "in metric, then"
@@ -134,11 +134,11 @@ async def test_a_command_never_interrupts(tmp_path: Path) -> None:
     async with running(tmp_path, config=mode(tmp_path, "interrupt"), model=model) as live:
         story = await live.tell("tell me a story")
         await gate.until_waiting()
-        usage = await live.tell("/usage")
+        title = await live.tell("/title Stories")
         assert "Working" in await live.ask("/status")
         gate.open()
         assert (await live.answer(story)).text == "the end"
-        assert "1 call," in (await live.answer(usage)).text
+        assert "“Stories”" in (await live.answer(title)).text
 
 
 # -- what reaches a turn whose provider never returns ------------------------------------------
@@ -162,6 +162,33 @@ async def test_stop_status_and_help_are_answered_while_the_provider_never_return
         assert await live.ask("/status") != status
         assert live.model.closed_early == 1
         assert await live.ask("/stop") == "Nothing is running."
+
+
+@pytest.mark.parametrize("command", ["/usage", "/context", "/version", "/model", "/sessions", "/resume", "/whoami"])
+async def test_commands_that_only_look_are_answered_while_a_turn_runs(tmp_path: Path, command: str) -> None:
+    gate = Gate()
+    async with running(tmp_path, model=FakeModel(in_turn(Say(text="one"), Say(text="never", gate=gate)))) as live:
+        await live.ask("hello")
+        hung = await live.tell("and now?")
+        await gate.until_waiting()
+        assert await live.ask(command)
+        assert live.adapter.answer_to(hung) is None
+        assert BUSY not in live.adapter.shown("c", "notice")
+        gate.open()
+        assert (await live.answer(hung)).text == "never"
+
+
+async def test_a_switch_of_the_model_waits_for_the_running_turn(tmp_path: Path) -> None:
+    gate = Gate()
+    async with running(tmp_path, model=FakeModel(in_turn(Say(text="one", gate=gate)))) as live:
+        first = await live.tell("hello")
+        await gate.until_waiting()
+        switch = await live.tell("/model other")
+        await live.ask("/version")
+        assert live.adapter.answer_to(switch) is None
+        gate.open()
+        assert (await live.answer(first)).text == "one"
+        assert "other" in (await live.answer(switch)).text
 
 
 async def test_stop_while_a_tool_runs_gives_its_call_a_result(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ async def test_who_is_shown_out_is_answered_what_has_begun_and_nothing_that_wait
         await bot.until(lambda: len(bot.shown(his)) == 1)
         bot.says(f"/pair {code_in(bot.shown(his)[0])}")
         await bot.until(lambda: WELCOME in bot.shown(his))
-        for text in ("one", "two", "/usage"):
+        for text in ("one", "two", "/title Mine"):
             telegram.people.say(his, bob, text)
         await gate.until_waiting()
         await bot.until(lambda: len(telegram.cloud.updates) == 0)

@@ -110,9 +110,9 @@ async def test_a_text_that_only_looked_cut_is_answered_after_a_short_wait(tmp_pa
 async def test_a_command_ends_the_message(tmp_path: Path, clock: ManualClock) -> None:
     async with running(tmp_path, clock=clock) as live:
         first, last = cut(live.adapter, "one", "two")
-        await live.adapter.receive(first, version := live.adapter.inbound("/version"), last)
+        await live.adapter.receive(first, title := live.adapter.inbound("/title Two halves"), last)
         assert (await live.answer(first.event_id)).text == "echo: one"
-        await live.answer(version.event_id)
+        await live.answer(title.event_id)
         assert (await live.answer(last.event_id)).text == "echo: two"
 
 
