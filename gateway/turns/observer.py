@@ -44,6 +44,7 @@ class TurnObserver:
     deadline: float  # seconds
     inactivity: float  # seconds
     turn: RunningTurn = field(init=False)
+    stopped_at: float = 0.0  # seconds since the epoch: when a signal ended the turn
     _alive_at: float = field(init=False)  # monotonic
     _idle: Deadline | None = None
     _stream: CanStream | None = field(init=False)
@@ -70,7 +71,7 @@ class TurnObserver:
             self.clock.limit(self.deadline),
             self.clock.limit(self.inactivity) as self._idle,
         ):
-            self.turn.end = lambda _: stop.extend(0)
+            self.turn.end = lambda _: self._ended(stop)
             with self.running_turns.register(self.turn):
                 try:
                     yield
@@ -80,6 +81,10 @@ class TurnObserver:
                     self.turn.end = lambda _: None
                     await self._drafted()
                     await self._typing(False)
+
+    def _ended(self, stop: Deadline) -> None:
+        self.stopped_at = self.clock.now()
+        stop.extend(0)
 
     async def begin(self) -> None:
         """Show that an answer is being made, and obey the signals that came before the turn ran here."""

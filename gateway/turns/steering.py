@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 
 import structlog
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.files.intake import FileIntake
+from gateway.agent.files.message import without_files
 from gateway.domain.chat import Inbound, readable
+from gateway.domain.message import Message
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.store.port import Store
@@ -19,6 +22,7 @@ from gateway.turns.parts import following, joined, patience
 log = structlog.get_logger(__name__)
 
 _MOST = 50  # items looked at between two steps
+NOT_FETCHED = "which was not fetched: the turn was ended first"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,29 @@ class Steering:
     async def __call__(self, conversation: Conversation) -> None:
         """Add the lane's messages for this turn to the conversation, up to the first item that needs a turn of its
         own."""
+        async with aclosing(self._messages(conversation)) as messages:
+            async for parts, said, behind in messages:
+                if patience(parts[0], behind, self.clock.now()):
+                    return  # its other parts may come before the next step
+                message = await self.files.message(self.item.key, said, conversation.spec, self.alive)
+                self._take(conversation, parts, message)
+
+    async def put_aside(self, conversation: Conversation, stopped_at: float) -> bool:
+        """Add the messages for this turn that came before a person stopped it (seconds since the epoch): they are kept
+        without an answer. Whether there were any."""
+        before = len(conversation.absorbed)
+        async with aclosing(self._messages(conversation)) as messages:
+            async for parts, said, _ in messages:
+                if parts[0].accepted_at > stopped_at:
+                    break
+                self._take(conversation, parts, without_files(self.item.key, said, NOT_FETCHED))
+        return len(conversation.absorbed) > before
+
+    async def _messages(
+        self, conversation: Conversation
+    ) -> AsyncGenerator[tuple[list[InboxItem], Inbound, list[InboxItem]]]:
+        """The lane's messages for this turn, up to the first item that needs a turn of its own: each with the items
+        that are its parts, and those behind its first one."""
         try:
             waiting = await self.store.waiting(self.item.key, _MOST)
         except StoreUnavailable as error:
@@ -46,18 +73,18 @@ class Steering:
         waiting = [item for item in waiting if item.id not in self._taken]
         while waiting:
             item, *behind = waiting
-            if patience(item, behind, self.clock.now()):
-                return  # its other parts may come before the next step
-            parts = following(item, behind)
-            said = joined(item.inbound, [part.inbound for part in parts])
+            parts = [item, *following(item, behind)]
+            said = joined(item.inbound, [part.inbound for part in parts[1:]])
             if not self._is_for_this_turn(said) or conversation.too_long(readable(said)):
                 return  # a message that is too long is refused in its own turn, and spares this one
-            message = await self.files.message(item.key, said, conversation.spec, self.alive)
-            conversation.add(message, self.clock.now())
-            taken = [item.id, *(part.id for part in parts)]
-            conversation.absorbed += taken
-            self._taken.update(taken)
-            waiting = [other for other in behind if other.id not in self._taken]
+            yield parts, said, behind
+            waiting = [other for other in behind if other not in parts]
+
+    def _take(self, conversation: Conversation, parts: list[InboxItem], message: Message) -> None:
+        conversation.add(message, self.clock.now())
+        taken = [part.id for part in parts]
+        conversation.absorbed += taken
+        self._taken.update(taken)
 
     def _is_for_this_turn(self, said: Inbound) -> bool:
         if said.kind == "steer":

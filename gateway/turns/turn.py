@@ -43,11 +43,11 @@ from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import MOST_ATTEMPTS, InboxItem, ItemOutcome, Lease, TurnJournal
 from gateway.turns.notices import Throttle
-from gateway.turns.observer import TurnObserver
+from gateway.turns.observer import STOPPED, TurnObserver
 from gateway.turns.parts import following, joined, patience
 from gateway.turns.reception import TurnRules
 from gateway.turns.recorder import TurnRecorder
-from gateway.turns.steering import Steering
+from gateway.turns.steering import NOT_FETCHED, Steering
 from gateway.turns.turn_files import TurnFiles
 
 log = structlog.get_logger(__name__)
@@ -67,10 +67,10 @@ UNREADABLE = "A message of yours was damaged in my store, so I cannot answer it;
 PUT_AWAY = (
     "This conversation was put away after a long silence. Your next message starts fresh; /resume goes back to it."
 )
-NOT_FETCHED = "which was not fetched: the turn was ended first"
 NOT_CLEANED = (
     "The earlier conversation should have been compressed but could not be ({reason}); I go on with all of it."
 )
+KEPT_ASIDE = "What you added while I worked is kept, and not answered; ask again if it still matters."
 COMPACTION_STOPPED = "The compression was stopped; the conversation is as it was."
 
 
@@ -224,7 +224,8 @@ class Turns:
         observer = self._observer(recorder.lease, item, journal.reply)
         known = {each.call: each for each in journal.approvals}
         questions = TurnQuestions(approvals=self.approvals, lease=recorder.lease, item=item, known=known)
-        agent = self._agent(recorder, item, observer, questions)
+        steering = self._steering(item, observer)
+        agent = self._agent(recorder, item, observer, questions, steering)
         shown: list[tuple[OutboundKind, str]]
         try:
             async with observer.limits():
@@ -241,6 +242,8 @@ class Turns:
             shown = [("reply", agent.partial_text)] if agent.partial_text else []
             shown.append(("notice" if outcome == "stopped" else "error", sentence))
             agent.interrupt(conversation)
+            if sentence == STOPPED and await steering.put_aside(conversation, observer.stopped_at):
+                shown.append(("notice", KEPT_ASIDE))
         except (SessionConflict, StoreUnavailable):
             raise
         except Exception as error:
@@ -299,10 +302,8 @@ class Turns:
             inactivity=self.rules.inactivity,
         )
 
-    def _agent(
-        self, recorder: TurnRecorder, item: InboxItem, observer: TurnObserver, questions: TurnQuestions
-    ) -> Agent:
-        steering = Steering(
+    def _steering(self, item: InboxItem, observer: TurnObserver) -> Steering:
+        return Steering(
             item=item,
             store=self.store,
             files=self.files,
@@ -310,6 +311,15 @@ class Turns:
             takes_messages=self.rules.busy_mode == "steer",
             alive=observer.alive,
         )
+
+    def _agent(
+        self,
+        recorder: TurnRecorder,
+        item: InboxItem,
+        observer: TurnObserver,
+        questions: TurnQuestions,
+        steering: Steering,
+    ) -> Agent:
         return self.agent(
             writer=recorder,
             compactor=self.compactor(writer=recorder),

@@ -16,8 +16,8 @@ from gateway.domain.chat import ChatAddress
 from gateway.domain.message import text_of
 from gateway.store.sqlite.store import SqliteStore
 from gateway.turns.observer import INTERRUPTED, STOPPED
-from gateway.turns.reception import BUSY
-from gateway.turns.turn import COMPACTION_STOPPED
+from gateway.turns.reception import BUSY, PASSED_ON
+from gateway.turns.turn import COMPACTION_STOPPED, KEPT_ASIDE
 from tests.support.fakes import ManualClock
 from tests.support.gateway import (
     FakeAdapter,
@@ -108,6 +108,38 @@ async def test_the_steer_command_works_in_every_mode_and_is_a_turn_of_its_own_if
         assert await transcript(live) == [
             "work", "", model.spoken(1)[2][1], "faster", "done", "too late", "echo: too late",
         ]  # fmt: skip
+
+
+async def test_a_stop_also_stops_what_was_added_to_the_turn(tmp_path: Path) -> None:
+    gate = Gate()
+    model = FakeModel(in_turn(Say(first="Once", text=" …", gate=gate)))
+    async with running(tmp_path, model=model) as live:
+        await live.tell("tell me a story")
+        await gate.until_waiting()
+        await live.tell("/steer about a fox")
+        await live.ask("/stop")
+        await live.quiet()
+        assert live.adapter.shown("c", "reply", "notice") == [PASSED_ON, "Once", STOPPED, KEPT_ASIDE]
+        assert len(model.requests) == 1
+        assert await transcript(live) == ["tell me a story", "Once", "about a fox"]
+
+
+async def test_what_was_queued_is_answered_after_a_stop_and_what_was_steered_is_not(tmp_path: Path) -> None:
+    gate = Gate()
+    model = FakeModel(in_turn(Say(text="never", gate=gate)))
+    async with running(tmp_path, config=mode(tmp_path, "steer"), model=model) as live:
+        await live.tell("tell me a story")
+        await gate.until_waiting()
+        await live.tell("make it short")
+        await live.tell("/steer with rhymes")
+        queued = await live.tell("/queue and a poem")
+        await live.ask("/stop")
+        assert (await live.answer(queued)).text == "echo: and a poem"
+        await live.quiet()
+        shown = live.adapter.shown("c", "reply", "notice")
+        assert shown.index(STOPPED) < shown.index("echo: and a poem")
+        assert shown.count(KEPT_ASIDE) == 1
+        assert [text for text in shown if text.startswith("echo")] == ["echo: and a poem"]
 
 
 async def test_interrupt_ends_the_running_turn_and_keeps_what_it_did(tmp_path: Path) -> None:
