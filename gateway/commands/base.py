@@ -49,7 +49,7 @@ class Command:
     aliases: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()  # names that other bots have for it, and that a person may try
     audience: Audience = "everybody"  # the menus that offer it; a person who types the command gets it all the same
-    # It answers at once, even while a turn runs in its lane. "bare": without an argument it only looks, so then it does.
+    # It answers at once, even while a turn runs in its lane; "bare": where it has no argument, because it only looks.
     bypass: bool | Literal["bare"] = False
     sends: Literal["steer", "queue"] | None = None  # with an argument it is no command but a message of this kind
     implied: Callable[[InboxItem], bool] | None = None  # whether a message calls it without a slash, as its argument
