@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
@@ -18,7 +18,7 @@ from gateway.agent.engines import adopt
 from gateway.agent.gate import Gate
 from gateway.agent.metering import Metering
 from gateway.agent.models import Models
-from gateway.agent.overflow import NO_WAY_OUT, remedy
+from gateway.agent.overflow import MOST_EXTENSIONS, NO_ROOM, NO_WAY_OUT, lacks_room, more_output, remedy
 from gateway.agent.ports import Observer, Questions, TranscriptWriter
 from gateway.agent.tools.base import Files, Recall, ToolContext
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime
@@ -26,7 +26,7 @@ from gateway.context import feedback
 from gateway.domain.message import Message, ToolCall, assistant, note_of, tool_result
 from gateway.domain.usage import CanonicalUsage
 from gateway.domain.window import is_emergency
-from gateway.providers.base import Completed, ModelRequest, ReasoningDelta, TextDelta
+from gateway.providers.base import Completed, ModelRequest, ReasoningDelta, StopReason, TextDelta
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ContextOverflow, OutputCapTooLarge, ProviderUnavailable, UserError
 from gateway.runtime.points import Points
@@ -37,6 +37,15 @@ _EMPTY_RETRIES = 1  # an empty answer is asked for once more
 _BLOCKED_MARK = "compaction-blocked"
 OUT_OF_STEPS = "You have used all tool calls of this turn. Answer now with what you know."
 NO_WORDS_LEFT = "I used all the steps I have for one message without finishing. Ask me to go on and I will."
+
+ENDED_EARLY: Mapping[StopReason, str] = {
+    "length": "The answer reached the model's output limit. /continue makes me go on where it stopped.",
+    "refused": "The model or its provider declined to say more. Put it differently, or try another model with /model.",
+}
+DECLINED = (
+    "The model or its provider declined to answer that. /undo takes your message back; then put it differently, or try "
+    "another model with /model."
+)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -60,6 +69,7 @@ class Agent:
     details: bool = True  # whether this person may read why a compaction failed
     automatic: bool = True  # compression.enabled
     partial_text: str = ""
+    remarks: list[str] = field(default_factory=list)  # what there is to say about the reply, behind it
     _passes: int = 0
     _overflows: int = 0
 
@@ -140,7 +150,7 @@ class Agent:
 
     async def _ask(self, conversation: Conversation, step: int, *, last: bool) -> Completed:
         max_tokens = conversation.spec.max_output_tokens
-        empty = 0
+        empty = extended = 0
         while True:
             self.observer.phase("thinking", step)
             try:
@@ -148,12 +158,22 @@ class Agent:
             except (ContextOverflow, OutputCapTooLarge) as error:
                 max_tokens = await self._recover(conversation, error, max_tokens)
                 continue
+            if completed.stop == "refused":
+                completed = replace(completed, tool_calls=())
+                if not completed.text.strip():
+                    raise UserError(DECLINED)
+            if lacks_room(completed) and not (last and completed.text.strip()):
+                extended += 1
+                max_tokens = self._more_room(conversation, completed, max_tokens, extended)
+                continue
             if completed.text.strip() or completed.tool_calls:
                 break
             empty += 1
             if empty > _EMPTY_RETRIES:
                 raise ProviderUnavailable("The model sent an empty answer; please try again.", malformed=True)
         self.points("turn.model_called")
+        if not completed.tool_calls and completed.stop in ENDED_EARLY:
+            self.remarks.append(ENDED_EARLY[completed.stop])
         if last:
             # Only text was asked for; calls of a model that ignores this would never get a result.
             completed = replace(
@@ -176,22 +196,24 @@ class Agent:
             max_tokens=max_tokens,
             tool_choice="none" if last else "auto",
         )
-        self.partial_text = ""
-        completed: Completed | None = None
+        text, completed = "", None
         asked_at = self.clock.monotonic()
         prompt_tokens = conversation.prompt_tokens()
         call = self.metering.call(spec, request, conversation.session, "turn", prompt_tokens=prompt_tokens)
         async with call as events:
             async for event in events:
                 if isinstance(event, TextDelta):
-                    self.partial_text += event.text
-                    if len(self.partial_text) > _LONGEST_TOKEN * spec.context_length:
+                    text += event.text
+                    if len(text) > _LONGEST_TOKEN * spec.context_length:
                         raise ProviderUnavailable("The model's answer does not end; please try again.", malformed=True)
-                    await self.observer.text(self.partial_text)
-                elif isinstance(event, ReasoningDelta):
-                    self.observer.alive()
-                else:
+                    # Only new words take the place of earlier ones: a person may see those already.
+                    self.partial_text = text
+                    await self.observer.text(text)
+                elif isinstance(event, Completed):
                     completed = event
+                else:
+                    self.observer.alive()
+                    text = text if isinstance(event, ReasoningDelta) else ""
         if completed is None:
             raise ProviderUnavailable("The model's answer ended without a result.", malformed=True)
         usage = completed.usage or CanonicalUsage()
@@ -202,6 +224,21 @@ class Agent:
         if usage.prompt_tokens:
             await conversation.engine.learn({**usage.as_dict(), "estimated_prompt_tokens": counted})
         return completed
+
+    def _more_room(
+        self, conversation: Conversation, completed: Completed, max_tokens: int | None, extended: int
+    ) -> int:
+        """Return the output cap for another try at a tool call that was cut off. Raises UserError when there is no more
+        room."""
+        room = more_output(
+            completed,
+            max_tokens=max_tokens,
+            prompt_tokens=conversation.prompt_tokens(),
+            context_length=conversation.spec.context_length,
+        )
+        if room is None or extended > MOST_EXTENSIONS:
+            raise UserError(NO_ROOM)
+        return room
 
     async def _recover(
         self, conversation: Conversation, error: ContextOverflow | OutputCapTooLarge, max_tokens: int | None

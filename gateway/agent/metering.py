@@ -29,7 +29,7 @@ from gateway.domain.message import Message
 from gateway.domain.session import Session
 from gateway.domain.settings import Contradiction, Section, SpendCap
 from gateway.domain.usage import CanonicalUsage, Purpose
-from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Restarted
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import (
     ConfigError,
@@ -200,7 +200,9 @@ class Metering:
         try:
             async with aclosing(stream) as events:
                 async for event in events:
-                    begun = True
+                    begun = not isinstance(event, Restarted)
+                    if not begun:  # the half that broke off may be billed: it stays set aside
+                        reservation = await self._reserve(amount, session)
                     if isinstance(event, Completed) and event.usage is not None:
                         await self._settle(reservation, self._price(spec, event.usage))
                     yield event

@@ -1,19 +1,29 @@
-"""The remedy for a provider's "too long", decided in one place."""
+"""The remedy for a provider's "too long" and for an answer without enough room, decided in one place."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
+from gateway.domain.window import reserved_output
+from gateway.providers.base import Completed
 from gateway.runtime.errors import ContextOverflow, OutputCapTooLarge
 
 MOST_ATTEMPTS = 3  # compactions for overflow in one turn
 _SMALLEST_OUTPUT = 256  # tokens; an answer shorter than that helps nobody
 _MARGIN = 64  # tokens left free of the room that the provider reports
 
+MOST_EXTENSIONS = 2  # times that one answer is asked for again with more room
+_EXTENSION = 4  # times the room
+
 NO_WAY_OUT = (
     "This conversation no longer fits into the model's window and could not be compressed any further. "
     "Send /compress to try again, or /new to start fresh; nothing that was said is lost."
+)
+
+NO_ROOM = (
+    "The model's output limit is too small for what it was about to do. Ask for it in smaller parts, or the operator "
+    "can raise model.max_output_tokens."
 )
 
 
@@ -40,3 +50,20 @@ def remedy(
     if room < _SMALLEST_OUTPUT:
         return Remedy(action="compact")
     return Remedy(action="lower_output", max_tokens=room)
+
+
+def more_output(completed: Completed, *, max_tokens: int | None, prompt_tokens: int, context_length: int) -> int | None:
+    """Return the output cap for another try at an answer that its limit cut off; None if the window has no more room.
+
+    `max_tokens`: the cap that the answer had, None for the provider's own.
+    """
+    used = max(max_tokens or 0, completed.usage.output_tokens if completed.usage else 0)
+    used = used or reserved_output(context_length, None)
+    room = min(_EXTENSION * used, context_length - prompt_tokens - _MARGIN)
+    return room if room > used else None
+
+
+def lacks_room(completed: Completed) -> bool:
+    """Whether the output limit took what the answer was for: a tool call, or all of its words (thoughts took them)."""
+    said = completed.text.strip() or completed.tool_calls
+    return completed.cut_call or (completed.stop == "length" and not said)

@@ -1,4 +1,4 @@
-"""Commands about the running turn: /stop, /steer, /queue, /retry."""
+"""Commands about the running turn: /stop, /steer, /queue; and about the last one: /retry, /continue."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from gateway.commands.base import Answer, Command, CommandContext
 from gateway.domain.chat import file_in, unspoken
 from gateway.domain.message import Message, last_requests, note_of, text_of
 from gateway.runtime.errors import UserError
+
+GO_ON = "Go on exactly where your last answer stopped, without repeating any of it."
 
 
 @partial(
@@ -74,4 +76,15 @@ def _again(ctx: CommandContext, request: Message) -> Answer:
     return Answer(text="", then=unspoken(ctx.key, ctx.inbound.source, words), files=files)
 
 
-COMMANDS = (stop, steer, queue, retry)
+@partial(
+    Command, name="continue", group="Conversation", help="let me go on where my answer stopped", elsewhere=("more",)
+)
+async def go_on(ctx: CommandContext) -> Answer:
+    """Ask for the rest of an answer that was cut off. The words of the request stay in the conversation, because no API
+    goes on with an answer of its own accord."""
+    if not any(message["role"] == "assistant" for message in await ctx.messages(await ctx.present())):
+        raise UserError("There is no answer to go on with yet; send a message first.")
+    return Answer(text="", then=GO_ON)
+
+
+COMMANDS = (stop, steer, queue, retry, go_on)

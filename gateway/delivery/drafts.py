@@ -66,7 +66,9 @@ class Draft:
         self._free.set()
 
     def show(self, text: str) -> None:
-        """The reply so far."""
+        """The reply so far. One that is shorter than before is another one, which takes the place of the first."""
+        if len(text) < len(self._text):
+            self._full = None
         self._text = text
         self._grown.set()
 

@@ -1,7 +1,8 @@
 """The provider port: one request to a model, answered as a stream of events.
 
 A provider is stateless and shared by all sessions. It maps every failure of its transport to
-`ProviderError`'s tree and never retries on its own: `providers.retry` does, in one place.
+`ProviderError`'s tree and never retries on its own: `providers.retry` does, in one place, and is the only
+one that yields `Restarted`.
 """
 
 from __future__ import annotations
@@ -76,10 +77,16 @@ class ReasoningDelta:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Restarted:
+    """The answer broke off and begins anew: everything before this event is void."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Completed:
     """The end of a call: everything that was said, in full. Always the last event.
 
-    `usage` is None when the provider reported none.
+    `usage` is None when the provider reported none. `cut_call`: the output limit cut a tool call off, which
+    is left out of `tool_calls`.
     """
 
     text: str
@@ -87,9 +94,10 @@ class Completed:
     reasoning: str = ""
     stop: StopReason = "stop"
     usage: CanonicalUsage | None = None
+    cut_call: bool = False
 
 
-ModelEvent = TextDelta | ReasoningDelta | Completed
+ModelEvent = TextDelta | ReasoningDelta | Restarted | Completed
 
 
 class Provider(Protocol):

@@ -99,10 +99,13 @@ def _meaning(status: int, body_text: str, headers: Mapping[str, str], redact: Ca
         return PicturesRefused(f"The model takes words only{detail}.", status=status or None)
     if status >= 500 or status in _UNAVAILABLE_STATUS or (status == 0 and not _says_invalid(fields)):
         return ProviderUnavailable(
-            f"The provider has a problem ({status or 'in mid-answer'}){detail}. Try again later."
+            f"The provider has a problem ({status or 'in mid-answer'}){detail}. Try again later.",
+            retry_after=retry_after(headers),
         )
     if status < 500 and _OVERLOADED.search(lowered) and not _says_invalid(fields):
-        return ProviderUnavailable(f"The provider is overloaded{detail}. Try again later.")
+        return ProviderUnavailable(
+            f"The provider is overloaded{detail}. Try again later.", retry_after=retry_after(headers)
+        )
     return _rejected(status, detail)
 
 

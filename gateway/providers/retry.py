@@ -1,7 +1,7 @@
 """Trying again, in one place.
 
-A call is repeated only while nothing of its answer has been shown: the second attempt would say
-the beginning twice.
+An answer that breaks off after its first words begins anew: `Restarted` says that the words so far are void. Nobody can
+go on with the half of an answer, because no API continues a stream.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
 
-from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, Provider
+from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, Provider, Restarted
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ProviderRateLimited, ProviderUnavailable
@@ -24,7 +24,8 @@ class Retrying:
     """A `Provider` around another one, which repeats what may work later.
 
     `attempts` counts the first one too. No new attempt begins later than `deadline` seconds after
-    the first: a wait that would end after it is not begun, and the error goes up at once.
+    the first, or after the end of an attempt that said something: a wait that would end after it is not begun, and the
+    error goes up at once.
     """
 
     def __init__(
@@ -38,8 +39,8 @@ class Retrying:
         self._deadline = deadline
 
     async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """As the inner provider's, with ProviderUnavailable and ProviderRateLimited retried while
-        nothing was yielded."""
+        """As the inner provider's, with ProviderUnavailable and ProviderRateLimited retried. Yields `Restarted` before
+        the pause where words came before the failure."""
         latest = self._clock.monotonic() + self._deadline
         backoff = Backoff(FIRST_DELAY, LONGEST_DELAY)
         while True:
@@ -51,18 +52,21 @@ class Retrying:
                         yield event
                 return
             except (ProviderUnavailable, ProviderRateLimited) as error:
-                pause = self._pause(backoff.pause(), error)
-                if begun or backoff.failures >= self._attempts or self._clock.monotonic() + pause > latest:
+                pause, now = self._pause(backoff.pause(), error), self._clock.monotonic()
+                if begun:
+                    latest = now + self._deadline
+                if backoff.failures >= self._attempts or now + pause > latest:
                     raise
+            if begun:
+                yield Restarted()
             await self._clock.sleep(pause)
 
     def _pause(self, ceiling: float, error: ProviderUnavailable | ProviderRateLimited) -> float:
         """Seconds until the next attempt: full jitter spreads a crowd that failed together. A wait
         that the provider stated is kept to, and jitter only adds to it."""
-        stated = error.retry_after if isinstance(error, ProviderRateLimited) else None
-        if stated is None:
+        if error.retry_after is None:
             return self._rng.uniform(0, ceiling)
-        return stated + self._rng.uniform(0, min(1.0, ceiling))
+        return error.retry_after + self._rng.uniform(0, min(1.0, ceiling))
 
     async def aclose(self) -> None:
         await self._provider.aclose()

@@ -234,20 +234,20 @@ class Turns:
                 waiting = {intent.call_id for intent in journal.intents if intent.waits}
                 outcome: ItemOutcome = "answered"
                 shown = [("reply", await agent.run(conversation, waiting))]
-            shown += [("notice", told) for told in announce(conversation, self.metrics, automatic=agent.automatic)]
+            told = [*agent.remarks, *announce(conversation, self.metrics, automatic=agent.automatic)]
+            shown += [("notice", text) for text in told]
         except TimeoutError:
             outcome, sentence = observer.why_ended()
             if outcome == "failed":
                 log.warning("turn_given_up", key=str(item.key), sentence=sentence)
-            shown = [("reply", agent.partial_text)] if agent.partial_text else []
-            shown.append(("notice" if outcome == "stopped" else "error", sentence))
+            shown = [*_begun(agent), ("notice" if outcome == "stopped" else "error", sentence)]
             agent.interrupt(conversation)
             if sentence == STOPPED and await steering.put_aside(conversation, observer.stopped_at):
                 shown.append(("notice", KEPT_ASIDE))
         except (SessionConflict, StoreUnavailable):
             raise
         except Exception as error:
-            outcome, shown = "failed", [("error", sentence_for(error, details=agent.details))]
+            outcome, shown = "failed", [*_begun(agent), ("error", sentence_for(error, details=agent.details))]
             agent.interrupt(conversation)
         observer.phase("finishing")
         return Ending(
@@ -391,3 +391,8 @@ class Turns:
         if conversation is not None and ending.outcome == "answered":
             self.preparations.consider(conversation)
         return end.next
+
+
+def _begun(agent: Agent) -> list[tuple[OutboundKind, str]]:
+    """The reply of a turn that did not come to its end, as far as it goes."""
+    return [("reply", agent.partial_text)] if agent.partial_text else []

@@ -10,7 +10,7 @@ from typing import Any
 
 from gateway.domain.message import ToolCall, text_of
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, TextDelta
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Restarted, StopReason, TextDelta
 from gateway.providers.offline.model import is_summary_request
 
 PATIENCE = 20.0  # seconds until a test that hangs is failed rather than waited for
@@ -63,8 +63,9 @@ class Gate(Changing):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Say:
-    """One answer of the scripted model. `first` is streamed before `gate` is waited at; `error` is
-    raised after that. `prompt`: reported prompt tokens (0: counted by the fake; None: no report)."""
+    """One answer of the scripted model. `broken` is streamed before all else and is void. `first` is streamed before
+    `gate` is waited at; `error` is raised after that. `prompt`: reported prompt tokens (0: counted by the fake; None:
+    no report)."""
 
     text: str = ""
     calls: Sequence[tuple[str, str]] = ()  # (tool, arguments as JSON)
@@ -72,6 +73,9 @@ class Say:
     gate: Gate | None = None
     error: Exception | None = None
     prompt: int | None = 0
+    broken: str = ""
+    stop: StopReason = "stop"
+    cut_call: bool = False
 
 
 Script = Callable[[ModelSpec, ModelRequest], Say]
@@ -130,6 +134,9 @@ class FakeModel(Changing):
             self.specs.append(spec)
             answer = self.script(spec, request)
         self.changed()
+        if answer.broken:
+            yield TextDelta(text=answer.broken)
+            yield Restarted()
         if answer.first:
             yield TextDelta(text=answer.first)
         if answer.gate is not None:
@@ -150,7 +157,13 @@ class FakeModel(Changing):
         if answer.prompt is not None:
             counted = sum(len(text_of(message)) for message in request.messages) // 4 + 1
             usage = CanonicalUsage(input_tokens=answer.prompt or counted, output_tokens=3)
-        yield Completed(text=answer.first + answer.text, tool_calls=calls, usage=usage)
+        yield Completed(
+            text=answer.first + answer.text,
+            tool_calls=calls,
+            usage=usage,
+            stop=answer.stop,
+            cut_call=answer.cut_call,
+        )
 
     async def aclose(self) -> None:
         """Nothing is open."""

@@ -12,31 +12,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from gateway.domain.message import ToolCall
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ReasoningDelta, StopReason, TextDelta
+from gateway.providers.ends import stop_reason
 from gateway.providers.openai.codec import is_object, text_parts
 from gateway.providers.thinking import Thinking
 from gateway.providers.usage import normalize_usage
 from gateway.runtime.errors import ProviderUnavailable
-
-_STOPS: Final[Mapping[str, StopReason]] = {
-    "stop": "stop",
-    "eos": "stop",
-    "end_turn": "stop",
-    "tool_calls": "tool_calls",
-    "tool_use": "tool_calls",
-    "function_call": "tool_calls",
-    "length": "length",
-    "max_tokens": "length",
-    "model_length": "length",
-    "content_filter": "refused",
-    "refusal": "refused",
-    "safety": "refused",
-    "sensitive": "refused",
-}
 
 
 @dataclass(slots=True)
@@ -51,6 +36,11 @@ class _Call:
     def arguments(self) -> str:
         """The arguments so far; an object even if the server sends nothing for "none"."""
         return "".join(self.pieces) or "{}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether an answer that was cut off had come to the end of the arguments."""
+        return bool(self.pieces) and is_object(self.arguments)
 
 
 class ChatAnswer:
@@ -166,16 +156,18 @@ class ChatAnswer:
         return fresh
 
     def finish(self) -> Completed:
-        """The whole answer. Raises ProviderUnavailable (malformed) if it is cut off or empty."""
+        """The whole answer. Raises ProviderUnavailable (malformed) if it is cut off or empty, and ContextOverflow if
+        the window was full before it ended."""
         late, inside = self._thinking.flush()
         text = "".join(self._text) + late
         reasoning = "".join(self._reasoning) + inside
         calls = [call for call in self._calls if call.name]
         stop = self._stop(calls)
-        if self._finish == "error" or (self._finish is None and not self._is_whole(text, calls)):
+        if self._finish is None and not self._is_whole(text, calls):
             raise ProviderUnavailable("The model's answer broke off. Try again.", malformed=True)
+        begun = len(calls)
         if stop == "length":  # the last call's arguments may end anywhere
-            calls = [call for call in calls if is_object(call.arguments)]
+            calls = [call for call in calls if call.is_whole]
         elif not text.strip() and not calls and stop != "refused":
             raise ProviderUnavailable("The model gave an empty answer. Try again.", malformed=True)
         return Completed(
@@ -184,6 +176,7 @@ class ChatAnswer:
             reasoning=reasoning,
             stop=stop,
             usage=self._usage,
+            cut_call=len(calls) < begun,
         )
 
     def _is_whole(self, text: str, calls: list[_Call]) -> bool:
@@ -191,7 +184,7 @@ class ChatAnswer:
         return self._done and said and all(is_object(call.arguments) for call in calls)
 
     def _stop(self, calls: list[_Call]) -> StopReason:
-        stop = _STOPS.get(self._finish or "stop", "stop")
+        stop = stop_reason(self._finish)
         if self._refused and stop == "stop":
             return "refused"
         if stop in ("stop", "tool_calls"):  # servers disagree about what a call ends with

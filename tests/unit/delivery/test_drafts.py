@@ -157,6 +157,15 @@ async def test_as_much_is_shown_as_one_message_holds(world):
     assert made.shown == [("sent", "0123456789")]
 
 
+async def test_another_answer_takes_the_place_of_one_that_broke_off(world):
+    made, draft, clock = world
+    draft.show("0123456789abc")
+    await clock.advance(1)
+    draft.show("anew ")
+    await clock.advance(1)
+    assert made.shown == [("sent", "0123456789"), ("m1", "anew …")]
+
+
 async def test_of_a_long_reply_only_the_beginning_is_looked_at_and_that_once(world):
     made, draft, clock = world
     looked_at = []

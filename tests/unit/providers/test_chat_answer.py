@@ -134,6 +134,7 @@ def test_calls_count_even_if_the_server_says_stop() -> None:
 def test_a_call_that_was_cut_off_is_not_made() -> None:
     completed = answer(piece(0, "a", "f", "{}"), piece(1, "b", "g", '{"x'), delta(finish="length"))
     assert completed.stop == "length"
+    assert completed.cut_call
     assert calls(completed) == [("a", "f", "{}")]
 
 

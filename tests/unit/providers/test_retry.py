@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, TextDelta
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Restarted, TextDelta
 from gateway.providers.retry import FIRST_DELAY, LONGEST_DELAY, Retrying
 from gateway.runtime.errors import (
     ContextOverflow,
@@ -78,12 +78,42 @@ async def test_what_cannot_work_is_not(error: ProviderError) -> None:
     assert len(flaky.began_at) == 1
 
 
-async def test_nothing_is_said_twice() -> None:
+async def test_an_answer_that_breaks_off_begins_anew() -> None:
     clock = ManualClock()
     flaky = Flaky(clock, ProviderUnavailable("x"), after=1)
+    said = TextDelta(text="x")
+    assert await run(clock, retrying(clock, flaky)) == [said, Restarted(), said, Completed(text="done")]
+
+
+async def test_an_answer_that_always_breaks_off_is_given_up() -> None:
+    clock = ManualClock()
+    flaky = Flaky(clock, *[ProviderUnavailable("x")] * 9, after=1)
     with pytest.raises(ProviderUnavailable):
-        await run(clock, retrying(clock, flaky))
-    assert len(flaky.began_at) == 1
+        await run(clock, retrying(clock, flaky, attempts=3))
+    assert len(flaky.began_at) == 3
+
+
+async def test_a_long_answer_that_breaks_off_has_its_time_anew() -> None:
+    """The deadline is for waiting: a provider that speaks is not waited for."""
+    clock = ManualClock()
+
+    class Slow(Flaky):
+        async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+            async for event in super().stream(spec, request):
+                if isinstance(event, TextDelta):
+                    await clock.sleep(130)
+                yield event
+
+    flaky = Slow(clock, ProviderUnavailable("x"), after=1)
+    assert (await run(clock, retrying(clock, flaky)))[-1] == Completed(text="done")
+
+
+async def test_a_wait_that_an_overloaded_provider_states_is_kept_to() -> None:
+    clock = ManualClock()
+    flaky = Flaky(clock, ProviderUnavailable("x", retry_after=42))
+    await run(clock, retrying(clock, flaky))
+    first, second = flaky.began_at
+    assert 42 <= second - first <= 43 + 1
 
 
 async def test_attempts_are_counted() -> None:
