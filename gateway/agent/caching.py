@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Literal
 
-from gateway.domain.message import HOST, Message, user
+from gateway.domain.message import Message, user
 from gateway.domain.session import Session, SessionRef
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelRequest, ModelSpec, ToolChoice
@@ -64,9 +64,7 @@ def _marked(message: Message, mark: dict[str, str]) -> Message:
     parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or [])
     if isinstance(parts[-1], dict):
         parts[-1] = {**parts[-1], "cache_control": mark}
-    copy: dict[str, Any] = {key: value for key, value in message.items() if key != HOST}
-    copy["content"] = parts
-    return copy  # type: ignore[return-value]
+    return {**message, "content": parts}
 
 
 # -- the prefix ---------------------------------------------------------------------------------

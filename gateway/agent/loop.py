@@ -180,7 +180,8 @@ class Agent:
                 completed, text=completed.text if completed.text.strip() else NO_WORDS_LEFT, tool_calls=()
             )
         completed = replace(completed, tool_calls=_distinct(completed.tool_calls))
-        message = assistant(completed.text or None, completed.tool_calls)
+        kept = {"original": completed.original} if completed.original else {}
+        message = assistant(completed.text or None, completed.tool_calls, **kept)
         if completed.reasoning:
             message["reasoning_content"] = completed.reasoning
         self._add(conversation, message)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -11,7 +11,7 @@ import structlog
 from gateway.context.state import Correction
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
-from gateway.providers.base import HasOneModel, ModelSpec, Prices, Provider, Windows
+from gateway.providers.base import HasOneModel, ModelSpec, OfferedModel, Prices, Provider, Windows
 from gateway.providers.plugin import ProviderPlugin
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ConfigError, ProviderError
@@ -62,6 +62,7 @@ class Models:
     auxiliary: Mapping[Purpose, ModelSpec] = field(default_factory=dict)
     window_is_configured: bool = False
     ask_window: Callable[[ModelSpec], Awaitable[int | None]] | None = None
+    ask_models: Callable[[ModelSpec], Awaitable[Sequence[OfferedModel]]] | None = None
     calibration: Calibration = field(default_factory=Calibration)
     metrics: Metrics = field(default_factory=Metrics)
     _stated: dict[str, int] = field(default_factory=dict)
@@ -79,6 +80,14 @@ class Models:
             return
         if window:
             self.main = replace(self.main, context_length=window)
+
+    async def offered(self, clock: Clock) -> Sequence[OfferedModel]:
+        """Return the models that the main provider's server lists; none if it has no such list. Raises ProviderError if
+        the server cannot be asked, and TimeoutError if it is silent for 3 s."""
+        if self.ask_models is None:
+            return ()
+        async with clock.limit(_ASK_SECONDS):
+            return await self.ask_models(self.main)
 
     def spec(self, name: str) -> ModelSpec:
         """Return the model of this name at the main provider, with its window."""

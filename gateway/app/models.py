@@ -12,7 +12,7 @@ from gateway.app.config import Config
 from gateway.app.plugins import providers
 from gateway.domain.usage import CanonicalUsage
 from gateway.domain.window import UNKNOWN_WINDOW
-from gateway.providers.base import ModelSpec, Prices, Provider, ReportsWindow, Windows
+from gateway.providers.base import ListsModels, ModelSpec, Prices, Provider, ReportsWindow, Windows
 from gateway.providers.plugin import ModelSettings, ProviderHost, ProviderPlugin, ServedModel
 from gateway.providers.retry import Retrying
 from gateway.runtime.errors import ConfigError
@@ -61,6 +61,7 @@ def configured_models(
         auxiliary={"compression": model_spec(helper, table)} if helper else {},
         window_is_configured=config.model.context_length is not None,
         ask_window=main.reported_window if isinstance(main, ReportsWindow) else None,
+        ask_models=main.models if isinstance(main, ListsModels) else None,
         metrics=metrics,
     )
     return models, [each.aclose for each in made.values()]

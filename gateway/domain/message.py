@@ -15,6 +15,15 @@ HOST: Final = "_legato"
 Role = Literal["system", "user", "assistant", "tool"]
 
 
+class Original(TypedDict):
+    """An answer as its API worded it: what no other API understands, such as signed thoughts. Only the API that gave it
+    reads it, and only while it says the same as the message."""
+
+    api: str  # a provider's name
+    model: str
+    blocks: list[Any]  # JSON
+
+
 class HostNote(TypedDict, total=False):
     """What the host remembers about a message; absent keys mean "unknown"."""
 
@@ -29,6 +38,7 @@ class HostNote(TypedDict, total=False):
     identifiers: list[str]  # found once, when the message was stored; of a summary: those it holds, best first
     weights: list[float]  # of a summary: what each of these is worth to the next one
     recalled: bool  # a tool's result that only repeats what was said before
+    original: Original  # of an answer
     said: str  # what the person said, of a message that shows more: the texts of files
     files: list[dict[str, Any]]  # what came with it, as `gateway.domain.chat.file_note` writes it
 

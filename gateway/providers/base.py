@@ -1,8 +1,7 @@
 """The provider port: one request to a model, answered as a stream of events.
 
 A provider is stateless and shared by all sessions. It maps every failure of its transport to
-`ProviderError`'s tree and never retries on its own: `providers.retry` does, in one place, and is the only
-one that yields `Restarted`.
+`ProviderError`'s tree and never retries on its own: `providers.retry` does, in one place.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from gateway.domain.message import Message, ToolCall
+from gateway.domain.message import Message, Original, ToolCall
 from gateway.domain.usage import CanonicalUsage
 from gateway.domain.window import UNKNOWN_WINDOW, reserved_output
 
@@ -78,7 +77,8 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restarted:
-    """The answer broke off and begins anew: everything before this event is void."""
+    """The answer begins anew: everything before this event is void. It broke off, or the words turned out to be
+    thoughts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,8 @@ class Completed:
     """The end of a call: everything that was said, in full. Always the last event.
 
     `usage` is None when the provider reported none. `cut_call`: the output limit cut a tool call off, which
-    is left out of `tool_calls`.
+    is left out of `tool_calls`. `original`: the answer as its API worded it, where the other fields do not say all of
+    it.
     """
 
     text: str
@@ -95,6 +96,7 @@ class Completed:
     stop: StopReason = "stop"
     usage: CanonicalUsage | None = None
     cut_call: bool = False
+    original: Original | None = None
 
 
 ModelEvent = TextDelta | ReasoningDelta | Restarted | Completed
@@ -128,6 +130,23 @@ class ReportsWindow(Protocol):
 
     async def reported_window(self, spec: ModelSpec) -> int | None:
         """Tokens; None if the server does not say. Raises ProviderError if it cannot be asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferedModel:
+    """A model that a server offers. `window`: in tokens, None if the server does not say."""
+
+    name: str
+    window: int | None = None
+
+
+@runtime_checkable
+class ListsModels(Protocol):
+    """A provider whose server can say which models it has."""
+
+    async def models(self, spec: ModelSpec) -> Sequence[OfferedModel]:
+        """The models at the address of `spec`, in the server's order; none if it has no such list. Raises
+        ProviderError if it cannot be asked."""
 
 
 class Windows(Protocol):

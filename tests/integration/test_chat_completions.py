@@ -9,7 +9,7 @@ import pytest
 from aiohttp import web
 
 from gateway.domain.message import assistant, tool_result, user
-from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, TextDelta
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, OfferedModel, TextDelta
 from gateway.providers.http import http_client
 from gateway.providers.openai.chat_completions import ChatCompletions
 from gateway.runtime.errors import (
@@ -313,6 +313,9 @@ SSE = 'data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}\n\n
         ("text/event-stream", f": PROCESSING\n\ndata: ping\n\n{SSE}data: [DONE]\n\n"),
         ("text/event-stream", SSE.replace("\n", "\r\n")),
         ("text/event-stream", SSE.rstrip("\n") + "\n\n"),
+        ("Text/Event-Stream", SSE),
+        ("text/event-stream", WHOLE),
+        ("text/html", "\ufeff" + SSE),
     ],
 )
 async def test_other_ways_to_say_the_same(provider: ChatCompletions, kind: str, body: str) -> None:
@@ -344,3 +347,14 @@ async def test_the_other_name_of_the_output_cap_is_tried_once(provider: ChatComp
             await complete(provider, spec, asking(max_tokens=7))
     assert [body.get("max_tokens") for body in peculiar.bodies] == [7, None]
     assert peculiar.bodies[1]["max_completion_tokens"] == 7
+
+
+async def test_the_models_of_a_server_are_listed_with_their_windows(
+    server: LlmServer, provider: ChatCompletions
+) -> None:
+    assert await provider.models(spec_of(server)) == [OfferedModel(name="test-model", window=200)]
+
+
+async def test_a_server_that_lists_nothing_offers_nothing(provider: ChatCompletions) -> None:
+    async with Peculiar() as spec:
+        assert await provider.models(spec) == []

@@ -11,36 +11,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.domain.message import ToolCall
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.base import Completed, ModelEvent, ReasoningDelta, StopReason, TextDelta
+from gateway.providers.answer import PendingCall, Speech, is_object, named
+from gateway.providers.base import Completed, ModelEvent, StopReason
 from gateway.providers.ends import stop_reason
-from gateway.providers.openai.codec import is_object, text_parts
-from gateway.providers.thinking import Thinking
+from gateway.providers.openai.codec import text_parts
 from gateway.providers.usage import normalize_usage
 from gateway.runtime.errors import ProviderUnavailable
-
-
-@dataclass(slots=True)
-class _Call:
-    """A tool call that is still arriving."""
-
-    id: str = ""
-    name: str = ""
-    pieces: list[str] = field(default_factory=list)  # joined once: a long file comes in thousands
-
-    @property
-    def arguments(self) -> str:
-        """The arguments so far; an object even if the server sends nothing for "none"."""
-        return "".join(self.pieces) or "{}"
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether an answer that was cut off had come to the end of the arguments."""
-        return bool(self.pieces) and is_object(self.arguments)
 
 
 class ChatAnswer:
@@ -48,11 +27,9 @@ class ChatAnswer:
 
     def __init__(self, new_id: Callable[[], str]) -> None:
         self._new_id = new_id
-        self._text: list[str] = []
-        self._reasoning: list[str] = []
-        self._thinking = Thinking()
-        self._calls: list[_Call] = []
-        self._open: dict[int, _Call] = {}  # by the index the server uses for it
+        self._speech = Speech()
+        self._calls: list[PendingCall] = []
+        self._open: dict[int, PendingCall] = {}  # by the index the server uses for it
         self._finish: str | None = None
         self._refused = False
         self._done = False
@@ -63,9 +40,27 @@ class ChatAnswer:
         """Whether the server has said that nothing more will be said."""
         return self._finish is not None or self._done
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come: a `finish_reason` may be followed by the usage."""
+        return self._done
+
     def done(self) -> None:
         """The server sent its `[DONE]`."""
         self._done = True
+
+    def refusal(self, data: Mapping[str, Any]) -> str | None:
+        """The error that a chunk or a response carries, as JSON text; None for any other."""
+        if data.get("error") or (data.get("object") == "error" and "choices" not in data):
+            return json.dumps(data)
+        return None
+
+    def whole(self, data: Mapping[str, Any]) -> list[ModelEvent]:
+        """What an answer that is not streamed says, as deltas."""
+        events = self.feed(data)
+        if "choices" in data:
+            self._done = True
+        return events
 
     def feed(self, chunk: Mapping[str, Any]) -> list[ModelEvent]:
         """What a chunk adds, as deltas. Unknown shapes add nothing."""
@@ -89,28 +84,19 @@ class ChatAnswer:
         delta = choice.get("delta") or choice.get("message") or {}
         if not isinstance(delta, Mapping):
             delta = {}
-        content, thoughts = text_parts(delta.get("content"))
-        text, inside = self._thinking.feed(content) if content else ("", "")
-        thoughts += inside
+        text, thoughts = text_parts(delta.get("content"))
         for name in ("reasoning_content", "reasoning"):  # some servers send both, saying the same
             if not thoughts and isinstance(delta.get(name), str):
                 thoughts = delta[name]
+        self._read_calls(delta)
+        events = self._speech.say(text, thoughts)
         refusal = delta.get("refusal")
         if isinstance(refusal, str) and refusal:
             self._refused = True
-            text += refusal
-        self._read_calls(delta)
+            events += self._speech.say(refusal)
         if isinstance(choice.get("finish_reason"), str) and choice["finish_reason"]:
             self._finish = choice["finish_reason"].lower()
-            late, inside = self._thinking.flush()
-            text, thoughts = text + late, thoughts + inside
-        events: list[ModelEvent] = []
-        if thoughts:
-            self._reasoning.append(thoughts)
-            events.append(ReasoningDelta(text=thoughts))
-        if text:
-            self._text.append(text)
-            events.append(TextDelta(text=text))
+            events += self._speech.say(last=True)
         return events
 
     def _read_calls(self, delta: Mapping[str, Any]) -> None:
@@ -139,7 +125,7 @@ class ChatAnswer:
         if arguments:
             call.pieces.append(arguments)
 
-    def _call_for(self, index: Any, call_id: str, name: str, arguments: str) -> _Call:
+    def _call_for(self, index: Any, call_id: str, name: str, arguments: str) -> PendingCall:
         """The call a piece belongs to. Servers count calls, or repeat ids, or neither."""
         if isinstance(index, int):
             found = self._open.get(index)
@@ -149,7 +135,7 @@ class ChatAnswer:
                 found = self._calls[-1]
         if found is not None and not _begins_another(found, call_id, name, arguments):
             return found
-        fresh = _Call()
+        fresh = PendingCall()
         self._calls.append(fresh)
         if isinstance(index, int):
             self._open[index] = fresh
@@ -158,9 +144,8 @@ class ChatAnswer:
     def finish(self) -> Completed:
         """The whole answer. Raises ProviderUnavailable (malformed) if it is cut off or empty, and ContextOverflow if
         the window was full before it ended."""
-        late, inside = self._thinking.flush()
-        text = "".join(self._text) + late
-        reasoning = "".join(self._reasoning) + inside
+        self._speech.say(last=True)
+        text = self._speech.text
         calls = [call for call in self._calls if call.name]
         stop = self._stop(calls)
         if self._finish is None and not self._is_whole(text, calls):
@@ -172,18 +157,18 @@ class ChatAnswer:
             raise ProviderUnavailable("The model gave an empty answer. Try again.", malformed=True)
         return Completed(
             text=text,
-            tool_calls=self._named(calls),
-            reasoning=reasoning,
+            tool_calls=named(calls, self._new_id),
+            reasoning=self._speech.reasoning,
             stop=stop,
             usage=self._usage,
             cut_call=len(calls) < begun,
         )
 
-    def _is_whole(self, text: str, calls: list[_Call]) -> bool:
+    def _is_whole(self, text: str, calls: list[PendingCall]) -> bool:
         said = bool(text.strip() or calls)
         return self._done and said and all(is_object(call.arguments) for call in calls)
 
-    def _stop(self, calls: list[_Call]) -> StopReason:
+    def _stop(self, calls: list[PendingCall]) -> StopReason:
         stop = stop_reason(self._finish)
         if self._refused and stop == "stop":
             return "refused"
@@ -191,19 +176,8 @@ class ChatAnswer:
             return "tool_calls" if calls else "stop"
         return stop
 
-    def _named(self, calls: list[_Call]) -> tuple[ToolCall, ...]:
-        """The calls with ids that are present and differ."""
-        used: set[str] = set()
-        named: list[ToolCall] = []
-        for call in calls:
-            call_id = call.id if call.id and call.id not in used else self._new_id()
-            used.add(call_id)
-            function = {"name": call.name, "arguments": call.arguments}
-            named.append({"id": call_id, "type": "function", "function": function})  # type: ignore[typeddict-item]
-        return tuple(named)
 
-
-def _begins_another(call: _Call, call_id: str, name: str, arguments: str) -> bool:
+def _begins_another(call: PendingCall, call_id: str, name: str, arguments: str) -> bool:
     """Whether a piece with the number of `call` is in truth the next call: servers that send whole
     calls often number all of them 0."""
     if not name or not call.name:

@@ -14,8 +14,6 @@ Rules of what is sent
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +21,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from gateway.domain.message import Message
+from gateway.providers.answer import arguments_text, short_id
 from gateway.providers.base import ModelRequest, ModelSpec
 
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
@@ -75,30 +74,6 @@ def encode_request(spec: ModelSpec, request: ModelRequest, habits: Habits | None
     return body
 
 
-# What servers call a model's window in their list of models; what they run with comes before what
-# the model was trained for.
-_WINDOW_KEYS: Final = (
-    "max_model_len",
-    "loaded_context_length",
-    "context_length",
-    "context_window",
-    "max_context_length",
-)
-
-
-def window_in(models: Any, name: str) -> int | None:
-    """The window in tokens that a server's list of models states for one of them, or None."""
-    entries = models.get("data") if isinstance(models, Mapping) else None
-    for entry in entries if isinstance(entries, list) else ():
-        if not isinstance(entry, Mapping) or entry.get("id") != name:
-            continue
-        for key in _WINDOW_KEYS:
-            window = entry.get(key)
-            if isinstance(window, int) and not isinstance(window, bool) and window > 0:
-                return window
-    return None
-
-
 def _cap_name(spec: ModelSpec) -> str:
     """OpenAI's reasoning models refuse `max_tokens`, and all of OpenAI's take the newer name; most
     compatible servers only know the older one. `learn` swaps them if a server objects."""
@@ -126,7 +101,7 @@ def encode_message(message: Message | Mapping[str, Any], *, reasoning: bool = Fa
     else:
         encoded.pop("tool_calls", None)
     if "tool_call_id" in encoded:
-        encoded["tool_call_id"] = _short_id(encoded["tool_call_id"])
+        encoded["tool_call_id"] = short_id(encoded["tool_call_id"], _ID_LIMIT)
     if isinstance(encoded.get("content"), list):
         encoded["content"] = _plainest(encoded["content"])
     if "content" not in encoded:
@@ -146,34 +121,10 @@ def _plainest(parts: list[Any]) -> Any:
 def _encode_call(call: Mapping[str, Any]) -> dict[str, Any]:
     function = call.get("function") or {}
     return {
-        "id": _short_id(call.get("id", "")),
+        "id": short_id(call.get("id", ""), _ID_LIMIT),
         "type": "function",
-        "function": {"name": str(function.get("name", "")), "arguments": _arguments(function.get("arguments"))},
+        "function": {"name": str(function.get("name", "")), "arguments": arguments_text(function.get("arguments"))},
     }
-
-
-def _short_id(call_id: Any) -> str:
-    text = str(call_id)
-    return text if len(text) <= _ID_LIMIT else "call_" + hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32]
-
-
-def _arguments(arguments: Any) -> str:
-    """Arguments as the text of a JSON object, unchanged if they are one already."""
-    if isinstance(arguments, str):
-        if is_object(arguments):
-            return arguments
-        return json.dumps({"unreadable_arguments": arguments}) if arguments.strip() else "{}"
-    return json.dumps(arguments if isinstance(arguments, Mapping) else {})
-
-
-def is_object(text: str) -> bool:
-    """Whether `text` is a complete JSON object."""
-    if not text.rstrip().endswith("}"):
-        return False
-    try:
-        return isinstance(json.loads(text), dict)
-    except (ValueError, RecursionError):
-        return False
 
 
 def learn(habits: Habits, body: Mapping[str, Any], refusal: str) -> Habits | None:

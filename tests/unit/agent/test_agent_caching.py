@@ -55,3 +55,9 @@ def test_text_becomes_one_block_and_a_list_is_marked_at_its_end() -> None:
         {"type": "text", "text": "a"},
         {"type": "text", "text": "b", "cache_control": mark},
     ]
+
+
+def test_a_marked_message_keeps_what_the_host_noted() -> None:
+    original = {"api": "a", "model": "m", "blocks": [{"type": "thinking"}]}
+    answer = assistant("yes", original=original)
+    assert with_marks([answer], "5m")[0]["_legato"] == {"original": original}

@@ -16,8 +16,8 @@ from gateway.providers.openai.codec import (
     endpoint,
     learn,
     text_parts,
-    window_in,
 )
+from gateway.providers.windows import window_in
 from tests.emulators.llm_rules import violations
 
 SPEC = ModelSpec(provider="openai", name="some-model", base_url="http://127.0.0.1/v1")

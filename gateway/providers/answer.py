@@ -1,0 +1,111 @@
+"""What the answers of all APIs have in common: words apart from thoughts, and tool calls that arrive in pieces.
+
+Pure. An API's own module reads its events and puts them in here; nothing here knows an API.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.domain.message import ToolCall
+from gateway.providers.base import ModelEvent, ReasoningDelta, TextDelta
+from gateway.providers.thinking import Thinking
+
+
+class Speech:
+    """The words and the thoughts of one answer, as deltas and in full. Thoughts inside the words are told apart."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._thinking = Thinking()
+
+    @property
+    def text(self) -> str:
+        """All words so far."""
+        return "".join(self._text)
+
+    @property
+    def reasoning(self) -> str:
+        """All thoughts so far."""
+        return "".join(self._reasoning)
+
+    def say(self, text: str = "", thoughts: str = "", *, last: bool = False) -> list[ModelEvent]:
+        """The deltas of what arrived. `last`: no words follow, so nothing is held back any more."""
+        inside = ""
+        if text:
+            text, inside = self._thinking.feed(text)
+        if last:
+            late, more = self._thinking.flush()
+            text, inside = text + late, inside + more
+        return self._deltas(text, thoughts + inside)
+
+    def _deltas(self, text: str, thoughts: str) -> list[ModelEvent]:
+        events: list[ModelEvent] = []
+        if thoughts:
+            self._reasoning.append(thoughts)
+            events.append(ReasoningDelta(text=thoughts))
+        if text:
+            self._text.append(text)
+            events.append(TextDelta(text=text))
+        return events
+
+
+@dataclass(slots=True)
+class PendingCall:
+    """A tool call that is still arriving."""
+
+    id: str = ""
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)  # joined once: a long file comes in thousands
+
+    @property
+    def arguments(self) -> str:
+        """The arguments so far; an object even if the server sends nothing for "none"."""
+        return "".join(self.pieces) or "{}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether an answer that was cut off had come to the end of the arguments."""
+        return bool(self.pieces) and is_object(self.arguments)
+
+
+def named(calls: Iterable[PendingCall], new_id: Callable[[], str]) -> tuple[ToolCall, ...]:
+    """The calls with ids that are present and differ."""
+    used: set[str] = set()
+    found: list[ToolCall] = []
+    for call in calls:
+        call_id = call.id if call.id and call.id not in used else new_id()
+        used.add(call_id)
+        found.append({"id": call_id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
+    return tuple(found)
+
+
+def is_object(text: str) -> bool:
+    """Whether `text` is a complete JSON object."""
+    if not text.rstrip().endswith("}"):
+        return False
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def arguments_text(arguments: Any) -> str:
+    """A call's arguments as the text of a JSON object, unchanged if they are one already: one odd call of one model
+    must not make a conversation unsendable to another."""
+    if isinstance(arguments, str):
+        if is_object(arguments):
+            return arguments
+        return json.dumps({"unreadable_arguments": arguments}) if arguments.strip() else "{}"
+    return json.dumps(arguments if isinstance(arguments, Mapping) else {})
+
+
+def short_id(call_id: Any, limit: int) -> str:
+    """A call's id in at most `limit` characters, the same one for the same call."""
+    text = str(call_id)
+    return text if len(text) <= limit else "call_" + hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32]

@@ -1,0 +1,222 @@
+"""One call to a model's server over HTTP, the same for every API.
+
+An API's package says where to call, and what the events of an answer mean (`Answer`). Here a body is sent, its answer
+is read event by event, and every failure becomes one of `ProviderError`'s tree.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
+from functools import lru_cache
+from typing import Any, Final, Protocol
+
+import httpx
+
+from gateway.providers.base import Completed, ModelEvent
+from gateway.providers.errors import classify
+from gateway.providers.http import FOREIGN_ERRORS, json_bytes, sendable, transport_error
+from gateway.providers.sse import EventReader
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import ProviderError, ProviderRejected, ProviderUnavailable
+
+_ERROR_BODY: Final = 64_000  # bytes of an error page that are read
+_LAST_BYTES: Final = 0.5  # seconds that a server may take to end an answer it has called done
+_WHOLE_ANSWER: Final = 64_000_000  # bytes; no answer is that long, and a server without an end must not fill the memory
+
+
+class Answer(Protocol):
+    """One answer, put together from its events. Pure."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether the model has said everything; figures may follow."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come."""
+
+    def done(self) -> None:
+        """The server sent `[DONE]`."""
+
+    def refusal(self, data: Mapping[str, Any]) -> str | None:
+        """The error that an event carries, as JSON text; None for any other event."""
+
+    def feed(self, data: Mapping[str, Any]) -> list[ModelEvent]:
+        """What an event adds, as deltas. Unknown shapes add nothing. Raises ProviderError."""
+
+    def whole(self, data: Mapping[str, Any]) -> list[ModelEvent]:
+        """What an answer that is not streamed says, as deltas."""
+
+    def finish(self) -> Completed:
+        """The whole answer. Raises ProviderUnavailable (malformed) if it is cut off or empty."""
+
+
+class Refused(Exception):
+    """A call that ended before its answer began: the refusal's own text, and what it means."""
+
+    def __init__(self, body: str, error: ProviderError) -> None:
+        super().__init__(str(error))
+        self.body = body
+        self.error = error
+
+
+class ModelServer:
+    """Calls of servers. `client` is `providers.http.http_client()` and belongs to this instance from then on; `redact`
+    takes credentials out of what is quoted in error texts."""
+
+    def __init__(self, client: httpx.AsyncClient, redact: Callable[[str], str], clock: Clock) -> None:
+        self._client = client
+        self._redact = redact
+        self._clock = clock
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def call(
+        self, url: str, headers: Mapping[str, str], body: Mapping[str, Any], answer: Answer
+    ) -> AsyncGenerator[ModelEvent, None]:
+        """Send `body` and give the answer's events, `Completed` last. Raises Refused before the first event, and
+        ProviderError."""
+        content, length = sendable(json_bytes(body))
+        try:
+            async with (
+                self._client.stream("POST", _url(url), content=content, headers={**headers, **length}) as response,
+                aclosing(self._events(response, answer)) as events,
+            ):
+                async for event in events:
+                    yield event
+        except FOREIGN_ERRORS as error:
+            # A connection that drops after the last word took nothing away from the answer.
+            if not answer.finished:
+                raise transport_error(error, self._redact) from error
+        yield answer.finish()
+
+    async def look_up(self, url: str, headers: Mapping[str, str]) -> Any | None:
+        """What a server says at an address, as JSON; None if there is no such page, or no JSON. Raises ProviderError
+        if the server cannot be asked, so that a wrong address or key is found before the first message is."""
+        try:
+            async with self._client.stream("GET", url, headers=headers) as response:
+                text = await _read(response, _WHOLE_ANSWER)
+        except FOREIGN_ERRORS as error:
+            raise transport_error(error, self._redact) from error
+        if response.status_code in (404, 405):
+            return None
+        if not response.is_success:
+            raise self._classified(response, text)
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+
+    async def _events(self, response: httpx.Response, answer: Answer) -> AsyncGenerator[ModelEvent, None]:
+        if not response.is_success:
+            raise self._refused(response, await _read(response, _ERROR_BODY))
+        reader, size, begun = EventReader(), 0, False
+        async with aclosing(_chunks(response)) as chunks:
+            async for chunk in chunks:
+                size += len(chunk)
+                if size > _WHOLE_ANSWER:
+                    raise ProviderUnavailable("The model's answer does not end. Try again.", malformed=True)
+                for name, data in reader.feed(chunk):
+                    for event in self._read(response, name, data, answer, begun=begun):
+                        begun = True
+                        yield event
+                if answer.over:
+                    await self._see_off(chunks)
+                    return
+        text = reader.body
+        if text is not None:
+            for event in self._whole(response, text, answer):
+                yield event
+
+    def _read(self, response: httpx.Response, name: str, data: str, answer: Answer, *, begun: bool) -> list[ModelEvent]:
+        """One event of a stream; nothing for what says nothing (heartbeats). Raises Refused and ProviderError."""
+        if answer.over:
+            return []
+        try:
+            event = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            if data.strip() == "[DONE]":
+                answer.done()
+                return []
+            if name == "error":
+                raise self._classified(response, data) from error
+            if not data.lstrip().startswith("{"):
+                return []
+            # Half an event is lost text: better no answer than one with a hole in it.
+            raise ProviderUnavailable("The model's answer is garbled. Try again.", malformed=True) from error
+        if not isinstance(event, dict):
+            return []
+        refusal = answer.refusal(event)
+        if refusal is not None:
+            refused = self._refused(response, refusal)
+            raise refused.error if begun else refused
+        return answer.feed(event)
+
+    def _whole(self, response: httpx.Response, text: str, answer: Answer) -> list[ModelEvent]:
+        """The events of an answer in one JSON object."""
+        try:
+            data = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            if not text.strip():
+                raise ProviderUnavailable("The model gave an empty answer. Try again.", malformed=True) from error
+            what = "a web page" if text.lstrip().startswith("<") else "something that is not JSON"
+            raise ProviderUnavailable(
+                f"The model's address answered with {what}; check model.base_url.", malformed=True
+            ) from error
+        if not isinstance(data, dict):
+            raise ProviderUnavailable("The model's answer has an unknown shape.", malformed=True)
+        refusal = answer.refusal(data)
+        if refusal is not None:
+            raise self._refused(response, refusal)
+        return answer.whole(data)
+
+    async def _see_off(self, chunks: AsyncIterator[bytes]) -> None:
+        """Read a finished answer to the end of its HTTP body, which most often is there already:
+        a connection that is left before it cannot be used again, and TLS begins anew at each call."""
+        try:
+            async with self._clock.limit(_LAST_BYTES):
+                async for _ in chunks:
+                    pass
+        except TimeoutError:
+            return
+
+    def _classified(self, response: httpx.Response, text: str) -> ProviderError:
+        return classify(response.status_code, text, response.headers, redact=self._redact)
+
+    def _refused(self, response: httpx.Response, text: str) -> Refused:
+        return Refused(text, self._classified(response, text))
+
+
+def key_of(api_key: str | None) -> str:
+    """A key as it can stand in a header; "" for none. Raises ProviderRejected."""
+    key = (api_key or "").strip()
+    if not (key.isascii() and key.isprintable()):
+        raise ProviderRejected("The API key holds characters that no key has. Check model.api_key.")
+    return key
+
+
+@lru_cache(maxsize=64)
+def _url(address: str) -> httpx.URL:
+    """The address taken apart, which httpx would do twice at every call."""
+    return httpx.URL(address)
+
+
+async def _chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:
+    async for chunk in response.aiter_bytes():
+        yield chunk
+
+
+async def _read(response: httpx.Response, limit: int) -> str:
+    """At most `limit` bytes of the body as text, whatever they are."""
+    pieces: list[bytes] = []
+    size = 0
+    async for chunk in response.aiter_bytes():
+        pieces.append(chunk)
+        size += len(chunk)
+        if size >= limit:
+            break
+    return b"".join(pieces)[:limit].decode(errors="replace")
