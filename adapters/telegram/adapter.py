@@ -89,9 +89,8 @@ class TelegramBot:
             clock, stored=lambda updates, accepted: self._button_answers.answer(self._bot, updates, accepted)
         )
         self._silence = Silence(clock)
-        address = (
-            {"base_url": base_url, "base_file_url": base_url.removesuffix("/bot") + "/file/bot"} if base_url else {}
-        )
+        server = (base_url or "").rstrip("/").removesuffix("/bot")  # people write it with and without
+        address = {"base_url": f"{server}/bot", "base_file_url": f"{server}/file/bot"} if server else {}
         self._lines = (  # one for what is asked, one for what is waited for
             Line(proxy=proxy, connection_pool_size=2, read_timeout=POLL_SECONDS + patience),
             Line(proxy=proxy, connection_pool_size=_CONNECTIONS, read_timeout=patience, pool_timeout=60.0),

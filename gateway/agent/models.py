@@ -11,6 +11,7 @@ import structlog
 from gateway.context.state import Correction
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
+from gateway.domain.window import UNKNOWN_WINDOW
 from gateway.providers.base import HasOneModel, ModelSpec, OfferedModel, Prices, Provider, Windows
 from gateway.providers.plugin import ProviderPlugin
 from gateway.runtime.clock import Clock
@@ -66,6 +67,7 @@ class Models:
     calibration: Calibration = field(default_factory=Calibration)
     metrics: Metrics = field(default_factory=Metrics)
     _stated: dict[str, int] = field(default_factory=dict)
+    _reported: str | None = None  # the model whose window its provider reported
 
     async def learn_window(self, clock: Clock) -> None:
         """Ask the provider for the main model's window, unless the configuration gives it. The order is configuration,
@@ -80,6 +82,7 @@ class Models:
             return
         if window:
             self.main = replace(self.main, context_length=window)
+            self._reported = self.main.name
 
     async def offered(self, clock: Clock) -> Sequence[OfferedModel]:
         """Return the models that the main provider's server lists; none if it has no such list. Raises ProviderError if
@@ -98,6 +101,12 @@ class Models:
             spec = replace(self.main, name=name, context_length=window or self.main.context_length, cache_marks=marks)
         stated = self._stated.get(name)
         return replace(spec, context_length=min(stated, spec.context_length)) if stated else spec
+
+    def is_assumed(self, spec: ModelSpec) -> bool:
+        """Whether the model's window is a guess: nobody configured it, reported it or lists it."""
+        configured = spec.settings is not None and spec.settings.context_length is not None
+        told = configured or spec.name == self._reported or self.windows.context_window(spec.name) is not None
+        return spec.context_length == UNKNOWN_WINDOW and not told
 
     def of(self, session: Session) -> ModelSpec:
         """Return the model that answers in a session: the chosen one, else the configured one."""

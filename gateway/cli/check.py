@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+import os
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import aclosing
+from pathlib import Path
 
 from gateway.agent.models import Models
+from gateway.app.config.variables import FILE
 from gateway.domain.adapter import Adapter, CanBeProbed, Finding
 from gateway.domain.message import user
 from gateway.domain.wording import counted
@@ -15,6 +18,7 @@ from gateway.runtime.plugins import held_to
 from gateway.store.port import Store
 
 _PROBE_TOKENS = 16
+_BY_OTHERS = 0o044  # of a file's mode
 _GREETING = "Answer with the single word: ready"
 
 
@@ -27,10 +31,12 @@ async def findings(
     caching: str,
     spending: str | None = None,
     people: str | None = None,
+    database: Path | None = None,
 ) -> AsyncIterator[Finding]:
     """Probe the store, the model, the auxiliary model and the platforms, one after the other; `caching`,
-    `spending` and `people` are what there is to say about prompt caching, spend caps and who may talk."""
-    yield await _store(store)
+    `spending` and `people` are what there is to say about prompt caching, spend caps and who may talk. `database`: the
+    store's file, which is not made where there is none."""
+    yield _no_store(database) or await _store(store)
     yield await _model("model", models, models.main)
     live = models.main
     for helper in models.helpers("compression", live)[:-1]:
@@ -51,6 +57,26 @@ async def findings(
         if isinstance(adapter, CanBeProbed):
             for finding in await adapter.probe():
                 yield finding
+
+
+def of_files(config: Path | None) -> Iterator[Finding]:
+    """Which file the configuration is (None: there is none), and whether others can read the secrets beside it."""
+    folder = config.parent if config else Path()
+    detail = str(config.absolute()) if config else f"no config.yaml in {folder.absolute()}: defaults"
+    yield Finding(what="config", ok=True, detail=detail)
+    secrets = folder / FILE
+    if secrets.exists() and secrets.stat().st_mode & _BY_OTHERS:
+        yield Finding(what="secrets", ok=None, detail=f"others on this machine can read {secrets}: chmod 600 {secrets}")
+
+
+def _no_store(database: Path | None) -> Finding | None:
+    """What there is to say where the store's file is not made yet; None where it is, or the store is no file."""
+    if database is None or database.exists():
+        return None
+    if not os.access(database.parent, os.W_OK | os.X_OK):
+        why = "is no folder that can be written to; correct store.url"
+        return Finding(what="store", ok=False, detail=f"{database.parent.absolute()} {why}")
+    return Finding(what="store", ok=True, detail=f"none yet: the first start makes {database}")
 
 
 async def _store(store: Store) -> Finding:
@@ -84,7 +110,8 @@ def may_talk(allow: Sequence[str], admins: Sequence[str], *, pairing: bool) -> s
 
 async def _model(what: str, models: Models, spec: ModelSpec) -> Finding:
     name = spec.name if spec.name == spec.provider else f"{spec.name} ({spec.provider})"
-    detail = f"{name}, window {spec.context_length:,} tokens"
+    assumed = " (assumed: set model.context_length if you know it)" if models.is_assumed(spec) else ""
+    detail = f"{name}, window {spec.context_length:,} tokens{assumed}"
     try:
         rule = "a provider may raise only ProviderError"
         answered = await held_to(_answers(models.provider(spec), spec), spec.provider, rule)

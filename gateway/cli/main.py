@@ -19,6 +19,7 @@ from gateway.runtime.errors import ConfigError, GatewayError
 
 if TYPE_CHECKING:
     from gateway.app.config import Config
+    from gateway.runtime.redaction import Redactor
     from gateway.store.port import Store
 
 app = typer.Typer(
@@ -62,7 +63,7 @@ def chat(
     from gateway.app.serving import serve_shell
 
     settings = _settings(config)
-    raise typer.Exit(_guarded(lambda: serve_shell(settings, json_lines, _log_to)))
+    raise typer.Exit(_guarded(lambda: serve_shell(settings, json_lines, _log_to), settings))
 
 
 @app.command()
@@ -84,16 +85,16 @@ def run(
         print(announcement(settings, workers), file=sys.stderr)
     if workers == 1:
         parent_pipe = sys.stdin.fileno() if worker else None
-        raise typer.Exit(_guarded(lambda: serve_platforms(settings, parent_pipe=parent_pipe)))
+        raise typer.Exit(_guarded(lambda: serve_platforms(settings, parent_pipe=parent_pipe), settings))
     command = [sys.executable, "-m", "gateway", "run", "--worker", *(["--config", str(config)] if config else [])]
-    raise typer.Exit(_guarded(lambda: serve_fleet(command, workers)))
+    raise typer.Exit(_guarded(lambda: serve_fleet(command, workers), settings))
 
 
 @app.command()
 def check(config: ConfigOption = None) -> None:
     """Validate the configuration and probe what it names."""
     settings = _settings(config)
-    raise typer.Exit(_guarded(lambda: _check(settings)))
+    raise typer.Exit(_guarded(lambda: _check(settings, config), settings))
 
 
 @app.command("config")
@@ -141,7 +142,7 @@ def migrate(
         rows.append(report_row(await migrate_between(source, target)))
         return 0
 
-    code = _guarded(run)
+    code = _guarded(run, None)
     if not rows:
         raise typer.Exit(code)
     _print(rows[0], as_json, report_text)
@@ -193,30 +194,45 @@ def sessions_search(
 
 def _settings(path: Path | None) -> Config:
     from gateway.app.config import find_config, load_config, variables
+    from gateway.runtime.logs import redact_crashes
 
+    redact_crashes(_redactor(None))
     try:
         found = find_config(path)
-        return load_config(found, variables(found, os.environ))
+        settings = load_config(found, variables(found, os.environ))
     except ConfigError as error:
-        for problem in error.problems:
-            print(problem, file=sys.stderr)
+        _tell_problems(error, None)
         raise typer.Exit(2) from None
+    redact_crashes(_redactor(settings))
+    return settings
 
 
-def _guarded(run: Callable[[], Awaitable[int]]) -> int:
+def _redactor(settings: Config | None) -> Redactor:
+    """Takes secrets out of all that is printed; without a configuration only what looks like one."""
+    from gateway.runtime.redaction import Redactor
+
+    return Redactor(settings.secrets() if settings else ())
+
+
+def _guarded(run: Callable[[], Awaitable[int]], settings: Config | None) -> int:
     async def main() -> int:
         return await run()
 
     try:
         return asyncio.run(main())
     except ConfigError as error:
-        for problem in error.problems:
-            print(problem, file=sys.stderr)
+        _tell_problems(error, settings)
         return 2
     except GatewayError as error:
-        _fail(str(error))
+        _fail(_redactor(settings)(str(error)))
     except KeyboardInterrupt:
         return 130
+
+
+def _tell_problems(error: ConfigError, settings: Config | None) -> None:
+    redact = _redactor(settings)
+    for problem in error.problems:
+        print(redact(problem), file=sys.stderr)
 
 
 def _fail(sentence: str, *, status: int = 1) -> NoReturn:
@@ -245,7 +261,7 @@ def _read(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:
             await store.aclose()
         return 0
 
-    code = _guarded(run)
+    code = _guarded(run, settings)
     if not answers:
         raise typer.Exit(code)
     return answers[0]
@@ -253,14 +269,19 @@ def _read(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:
 
 def _print(rows: T, as_json: bool, text: Callable[[T], str]) -> None:
     output = json.dumps(rows, ensure_ascii=False, indent=2) if as_json else text(rows)
-    # A terminal that is not UTF-8 gets JSON's own escapes, or a picture of what it cannot show.
     encoding = sys.stdout.encoding or "utf-8"
     try:
         output.encode(encoding)
-    except UnicodeEncodeError:
-        output = json.dumps(rows, indent=2) if as_json else output.encode(encoding, "replace").decode(encoding)
+    except UnicodeEncodeError:  # a terminal that is not UTF-8 gets JSON's own escapes
+        output = json.dumps(rows, indent=2) if as_json else output
+    _show(output)
+
+
+def _show(text: str) -> None:
+    """Print to whoever reads, as far as their terminal can show it."""
+    encoding = sys.stdout.encoding or "utf-8"
     try:
-        print(output, flush=True)
+        print(text.encode(encoding, "replace").decode(encoding), flush=True)
     except BrokenPipeError:
         # The reader (head, less) has seen enough; keep the interpreter from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -269,9 +290,8 @@ def _print(rows: T, as_json: bool, text: Callable[[T], str]) -> None:
 def _log_to(settings: Config, file: Path | None) -> None:
     """Logs go to `file`, else to stderr: stdout belongs to what was asked for."""
     from gateway.runtime.logs import configure_logs
-    from gateway.runtime.redaction import Redactor
 
-    configure_logs(level=settings.log.level, form=settings.log.format, redact=Redactor(settings.secrets()), file=file)
+    configure_logs(level=settings.log.level, form=settings.log.format, redact=_redactor(settings), file=file)
 
 
 def _check_address(name: str, url: str) -> None:
@@ -286,19 +306,29 @@ def _check_address(name: str, url: str) -> None:
         raise typer.Exit(2) from None
 
 
-async def _check(settings: Config) -> int:
+async def _check(settings: Config, path: Path | None) -> int:
     from gateway.app.build import Parts, build, configured_store
+    from gateway.app.config import find_config
     from gateway.app.models import caching_note
     from gateway.app.serving import adapters
-    from gateway.cli.check import findings, may_talk
+    from gateway.cli.check import findings, may_talk, of_files
+    from gateway.domain.adapter import Finding
 
     _log_to(settings, None)
+    redact, worst = _redactor(settings), 0
+
+    def show(finding: Finding) -> None:
+        nonlocal worst
+        mark = {True: "ok", False: "FAIL", None: "note"}[finding.ok]
+        _show(redact(f"{finding.what:<16} {mark:<5} {finding.detail}"))
+        worst = max(worst, int(finding.ok is False))
+
     served, access = adapters(settings), settings.access
     gateway = build(settings, served, Parts(store=configured_store(settings, waits=False)))
     models = gateway.metering.models
-    print("config           ok    valid")  # only now: building finds what no single value can show
+    for finding in of_files(find_config(path)):  # only now: building finds what no single value can show
+        show(finding)
     await models.learn_window(gateway.clock)
-    worst = 0
     async for finding in findings(
         gateway.store,
         models,
@@ -307,10 +337,9 @@ async def _check(settings: Config) -> int:
         caching=caching_note(models.main),
         spending=gateway.metering.note(),
         people=may_talk(access.allow, access.admins, pairing=access.pairing) if served else None,
+        database=settings.store.sqlite_path,
     ):
-        mark = {True: "ok", False: "FAIL", None: "note"}[finding.ok]
-        print(f"{finding.what:<16} {mark:<5} {finding.detail}")
-        worst = max(worst, int(finding.ok is False))
+        show(finding)
     for close in (*(adapter.aclose for adapter in served), *gateway.close):
         await close()
     return worst

@@ -25,7 +25,7 @@ _PATIENCE: Final = 300.0  # seconds for one summary, repeats and the second mode
 
 
 def trajectories_app(
-    settings_of: Callable[[Path | None], Config], guarded: Callable[[Callable[[], Awaitable[int]]], int]
+    settings_of: Callable[[Path | None], Config], guarded: Callable[[Callable[[], Awaitable[int]], Config], int]
 ) -> typer.Typer:
     """The commands, for a program that reads its configuration with `settings_of` and runs its
     coroutines with `guarded`."""
@@ -61,7 +61,7 @@ def trajectories_app(
         order = Order(source=source, output=output, metrics=metrics, limit=limit, concurrency=concurrency)
         wanted = TrajectorySettings(target=target, summary=summary_target, notice=notice)
         configured = settings_of(config)
-        raise typer.Exit(guarded(lambda: _compress(order, wanted, configured)))
+        raise typer.Exit(guarded(lambda: _compress(order, wanted, configured), configured))
 
     return app
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, MutableMapping
+import threading
+import traceback
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import suppress
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Literal, TextIO, cast
 
 import structlog
@@ -50,6 +53,34 @@ class _Redacting(logging.Formatter):
         return self._redact(super().format(record))
 
 
+def _without_secrets(value: Any, redact: Callable[[str], str]) -> Any:
+    """A value of a line with every text in it redacted; an object is shown as its `repr`."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _without_secrets(each, redact) for key, each in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_without_secrets(each, redact) for each in value]
+    return redact(value if isinstance(value, str) else repr(value))
+
+
+def redact_crashes(redact: Callable[[str], str]) -> None:
+    """Take secrets out of the tracebacks that Python itself prints: of the program, of its threads, and of what fails
+    while it is thrown away."""
+
+    def show(error: BaseException | None, where: str = "") -> None:
+        if error is not None:
+            text = redact(where + "".join(traceback.format_exception(error)))
+            _Sink(None).write(text)
+
+    def of_program(_: type[BaseException], error: BaseException, __: TracebackType | None) -> None:
+        show(error)
+
+    sys.excepthook = of_program
+    threading.excepthook = lambda crash: show(crash.exc_value, f"In {crash.thread and crash.thread.name}:\n")
+    sys.unraisablehook = lambda crash: show(crash.exc_value, f"{crash.err_msg or 'Ignored'}: {crash.object!r}\n")
+
+
 def configure_logs(
     *,
     level: Literal["debug", "info", "warning", "error"],
@@ -63,7 +94,7 @@ def configure_logs(
     stream = cast(TextIO, sink)
 
     def redacted(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-        return {key: redact(value) if isinstance(value, str) else value for key, value in event.items()}
+        return {key: _without_secrets(value, redact) for key, value in event.items()}
 
     renderer: Any = structlog.processors.JSONRenderer()
     if form == "console":

@@ -49,7 +49,7 @@ def test_text_is_shown_as_far_as_the_terminal_can() -> None:
 
 def test_a_reading_command_that_was_broken_off_ends_with_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "_settings", lambda path: None)
-    monkeypatch.setattr(cli, "_guarded", lambda run: 130)
+    monkeypatch.setattr(cli, "_guarded", lambda run, settings: 130)
 
     async def ask(store: Any) -> None:
         """Never asked."""

@@ -1,0 +1,129 @@
+"""`legato check`, and what the program shows of secrets when something goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import structlog
+
+from gateway.app.config import Config
+from gateway.app.models import configured_models
+from gateway.cli import main as cli
+from gateway.cli.check import _model
+from gateway.providers.plugin import ModelSettings, ProviderHost
+from gateway.runtime.logs import configure_logs, redact_crashes
+from gateway.runtime.metrics import Metrics
+from gateway.runtime.redaction import Redactor
+from tests.support.fakes import ManualClock
+from tests.support.gateway import FakeModel
+
+TOKEN = "123456789:AAF-not-a-real-token-but-long-enough12"
+BOT = """
+adapters: {telegram: {enabled: true, token: "${TOKEN}", base_url: "ADDRESS"}}
+access: {allow: ["telegram:1"]}
+"""
+
+
+@pytest.fixture(autouse=True)
+def as_it_was(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    kept = structlog.get_config()
+    for module, hook in ((sys, "excepthook"), (threading, "excepthook"), (sys, "unraisablehook")):
+        monkeypatch.setattr(module, hook, getattr(module, hook))
+    monkeypatch.chdir(tmp_path)
+    yield
+    structlog.configure(**kept)
+
+
+def check(capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, str]]:
+    """The exit status, and the lines by their first words."""
+    with pytest.raises(SystemExit) as ended:
+        cli.app(["check"])
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert isinstance(ended.value.code, int)
+    return ended.value.code, {line[:16].strip(): line[17:] for line in said.out.splitlines()}
+
+
+def test_without_a_configuration_it_says_so_and_makes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, lines = check(capsys)
+    assert status == 0
+    assert lines["config"] == f"ok    no config.yaml in {tmp_path}: defaults"
+    assert lines["store"] == "ok    none yet: the first start makes legato.db"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_names_the_file_that_it_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "config.yaml").write_text("store: {url: 'sqlite:///no/such/legato.db'}")
+    (tmp_path / ".env").write_text("A=b")
+    (tmp_path / ".env").chmod(0o644)
+    status, lines = check(capsys)
+    assert status == 1
+    assert lines["config"] == f"ok    {tmp_path}/config.yaml"
+    assert lines["secrets"] == "note  others on this machine can read .env: chmod 600 .env"
+    assert lines["store"] == f"FAIL  {tmp_path}/no/such is no folder that can be written to; correct store.url"
+    (tmp_path / ".env").chmod(0o600)
+    assert "secrets" not in check(capsys)[1]
+
+
+@pytest.mark.parametrize(
+    ("known", "guess"), [({}, True), ({"context_length": 128_000}, False), ({"name": "gpt-4o"}, False)]
+)
+async def test_a_window_that_is_a_guess_says_so(known: dict[str, Any], guess: bool) -> None:
+    usual = {"provider": "openai", "name": "nobody-lists-this", "base_url": "http://127.0.0.1:9/v1"}
+    entry = ModelSettings(**{**usual, **known})
+    host = ProviderHost(clock=ManualClock(), redact=str, count=len, pause=lambda: asyncio.sleep(0))
+    models, _ = configured_models(Config(model=entry), host, Random(1), {"openai": FakeModel()}, Metrics())
+    found = await _model("model", models, models.main)
+    assert found.detail.startswith(f"{entry.name} (openai), window 128,000 tokens")
+    assert ("(assumed: set model.context_length if you know it)" in found.detail) == guess
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:9/bot/", "http://127.0.0.1:9"])
+def test_no_token_is_printed_whatever_the_address_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], address: str
+) -> None:
+    monkeypatch.setenv("TOKEN", TOKEN)
+    (tmp_path / "config.yaml").write_text(BOT.replace("ADDRESS", address))
+    status, lines = check(capsys)
+    assert status == 1
+    assert lines["telegram"].startswith("FAIL")
+    assert TOKEN[10:] not in str(lines)
+
+
+def test_what_python_prints_of_a_crash_is_redacted(capsys: pytest.CaptureFixture[str]) -> None:
+    redact_crashes(Redactor(["a very secret word"]))
+    error = RuntimeError("it was a very secret word")
+    sys.excepthook(RuntimeError, error, None)
+    thread = threading.Thread(target=lambda: 1 / len("" * len("a very secret word")))
+    thread.start()
+    thread.join()
+
+    class Fragile:
+        def __del__(self) -> None:
+            raise error
+
+    Fragile()
+    said = capsys.readouterr().err
+    assert said.count("RuntimeError: it was [REDACTED]") == 2
+    assert "ZeroDivisionError" in said
+    assert "very secret" not in said.replace('len("a very secret word")', "")
+
+
+async def test_what_asyncio_logs_of_a_task_is_redacted(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    close = configure_logs(level="warning", form="json", redact=Redactor([TOKEN]), file=log)
+    asyncio.get_running_loop().call_exception_handler({"message": "lost", "exception": RuntimeError(TOKEN)})
+    structlog.get_logger("x").warning("nested", details={"url": [f"http://x/{TOKEN}"]}, error=ValueError(TOKEN))
+    close()
+    said = log.read_text()
+    assert said.count("[REDACTED]") >= 2
+    assert TOKEN not in said
