@@ -20,6 +20,7 @@ from prompt_toolkit.application.current import set_app
 from prompt_toolkit.application.run_in_terminal import run_in_terminal
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
+from prompt_toolkit.filters import is_searching
 from prompt_toolkit.formatted_text import FormattedText
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import Input
@@ -300,19 +301,20 @@ class InteractiveConsole:
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()
+        writes = ~is_searching  # while Ctrl-R looks for an earlier line, these keys belong to the search
 
-        @keys.add("enter")
+        @keys.add("enter", filter=writes)
         def send(event: KeyPressEvent) -> None:
             if event.current_buffer.text.strip():
                 event.current_buffer.validate_and_handle()
             else:
                 event.current_buffer.reset()
 
-        @keys.add("escape", "enter")
+        @keys.add("escape", "enter", filter=writes)
         def new_line(event: KeyPressEvent) -> None:
             event.current_buffer.insert_text("\n")
 
-        @keys.add("c-c")
+        @keys.add("c-c", filter=writes)
         def stop(event: KeyPressEvent) -> None:
             if self._working or self._open or self._asked:
                 self._stop_id = self._submit("/stop")

@@ -157,7 +157,7 @@ class Sessions:
             session=session,
             messages=list(transcript.messages),
             engine=engine,
-            spec=self.models.spec(session.model),
+            spec=self.models.of(session),
             counter=self.counter,
             calibration=self.models.calibration,
             overhead=self._overhead(session),

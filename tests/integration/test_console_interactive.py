@@ -18,7 +18,7 @@ from tests.support.console_terminal import chatting
 from tests.support.fakes import ManualClock, SequentialIds
 
 MAIN = ChatAddress(platform="console", chat="main")
-ENTER, ALT_ENTER, CTRL_C, CTRL_D = "\r", "\x1b\r", "\x03", "\x04"
+ENTER, ALT_ENTER, CTRL_C, CTRL_D, CTRL_R = "\r", "\x1b\r", "\x03", "\x04", "\x12"
 
 
 def outbound(
@@ -81,6 +81,15 @@ class TestTalking:
         said = await person.says("grüß dich" + ENTER)
         assert (said.text, said.source.chat, said.source.chat_type) == ("grüß dich", "main", "direct")
         assert (said.event_id, said.sent_at) == ("line_000001", 1_700_000_000.0)
+
+    async def test_an_earlier_line_is_found_with_ctrl_r_and_sent(self, person: Person) -> None:
+        await person.says("the train to Bern" + ENTER)
+        await person.says("thank you" + ENTER)
+        assert (await person.says(CTRL_R + "train" + ENTER + ENTER)).text == "the train to Bern"
+
+    async def test_ctrl_c_leaves_the_search(self, person: Person) -> None:
+        await person.says("the train to Bern" + ENTER)
+        assert (await person.says(CTRL_R + "train" + CTRL_C + "hello" + ENTER)).text == "hello"
 
     async def test_the_banner_names_the_model_and_the_way_out(self, person: Person) -> None:
         await person.sees("chatting with test-model")
