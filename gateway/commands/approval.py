@@ -11,15 +11,25 @@ from gateway.people.approvals import listed
 from gateway.runtime.errors import UserError
 
 _NONE = "Nothing waits for your yes or no here."
+_TOO_NEW = "I asked this only as you wrote, so nothing was decided; read it, then answer again:\n{questions}"
 
 
-@partial(Command, name="approve", group="While I work", argument="[n|all]", help="say yes to what I ask", bypass=True)
+@partial(
+    Command,
+    name="approve",
+    group="While I work",
+    argument="[n|all]",
+    help="say yes to what I ask (also y)",
+    bypass=True,
+)
 async def approve(ctx: CommandContext) -> str:
     """Say yes."""
     return await _decide(ctx, "approved")
 
 
-@partial(Command, name="deny", group="While I work", argument="[n|all]", help="say no to what I ask", bypass=True)
+@partial(
+    Command, name="deny", group="While I work", argument="[n|all]", help="say no to what I ask (also n)", bypass=True
+)
 async def deny(ctx: CommandContext) -> str:
     """Say no."""
     return await _decide(ctx, "denied")
@@ -31,16 +41,20 @@ async def _decide(ctx: CommandContext, verdict: Verdict) -> str:
     there = await approvals.answerable(ctx.inbound.source)
     if not there:
         return _NONE
-    chosen = _chosen(ctx.argument.strip().lower(), there, "approve" if verdict == "approved" else "deny")
+    name = "approve" if verdict == "approved" else "deny"
+    chosen = _chosen(ctx.argument.strip().lower(), there, name, ctx.inbound.source.user)
+    if unread := [each for each in chosen if approvals.came_before(ctx.inbound, each)]:
+        raise UserError(_TOO_NEW.format(questions=listed(unread)))
     said = [await approvals.answer(each, verdict, ctx.inbound.source) for each in chosen]
     if len(chosen) == 1:
         return said[0]
     return "\n".join(f"{each.number}. {what}" for each, what in zip(chosen, said, strict=True))
 
 
-def _chosen(argument: str, there: Sequence[Approval], name: str) -> Sequence[Approval]:
-    """Which of several is meant. Raises UserError if that is not said."""
-    if argument == "all" or (not argument and len(there) == 1):
+def _chosen(argument: str, there: Sequence[Approval], name: str, user: str) -> Sequence[Approval]:
+    """Which of several is meant. Without a number only a person's own single question is. Raises UserError if that is
+    not said."""
+    if argument == "all" or (not argument and len(there) == 1 and there[0].person == user):
         return there
     numbered = [each for each in there if str(each.number) == argument]
     if len(numbered) == 1:

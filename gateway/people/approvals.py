@@ -24,6 +24,9 @@ from gateway.store.port import Store
 from gateway.store.records import Decision, InboxItem, Lease
 
 _LOOK_AGAIN: Final = 5.0  # seconds: news of a decision may be lost on their way
+# Seconds that a person needs to read a question, at least. Words that were sent earlier answer another question.
+_READ_WITHIN: Final = 2.0
+_WORDS: Final = {"y": "approve", "yes": "approve", "n": "deny", "no": "deny"}  # what they mean while a question waits
 
 ASKED: Final = "{question}\n\n{how}. Without an answer within {span} I take it as a no."
 DECIDED: Final[dict[Verdict, str]] = {
@@ -61,7 +64,8 @@ class Approvals:
         """Store a question and show it, behind the rows `before`."""
         token, now = self.ids.new("a"), self.clock.now()
         which = f" {number}" if number > 1 else ""
-        how, span = f"/approve{which} or /deny{which}", _span(self.seconds)
+        plain = number == 1 and item.inbound.source.chat_type == "direct"
+        how, span = "Answer y or n" if plain else f"/approve{which} or /deny{which}", _span(self.seconds)
         *first, last = self.outbox.rows(item, "question", ASKED.format(question=question, how=how, span=span))
         buttons = ((Button(label="Approve", token=f"approve {token}"), Button(label="Deny", token=f"deny {token}")),)
         rows = [*before, *first, replace(last, buttons=buttons)]
@@ -116,6 +120,21 @@ class Approvals:
         found = [each for each in await self.store.approvals(source.address) if each.key.thread == source.thread]
         there = [each for each in found if each.is_open and each.may_be_answered_by(source, admin=admin)]
         return [each for each in there if each.person == source.user] or there
+
+    async def command_in(self, inbound: Inbound) -> str | None:
+        """The name of the command that a plain y or n stands for, if a question waits for the person who says it."""
+        command = _WORDS.get(inbound.text.strip().rstrip(".!").lower())
+        if command is None or inbound.kind != "message" or inbound.attachments:
+            return None
+        there = await self.answerable(inbound.source)
+        return command if any(each.person == inbound.source.user for each in there) else None
+
+    def came_before(self, inbound: Inbound, approval: Approval) -> bool:
+        """Whether the person cannot have read the question when they wrote: they meant another one. In a terminal of
+        the operator's own, what is written is written below the question."""
+        if not inbound.sent_at or inbound.source.platform in self.access.trusted:
+            return False
+        return approval.asked_at > inbound.sent_at - _READ_WITHIN
 
     async def answer(self, approval: Approval, verdict: Verdict, source: Source) -> str:
         """Decide a question for a person who may. Returns what became of it, as a sentence."""

@@ -45,7 +45,7 @@ _AFTERWARDS = 5.0
 FULL = "Too many messages are waiting here already, so I did not take this one; send it again in a moment."
 GIVEN_UP = "An error on my side keeps me from reading your last message; please say it in another way."
 BUSY = "I am still working on your earlier message; this one comes right after it."
-ASKING = "I still wait for your yes or no: /approve or /deny. This message comes after it."
+ASKING = "I still wait for your yes or no: y or n, in a group /approve or /deny. This message comes after it."
 PASSED_ON = "Noted: it joins what I am doing right now, or comes right after it."
 
 
@@ -112,7 +112,7 @@ class Reception:
             inbound = await self._at_home(read)
             if not await self._is_known(inbound):
                 continue
-            arrival = self.arrival(replace(inbound, only_as_part=False))
+            arrival = self.arrival(await self._as_answer(replace(inbound, only_as_part=False)))
             if not inbound.only_as_part or await self._is_part(arrival, arrivals):
                 arrivals += [*self._overheard.before(arrival, now), arrival]
             else:
@@ -155,6 +155,11 @@ class Reception:
             await self.store.open_chat(inbound.source.address)  # a person who writes is there again
             await self.outbox.tell(self.arrival(inbound), sentence)
         return False
+
+    async def _as_answer(self, inbound: Inbound) -> Inbound:
+        """A message, or the command that its y or n stands for."""
+        command = await self.approvals.command_in(inbound)
+        return inbound if command is None else replace(inbound, text=f"/{command}")
 
     def arrival(self, inbound: Inbound) -> Arrival:
         """Whose conversation a message belongs to, and whether it waits there."""

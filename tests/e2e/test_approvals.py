@@ -25,7 +25,7 @@ async def test_a_tool_waits_for_the_press_of_its_button(tmp_path: Path) -> None:
     async with here.open() as live:
         event = await live.tell("pay")
         question = await here.adapter.question()
-        assert question.text.startswith("Pay 50 €?\n\n/approve or /deny. Without an answer within 5 minutes")
+        assert question.text.startswith("Pay 50 €?\n\nAnswer y or n. Without an answer within 5 minutes")
         assert here.tool.paid == []
         accepted = await here.adapter.press(question, "Approve")
         assert (accepted.status, accepted.told) == ("new", "Approved.")
@@ -53,8 +53,8 @@ async def test_a_no_is_what_the_model_reads(tmp_path: Path) -> None:
     assert results(here.model)[0].startswith("Denied: The person said no to this, so it was not done.")
 
 
-@pytest.mark.parametrize(("command", "paid"), [("/approve", [50]), ("/deny", [])])
-async def test_it_can_be_answered_by_a_command(tmp_path: Path, command: str, paid: list[int]) -> None:
+@pytest.mark.parametrize(("command", "paid"), [("/approve", [50]), ("/deny", []), ("y", [50]), ("No.", [])])
+async def test_it_can_be_answered_by_a_command_or_a_word(tmp_path: Path, command: str, paid: list[int]) -> None:
     here = scene(tmp_path, 50)
     async with here.open() as live:
         event = await live.tell("pay")
@@ -63,7 +63,57 @@ async def test_it_can_be_answered_by_a_command(tmp_path: Path, command: str, pai
         await live.answer(event)
         assert here.tool.paid == paid
         await here.adapter.became(question, "Approved." if paid else "Denied.")
-        assert await live.ask(command) == "Nothing waits for your yes or no here."
+        nothing = "Nothing waits for your yes or no here." if command.startswith("/") else f"echo: {command}"
+        assert await live.ask(command) == nothing
+
+
+async def test_a_word_answers_nobody_elses_question(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50, sessions=Sessions(groups="shared"))
+    where: dict[str, Any] = {"chat": "g", "chat_type": "group"}
+    async with here.open() as live:
+        event = await live.tell("pay", **where)
+        question = await here.adapter.question()
+        assert question.text.startswith("Pay 50 €?\n\n/approve or /deny. ")
+        await live.tell("y", user="v", **where)
+        boss = await live.tell("y", user="boss", **where)
+        refused = await live.ask("/approve", user="boss", **where)
+        assert refused == "Say which one, as in /approve 1, or /approve all:\n1. Pay 50 €?"
+        assert here.tool.paid == []
+        await live.ask("/approve 1", user="boss", **where)
+        await live.answer(event)
+        assert here.tool.paid == [50]
+        assert (await live.answer(boss)).text.startswith("echo: [boss] y")
+
+
+async def test_a_yes_to_two_questions_must_say_which(tmp_path: Path) -> None:
+    here = scene(tmp_path, 50, 60)
+    async with here.open() as live:
+        event = await live.tell("pay")
+        await here.adapter.question(2)
+        assert await live.ask("y") == "Say which one, as in /approve 1, or /approve all:\n1. Pay 50 €?\n2. Pay 60 €?"
+        assert here.tool.paid == []
+        await live.ask("/approve all")
+        await live.answer(event)
+
+
+@pytest.mark.parametrize("command", ["/approve", "/approve 1", "/approve all", "y"])
+async def test_what_was_sent_before_the_question_could_be_read_answers_another_one(
+    tmp_path: Path, clock: ManualClock, command: str
+) -> None:
+    here = CommandContext(tmp_path, payments(50), payments(60), Say(text="done"))
+    async with here.open(clock=clock) as live:
+        await live.tell("pay")
+        await here.adapter.question()
+        await clock.advance(10)
+        await live.ask("/stop")
+        event = await live.tell("pay more")
+        await here.adapter.question(2)
+        refused = await live.ask(command, sent_at=clock.now() + 1.5)
+        assert refused.endswith("read it, then answer again:\n1. Pay 60 €?")
+        assert here.tool.paid == []
+        await live.ask(command, sent_at=clock.now() + 2.5)
+        assert (await live.answer(event)).text == "done"
+        assert here.tool.paid == [60]
 
 
 async def test_without_an_answer_it_is_a_no(tmp_path: Path) -> None:

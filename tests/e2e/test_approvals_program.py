@@ -37,7 +37,7 @@ async def test_it_is_asked_answered_and_done(tmp_path: Path) -> None:
     async with chatting(tmp_path) as program:
         program.send({"id": "e1", "text": "run echo said > it; cat it"})
         row = await question(program)
-        assert row["text"].startswith("Run this command? echo said > it; cat it\n\n/approve or /deny.")
+        assert row["text"].startswith("Run this command? echo said > it; cat it\n\nAnswer y or n.")
         program.send({"id": "y1", "text": "/approve"})
         approved, done = await program.until_answered("y1", "e1")
         assert (approved["text"], "exit code 0\nsaid" in done["text"]) == ("Approved.", True)

@@ -77,7 +77,7 @@ async def test_a_press_is_answered_done_and_shown(tmp_path: Path, telegram: Tele
         bot.says("pay")
         message = await question(bot)
         assert [button["text"] for button in message.buttons] == ["Approve", "Deny"]
-        assert message.text.startswith(f"{ASKS}\n\n/approve or /deny.")
+        assert message.text.startswith(f"{ASKS}\n\nAnswer y or n.")
         assert till.tool.paid == []
         assert await told(bot, message, anna, token(message, "Approve")) == "Approved."
         await bot.until_shown(f"{ASKS}\n\nApproved.", "done")
@@ -87,13 +87,26 @@ async def test_a_press_is_answered_done_and_shown(tmp_path: Path, telegram: Tele
     assert telegram.violations == []
 
 
+async def test_a_plain_yes(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna, till = telegram.people.person("Anna"), Till(50)
+    async with till.on(tmp_path, telegram, anna) as bot:
+        bot.says("pay")
+        await question(bot)
+        bot.says("y")
+        await bot.until(lambda: "I asked this only as you wrote" in bot.shown()[-1])
+        assert till.tool.paid == []
+        bot.answers("y")
+        await bot.until(lambda: bot.shown()[-1] == "done")
+        assert till.tool.paid == [50]
+
+
 async def test_a_no_and_a_command(tmp_path: Path, telegram: TelegramServer) -> None:
     anna, till = telegram.people.person("Anna"), Till(50, 60)
     async with till.on(tmp_path, telegram, anna) as bot:
         bot.says("pay")
         first, second = await question(bot), await question(bot, number=2)
         assert await told(bot, second, anna, token(second, "Deny")) == "Denied."
-        bot.says("/approve")
+        bot.answers("/approve")
         await bot.until_shown(f"{ASKS}\n\nApproved.", "Pay 60 €?\n\nDenied.", "Approved.", "done")
         assert till.tool.paid == [50]
         assert first.buttons == second.buttons == []

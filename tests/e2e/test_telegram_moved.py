@@ -125,7 +125,7 @@ async def test_what_was_asked_before_can_be_answered_after(
         bot.says(to_bot(bot, "pay"), group)
         await bot.until(lambda: any(message.buttons for message in telegram.shown(group)))
         moved = telegram.people.migrate(group, anna)
-        bot.says("/approve", moved)
+        bot.answers("/approve", moved)
         await bot.until(lambda: "done" in bot.shown(moved))
         assert tool.paid == [50]
 

@@ -92,8 +92,9 @@ class FakeAdapter(Changing):
         """A direct message unless `chat_type` says otherwise; every one with an id of its own."""
         chat_type: ChatType = more.pop("chat_type", "direct")
         kind: InboundKind = more.pop("kind", "message")
+        sent_at: float = more.pop("sent_at", 0.0)
         source = Source(platform=self.name, chat=chat, chat_type=chat_type, user=user, **more)
-        return Inbound(event_id=event or self._ids.new("e"), source=source, text=text, kind=kind)
+        return Inbound(event_id=event or self._ids.new("e"), source=source, text=text, kind=kind, sent_at=sent_at)
 
     def answer_to(self, event_id: str) -> Outbound | None:
         """The reply, command answer or error that an event got."""

@@ -52,6 +52,13 @@ class Bot:
         """Anna writes."""
         return self.telegram.people.say(chat or self.chat, self.anna, text, **how)
 
+    def answers(self, text: str, chat: Chat | None = None) -> None:
+        """Anna writes after she has read what there is, which takes her a few seconds."""
+        world, read_at = self.telegram.cloud.world, self.telegram.cloud.world.date() + 5
+        world.date, world_date = lambda: read_at, world.date  # type: ignore[method-assign]
+        self.says(text, chat)
+        world.date = world_date  # type: ignore[method-assign]
+
     def shown(self, chat: Chat | None = None) -> list[str]:
         """What the bot's messages say now, but that it is busy."""
         texts = [message.text for message in self.telegram.shown(chat or self.chat)]
