@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import datetime, tzinfo
 from functools import partial
 
 from gateway.commands.base import Command, CommandContext
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import is_request, last_requests, said_in
+from gateway.domain.message import last_requests, said_in
 from gateway.domain.session import Session
+from gateway.domain.titles import last_exchange, last_words, quoted, title_of
 from gateway.domain.wording import counted
 from gateway.people.approvals import listed
 from gateway.runtime.errors import SessionNotFound, UserError
@@ -18,7 +20,6 @@ _LISTED = 10
 _LOOKED_AT = 500
 _DIGITS = 9  # of the longest number that is read; Python refuses to read one of thousands
 _HOUR, _DAY, _MONTH = 60, 1_440, 43_200  # minutes
-_HEADING = 60  # characters of a session's first words
 
 
 @partial(
@@ -46,11 +47,13 @@ async def sessions(ctx: CommandContext) -> str:
 
 
 async def _overview(ctx: CommandContext) -> str:
-    listed = await earlier(ctx)
+    present, listed = await ctx.present(), await earlier(ctx)
+    here = f"You are in {await _described(ctx, present)}." if present and present.message_count else ""
     if not listed:
-        return "There are no earlier sessions yet."
-    lines = [await _line(ctx, number, session) for number, session in enumerate(listed, 1)]
-    return "\n".join([*lines, "/resume <number> goes on from one of them, as in /resume 1."])
+        return f"{here} There are no earlier sessions yet." if here else "There are no earlier sessions yet."
+    names = [await heading(ctx.store, session) for session in listed]
+    lines = [await _line(ctx, number, session, names) for number, session in enumerate(listed, 1)]
+    return "\n".join([*([here] if here else []), *lines, "/resume <number> goes on from one of them, as in /resume 1."])
 
 
 @partial(
@@ -68,13 +71,20 @@ async def resume(ctx: CommandContext) -> str:
         return await _overview(ctx)
     opened = await ctx.opened_before()
     if opened is not None:
-        return f"Went back to “{await heading(ctx.store, opened)}”."
+        return await _went_back(ctx, opened)
     present = await ctx.present()
     target = await _find(ctx, ctx.argument)
     if present is not None and target.id == present.id:
         raise UserError("You are in that session already; just write on.")
     await ctx.switch(present, target, await ctx.messages(target), "switched")
-    return f"Went back to “{await heading(ctx.store, target)}” ({target.message_count} messages)."
+    return await _went_back(ctx, target)
+
+
+async def _went_back(ctx: CommandContext, session: Session) -> str:
+    """Where the conversation is now, with its last exchange."""
+    ends = last_exchange(await ctx.messages(session))
+    where = f"Went back to {await _described(ctx, session)}."
+    return "\n".join([f"{where} It ended with:", *ends]) if ends else where
 
 
 @partial(
@@ -99,17 +109,18 @@ async def branch(ctx: CommandContext) -> str:
 async def undo(ctx: CommandContext) -> str:
     """Take the last exchanges back."""
     count = _number(ctx.argument or "1", "Say how many exchanges to take back, for example: /undo 2")
-    present = await ctx.present()
-    if await ctx.opened_before() is not None:
-        return "Took the last exchange back." if count == 1 else f"Took {count} exchanges back."
+    opened = await ctx.opened_before()
+    done = opened is not None and opened.parent_id is not None
+    present = await ctx.store.session(opened.parent_id) if opened and opened.parent_id else await ctx.present()
     messages = await ctx.messages(present)
     requests = last_requests(messages, count)
     if present is None or not requests:
         raise UserError("There is nothing to take back here; /resume goes back to an earlier session.")
-    cut = requests[0]
-    await ctx.switch(present, present, messages[:cut], "undone")
-    taken = "the last exchange" if len(requests) == 1 else f"{len(requests)} exchanges"
-    return f"Took {taken} back. The original is kept: /sessions lists it."
+    if not done:
+        await ctx.switch(present, present, messages[: requests[0]], "undone")
+    taken = "the last exchange" if len(requests) == 1 else f"the last {len(requests)} exchanges"
+    begins = "" if len(requests) == 1 else ", which began with"
+    return f"Took {taken} back{begins}: “{quoted(said_in(messages[requests[0]]))}”. /sessions lists the original."
 
 
 @partial(
@@ -135,25 +146,26 @@ async def title(ctx: CommandContext) -> str:
 
 
 async def earlier(ctx: CommandContext) -> list[Session]:
-    """The sessions that the caller can go back to: the last one of each lineage but the present."""
+    """The sessions that the caller can go back to: the last one of each lineage but the present, and without those
+    from which /resume went on, because all of such a session is in the later one."""
     present = await ctx.present()
     found = await ctx.store.sessions(ctx.key, _LOOKED_AT)
+    ended = {session.id: session.ended_at for session in found if session.ended_at is not None}
+    resumed = {each.parent_id for each in found if each.started_at > ended.get(each.parent_id or "", each.started_at)}
     kept = [
         session
         for session in found
-        if session.message_count and session.end_reason != "compression" and session.id != (present and present.id)
+        if session.message_count
+        and session.end_reason != "compression"
+        and session.id not in resumed
+        and session.id != (present and present.id)
     ]
     return kept[:_LISTED]
 
 
 async def heading(store: Store, session: Session) -> str:
-    """A session's title, or the first words that were said in it."""
-    if session.title:
-        return session.title
-    messages = (await store.transcript(session)).messages
-    first = next((said_in(message) for message in messages if is_request(message)), "")
-    words = " ".join(first.split())
-    return f"{words[:_HEADING]}…" if len(words) > _HEADING else words or "untitled"
+    """A session's title, or what it is about in a few words."""
+    return session.title or title_of((await store.transcript(session)).messages) or "untitled"
 
 
 async def greeting(store: Store, key: SessionKey) -> str:
@@ -167,15 +179,26 @@ async def greeting(store: Store, key: SessionKey) -> str:
     return f"{text}\nI still wait for your /approve or /deny:\n{listed(asked)}" if asked else text
 
 
-async def _line(ctx: CommandContext, number: int, session: Session) -> str:
-    count = counted(session.message_count, "message")
-    when = ago(session.last_active_at, ctx.clock.now())
-    return f"{number}. {await heading(ctx.store, session)} ({count}, {when})"
+async def _line(ctx: CommandContext, number: int, session: Session, names: Sequence[str]) -> str:
+    """One session of the list `names`, whose name is the `number`th. Of two with one name the last words tell."""
+    name = names[number - 1]
+    last = last_words(await ctx.messages(session)) if names.count(name) > 1 else ""
+    detail = f"{counted(session.message_count, 'message')}, {ago(session.last_active_at, ctx.clock.now(), _zone(ctx))}"
+    return f"{number}. {name} ({detail})" + (f"\n   last: {last}" if last else "")
 
 
-def ago(at: float, now: float) -> str:
-    """How long ago `at` was, or its date in UTC after a month. A person's time zone is not known. Both arguments
-    are seconds since the epoch."""
+async def _described(ctx: CommandContext, session: Session) -> str:
+    """A session in a sentence."""
+    return f"“{await heading(ctx.store, session)}” ({counted(session.message_count, 'message')})"
+
+
+def _zone(ctx: CommandContext) -> tzinfo | None:
+    return ctx.sessions.policy.zone
+
+
+def ago(at: float, now: float, zone: tzinfo | None) -> str:
+    """How long ago `at` was, or its date after a month. Both are seconds since the epoch; `zone` None: this
+    machine's."""
     minutes = max(0, int((now - at) / 60))
     if minutes < 1:
         return "just now"
@@ -185,7 +208,7 @@ def ago(at: float, now: float) -> str:
         return f"{minutes // _HOUR} h ago"
     if minutes < _MONTH:
         return f"{minutes // _DAY} days ago"
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d")
+    return datetime.fromtimestamp(at, zone).strftime("%Y-%m-%d")
 
 
 async def _find(ctx: CommandContext, wanted: str) -> Session:

@@ -9,19 +9,20 @@ from gateway import __version__
 from gateway.agent.conversation import Conversation
 from gateway.agent.metering import Standing, written
 from gateway.agent.running import RunningTurn
-from gateway.agent.tools.history import render as render_hit
+from gateway.agent.tools.history import excerpt_of, speaker_of
 from gateway.commands.base import Command, CommandContext
 from gateway.commands.pins import pins_room, pins_tokens
 from gateway.domain.chat import is_shared
-from gateway.domain.message import is_summary, noted_tokens
+from gateway.domain.message import is_summary, noted_tokens, text_of
 from gateway.domain.usage import UsageTotal
-from gateway.domain.wording import counted
+from gateway.domain.wording import counted, moment
 from gateway.people.approvals import listed
 from gateway.runtime.errors import UserError
 
 _BAR = 20  # characters: a telephone shows them in one line
 _DAY = 86_400.0
 _RECALLED = 5
+_MOST_HITS = 20  # of which the originals are shown, each once
 _WHOSE = {"session": "this conversation", "person": "you today", "gateway": "everybody today"}
 
 
@@ -192,11 +193,17 @@ async def recall(ctx: CommandContext) -> str:
     """Find original messages of the caller's own conversations, compacted or not."""
     if not ctx.argument:
         raise UserError("Say what to look for, for example: /recall train tickets")
-    found = await ctx.store.search(ctx.argument, ctx.key, _RECALLED)
+    hits = await ctx.store.search(ctx.argument, ctx.key, _MOST_HITS)
+    # The same words may have been said again, or be stored again by /retry.
+    found = list({speaker_of(hit, {}) + text_of(hit.message): hit for hit in reversed(hits)}.values())[::-1][:_RECALLED]
     if not found:
         return f"Nothing was found for “{ctx.argument}”."
     speakers = {"user": "one of you" if is_shared(ctx.key, ctx.inbound.source) else "you", "assistant": "me"}
-    return "\n\n".join(render_hit(hit, ctx.argument, ctx.redact, speakers) for hit in found)
+    zone = ctx.sessions.policy.zone
+    return "\n\n".join(
+        f"{moment(hit.at, zone)}, {speaker_of(hit, speakers)}:\n{excerpt_of(hit, ctx.argument, ctx.redact)}"
+        for hit in found
+    )
 
 
 @partial(

@@ -41,6 +41,11 @@ class ExpiryPolicy(Section):
         None, description="such as Europe/Berlin; null: this machine's"
     )
 
+    @property
+    def zone(self) -> ZoneInfo | None:
+        """The time zone of the people who talk here; None: this machine's."""
+        return ZoneInfo(self.timezone) if self.timezone else None
+
     def deadline(self, last_active_at: float) -> float | None:
         """Seconds since the epoch at which a session last active then is due; None: never."""
         idle = last_active_at + 60 * self.idle_minutes
@@ -55,7 +60,7 @@ class ExpiryPolicy(Section):
                 return min(idle, self._next_daily(last_active_at))
 
     def _next_daily(self, after: float) -> float:
-        zone, at = ZoneInfo(self.timezone) if self.timezone else None, time.fromisoformat(self.daily_at)
+        zone, at = self.zone, time.fromisoformat(self.daily_at)
         local = datetime.fromtimestamp(after, zone)
         due = datetime.combine(local.date(), at, zone)
         if due.timestamp() <= after:

@@ -167,6 +167,8 @@ async def test_recall_finds_originals_and_says_when_it_finds_nothing(tmp_path: P
         await live.ask("/new")
         assert "the locker code is 4711" in await live.ask("/recall locker 4711")
         assert "我们的预算是五万元" in await live.ask("/recall 预算")
+        await live.ask("the locker code is 4711")
+        assert (await live.ask("/recall locker 4711")).count("you:\nthe locker code is 4711") == 1
         assert await live.ask("/recall submarine") == "Nothing was found for “submarine”."
 
 
@@ -179,7 +181,9 @@ async def test_title_names_the_session_and_sessions_lists_it(tmp_path: Path) -> 
         await live.ask("plan a trip to the coast")
         assert "“plan a trip to the coast”" in await live.ask("/title")
         assert await live.ask("/title  Trip \n to  Brittany") == "This session is now “Trip to Brittany”."
-        assert await live.ask("/sessions") == "There are no earlier sessions yet."
+        assert await live.ask("/sessions") == (
+            "You are in “Trip to Brittany” (2 messages). There are no earlier sessions yet."
+        )
         await live.ask("/new")
         assert await live.ask("/title") == "This session has no name yet; /title <name> gives it one."
         listed = await live.ask("/sessions")
@@ -196,11 +200,46 @@ async def test_resume_goes_on_from_an_earlier_session_by_number_and_by_id(tmp_pa
         await live.ask("about dogs")
         assert cats is not None
         assert "about cats" in await live.ask("/resume")
-        assert await live.ask("/resume 1") == "Went back to “about cats” (2 messages)."
+        assert await live.ask("/resume 1") == (
+            "Went back to “about cats” (2 messages). It ended with:\nYou: about cats\nMe: echo: about cats"
+        )
         await live.ask("more")
         assert live.model.spoken() == [("user", "about cats"), ("assistant", "echo: about cats"), ("user", "more")]
         assert "Went back" in await live.ask(f"/resume {cats.id}")
         assert await transcript(live) == ["about cats", "echo: about cats"]
+
+
+async def test_sessions_marks_the_present_one_and_tells_those_of_one_name_apart(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("hello there")
+        await live.ask("Plan a trip to the coast. It should be cheap")
+        await live.ask("and by train?")
+        await live.ask("/branch")
+        await live.ask("or by bus?")
+        await live.ask("/new")
+        await live.ask("How tall is the tower?")
+        assert (await live.ask("/sessions")).splitlines() == [
+            "You are in “How tall is the tower?” (2 messages).",
+            "1. Plan a trip to the coast (8 messages, just now)",
+            "   last: or by bus?",
+            "2. Plan a trip to the coast (6 messages, just now)",
+            "   last: and by train?",
+            "/resume <number> goes on from one of them, as in /resume 1.",
+        ]
+
+
+async def test_a_session_that_was_gone_on_from_is_listed_once(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("all about cats")
+        await live.ask("/new")
+        await live.ask("all about dogs")
+        await live.ask("/resume 1")
+        await live.ask("more")
+        await live.ask("/resume 1")
+        assert (await live.ask("/sessions")).splitlines()[:2] == [
+            "You are in “all about dogs” (2 messages).",
+            "1. all about cats (4 messages, just now)",
+        ]
 
 
 async def test_an_old_id_resumes_the_tip_of_its_lineage(tmp_path: Path) -> None:
@@ -212,7 +251,7 @@ async def test_an_old_id_resumes_the_tip_of_its_lineage(tmp_path: Path) -> None:
         await live.ask("three")
         await live.ask("/new")
         assert root is not None
-        assert "(4 messages)" in await live.ask(f"/resume {root.id}")
+        assert "(4 messages). It ended with:" in await live.ask(f"/resume {root.id}")
         assert await transcript(live) == ["notes on what was said", "echo: two", "three", "echo: three"]
 
 
@@ -255,9 +294,9 @@ async def test_undo_takes_exchanges_back_and_loses_nothing(tmp_path: Path) -> No
         assert "nothing to take back" in await live.ask("/undo")
         for text in ("one", "two", "three"):
             await live.ask(text)
-        assert "the last exchange" in await live.ask("/undo")
+        assert await live.ask("/undo") == "Took the last exchange back: “three”. /sessions lists the original."
         assert await transcript(live) == ["one", "echo: one", "two", "echo: two"]
-        assert "2 exchanges" in await live.ask("/undo 5")
+        assert "2 exchanges back, which began with: “one”" in await live.ask("/undo 5")
         assert await transcript(live) == []
         assert "nothing to take back" in await live.ask("/undo")
         await live.ask("afresh")
@@ -350,7 +389,7 @@ async def test_nobody_sees_or_reaches_the_sessions_of_another_key(tmp_path: Path
         await live.ask("/new", **ada)
         await live.ask("hello", **bob)
         assert theirs is not None
-        assert await live.ask("/sessions", **bob) == "There are no earlier sessions yet."
+        assert await live.ask("/sessions", **bob) == "You are in “hello” (2 messages). There are no earlier sessions yet."
         assert await live.ask("/recall heliotrope", **bob) == "Nothing was found for “heliotrope”."
         assert await live.ask("/recall heliotrope") == "Nothing was found for “heliotrope”."
         known = await live.ask(f"/resume {theirs.id}", **bob)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import Any
 
 from gateway.agent.tools.base import ToolContext, schema
@@ -53,18 +52,25 @@ class HistoryTool:
         return "\n\n".join(render(hit, words, self._redact) for hit in found)
 
 
-def render(
-    hit: Found, words: str, redact: Callable[[str], str], speakers: Mapping[str, str] = MappingProxyType({})
-) -> str:
-    """Date, speaker and, of a long message, the passage around the words. A tool's result is redacted, because nobody
-    in the chat was ever shown it. `speakers` are the reader's names for the roles."""
+def render(hit: Found, words: str, redact: Callable[[str], str]) -> str:
+    """Date, speaker, session and the excerpt, for a model."""
     day = datetime.fromtimestamp(hit.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    returned = hit.message.get("role") == "tool"
-    text = redact(text_of(hit.message)) if returned else text_of(hit.message)
-    excerpt = text if len(text) <= _EXCERPT else _excerpt(text, words)
+    return f"{day}, {speaker_of(hit, {})} (session {hit.session_id}):\n{excerpt_of(hit, words, redact)}"
+
+
+def speaker_of(hit: Found, speakers: Mapping[str, str]) -> str:
+    """Who said what was found. `speakers` are the reader's names for the roles."""
     role = str(hit.message.get("role"))
-    speaker = "a tool's result" if returned else speakers.get(role, role)
-    return f"{day}, {speaker} (session {hit.session_id}):\n{excerpt}"
+    return "a tool's result" if role == "tool" else speakers.get(role, role)
+
+
+def excerpt_of(hit: Found, words: str, redact: Callable[[str], str]) -> str:
+    """A message or, of a long one, the passage around the words. A tool's result is redacted, because nobody in the
+    chat was ever shown it."""
+    text = text_of(hit.message)
+    if hit.message.get("role") == "tool":
+        text = redact(text)
+    return text if len(text) <= _EXCERPT else _excerpt(text, words)
 
 
 def _excerpt(text: str, words: str) -> str:

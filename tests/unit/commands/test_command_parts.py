@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,7 +87,7 @@ def test_how_long_ago_needs_no_time_zone() -> None:
         (2 * 86_400, "2 days ago"),
         (30 * 86_400, "2023-10-15"),
     ):
-        assert ago(now - seconds, now) == said
+        assert ago(now - seconds, now, UTC) == said
 
 
 def test_what_other_bots_call_it_is_no_name_here() -> None:
