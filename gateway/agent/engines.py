@@ -73,13 +73,17 @@ class Engines:
         self._held.move_to_end(session.id)
         return held
 
-    async def move(self, parent: Session, child: Session, reason: StartReason) -> None:
-        """Let the parent's engine go on with the child."""
+    async def move(
+        self, parent: Session, child: Session, reason: StartReason, *, spec: ModelSpec | None = None
+    ) -> None:
+        """Let the parent's engine go on with the child. `spec`: the model that answers at present, where another one
+        than the session's own may do so."""
         held = self._held.pop(parent.id, None)
         if held is None:
             held = self._make(child, self.metering.models.of(child))
             await held.engine.load(parent.engine_state)
         held.session = child
+        held.spec = spec or held.spec
         self._held[child.id] = held
         await self._start(held, reason)
         self._shrink()

@@ -15,6 +15,7 @@ from gateway.agent.caching import BEFORE, prompt
 from gateway.agent.compaction import Compactor, Trigger
 from gateway.agent.conversation import Conversation
 from gateway.agent.engines import adopt
+from gateway.agent.fallback import NOT_AVAILABLE, STOOD_IN, explained, passes_on, reason
 from gateway.agent.gate import Gate
 from gateway.agent.metering import Metering
 from gateway.agent.models import Models
@@ -26,9 +27,9 @@ from gateway.context import feedback
 from gateway.domain.message import Message, ToolCall, assistant, note_of, tool_result
 from gateway.domain.usage import CanonicalUsage
 from gateway.domain.window import is_emergency
-from gateway.providers.base import Completed, ModelRequest, ReasoningDelta, StopReason, TextDelta
+from gateway.providers.base import Completed, ModelRequest, ModelSpec, ReasoningDelta, StopReason, TextDelta
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import ContextOverflow, OutputCapTooLarge, ProviderUnavailable, UserError
+from gateway.runtime.errors import ContextOverflow, OutputCapTooLarge, ProviderError, ProviderUnavailable, UserError
 from gateway.runtime.points import Points
 
 _MOST_PASSES = 3  # automatic compactions in a turn that do not bring its prompt under the mark; then the person is told
@@ -70,6 +71,8 @@ class Agent:
     automatic: bool = True  # compression.enabled
     partial_text: str = ""
     remarks: list[str] = field(default_factory=list)  # what there is to say about the reply, behind it
+    _home: ModelSpec | None = None  # the conversation's own model, which another one may stand in for
+    _absence: str = ""  # why that one does not answer
     _passes: int = 0
     _overflows: int = 0
 
@@ -81,11 +84,18 @@ class Agent:
         `conversation.fresh`, for the end of the turn to store.
         Raises ProviderError, and UserError when the window cannot be met.
         """
+        try:
+            return await self._run(conversation, waiting)
+        finally:
+            if self._home is not None and conversation.spec.place != self._home.place:
+                await self._change_model(conversation, self._home)
+
+    async def _run(self, conversation: Conversation, waiting: Collection[str]) -> str:
         await self._resume_tools(conversation, waiting)
         for step in range(1, self.max_steps + 1):
             await self.steer(conversation)
             await self._fit(conversation)
-            completed = await self._ask(conversation, step, last=step == self.max_steps)
+            completed = await self._answer(conversation, step, last=step == self.max_steps)
             if not completed.tool_calls:
                 return completed.text
             await self._run_tools(conversation, completed.tool_calls, step)
@@ -147,6 +157,41 @@ class Agent:
             await self.observer.tell(feedback.BLOCKED)
 
     # -- asking the model -------------------------------------------------------------------
+
+    async def _answer(self, conversation: Conversation, step: int, *, last: bool) -> Completed:
+        """Ask the conversation's model; while it is away, ask those that may stand in for it."""
+        if self._home is None or conversation.spec.place == self._home.place:
+            self._home = conversation.spec
+        home, failures = self._home, list[ProviderError]()
+        self._absence = self.models.absence(home) or self._absence
+        for spec in self._candidates(conversation, home):
+            stands_in = spec.place != home.place
+            if spec.place != conversation.spec.place:
+                await self._change_model(conversation, spec)
+                await self._fit(conversation)
+            try:
+                completed = await self._ask(conversation, step, last=last)
+            except ProviderError as error:
+                if not passes_on(error, stands_in=stands_in):
+                    raise
+                failures.insert(len(failures) if stands_in else 0, error)
+                self._absence = self._absence if stands_in else reason(error)
+                continue
+            if stands_in and not completed.tool_calls:
+                why = self._absence if self.details else NOT_AVAILABLE
+                self.remarks.insert(0, STOOD_IN.format(model=spec.name, home=home.name, reason=why))
+            return completed
+        raise explained(failures[0], self.models.fallbacks)
+
+    def _candidates(self, conversation: Conversation, home: ModelSpec) -> list[ModelSpec]:
+        """Return the models to be asked, in order. One that stood in at the step before goes on: two models in one turn
+        confuse each other."""
+        chain, present = self.models.chain(home), conversation.spec.place
+        return chain if present == home.place else sorted(chain, key=lambda spec: spec.place != present)
+
+    async def _change_model(self, conversation: Conversation, spec: ModelSpec) -> None:
+        conversation.spec = spec
+        await adopt(conversation.engine, spec)
 
     async def _ask(self, conversation: Conversation, step: int, *, last: bool) -> Completed:
         max_tokens = conversation.spec.max_output_tokens

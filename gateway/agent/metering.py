@@ -138,6 +138,7 @@ class Metering:
 
     def _require_prices(self) -> None:
         configured = {"model": self.models.main}
+        configured |= {f"fallback_models[{index}]": spec for index, spec in enumerate(self.models.fallbacks)}
         configured |= {f"auxiliary.{purpose}": spec for purpose, spec in self.models.auxiliary.items()}
         sample = CanonicalUsage(input_tokens=1, output_tokens=1)
         problems = [
@@ -167,9 +168,12 @@ class Metering:
             async with aclosing(self._stream(spec, request, session, prompt_tokens)) as events:
                 yield events
             outcome = "answered"
+            self.models.answered(spec)
         except GatewayError as error:
             outcome = outcome_of(error)
             _note_failure(error, spec, session, purpose)
+            if isinstance(error, ProviderError):
+                self.models.failed(spec, error)
             raise
         finally:
             took = self.clock.monotonic() - began

@@ -8,13 +8,14 @@ from typing import Final
 
 import structlog
 
+from gateway.agent.fallback import reason, rest
 from gateway.context.state import Correction
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
 from gateway.domain.window import UNKNOWN_WINDOW
 from gateway.providers.base import HasOneModel, ModelSpec, OfferedModel, Prices, Provider, Windows
 from gateway.providers.plugin import ProviderPlugin
-from gateway.runtime.clock import Clock
+from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.errors import ConfigError, ProviderError
 from gateway.runtime.metrics import Counter, Metrics
 
@@ -47,12 +48,19 @@ class Calibration:
         return self._corrections.get(model) or Correction()
 
 
+@dataclass(frozen=True, slots=True)
+class _Absence:
+    until: float  # monotonic
+    reason: str
+
+
 @dataclass(slots=True, kw_only=True)
 class Models:
     """The configured models.
 
-    `main` is the default, `plugin` describes its provider; `auxiliary` holds whole entries for purposes that have
-    their own. A limit that a provider stated is remembered for the life of the process.
+    `main` is the default, `plugin` describes its provider. `fallbacks` answer while another model cannot, in order.
+    `auxiliary` holds whole entries for purposes that have their own. A limit that a provider stated is remembered for
+    the life of the process.
     """
 
     main: ModelSpec
@@ -60,12 +68,15 @@ class Models:
     providers: Mapping[str, Provider]
     windows: Windows
     prices: Prices
+    fallbacks: Sequence[ModelSpec] = ()
     auxiliary: Mapping[Purpose, ModelSpec] = field(default_factory=dict)
     window_is_configured: bool = False
     ask_window: Callable[[ModelSpec], Awaitable[int | None]] | None = None
     ask_models: Callable[[ModelSpec], Awaitable[Sequence[OfferedModel]]] | None = None
     calibration: Calibration = field(default_factory=Calibration)
     metrics: Metrics = field(default_factory=Metrics)
+    clock: Clock = field(default_factory=SystemClock)
+    _absences: dict[tuple[str | None, ...], _Absence] = field(default_factory=dict)
     _stated: dict[str, int] = field(default_factory=dict)
     _reported: str | None = None  # the model whose window its provider reported
 
@@ -134,9 +145,31 @@ class Models:
             raise ConfigError([f"model.provider: {spec.provider!r} is not a provider of this version"]) from None
 
     def helpers(self, purpose: Purpose, live: ModelSpec) -> list[ModelSpec]:
-        """Return the models for auxiliary work, in order: the purpose's own model, then the live one."""
-        own = self.auxiliary.get(purpose)
+        """Return the models for auxiliary work, in order: the purpose's own model, then the live one or the model that
+        stands in for it."""
+        own, live = self.auxiliary.get(purpose), self.chain(live)[0]
         return [live] if own is None or own.is_same_model(live) else [own, live]
+
+    def chain(self, live: ModelSpec) -> list[ModelSpec]:
+        """Return the models that may answer where `live` should, in order; those that are away come last, because one
+        of them may be back."""
+        others = [spec for spec in self.fallbacks if spec.place != live.place]
+        return sorted([live, *others], key=lambda spec: self.absence(spec) is not None)
+
+    def absence(self, spec: ModelSpec) -> str | None:
+        """Return why the model is away, as a clause that follows its name; None if it may be asked."""
+        away = self._absences.get(spec.place)
+        return away.reason if away is not None and self.clock.monotonic() < away.until else None
+
+    def answered(self, spec: ModelSpec) -> None:
+        """Note that the model is there."""
+        self._absences.pop(spec.place, None)
+
+    def failed(self, spec: ModelSpec, error: ProviderError) -> None:
+        """Note a failure of the model: it may be away for a while."""
+        seconds = rest(error)
+        if seconds:
+            self._absences[spec.place] = _Absence(self.clock.monotonic() + seconds, reason(error))
 
     def entry(self, at: float, purpose: Purpose, spec: ModelSpec, usage: CanonicalUsage) -> LedgerEntry:
         """Return the ledger line of one call, and count its tokens and cost."""

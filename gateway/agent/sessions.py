@@ -215,7 +215,7 @@ class Sessions:
         # The conversation first, for an orderly end of the turn: an engine may be slow, and a /stop may come meanwhile.
         conversation.adopt(child, list((await self.store.transcript(child)).messages))
         conversation.overhead = self._overhead(child)
-        await self.engines.move(parent, child, "compression")
+        await self.engines.move(parent, child, "compression", spec=conversation.spec)
         log.info(
             "compacted", trigger=compaction.trigger, before=compaction.tokens_before, after=compaction.tokens_after
         )

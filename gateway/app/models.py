@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Final, Protocol
 
 from gateway.agent.models import Models
 from gateway.app.config import Config
@@ -18,6 +19,8 @@ from gateway.providers.retry import Retrying
 from gateway.runtime.errors import ConfigError
 from gateway.runtime.metrics import Metrics
 from gateway.runtime.plugins import imported
+
+_IMPATIENT: Final = 30.0  # seconds: nobody waits longer for a model while another one could answer
 
 
 class _Table(Windows, Prices, Protocol):
@@ -44,25 +47,29 @@ def configured_models(
     """The models, and what closes their providers. `replaced` stand in for the configured providers of these names.
     Raises ConfigError."""
     helper = config.auxiliary_model()
-    entries = [config.model] if helper is None else [config.model, helper]
+    fallbacks = config.fallbacks()
+    entries = [config.model, *fallbacks, *([] if helper is None else [helper])]
     table = _price_table(entries)
     needed = {entry.provider: _plugin(entry) for entry in entries if entry.provider not in replaced}
     made: dict[str, Provider] = {name: imported(plugin.create)(host) for name, plugin in needed.items()}
     main = made.get(config.model.provider)
+    retrying = partial(Retrying, deadline=_IMPATIENT) if fallbacks else Retrying
     models = Models(
         main=model_spec(config.model, table),
         plugin=_plugin(config.model),
         providers={
-            name: Retrying(each, clock=host.clock, rng=rng) if _is_served(name) else each for name, each in made.items()
+            name: retrying(each, clock=host.clock, rng=rng) if _is_served(name) else each for name, each in made.items()
         }
         | {**replaced},
         windows=table,
         prices=table,
+        fallbacks=[model_spec(each, table) for each in fallbacks],
         auxiliary={"compression": model_spec(helper, table)} if helper else {},
         window_is_configured=config.model.context_length is not None,
         ask_window=main.reported_window if isinstance(main, ReportsWindow) else None,
         ask_models=main.models if isinstance(main, ListsModels) else None,
         metrics=metrics,
+        clock=host.clock,
     )
     return models, [each.aclose for each in made.values()]
 

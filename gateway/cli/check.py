@@ -33,11 +33,13 @@ async def findings(
     people: str | None = None,
     database: Path | None = None,
 ) -> AsyncIterator[Finding]:
-    """Probe the store, the model, the auxiliary model and the platforms, one after the other; `caching`,
+    """Probe the store, the models and the platforms, one after the other; `caching`,
     `spending` and `people` are what there is to say about prompt caching, spend caps and who may talk. `database`: the
     store's file, which is not made where there is none."""
     yield _no_store(database) or await _store(store)
     yield await _model("model", models, models.main)
+    for spec in models.fallbacks:
+        yield await _model("fallback model", models, spec)
     live = models.main
     for helper in models.helpers("compression", live)[:-1]:
         yield await _model("auxiliary model", models, helper)

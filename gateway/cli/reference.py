@@ -38,6 +38,8 @@ def as_markdown() -> str:
     tables = []
     for path in shape.paths():
         section = shape.section(path)
+        if len(path) == 1 and section is None:
+            tables.append(_single(str(path[0]), Config.model_fields[str(path[0])]))
         if section and path[:2] != ("auxiliary", "compression"):  # whose keys are those of `model`
             tables.append(_table(dotted(path), section, section.model_fields))
     for name, plugin in providers().items():
@@ -129,6 +131,12 @@ def _table(title: str, section: type[BaseModel], keys: Iterable[str]) -> str:
 
 def _whole(field: FieldInfo) -> Any:
     return typing.Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
+
+
+def _single(key: str, field: FieldInfo) -> str:
+    """The same for a key that stands in no section."""
+    rows = [f"| `{key}` | {_words(_whole(field))} | `{_default(field)}` | {field.description or ''} |"]
+    return "\n".join([f"### `{key}`", "", "| Key | Value | Default | Meaning |", "|---|---|---|---|", *rows, ""])
 
 
 def _words(kind: Any, limits: Iterable[Any] = ()) -> str:

@@ -39,6 +39,11 @@ class ModelSpec:
         """Tokens of the window that are kept free for the answer."""
         return reserved_output(self.context_length, self.max_output_tokens)
 
+    @property
+    def place(self) -> tuple[str, str, str | None, str | None]:
+        """Which model it is, where, and for whose account: what can be away."""
+        return (self.provider, self.name, self.base_url, self.api_key)
+
     def is_same_model(self, other: ModelSpec) -> bool:
         """Whether the other is the same model at the same address, whatever its settings."""
         return (self.provider, self.name, self.base_url) == (other.provider, other.name, other.base_url)

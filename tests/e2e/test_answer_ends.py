@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gateway.agent.fallback import NO_FALLBACK
 from gateway.agent.loop import DECLINED, ENDED_EARLY
 from gateway.agent.overflow import NO_ROOM
 from gateway.agent.tools.base import ToolContext
@@ -98,5 +99,8 @@ async def test_the_words_before_a_failure_stay_in_sight(tmp_path: Path) -> None:
     async with running(tmp_path, model=FakeModel(in_turn(broken))) as live:
         event = await live.tell("Count.")
         await live.adapter.until(lambda: len(live.adapter.shown("c", "reply", "error")) == 2)
-        assert live.adapter.shown("c", "reply", "error") == ["First, second", "The provider is away."]
+        assert live.adapter.shown("c", "reply", "error") == [
+            "First, second",
+            f"The provider is away. {NO_FALLBACK}",
+        ]
         assert live.adapter.answer_to(event) is not None

@@ -9,6 +9,7 @@ import pytest
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
+from gateway.agent.fallback import NO_FALLBACK
 from gateway.app.config.models import Access
 from gateway.commands.runner import UNREACHABLE
 from gateway.context.feedback import NO_SUMMARISER
@@ -69,7 +70,7 @@ async def test_in_a_group_nobody_reads_the_cause(tmp_path: Path) -> None:
 
 async def test_the_terminal_of_the_operator_shows_the_cause(tmp_path: Path) -> None:
     async with running(tmp_path, model=failing(classify(500, "", {}))) as live:
-        assert await live.ask("hello") == "The provider has a problem (500). Try again later."
+        assert await live.ask("hello") == f"The provider has a problem (500). Try again later. {NO_FALLBACK}"
 
 
 @pytest.mark.parametrize("user", ["u", "boss"])

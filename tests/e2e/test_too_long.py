@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gateway.agent.fallback import NO_FALLBACK
 from gateway.agent.overflow import NO_WAY_OUT
 from gateway.app.config import Config
 from gateway.commands.runner import BROKEN
@@ -19,6 +20,7 @@ from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.runtime.errors import (
     ContextOverflow,
     OutputCapTooLarge,
+    ProviderError,
     ProviderRateLimited,
     ProviderRejected,
     ProviderUnavailable,
@@ -53,23 +55,31 @@ async def triggers(live: Live) -> list[str]:
 
 # -- a provider that fails ---------------------------------------------------------------------
 
-FAILURES = [
+HINTED = [
     ProviderUnavailable("The provider cannot be reached."),
-    ProviderUnavailable("The model's answer is garbled. Try again.", malformed=True),
-    ProviderRateLimited("The provider asks to slow down. Try again in 9 s.", retry_after=9),
     ProviderRejected("The provider refused the API key. Check model.api_key.", status=401),
     QuotaExceeded("The provider says the account has no credit left.", status=402),
 ]
+FAILURES = [
+    *HINTED,
+    ProviderUnavailable("The model's answer is garbled. Try again.", malformed=True),
+    ProviderRateLimited("The provider asks to slow down. Try again in 9 s.", retry_after=9),
+]
+
+
+def told(failure: ProviderError) -> str:
+    """What the operator reads: another model could answer where one is away for longer."""
+    return f"{failure} {NO_FALLBACK}" if failure in HINTED else str(failure)
 
 
 @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
 async def test_a_failing_provider_gives_one_sentence_and_the_next_message_works(
-    tmp_path: Path, failure: Exception
+    tmp_path: Path, failure: ProviderError
 ) -> None:
     async with running(tmp_path, model=FakeModel(in_turn(failure))) as live:
         event = await live.tell("hello")
         answer = await live.answer(event)
-        assert (answer.kind, answer.text) == ("error", str(failure))
+        assert (answer.kind, answer.text) == ("error", told(failure))
         assert await live.ask("and now?") == "echo: and now?"
         assert live.model.spoken() == [("user", "hello"), ("user", "and now?")]
         await live.quiet()
@@ -81,7 +91,7 @@ async def test_a_failure_in_the_middle_of_an_answer_keeps_what_was_shown(tmp_pat
     async with running(tmp_path, model=model) as live:
         await live.tell("hello")
         assert await live.ask("go on") == "echo: go on"
-        assert live.adapter.shown("c", "error") == ["The line broke."]
+        assert live.adapter.shown("c", "error") == [f"The line broke. {NO_FALLBACK}"]
         assert model.spoken() == [("user", "hello"), ("assistant", "Half an answer"), ("user", "go on")]
 
 

@@ -60,6 +60,14 @@ def _as_its_provider_has_it(value: Any, whole: ValidatorFunctionWrapHandler, inf
     return known.model_of(value).model_validate(value) if known and isinstance(value, dict) else whole(value)
 
 
+def _as_a_name_or_its_provider_has_it(value: Any, whole: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Any:
+    if isinstance(value, str) and value.strip():
+        return value
+    if not isinstance(value, dict | ModelSettings):
+        raise ValueError("must be a model's name, or a section like `model`")
+    return _as_its_provider_has_it(value, whole, info)
+
+
 def _as_its_package_has_it(value: Any, info: ValidationInfo) -> Any:
     known: Known | None = info.context
     if known is None or not isinstance(value, dict):
@@ -69,6 +77,7 @@ def _as_its_package_has_it(value: Any, info: ValidationInfo) -> Any:
 
 
 ModelEntry = Annotated[ModelSettings, WrapValidator(_as_its_provider_has_it)]
+Fallback = Annotated[ModelSettings | str, WrapValidator(_as_a_name_or_its_provider_has_it)]
 Platforms = Annotated[dict[str, AdapterSettings], BeforeValidator(_as_its_package_has_it)]
 
 
@@ -197,6 +206,11 @@ class Config(Section):
     """
 
     model: ModelEntry = ModelSettings()
+    fallback_models: Annotated[tuple[Fallback, ...], AList] = Field(
+        (),
+        description="who answers while the model cannot, in this order: names at the same provider, or sections like "
+        "`model`",
+    )
     auxiliary: Auxiliary = Auxiliary()
     compression: CompressionSettings = CompressionSettings()
     hygiene: HygieneRules = HygieneRules()
@@ -226,6 +240,13 @@ class Config(Section):
                 ("auxiliary.mode", "auxiliary.compression"),
                 "is custom, but no model is given: add auxiliary.compression",
             )
+        if any(
+            isinstance(each, ModelSettings) and "provider" not in each.model_fields_set for each in self.fallback_models
+        ):
+            yield (
+                ("fallback_models",),
+                "must name the provider in each section; a name alone stands for another model at the same address",
+            )
         patience, deadline = self.tools.approval_deadline, self.turns.deadline
         if patience >= deadline:
             yield (
@@ -240,15 +261,23 @@ class Config(Section):
     def auxiliary_model(self) -> ModelSettings | None:
         """The model configured for summaries, or None where the session's live model writes them.
 
-        `compression.summary_model` is the short form of an entry: the main model's provider and key with
-        another name. Its window is not known, so it is left to be looked up.
+        `compression.summary_model` is the short form of an entry.
         """
         if self.auxiliary.mode == "custom" and self.auxiliary.compression is not None:
             return self.auxiliary.compression
         short = self.compression.summary_model
         if short is None or self.auxiliary.mode == "same-as-main":
             return None
-        return self.model.model_copy(update={"name": short, "context_length": None, "prices": None})
+        return self._beside(short)
+
+    def fallbacks(self) -> list[ModelSettings]:
+        """The models that answer while the main one cannot, in order."""
+        return [self._beside(each) if isinstance(each, str) else each for each in self.fallback_models]
+
+    def _beside(self, name: str) -> ModelSettings:
+        """The main model's provider and key with another name. Its window and its prices are not known, so they are
+        left to be looked up."""
+        return self.model.model_copy(update={"name": name, "context_length": None, "prices": None})
 
     def replace(self, **sections: Section) -> Self:
         """A copy with other sections, for tests and command line options."""

@@ -6,7 +6,8 @@ Each rule names the keys it is about: where one of them is already known to be w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
 from gateway.app.config.models import Auxiliary, Config
 from gateway.app.config.sentences import did_you_mean
@@ -27,9 +28,18 @@ def contradictions(path: KeyPath, section: Section) -> Iterator[Finding]:
         return  # its models are of no use
     for name in type(section).model_fields:
         value = getattr(section, name)
-        for inner, each in value.items() if isinstance(value, dict) else [(None, value)]:
+        for inner, each in _inside(value):
             if isinstance(each, Section):
-                yield from contradictions((*path, name) if inner is None else (*path, name, inner), each)
+                yield from contradictions((*path, name, *inner), each)
+
+
+def _inside(value: Any) -> Iterable[tuple[KeyPath, Any]]:
+    """The values that a key has, with the rest of their paths."""
+    if isinstance(value, dict):
+        return (((name,), each) for name, each in value.items())
+    if isinstance(value, tuple):
+        return (((index,), each) for index, each in enumerate(value))
+    return [((), value)]
 
 
 def nobody(config: Config, platforms: Mapping[str, Platform]) -> Iterator[Finding]:

@@ -65,7 +65,13 @@ class Shape:
 
     def models(self) -> Iterator[KeyPath]:
         """Where a model's section may stand."""
-        return (path for path in self.paths() if ModelSettings in alternatives(self.kind(path)))
+        for path in self.paths():
+            if ModelSettings in alternatives(self.kind(path)):
+                yield path
+            listed = self._tree.at(path)
+            for index, item in enumerate(listed if isinstance(listed, list) else ()):
+                if isinstance(item, dict) and ModelSettings in alternatives(self.kind((*path, index))):
+                    yield (*path, index)
 
     def paths(self, above: KeyPath = ()) -> Iterator[KeyPath]:
         """Every declared key, each section before its own."""

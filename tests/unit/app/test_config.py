@@ -324,7 +324,6 @@ def test_the_secret_of_a_webhook_is_a_secret(load):
 @pytest.mark.parametrize(
     ("text", "key"),
     [
-        ("fallback_models: []", "fallback_models"),
         ("memory: {flush: true}", "memory"),
         ("tools: {mcp: {}}", "tools.mcp"),
         ("tools: {result_chars: 10}", "tools.result_chars"),
@@ -335,6 +334,38 @@ def test_the_secret_of_a_webhook_is_a_secret(load):
 def test_a_setting_of_what_does_not_exist_is_an_unknown_key(problems, text, key):
     (found,) = problems(text)
     assert found.startswith(f"config.yaml:1: {key} is not a known key")
+
+
+# Fallback models
+
+OPENAI = 'model: {provider: openai, name: big, api_key: "${K}", prices: {input: 1, output: 1}, context_length: 9}\n'
+
+
+def test_a_fallback_is_a_name_beside_the_model_or_a_section_of_its_own(load):
+    local = 'provider: openai, name: local, base_url: "http://127.0.0.1:1/v1", api_key: "${L}"'
+    config = load(f"{OPENAI}fallback_models: [small, {{{local}}}]", K="k", L="l")
+    beside, other = config.fallbacks()
+    assert (beside.provider, beside.name, beside.context_length, beside.prices) == ("openai", "small", None, None)
+    assert (beside.api_key, other.name) == (config.model.api_key, "local")
+    assert config.secrets() == ("k", "l")
+    assert [each.name for each in load(OPENAI, K="k", LEGATO__FALLBACK_MODELS="a, b").fallbacks()] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("[{provider: opnai, name: q}]", "[0].provider must be offline or openai, not 'opnai'; did you mean openai?"),
+        ("[small, {provider: openai, nam: q}]", "[1].nam is not a known key; did you mean name?"),
+        ("[small, {name: q}]", " must name the provider in each section"),
+        ("[{provider: openai, name: q}]", "[0].api_key is needed by openai"),
+        ("[{provider: openai, name: q, api_key: sk-1}]", "[0].api_key must not be written into the file"),
+        ("[3]", "[0] must be a model's name, or a section like `model`"),
+        ("small", " must be a list, not 'small'"),
+    ],
+)
+def test_what_is_no_fallback(problems, text, problem):
+    (found,) = problems(f"{OPENAI}fallback_models: {text}", K="k")
+    assert found.startswith(f"config.yaml:2: fallback_models{problem}")
 
 
 # Auxiliary models

@@ -1,0 +1,88 @@
+"""When another model answers in the place of one that cannot, in one place.
+
+A model is away if its account is refused or has no credit left, if its provider has a problem that outlasts the
+attempts of `providers.retry`, or if nobody reaches it. Then the next of `fallback_models` is asked. A prompt that is
+too long is no such case: it would be too long for others, too, and a compaction helps. Nor is a refused request:
+another model would most often refuse it as well, and the person would never learn of the mistake.
+
+A model that is away rests for a while: no message waits for it, and the first message after that tries it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Final
+
+from gateway.providers.base import ModelSpec
+from gateway.runtime.errors import (
+    PicturesRefused,
+    ProviderError,
+    ProviderRateLimited,
+    ProviderRejected,
+    ProviderUnavailable,
+    QuotaExceeded,
+)
+
+_REST: Final = 60.0  # seconds; a provider that has a problem most often has it for minutes
+_LONG_REST: Final = 300.0  # seconds; an account is not put in order sooner
+_LONGEST_REST: Final = 3_600.0  # seconds; some providers state a wait of a day
+_ACCOUNT: Final = (401, 403, 404, 410)  # 404 and 410: the model is not offered to this account, or not any more
+
+STOOD_IN: Final = "{model} answered, because {home} {reason}."
+NOT_AVAILABLE: Final = "is not available now"
+NO_FALLBACK: Final = "With fallback_models in config.yaml another model answers in such a case."
+ALL_AWAY: Final = "The fallback models ({names}) could not answer either."
+
+
+def is_away(error: ProviderError) -> bool:
+    """Whether an error says that its model cannot answer now, whatever it is asked."""
+    if isinstance(error, ProviderRejected):
+        refused = not isinstance(error, PicturesRefused) and error.status in _ACCOUNT
+        return refused or isinstance(error, QuotaExceeded)
+    return isinstance(error, ProviderUnavailable | ProviderRateLimited)
+
+
+def passes_on(error: ProviderError, *, stands_in: bool) -> bool:
+    """Whether the next model is asked after this error. `stands_in`: the error is that of a fallback model, whose own
+    refusal of a request is no reason to give up."""
+    refused = isinstance(error, ProviderRejected) and not isinstance(error, PicturesRefused)
+    return is_away(error) or (stands_in and refused)
+
+
+def rest(error: ProviderError) -> float:
+    """The seconds for which a model is not asked after this error; 0: it may be asked at once."""
+    if not is_away(error):
+        return 0.0
+    if isinstance(error, ProviderRejected):
+        return _LONG_REST
+    if isinstance(error, ProviderUnavailable) and error.malformed:
+        return 0.0  # it is there, and answered this request badly
+    stated = error.retry_after if isinstance(error, ProviderUnavailable | ProviderRateLimited) else None
+    return min(max(_REST, stated or 0.0), _LONGEST_REST)
+
+
+def reason(error: ProviderError) -> str:
+    """Why a model did not answer, as a clause that follows its name."""
+    if isinstance(error, QuotaExceeded):
+        return "has no credit left"
+    if isinstance(error, ProviderRejected):
+        return "is refused by its provider"
+    if isinstance(error, ProviderRateLimited):
+        return "is asked too often"
+    if isinstance(error, ProviderUnavailable) and error.malformed:
+        return "gave no usable answer"
+    return "cannot be reached or has a problem"
+
+
+def explained(error: ProviderError, fallbacks: Sequence[ModelSpec]) -> ProviderError:
+    """The error of a conversation's own model, with a word about the models that could have stood in."""
+    if fallbacks:
+        more = ALL_AWAY.format(names=", ".join(spec.name for spec in fallbacks))
+    elif rest(error) and not isinstance(error, ProviderRateLimited):
+        more = NO_FALLBACK
+    else:
+        return error
+    told = copy(error)
+    told.args = (f"{error} {more}",)
+    return told
