@@ -33,9 +33,17 @@ OPTIONS: Final = (
 _MEANT_IN_PAIRS: Final = Options.ENABLE_MATH | Options.ENABLE_STRIKETHROUGH
 _READINGS: Final = 3  # each one takes literally what the last one showed; then no dollar means anything
 
-# A language, perhaps with attributes for pages, as in `python {linenos=true}` or `js title="a.js"`.
-_INFO: Final = re.compile(r"""(?P<language>[\w+#.-]{1,32})?(?:[\s,]*(?:\{[^{}]*\}|[\w-]+=(?:"[^"]*"|[^\s"]+)))*\s*""")
-_SLASHED_FORMULA: Final = re.compile(r"\\\((?P<inline>[^$]{1,2000}?)\\\)|\\\[(?P<display>[^$]{1,2000}?)\\\]", re.DOTALL)
+# A language, perhaps with attributes for pages, as in `python {linenos=true}` or `js title="a.js"`. No part of it
+# gives back what it took: a model may be brought to write a text on which a pattern that tries again never ends.
+_INFO: Final = re.compile(
+    r"""(?:(?P<language>[\w+#.-]{1,32}+)(?![^\s,{]))?+"""
+    r"""(?:[\s,]*+(?:\{[^{}]*+\}|[\w-]++=(?:"[^"]*+"|[^\s"]++)))*+\s*+"""
+)
+# No formula holds the beginning of another one: else each of a thousand beginnings would be followed to its end.
+_IN_FORMULA: Final = r"(?:[^$\\]|\\[^$()\[\]]){1,2000}?"
+_SLASHED_FORMULA: Final = re.compile(
+    rf"\\\((?P<inline>{_IN_FORMULA})\\\)|\\\[(?P<display>{_IN_FORMULA})\\\]", re.DOTALL
+)
 _EMPTY_LINE: Final = re.compile(r"\n[ \t>]*\n")
 _DEFINITION: Final = re.compile(r"^[ \t>]*\[[^\]]+\]:", re.MULTILINE)
 _WEB: Final = re.compile(r"https?://", re.IGNORECASE)

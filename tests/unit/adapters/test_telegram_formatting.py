@@ -9,6 +9,8 @@ import pyromark
 import pytest
 
 from adapters.telegram.formatting import Entity, Rendered, render, split
+from gateway.delivery.markdown.reading import language
+from tests.support.hostile import within
 from tests.support.telegram_rules import faults, marked
 
 
@@ -187,6 +189,14 @@ def test_quotes_are_quotes_and_long_ones_are_folded() -> None:
     )
     assert looks("> [!WARNING]\n> hot") == ("Warning\nhot", [("blockquote", "Warning\nhot"), ("bold", "Warning")])
     assert looks("> " + "word " * 300)[1][0][0] == "expandable_blockquote"
+
+
+@pytest.mark.parametrize(
+    "info", ["x " + "a=b," * 40 + '"', "a=b," * 50_000 + '"', "x" + " {a} b=" * 30_000, "{" * 200_000]
+)
+def test_no_words_behind_a_fence_take_long_to_read(info: str) -> None:
+    with within(1.0):
+        assert language(info) is None
 
 
 def test_code_keeps_its_indents_and_says_its_language() -> None:
