@@ -21,7 +21,7 @@ from telegram.warnings import PTBDeprecationWarning, PTBUserWarning
 from adapters.telegram import codec, drafts, failures
 from adapters.telegram.buttons import LONGEST_TOKEN, ButtonAnswers, keyboard
 from adapters.telegram.files import Downloads, upload
-from adapters.telegram.formatting import Rendered, caption, render
+from adapters.telegram.formatting import Rendered, caption, plain, render
 from adapters.telegram.limits import LIMITS, Silence, draft_rates, preview_rates, rates
 from adapters.telegram.line import Line
 from adapters.telegram.menu import show
@@ -31,9 +31,10 @@ from adapters.telegram.receiving import POLL_SECONDS, Receiver, ReceivingBot, po
 from gateway.domain.adapter import Accept, Finding, MenuEntry
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.rates import Rate
+from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import AdapterError
+from gateway.runtime.errors import AdapterError, TookTooLong
 
 log = structlog.get_logger(__name__)
 
@@ -51,7 +52,7 @@ _PRIVATE: Final = (
 class TelegramBot:
     """One bot, but for how it reads. `paced`: keep to Telegram's own rates; a server of one's own may have none.
     `patience`: seconds for an answer of Telegram's. `proxy`: as of `Line`. `streaming`: how a reply is shown while it
-    is being written. Raises ConfigError if the proxy is of no use."""
+    is being written. `aside` lays replies out. Raises ConfigError if the proxy is of no use."""
 
     name = codec.PLATFORM
     limits = LIMITS
@@ -70,6 +71,7 @@ class TelegramBot:
         patience: float = _ANSWER_SECONDS,
         proxy: str | None = None,
         streaming: Streaming = "edits",
+        aside: RunsAside = at_once,
     ) -> None:
         # The library warns of its own future whenever Telegram asks it to wait, and its reader logs a traceback
         # of what is told in a line here.
@@ -82,6 +84,7 @@ class TelegramBot:
         self._clock = clock
         self._menu = partial(show, entries=menu, admins=[each for each in admins if each.isdigit()])
         self._paced = paced
+        self._aside = aside
         self._grows = streaming != "none"
         self._drafts = drafts.Drafts(streaming)
         self._button_answers = ButtonAnswers()
@@ -157,7 +160,7 @@ class TelegramBot:
 
     async def _formatted(self, outbound: Outbound, show: Callable[[Rendered], Awaitable[T]]) -> T:
         """Show a message with its formatting, or plainly where Telegram will not have that."""
-        rendered = _rendered(outbound)
+        rendered = await self._rendered(outbound)
         try:
             return await show(rendered)
         except TelegramError as error:
@@ -165,6 +168,18 @@ class TelegramBot:
                 raise
             log.warning("formatting_refused", outbound=outbound.id, error=error.message)
         return await show(Rendered(text=outbound.text, entities=()))
+
+    async def _rendered(self, outbound: Outbound) -> Rendered:
+        try:
+            if outbound.file is not None:
+                return await self._aside(caption, outbound.text)
+            if outbound.kind in ("reply", "remark"):
+                return await self._aside(render, outbound.text)
+        except TookTooLong:
+            log.warning("shown_plainly", outbound=outbound.id, size=len(outbound.text))
+            return plain(outbound.text)
+        text = codec.without_columns(outbound.text) if outbound.kind == "command" else outbound.text
+        return Rendered(text=text, entities=())
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
         """Show a file with its caption, which is Markdown. Raises AdapterError."""
@@ -322,15 +337,6 @@ class TelegramAdapter(TelegramBot):
             return ()
         detail = "another program receives its messages by a webhook; starting here ends that"
         return [Finding(what="telegram webhook", ok=None, detail=detail)]
-
-
-def _rendered(outbound: Outbound) -> Rendered:
-    if outbound.file is not None:
-        return caption(outbound.text)
-    if outbound.kind in ("reply", "remark"):
-        return render(outbound.text)
-    text = codec.without_columns(outbound.text) if outbound.kind == "command" else outbound.text
-    return Rendered(text=text, entities=())
 
 
 def _entities(rendered: Rendered) -> list[MessageEntity]:

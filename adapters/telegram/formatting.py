@@ -41,10 +41,15 @@ def render(part: str) -> Rendered:
     """
     shown = _shown(part)
     if shown is None:
-        text = cleaned(sound(part)).strip()
-        return Rendered(text=text if is_visible(text) else _EMPTY, entities=())
+        return plain(part)
     text, spans = shown
     return Rendered(text=text, entities=entities(text, affordable(spans)))
+
+
+def plain(part: str) -> Rendered:
+    """One part as it was written; never empty."""
+    text = cleaned(sound(part)).strip()
+    return Rendered(text=text if is_visible(text) else _EMPTY, entities=())
 
 
 def caption(text: str) -> Rendered:

@@ -136,6 +136,7 @@ def create(settings: TelegramSettings, host: AdapterHost) -> TelegramBot:
         "streaming": settings.streaming,
         "menu": host.menu,
         "admins": host.admins,
+        "aside": host.aside,
     }
     if settings.mode == "polling":
         return TelegramAdapter(token, **shared)

@@ -40,6 +40,7 @@ from gateway.people.pairing import Pairing
 from gateway.people.welcome import Welcome
 from gateway.providers.base import Provider
 from gateway.providers.plugin import ProviderHost
+from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.errors import ConfigError
 from gateway.runtime.metrics import Metrics
@@ -71,6 +72,7 @@ class Parts:
     store: Store | None = None
     also_runs: Mapping[str, Limits] = field(default_factory=dict)
     told: Callable[[str], None] = lambda _: None  # what to say before an adapter can say anything
+    aside: RunsAside = at_once  # what reads Markdown; `legato run` has a process for that
     pace: float = 0.0  # seconds between two words of a model that writes faster than people read
 
 
@@ -136,6 +138,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         background=background,
         points=points,
         metrics=metrics,
+        aside=parts.aside,
     )
     running_turns = RunningTurns()
     rules = TurnRules(

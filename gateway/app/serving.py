@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from gateway.commands.sessions import greeting
 from gateway.domain.adapter import Adapter, IsWatched, MenuEntry
 from gateway.domain.chat import Source, session_key
 from gateway.domain.platform import AdapterHost, Platform
+from gateway.runtime.aside import Aside, RunsAside, at_once
 from gateway.runtime.clock import SystemClock, SystemIds
 from gateway.runtime.errors import ConfigError, StoreUnavailable, UserError
 from gateway.runtime.plugins import imported, refuse_incomplete
@@ -53,12 +54,19 @@ def announcement(config: Config, workers: int) -> str:
     return f"Legato serves {titles}{several}. Ctrl-C ends it, when what is being answered is finished."
 
 
-def adapters(config: Config) -> list[Adapter]:
+def adapters(config: Config, aside: RunsAside = at_once) -> list[Adapter]:
     """The adapters of the platforms that are switched on. Raises ConfigError."""
-    return [_adapter(config, each, []) for each in served(config)]
+    return [_adapter(config, each, [], aside=aside) for each in served(config)]
 
 
-def _adapter(config: Config, platform: Platform, running: list[Gateway], *, as_json: bool = False) -> Adapter:
+def _adapter(
+    config: Config,
+    platform: Platform,
+    running: list[Gateway],
+    *,
+    as_json: bool = False,
+    aside: RunsAside = at_once,
+) -> Adapter:
     """A platform's adapter, for the gateway that `running` will hold."""
 
     async def greet(source: Source) -> str:
@@ -78,6 +86,7 @@ def _adapter(config: Config, platform: Platform, running: list[Gateway], *, as_j
         turns_running=lambda: running[0].running_turns.count() if running else 0,
         greeting=greet,
         as_json=as_json,
+        aside=aside,
     )
     create: Callable[[Any, AdapterHost], Adapter] = imported(platform.create)
     adapter = create(config.adapters.get(platform.name), host)
@@ -96,12 +105,13 @@ async def serve_platforms(config: Config, *, parent_pipe: int | None = None) -> 
     collect_seldom()
     # The turns of a `legato chat` go on here when its own process dies; it shows the answers when it is back.
     elsewhere = {each.name: each.limits for each in platforms().values() if each.in_shell and each.limits}
-    gateway = build(config, adapters(config), Parts(also_runs=elsewhere))
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
-    if parent_pipe is not None:
-        when_alone(parent_pipe, gateway.stop)
-    return await _until_ended(gateway)
+    async with aclosing(Aside(clock=SystemClock())) as aside:
+        gateway = build(config, adapters(config, aside), Parts(also_runs=elsewhere, aside=aside))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
+        if parent_pipe is not None:
+            when_alone(parent_pipe, gateway.stop)
+        return await _until_ended(gateway)
 
 
 async def serve_fleet(command: Sequence[str], workers: int) -> int:

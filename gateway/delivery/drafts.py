@@ -20,8 +20,9 @@ from gateway.delivery.pacing import Pacing
 from gateway.domain.adapter import Adapter, CanEdit, CanPreview, account_of
 from gateway.domain.chat import Outbound
 from gateway.domain.rates import Rate
+from gateway.runtime.aside import RunsAside
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import AdapterError, ChatGone, RateLimited, StoreError
+from gateway.runtime.errors import AdapterError, ChatGone, RateLimited, StoreError, TookTooLong
 from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import InboxItem, Lease
@@ -51,6 +52,7 @@ class Draft:
     lease: Lease
     item: InboxItem
     row: Outbound
+    aside: RunsAside
     _text: str = ""
     _shown: str = ""
     _full: str | None = None  # as much as one message holds, once there is so much
@@ -91,7 +93,7 @@ class Draft:
             while await self._has_grown() and self._rates is not None and await self._may_be_shown():
                 await self._turn_comes()
                 await self._step()
-        except (AdapterError, StoreError) as error:
+        except (AdapterError, StoreError, TookTooLong) as error:
             log.info("draft_given_up", outbound=self.row.id, error=str(error))
 
     async def _has_grown(self) -> bool:
@@ -148,7 +150,7 @@ class Draft:
 
     async def _step(self) -> None:
         """One call of the platform. Nothing may break it off: its outcome would not be known."""
-        text = self._beginning()
+        text = await self._beginning()
         fades = self._renewed_at is not None and self._renewed_at <= self.clock.monotonic()
         if self._ended.is_set() or (text == self._shown and not fades):
             return
@@ -194,13 +196,13 @@ class Draft:
             noted = shown_as
             await insist(lambda: self.store.note_streamed(self.row.id, noted), clock=self.clock, what="note_streamed")
 
-    def _beginning(self) -> str:
+    async def _beginning(self) -> str:
         """As much as one message holds. Only the beginning of the text is looked at, and only until the message is
         full: splitting all of a long text at every look would hold up everybody else."""
         if self._full is None:
             limits = self.editor.limits
             text = self._text if limits.text_units is None else self._text[: 2 * limits.text_units]
-            first, *more = limits.split_reply(text) if limits.split_reply else [text]
+            first, *more = await self.aside(limits.split_reply, text) if limits.split_reply else [text]
             if not more:
                 return first.rstrip() + (_GOES_ON if self._previews is None else "")
             self._full = first

@@ -12,7 +12,7 @@ claimed only when the one before it is in a final state.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import replace
 
@@ -24,6 +24,7 @@ from gateway.delivery.splitting import split_text
 from gateway.domain.adapter import Adapter, CanEdit, CanPreview, CanSendFiles, HasButtons, HasRates, Limits
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
 from gateway.domain.file import KeptFile
+from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock, Ids, lasting_id
 from gateway.runtime.errors import (
@@ -34,6 +35,7 @@ from gateway.runtime.errors import (
     MessageGone,
     RateLimited,
     StoreError,
+    TookTooLong,
 )
 from gateway.runtime.metrics import Counter, Metrics, outcome_of
 from gateway.runtime.points import Points
@@ -58,7 +60,7 @@ _UNKNOWN = Limits()  # of a platform that nothing is known of here
 
 class Outbox:
     """Splits, delivers and retries; the sole caller of `Adapter.send`. `limits` has every platform whose turns
-    run here, also one that another process sends to."""
+    run here, also one that another process sends to. `aside` carries out what reads Markdown."""
 
     def __init__(
         self,
@@ -71,8 +73,10 @@ class Outbox:
         background: Background,
         points: Points,
         metrics: Metrics,
+        aside: RunsAside = at_once,
     ) -> None:
         self._store = store
+        self._aside = aside
         self._adapters = adapters
         # Asked once, not for each message: isinstance looks for all of a Protocol's fields one by one.
         rated = {name: adapter for name, adapter in adapters.items() if isinstance(adapter, HasRates)}
@@ -109,18 +113,15 @@ class Outbox:
         session_id: str | None = None,
         answers: str | None = None,
         first_id: str | None = None,
+        parts: Sequence[str] | None = None,
     ) -> list[Outbound]:
-        """The rows that show `text` in a chat: one for each part the platform's limits ask for.
-        `first_id` is the id of the first one, where that was given out already.
+        """The rows that show `text` in a chat: one for each part the platform's limits ask for, or for each of
+        `parts`. `first_id` is the id of the first one, where that was given out already.
 
         The id of a notice about an event is made of both. So a turn that starts again after a crash does
         not repeat its notices: the store keeps each id once.
         """
         limits = self._limits.get(to.platform, _UNKNOWN)
-        if kind in ("reply", "remark") and limits.split_reply is not None:
-            parts = limits.split_reply(text)
-        else:
-            parts = split_text(text, limits.text_units, limits.unit)
         return [
             Outbound(
                 id=self._id_of(key, kind, part, answers, number) if number or not first_id else first_id,
@@ -132,8 +133,27 @@ class Outbox:
                 answers=answers,
                 created_at=self._clock.now(),
             )
-            for number, part in enumerate(parts)
+            for number, part in enumerate(parts or split_text(text, limits.text_units, limits.unit))
         ]
+
+    async def written(
+        self,
+        about: InboxItem | Arrival,
+        kind: OutboundKind,
+        text: str,
+        *,
+        session_id: str | None = None,
+        first_id: str | None = None,
+    ) -> list[Outbound]:
+        """`rows`; a reply or a remark is Markdown, and is cut as such if that can be done in time."""
+        split = self._limits.get(about.inbound.source.platform, _UNKNOWN).split_reply
+        parts: Sequence[str] | None = None
+        if kind in ("reply", "remark") and split is not None:
+            try:
+                parts = await self._aside(split, text)
+            except TookTooLong:
+                log.warning("cut_plainly", about=about.inbound.event_id, size=len(text))
+        return self.rows(about, kind, text, session_id=session_id, first_id=first_id, parts=parts)
 
     def rows(
         self,
@@ -143,21 +163,29 @@ class Outbox:
         *,
         session_id: str | None = None,
         first_id: str | None = None,
+        parts: Sequence[str] | None = None,
     ) -> list[Outbound]:
         """`compose` about an Inbound, for the place that it came from."""
         inbound = about.inbound
         answers = inbound.event_id if inbound.kind != "expiry" else None
-        to = inbound.source.address
-        return self.compose(about.key, to, kind, text, session_id=session_id, answers=answers, first_id=first_id)
+        return self.compose(
+            *(about.key, inbound.source.address, kind, text),
+            session_id=session_id,
+            answers=answers,
+            first_id=first_id,
+            parts=parts,
+        )
 
-    def with_file(self, about: InboxItem, file: KeptFile, caption: str, row_id: str) -> list[Outbound]:
+    async def with_file(self, about: InboxItem, file: KeptFile, caption: str, row_id: str) -> list[Outbound]:
         """The rows that show a file in the chat of an item, the first of them under this id. The caption is
         Markdown. Where the platform has no room for it beside the file, it follows in messages of its own."""
         fits = self._limits.get(about.inbound.source.platform, _UNKNOWN).fits_caption
-        short = caption if fits is None or fits(caption) else ""
+        short = caption
+        with suppress(TookTooLong):
+            short = caption if fits is None or await self._aside(fits, caption) else ""
         # No row of it is a reply: that is yet to come.
         (shown,) = self.rows(about, "notice", "", first_id=row_id)
-        behind = self.rows(about, "remark", caption) if short != caption else []
+        behind = await self.written(about, "remark", caption) if short != caption else []
         others = (replace(row, id=f"{row_id}.{number}") for number, row in enumerate(behind, 1))
         return [replace(shown, text=short, file=file), *others]
 
@@ -190,6 +218,7 @@ class Outbox:
             lease=lease,
             item=item,
             row=row,
+            aside=self._aside,
         )
         self._background.start(draft.run(), name=f"draft {reply_id}")
         return draft

@@ -16,6 +16,7 @@ from pydantic import Field
 from gateway.domain.adapter import Limits, MenuEntry
 from gateway.domain.chat import Source
 from gateway.domain.settings import Flag, Section
+from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock, Ids
 
 GROUP: Final = "legato.adapters"
@@ -58,6 +59,7 @@ class AdapterHost:
     `home`: the gateway's own folder. `menu`: all commands. `admins`: ids of the platform's people who are admins.
     `model` and `model_in_full`: what to call the model that answers. `turns_running`: how many there are. `greeting`:
     what to say first to who comes back, "" for nothing. `as_json`: programs want to read it (`legato chat --json`).
+    `aside`: carries out functions that read Markdown, for a limited time.
     """
 
     clock: Clock
@@ -70,3 +72,4 @@ class AdapterHost:
     turns_running: Callable[[], int]
     greeting: Callable[[Source], Awaitable[str]]
     as_json: bool = False
+    aside: RunsAside = at_once

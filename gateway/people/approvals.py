@@ -185,7 +185,7 @@ class TurnQuestions:
     async def ask(self, call: str, question: str, said: str, said_as: str | None) -> None:
         """Put a question, behind the words that the model said before it."""
         approvals, number = self.approvals, len(self.known) + 1
-        before = approvals.outbox.rows(self.item, "remark", said, first_id=said_as) if said else []
+        before = await approvals.outbox.written(self.item, "remark", said, first_id=said_as) if said else []
         self.known[call] = await unbroken(approvals.ask(self.lease, self.item, call, question, number, before))
 
     async def answer(self, call: str) -> Verdict:

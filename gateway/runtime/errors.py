@@ -31,6 +31,7 @@ GatewayError
 │   │   └── PicturesRefused     the model takes no pictures
 │   ├── ContextOverflow         the prompt is too long; `limit` is the window if stated
 │   └── OutputCapTooLarge       input fits, input + output does not; `available` if stated
+├── TookTooLong                 a text could not be worked on in time
 └── CompressionFailed           a compaction could not be made; the transcript is untouched
     └── SummaryRefused          the summariser's answer cannot be used
 """
@@ -187,6 +188,10 @@ class OutputCapTooLarge(ProviderError):
     def __init__(self, text: str, *, available: int | None = None) -> None:
         super().__init__(text)
         self.available = available
+
+
+class TookTooLong(GatewayError):
+    """A function of a text did not end in time, or at all."""
 
 
 class CompressionFailed(GatewayError):

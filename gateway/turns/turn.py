@@ -381,7 +381,7 @@ class Turns:
         session_id = conversation.session.id if conversation else None
         for kind, text in ending.shown:
             first_id = ending.reply_id if kind == "reply" else None
-            rows += self.outbox.rows(item, kind, text, session_id=session_id, first_id=first_id)
+            rows += await self.outbox.written(item, kind, text, session_id=session_id, first_id=first_id)
         end = await recorder.finish(conversation, ending.outcome, rows)
         self.points("turn.finished")
         if item.inbound.kind != "expiry":

@@ -52,5 +52,5 @@ class TurnFiles:
         kept = await insist(
             lambda: self.store.keep_file(self.item.key, file, content), clock=self.clock, what="keep_file"
         )
-        rows = self.outbox.with_file(self.item, kept, caption, row_id)
+        rows = await self.outbox.with_file(self.item, kept, caption, row_id)
         await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="emit")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from gateway.runtime.errors import TookTooLong
 from tests.emulators.telegram import Disconnect, Flood, Limits, LoseAnswer, Refuse, TelegramServer
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.telegram_live import on_telegram
@@ -311,3 +313,21 @@ async def test_a_token_that_nobody_knows_ends_the_program_with_a_sentence(
     async with on_telegram(tmp_path, telegram, anna) as bot:
         await bot.until_ended()
         assert "@BotFather" in (bot.gateway.failure or "")
+
+
+async def test_a_reply_that_cannot_be_laid_out_in_time_is_shown_as_it_was_written(
+    tmp_path: Path, telegram: TelegramServer
+) -> None:
+    async def too_slow(function: object, text: str) -> NoReturn:
+        raise TookTooLong("it never ends")
+
+    anna, hostile = telegram.people.person("Anna"), "**bold** " * 600
+    async with on_telegram(
+        tmp_path, telegram, anna, model=FakeModel(in_turn(Say(text=hostile), Say(text="next"))), aside=too_slow
+    ) as bot:
+        bot.says("hello")
+        bot.says("and now?")
+        await bot.until(lambda: "next" in bot.shown())
+        *parts, last = bot.shown()
+        assert (len(parts), last) == (2, "next")
+        assert " ".join(parts) == hostile.strip()

@@ -19,6 +19,7 @@ from gateway.app.gateway import Gateway
 from gateway.domain.adapter import MenuEntry
 from gateway.providers.base import Provider
 from gateway.providers.plugin import ModelSettings as ModelEntry
+from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.points import Points, ignore_points
 from gateway.turns.reception import BUSY
@@ -116,6 +117,7 @@ async def on_telegram(
     proxy: str | None = None,
     streaming: Streaming = "edits",
     with_tools: Sequence[Tool] = (),
+    aside: RunsAside = at_once,
     **sections: Any,
 ) -> AsyncIterator[Bot]:
     """A gateway on this Telegram, until the block ends. It polls, or is called as `webhook` says. `entry` is the
@@ -136,10 +138,12 @@ async def on_telegram(
         proxy=proxy,
         streaming=streaming,
         menu=MENU,
+        aside=aside,
         admins=[entry.removeprefix("telegram:") for entry in admins],
     )
     providers: dict[str, Provider] = {"offline": model, "openai": provider or model}
-    gateway = bootstrap.build(config, [adapter], bootstrap.Parts(providers=providers, points=points, tools=with_tools))
+    parts = bootstrap.Parts(providers=providers, points=points, tools=with_tools, aside=aside)
+    gateway = bootstrap.build(config, [adapter], parts)
     serving = asyncio.create_task(gateway.run())
     bot = Bot(telegram=telegram, gateway=gateway, model=model, anna=anna, serving=serving)
     seen = {call.number for call in telegram.journal.calls}

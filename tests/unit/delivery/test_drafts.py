@@ -12,6 +12,7 @@ from gateway.delivery.pacing import Pacing
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey, Source
 from gateway.domain.rates import Rate
+from gateway.runtime.aside import at_once
 from gateway.runtime.errors import Ambiguous, ChatGone, DeliveryRefused, RateLimited, SessionConflict
 from gateway.runtime.tasks import Background
 from gateway.store.records import InboxItem, Lease
@@ -130,6 +131,7 @@ async def drafted(kind):
         lease=Lease(key=KEY, worker="w", fence=1),
         item=InboxItem(id="1", key=KEY, inbound=inbound, attempts=1, accepted_at=0.0),
         row=Outbound(id="o1", key=KEY, to=TO, kind="reply", text=""),
+        aside=at_once,
     )
     jobs.start(draft.run(), name="draft")
     yield made, draft, clock

@@ -1,0 +1,119 @@
+"""Functions that read foreign text, carried out in a process of their own, each for a limited time.
+
+A pattern that never comes to an end holds up its whole process, whatever the thread. So what lays out a reply, whose
+text a stranger may have put into the model's mouth, runs beside the program. The system itself ends a process whose
+function takes too long, and the next call starts another one. The process knows the program's modules, and none of
+its secrets. `python -m gateway.runtime.aside` is that process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+import struct
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import BinaryIO, Final, Protocol, TypeVar
+
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import TookTooLong
+
+T = TypeVar("T")
+
+SECONDS: Final = 1.0  # for one call: a hundred times what the longest message takes
+_LENGTH: Final = struct.Struct("!I")
+_SENTENCE: Final = "A text could not be laid out in time; show it as it was written."
+
+
+class RunsAside(Protocol):
+    """Carries out a function of a text."""
+
+    async def __call__(self, function: Callable[[str], T], text: str) -> T:
+        """What `function` makes of `text`. Raises TookTooLong."""
+
+
+async def at_once(function: Callable[[str], T], text: str) -> T:
+    """A `RunsAside` without another process, and without a limit."""
+    return function(text)
+
+
+@dataclass(slots=True, kw_only=True)
+class Aside:
+    """A `RunsAside` with a process that is started when first needed. `function` and what it returns can be pickled.
+    One call is carried out at a time, for at most `seconds`; whoever waits for longer than twice that is refused."""
+
+    clock: Clock
+    seconds: float = SECONDS
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _process: asyncio.subprocess.Process | None = None
+
+    async def __call__(self, function: Callable[[str], T], text: str) -> T:
+        """What `function` makes of `text`. Raises TookTooLong, also where the process died or the function failed."""
+        try:
+            async with self.clock.limit(2 * self.seconds):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise TookTooLong(_SENTENCE) from None
+        done = False
+        try:
+            result: T = await self._asked(pickle.dumps((self.seconds, function, text)))
+            done = True
+        except (EOFError, OSError) as error:
+            raise TookTooLong(_SENTENCE) from error
+        finally:
+            if not done:  # also when the caller was cancelled: its answer would be taken for the next one's
+                await self._end()
+            self._turn.release()
+        return result
+
+    async def aclose(self) -> None:
+        """End the process. Idempotent."""
+        async with self._turn:
+            await self._end()
+
+    async def _asked(self, question: bytes) -> T:
+        process = self._process = self._process or await _started()
+        source, target = process.stdout, process.stdin
+        assert source is not None, "it is a pipe"
+        assert target is not None, "it is a pipe"
+        target.write(_LENGTH.pack(len(question)) + question)
+        await target.drain()
+        (length,) = _LENGTH.unpack(await source.readexactly(_LENGTH.size))
+        result: T = pickle.loads(await source.readexactly(length))
+        return result
+
+    async def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is not None and process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def _started() -> asyncio.subprocess.Process:
+    """A new process. It is in a session of its own, so that a Ctrl-C at the terminal is not for it."""
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", __name__),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+
+
+def serve(source: BinaryIO, target: BinaryIO) -> None:
+    """Answer until the input ends. The alarm's own action ends the process, whatever it is busy with."""
+    while len(head := source.read(_LENGTH.size)) == _LENGTH.size:
+        seconds, function, text = pickle.loads(source.read(*_LENGTH.unpack(head)))
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        answer = pickle.dumps(function(text))
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        target.write(_LENGTH.pack(len(answer)) + answer)
+        target.flush()
+
+
+if __name__ == "__main__":
+    serve(sys.stdin.buffer, sys.stdout.buffer)

@@ -1,0 +1,71 @@
+"""Functions that read foreign text, in a process of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+
+import pytest
+
+from adapters.telegram.formatting import render, split
+from gateway.runtime.aside import Aside
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import TookTooLong
+from tests.support.fakes import ManualClock
+
+ENDLESS = re.compile(r"(?:a+)+b")
+
+
+def process_of(_: str) -> int:
+    """Who carries this out."""
+    return os.getpid()
+
+
+def never_ends(text: str) -> object:
+    """What a pattern makes of a text that it tries for ever."""
+    return ENDLESS.fullmatch(text)
+
+
+def breaks(text: str) -> object:
+    """What a bug makes of a text."""
+    raise LookupError(text)
+
+
+@pytest.fixture
+async def aside() -> AsyncIterator[Aside]:
+    async with aclosing(Aside(clock=SystemClock(), seconds=0.3)) as made:
+        yield made
+
+
+async def test_a_reply_is_laid_out_in_another_process(aside: Aside) -> None:
+    text = "a **bold** word. " * 500
+    assert await aside(split, text) == split(text)
+    assert await aside(render, "**bold**") == render("**bold**")
+    assert await aside(process_of, "") not in (os.getpid(), os.getppid())
+
+
+async def test_what_never_ends_is_ended_and_the_next_call_is_carried_out(aside: Aside) -> None:
+    first = await aside(process_of, "")
+    with pytest.raises(TookTooLong):
+        await aside(never_ends, "a" * 60)
+    assert await aside(process_of, "") != first
+    with pytest.raises(ProcessLookupError):
+        os.kill(first, 0)
+
+
+async def test_what_breaks_costs_its_own_call(aside: Aside) -> None:
+    with pytest.raises(TookTooLong):
+        await aside(breaks, "x")
+    assert await aside(render, "x") == render("x")
+
+
+async def test_who_waits_for_too_long_is_refused() -> None:
+    clock = ManualClock()
+    async with aclosing(Aside(clock=clock, seconds=5.0)) as aside:
+        await aside._turn.acquire()
+        with pytest.raises(TookTooLong):
+            await asyncio.gather(aside(render, "x"), clock.advance(11.0))
+        aside._turn.release()
