@@ -389,7 +389,8 @@ async def test_nobody_sees_or_reaches_the_sessions_of_another_key(tmp_path: Path
         await live.ask("/new", **ada)
         await live.ask("hello", **bob)
         assert theirs is not None
-        assert await live.ask("/sessions", **bob) == "You are in “hello” (2 messages). There are no earlier sessions yet."
+        said = await live.ask("/sessions", **bob)
+        assert said == "You are in “hello” (2 messages). There are no earlier sessions yet."
         assert await live.ask("/recall heliotrope", **bob) == "Nothing was found for “heliotrope”."
         assert await live.ask("/recall heliotrope") == "Nothing was found for “heliotrope”."
         known = await live.ask(f"/resume {theirs.id}", **bob)
