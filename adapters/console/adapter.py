@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from adapters.console import codec
 from adapters.console.codec import Complaint, Line, LineSplitter, Request
@@ -20,11 +20,12 @@ from adapters.console.folder import LARGEST, Folder, told
 from adapters.console.intake import Intake
 from adapters.console.pipes import FileDescriptorLike, InputReader, Interrupted, OutputWriter
 from gateway.domain.adapter import Accept, Limits
-from gateway.domain.chat import Inbound, Outbound
+from gateway.domain.chat import ChatAddress, Inbound, Outbound
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import Disconnected
 
 BATCH: Final = 64  # most lines per accept: enough to share a commit, few enough to answer soon
+MOST_GROWING: Final = 256  # replies at once whose length is known
 
 
 class _LineConsole(ABC):
@@ -43,7 +44,15 @@ class _LineConsole(ABC):
         ids: Ids,
         clock: Clock,
         files: Path | None = None,
+        question: str | None = None,
+        fresh: bool = False,
     ) -> None:
+        self.failed = False
+        self._question = question
+        self._fresh = fresh
+        self._asked: str | None = None  # the event id of the question
+        self._swallowed: str | None = None  # the event id whose answer nobody is to see
+        self._begun = asyncio.Event()  # the new session is there
         self._reader = InputReader(stdin)
         self._writer = OutputWriter(stdout)
         self._folder = Folder(files)
@@ -64,10 +73,12 @@ class _LineConsole(ABC):
         """Write a message out. Raises Disconnected."""
 
     async def run(self, accept: Accept) -> None:
-        """Read until the input ends, the output's reader leaves or the task is cancelled."""
+        """Read until the input ends, the output's reader leaves or the task is cancelled. With a question, ask it and
+        read nothing."""
         splitter = LineSplitter()
         try:
-            while chunk := await self._reader.read():
+            await self._open(accept)
+            while self._question is None and (chunk := await self._reader.read()):
                 await self._take(splitter.feed(chunk), accept)
             await self._take(splitter.end(), accept)
         except Interrupted:
@@ -77,15 +88,40 @@ class _LineConsole(ABC):
         finally:
             self._reader.interrupt()
 
+    async def _open(self, accept: Accept) -> None:
+        """Begin a new session and ask the question, as far as that is wanted. The question waits for the session, or it
+        would be told that it waits."""
+        chat = None if self._question is None else codec.QUESTIONS
+        if self._fresh:
+            self._swallowed = self._ids.new("line")
+            await self._intake.offer([self._inbound(Request(text=codec.FRESH, chat=chat), self._swallowed)], accept)
+            await self._begun.wait()
+        if self._question is not None:
+            self._asked = self._ids.new("line")
+            request = Request(text=codec.storable(self._question), chat=chat)
+            await self._intake.offer([self._inbound(request, self._asked)], accept)
+
+    def _inbound(self, request: Request, event_id: str) -> Inbound:
+        return codec.inbound(request, event_id=event_id, sent_at=self._clock.now())
+
     async def send(self, outbound: Outbound) -> str:
         """Write the message and return once it has left this process. Raises Disconnected."""
+        if outbound.answers is not None and outbound.answers == self._swallowed:
+            self._begun.set()
+            return outbound.id
         try:
             await self._show(outbound)
         except Disconnected:
             self._leave_if_gone()
             raise
+        self._note(outbound)
         self._intake.sent(outbound.to.chat)
         return outbound.id
+
+    def _note(self, outbound: Outbound) -> None:
+        """Remember whether the one question failed."""
+        if outbound.kind == "error" and outbound.answers is not None and outbound.answers == self._asked:
+            self.failed = True
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
         """Put a file into the folder for them, and say where. Raises AdapterError."""
@@ -95,6 +131,7 @@ class _LineConsole(ABC):
     async def aclose(self) -> None:
         """Stop reading and writing; the descriptors stay open. Idempotent."""
         self._intake.abandon()
+        self._begun.set()
         self._reader.close()
         self._writer.close()
 
@@ -112,8 +149,7 @@ class _LineConsole(ABC):
             if isinstance(request, Complaint):
                 await self._complain(request)
             elif request is not None:
-                event_id = self._ids.new("line")
-                batch.append(codec.inbound(request, event_id=event_id, sent_at=self._clock.now()))
+                batch.append(self._inbound(request, self._ids.new("line")))
         return batch
 
     async def _complain(self, complaint: Complaint) -> None:
@@ -141,13 +177,35 @@ class JsonConsole(_LineConsole):
 
     limits = Limits(text_units=None, ambiguous_retries=None, pauses_when_full=True, trusted=True, file_bytes=LARGEST)
 
+    def __init__(self, stdin: FileDescriptorLike, stdout: FileDescriptorLike, **how: Any) -> None:
+        super().__init__(stdin, stdout, **how)
+        self._streams: set[ChatAddress] = set()  # where the newest line asks for pieces
+        self._growing: dict[str, str] = {}  # replies as far as they were shown, by id
+
     def _decode(self, line: Line) -> Request | Complaint | None:
-        return codec.decode_json(line)
+        request = codec.decode_json(line)
+        if isinstance(request, Request):
+            to = codec.inbound(request, event_id="", sent_at=0.0).source.address
+            (self._streams.add if request.stream else self._streams.discard)(to)
+        return request
+
+    async def show_partial(self, to: ChatAddress, outbound_id: str, text: str) -> None:
+        """Write what came to a reply, where that is asked for. A reply that begins anew is written from its start."""
+        if to not in self._streams:
+            return
+        before = self._growing.get(outbound_id, "")
+        at = len(before) if text.startswith(before) else 0
+        self._growing[outbound_id] = text
+        if len(self._growing) > MOST_GROWING:  # replies that failed never came to their end
+            del self._growing[next(iter(self._growing))]
+        if len(text) > at:
+            await self._writer.write(codec.encode_json_piece(to, outbound_id, text[at:], at))
 
     async def _show_complaint(self, complaint: Complaint) -> None:
         await self._writer.write(codec.encode_json_complaint(complaint))
 
     async def _show(self, outbound: Outbound) -> None:
+        self._growing.pop(outbound.id, None)
         await self._writer.write(codec.encode_json(outbound))
 
 
@@ -156,7 +214,8 @@ class PipeConsole(_LineConsole):
 
     Answers (of the model and of commands) go to `stdout`, each followed by an empty line, and
     nothing else does, so that `answer=$(echo … | legato chat)` holds the answer. Notices ("· ") and
-    errors ("! ") go to `stderr`; without one, or once it has closed, to `stdout`: none is lost.
+    errors ("! ") go to `stderr`; without one, or once it has closed, to `stdout`: none is lost. With a question
+    only its answer goes to `stdout`. `failed` after any error.
     """
 
     limits = Limits(text_units=None, ambiguous_retries=1, pauses_when_full=True, trusted=True, file_bytes=LARGEST)
@@ -166,23 +225,25 @@ class PipeConsole(_LineConsole):
         stdin: FileDescriptorLike,
         stdout: FileDescriptorLike,
         *,
-        ids: Ids,
-        clock: Clock,
         stderr: FileDescriptorLike | None = None,
-        files: Path | None = None,
+        **how: Any,
     ) -> None:
-        super().__init__(stdin, stdout, ids=ids, clock=clock, files=files)
+        super().__init__(stdin, stdout, **how)
         self._asides = self._writer if stderr is None else OutputWriter(stderr)
 
     def _decode(self, line: Line) -> Request | Complaint | None:
         return codec.decode_plain(line)
 
     async def _show_complaint(self, complaint: Complaint) -> None:
+        self.failed = True
         await self._write_aside(codec.encode_aside("error", complaint.text))
+
+    def _note(self, outbound: Outbound) -> None:
+        self.failed = self.failed or outbound.kind == "error"
 
     async def _show(self, outbound: Outbound) -> None:
         line = codec.encode_plain(outbound)
-        if outbound.kind in ("reply", "command"):
+        if outbound.kind in ("reply", "command") and self._asked in (None, outbound.answers):
             await self._writer.write(line)
         else:
             await self._write_aside(line)

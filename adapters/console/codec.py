@@ -1,8 +1,9 @@
 """The console's two line protocols, as pure functions: bytes to requests, Outbounds to bytes.
 
 JSON lines, one object per line and UTF-8 always:
-    in   {"text": "hi"}, optionally with "chat", "user", "thread", "id" (strings; null means absent)
+    in   {"text": "hi"}, optionally with "chat", "user", "thread", "id" (strings; null means absent) and "stream"
     out  {"kind", "id", "chat", "text", "session", "answers"}, and "thread" where there is one;
+         {"kind": "piece", "id", "chat", "text", "at"} for what a reply is longer by
          a line that was not taken is answered by kind "error", id "line-<number>", and the "chat" and
          "answers" that it named, or null
 Pipes: one line of plain text is one message; an answer is its text followed by an empty line.
@@ -18,16 +19,18 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.domain.chat import ChatType, Inbound, Outbound, OutboundKind, Source
+from gateway.domain.chat import ChatAddress, ChatType, Inbound, Outbound, OutboundKind, Source
 
 PLATFORM: Final = "console"
 MAX_LINE: Final = 16 * 1024 * 1024  # bytes; our own limit, so that a runaway writer cannot fill the memory
 DEFAULT_CHAT: Final = "main"
+QUESTIONS: Final = "question"  # the chat of what `legato chat QUESTION` asks
+FRESH: Final = "/new"
 DEFAULT_USER: Final = "local"
 REPLACEMENT: Final = "\ufffd"
 MARKS: Final[dict[OutboundKind, str]] = {"notice": "· ", "error": "! ", "question": "? "}
 
-_FIELDS: Final = ("text", "chat", "user", "thread", "id")
+_FIELDS: Final = ("text", "chat", "user", "thread", "id", "stream")
 _EXAMPLE: Final = '{"text": "hi"}'
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
@@ -54,6 +57,7 @@ class Request:
     user: str | None = None
     thread: str | None = None
     id: str | None = None
+    stream: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +169,10 @@ def _problem(fields: dict[str, Any]) -> str | None:
     if "text" not in fields:
         return 'has no "text"'
     for name, content in fields.items():
+        if name == "stream":
+            if not isinstance(content, bool):
+                return f'has {_json_type(content)} as "stream", not true or false'
+            continue
         if not isinstance(content, str):
             return f'has {_json_type(content)} as "{name}", not a string'
         if name != "text" and not content:
@@ -259,13 +267,19 @@ def encode_json(outbound: Outbound) -> bytes:
     )
 
 
+def encode_json_piece(to: ChatAddress, outbound_id: str, text: str, at: int) -> bytes:
+    """What came to a reply as one line of the JSON protocol; `at`: characters of the reply before it."""
+    place = {"chat": to.chat} if to.thread is None else {"chat": to.chat, "thread": to.thread}
+    return _json_line(kind="piece", id=outbound_id, **place, text=text, at=at)
+
+
 def encode_json_complaint(complaint: Complaint) -> bytes:
     """A complaint as one line of the JSON protocol, with the same fields as an Outbound."""
     said = {"chat": complaint.chat, "text": complaint.text, "session": None, "answers": complaint.answers}
     return _json_line(kind="error", id=complaint.id, **said)
 
 
-def _json_line(**fields: str | None) -> bytes:
+def _json_line(**fields: str | int | None) -> bytes:
     text = json.dumps(fields, ensure_ascii=False).translate(_OTHER_LINE_ENDS)
     return (_SURROGATES.sub(REPLACEMENT, text) + "\n").encode("utf-8")
 

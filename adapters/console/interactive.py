@@ -137,6 +137,7 @@ class InteractiveConsole:
         greeting: Callable[[Source], Awaitable[str]] | None = None,
         history: Path | None = None,
         files: Path | None = None,
+        fresh: bool = False,
         input: Input | None = None,
         output: Output | None = None,
     ) -> None:
@@ -145,7 +146,8 @@ class InteractiveConsole:
         self._model = model
         self._folder = Folder(files)
         self._toolbar = toolbar
-        self._greeting = greeting
+        self._greeting = None if fresh else greeting
+        self._fresh = fresh
         self._intake = Intake(clock=clock, complain=self._complain)
         self._submitted: asyncio.Queue[Inbound | None] = asyncio.Queue()
         self._open: dict[str, None] = {}  # event ids not answered yet, oldest first
@@ -192,6 +194,8 @@ class InteractiveConsole:
         """Talk until the person leaves (Ctrl-D, /quit), the terminal closes or the task is cancelled."""
         with patch_stdout():  # whatever else prints, prints above the prompt
             await self._print(await self._welcome())
+            if self._fresh:
+                self._submit(codec.FRESH)
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._converse())
                 await self._hand_over(accept)

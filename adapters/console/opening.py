@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from typing import Any
 
 from adapters.console.adapter import JsonConsole, PipeConsole
 from gateway.domain.adapter import Adapter
@@ -13,10 +14,11 @@ from gateway.domain.platform import AdapterHost, AdapterSettings
 def create(_: AdapterSettings | None, host: AdapterHost) -> Adapter:
     """JSON lines if they are asked for, a prompt if a person sits at both ends, else plain pipes."""
     files = host.home / "files"
+    how: Any = {"ids": host.ids, "clock": host.clock, "files": files, "question": host.question, "fresh": host.fresh}
     if host.as_json:
-        return JsonConsole(sys.stdin, sys.stdout, ids=host.ids, clock=host.clock, files=files)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return PipeConsole(sys.stdin, sys.stdout, ids=host.ids, clock=host.clock, stderr=sys.stderr, files=files)
+        return JsonConsole(sys.stdin, sys.stdout, **how)
+    if host.question is not None or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return PipeConsole(sys.stdin, sys.stdout, stderr=sys.stderr, **how)
 
     def toolbar() -> str:
         return f" {host.model}  ·  {'working' if host.turns_running() else 'ready'}  ·  /help  ·  Ctrl-D leaves"
@@ -31,5 +33,6 @@ def create(_: AdapterSettings | None, host: AdapterHost) -> Adapter:
         greeting=host.greeting,
         history=host.home / "history",
         files=files,
+        fresh=host.fresh,
     )
     return prompt

@@ -9,6 +9,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from gateway.app.models import model_in_full
 from gateway.app.plugins import all_commands, platforms
 from gateway.app.workers import Workers, when_alone
 from gateway.commands.sessions import greeting
-from gateway.domain.adapter import Adapter, IsWatched, MenuEntry
+from gateway.domain.adapter import Adapter, IsWatched, KnowsFailures, MenuEntry
 from gateway.domain.chat import Source, session_key
 from gateway.domain.platform import AdapterHost, Platform
 from gateway.runtime.aside import Aside, RunsAside, at_once
@@ -28,6 +29,15 @@ from gateway.runtime.errors import ConfigError, StoreUnavailable, UserError
 from gateway.runtime.plugins import imported, refuse_incomplete
 
 _PACE = 0.02  # seconds between two words of a model that writes faster than people read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShellCall:
+    """How `legato chat` was called: see `AdapterHost`."""
+
+    as_json: bool = False
+    question: str | None = None
+    fresh: bool = False
 
 
 def served(config: Config) -> list[Platform]:
@@ -63,8 +73,8 @@ def _adapter(
     config: Config,
     platform: Platform,
     running: list[Gateway],
+    call: ShellCall = ShellCall(),
     *,
-    as_json: bool = False,
     aside: RunsAside = at_once,
 ) -> Adapter:
     """A platform's adapter, for the gateway that `running` will hold."""
@@ -85,7 +95,9 @@ def _adapter(
         model_in_full=model_in_full(config),
         turns_running=lambda: running[0].running_turns.count() if running else 0,
         greeting=greet,
-        as_json=as_json,
+        as_json=call.as_json,
+        question=call.question,
+        fresh=call.fresh,
         aside=aside,
     )
     create: Callable[[Any, AdapterHost], Adapter] = imported(platform.create)
@@ -119,10 +131,10 @@ async def serve_fleet(command: Sequence[str], workers: int) -> int:
     return await Workers(command=command, size=workers, clock=SystemClock()).run()
 
 
-async def serve_shell(config: Config, as_json: bool, log_to: Callable[[Config, Path | None], None]) -> int:
+async def serve_shell(config: Config, call: ShellCall, log_to: Callable[[Config, Path | None], None]) -> int:
     """`legato chat`: the exit status. What a person looks at must not be logged to."""
     running: list[Gateway] = []
-    adapter = _adapter(config, _of_shell(), running, as_json=as_json)
+    adapter = _adapter(config, _of_shell(), running, call)
     watched = isinstance(adapter, IsWatched) and adapter.watched
     log_file = home(config) / "legato.log" if watched else None
     if log_file is not None:
@@ -136,7 +148,8 @@ async def serve_shell(config: Config, as_json: bool, log_to: Callable[[Config, P
     loop.add_signal_handler(signal.SIGTERM, gateway.stop)
     # Where Ctrl-C is a key of the prompt, a signal comes only from who has left and will not wait.
     loop.add_signal_handler(signal.SIGINT, (lambda: gateway.stop(grace=0)) if watched else gateway.stop)
-    return await _until_ended(gateway)
+    status = await _until_ended(gateway)
+    return 1 if isinstance(adapter, KnowsFailures) and adapter.failed else status
 
 
 def _of_shell() -> Platform:

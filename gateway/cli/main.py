@@ -29,6 +29,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 sessions_app = typer.Typer(
     help="Look at sessions, beside a running gateway if need be.", no_args_is_help=True, rich_markup_mode=None
@@ -56,14 +57,24 @@ def root(
 
 @app.command()
 def chat(
+    question: Annotated[list[str] | None, typer.Argument(metavar="QUESTION", help="Ask this alone.")] = None,
     json_lines: Annotated[bool, typer.Option("--json", help="JSON lines in, JSON lines out.")] = False,
+    going_on: Annotated[bool, typer.Option("--continue", help="Go on with the last session.")] = False,
+    new: Annotated[bool, typer.Option("--new", help="Begin a new session.")] = False,
     config: ConfigOption = None,
 ) -> None:
-    """Talk to Legato in this terminal, or through a pipe."""
-    from gateway.app.serving import serve_shell
+    """Talk to Legato in this terminal, or through a pipe; or ask one QUESTION.
 
+    A QUESTION begins a new session, everything else goes on with the last one.
+    """
+    from gateway.app.serving import ShellCall, serve_shell
+
+    if new and going_on:
+        _misused("--new and --continue exclude each other")
+    asked = " ".join(question or ()).strip() or None
+    call = ShellCall(as_json=json_lines, question=asked, fresh=new or (asked is not None and not going_on))
     settings = _settings(config)
-    raise typer.Exit(_guarded(lambda: serve_shell(settings, json_lines, _log_to), settings))
+    raise typer.Exit(_guarded(lambda: serve_shell(settings, call, _log_to), settings))
 
 
 @app.command()

@@ -142,6 +142,13 @@ class IsWatched(Protocol):
 
 
 @runtime_checkable
+class KnowsFailures(Protocol):
+    """Knows whether something that it was asked ended in an error: the program's exit status then says so, too."""
+
+    failed: bool
+
+
+@runtime_checkable
 class CanBeProbed(Protocol):
     """Can say, before it runs, whether its platform will have it."""
 

@@ -58,8 +58,9 @@ class AdapterHost:
 
     `home`: the gateway's own folder. `menu`: all commands. `admins`: ids of the platform's people who are admins.
     `model` and `model_in_full`: what to call the model that answers. `turns_running`: how many there are. `greeting`:
-    what to say first to who comes back, "" for nothing. `as_json`: programs want to read it (`legato chat --json`).
-    `aside`: carries out functions that read Markdown, for a limited time.
+    what to say first to who comes back, "" for nothing. How `legato chat` was called: `as_json`, for programs to read;
+    `question`, the one thing to be asked; `fresh`, in a new session. `aside`: carries out functions that read Markdown,
+    for a limited time.
     """
 
     clock: Clock
@@ -72,4 +73,6 @@ class AdapterHost:
     turns_running: Callable[[], int]
     greeting: Callable[[Source], Awaitable[str]]
     as_json: bool = False
+    question: str | None = None
+    fresh: bool = False
     aside: RunsAside = at_once

@@ -9,14 +9,17 @@ import resource
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from adapters.console.adapter import JsonConsole, PipeConsole
 from gateway.domain.adapter import Adapter
+from gateway.domain.chat import OutboundKind
 from gateway.runtime.errors import Disconnected
 from tests.support.console_pipes import Gateway, Pipe, lines, outbound, refuse
 from tests.support.fakes import ManualClock, SequentialIds
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -192,6 +195,74 @@ class TestPipes:
         assert gateway.texts == ["fine"]
         expected = "! Line 1 is not valid UTF-8 (byte 3) and was skipped: send it as UTF-8.\n"
         assert (await stdout.line()).decode() == expected
+
+    async def test_an_error_makes_the_program_end_with_one(self, plain: PipeConsole) -> None:
+        await plain.send(outbound("fine"))
+        assert not plain.failed
+        await plain.send(outbound("it broke", "error"))
+        assert plain.failed
+
+
+class TestQuestions:
+    async def test_a_question_is_asked_alone_and_its_answer_is_all_that_is_printed(
+        self, stdin: Pipe, stdout: Pipe, clock: ManualClock
+    ) -> None:
+        stderr, gateway = Pipe(), Gateway()
+        how: dict[str, Any] = {"ids": SequentialIds(), "clock": clock, "stderr": stderr.into}
+        console = PipeConsole(stdin.out, stdout.into, **how, question="what is\nthis?", fresh=True)
+        await stdin.say(b"nobody reads this\n")
+        asking = asyncio.create_task(console.run(gateway))
+        await eventually(lambda: gateway.taken)
+        await console.send(outbound("Started a fresh session.", "command", answers=gateway.taken[0].event_id))
+        await asking
+        assert [(each.text, each.source.chat) for each in gateway.taken] == [
+            ("/new", "question"),
+            ("what is\nthis?", "question"),
+        ]
+        asked = gateway.taken[1].event_id
+        await console.send(outbound("of yesterday", answers="line_of_yesterday"))
+        await console.send(outbound("an answer", answers=asked))
+        await console.aclose()
+        stdout.close(stdout.into)
+        stderr.close(stderr.into)
+        assert (await stdout.everything()).decode() == "an answer\n\n"
+        assert (await stderr.everything()).decode() == "of yesterday\n\n"
+        stderr.close()
+
+    @pytest.mark.parametrize(("kind", "failed"), [("reply", False), ("error", True)])
+    async def test_a_question_in_json_fails_with_its_error(
+        self, stdin: Pipe, stdout: Pipe, clock: ManualClock, kind: OutboundKind, failed: bool
+    ) -> None:
+        gateway = Gateway()
+        console = JsonConsole(stdin.out, stdout.into, ids=SequentialIds(), clock=clock, question="hello")
+        await console.run(gateway)
+        await console.send(outbound("x", kind, answers=gateway.taken[0].event_id))
+        await console.aclose()
+        assert (gateway.texts, console.failed) == (["hello"], failed)
+
+
+class TestPieces:
+    async def test_who_asks_for_pieces_gets_what_each_adds(
+        self, console: JsonConsole, stdin: Pipe, stdout: Pipe
+    ) -> None:
+        asking = b'{"text": "hi", "stream": true}\n{"text": "hi", "chat": "other"}\n'
+        await stdin.say(asking, end=True)
+        await console.run(Gateway())
+        main, other = (outbound("", chat=name).to for name in ("main", "other"))
+        for text in ("One", "One two", "One two", "New", "New words"):
+            await console.show_partial(main, "o_1", text)
+            await console.show_partial(other, "o_2", text)
+        await console.send(outbound("New words"))
+        stdout.close(stdout.into)
+        *pieces, whole = map(json.loads, (await stdout.everything()).splitlines())
+        assert [(piece["kind"], piece["at"], piece["text"]) for piece in pieces] == [
+            ("piece", 0, "One"),
+            ("piece", 3, " two"),
+            ("piece", 0, "New"),
+            ("piece", 3, " words"),
+        ]
+        assert {piece["id"] for piece in pieces} == {whole["id"]}
+        assert (whole["kind"], whole["text"]) == ("reply", "New words")
 
 
 def test_both_are_adapters(stdin: Pipe, stdout: Pipe, clock: ManualClock) -> None:

@@ -97,13 +97,16 @@ def break_down(batch: Sequence[Inbound]) -> Sequence[Accepted]:
     raise StoreUnavailable("the disk is full")
 
 
-def outbound(text: str, kind: OutboundKind = "reply", chat: str = "main", id_: str = "o_1") -> Outbound:
+def outbound(
+    text: str, kind: OutboundKind = "reply", chat: str = "main", id_: str = "o_1", answers: str | None = None
+) -> Outbound:
     return Outbound(
         id=id_,
         key=SessionKey(platform="console", chat=chat),
         to=ChatAddress(platform="console", chat=chat),
         kind=kind,
         text=text,
+        answers=answers,
     )
 
 

@@ -107,6 +107,7 @@ class TestJsonIn:
             ('{"text": "hi", "id": true}', 'Line 3 has true or false as "id", not a string'),
             ('{"text": "hi", "chat": ""}', 'Line 3 has an empty "chat"'),
             ('{"text": "hi", "user": "\\ud800"}', 'Line 3 has a character in "user" that cannot be stored'),
+            ('{"text": "hi", "stream": 1}', 'Line 3 has a number as "stream", not true or false'),
             ('{"text": "hi", "txt": "ho"}', "Line 3 has a field that does not exist ('txt'; there are text, chat"),
             ("[" * 100_000, "Line 3 is not valid JSON (a number or the nesting is too large)"),
             ('{"text": ' + "9" * 5000 + "}", "Line 3 is not valid JSON (a number or the nesting is too large)"),

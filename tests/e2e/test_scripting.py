@@ -1,0 +1,31 @@
+"""`legato chat` in a script: one question, one answer, and an exit status that says whether there was one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.emulators.llm import LlmServer
+from tests.support.program import legato, write_config
+
+
+async def test_a_question_is_answered_and_goes_on_only_if_asked_to(tmp_path: Path) -> None:
+    async with LlmServer() as server:
+        write_config(tmp_path, server.url)
+        status, out, errors = await legato(tmp_path, "chat", "hello", "there")
+        assert (status, errors) == (0, "")
+        assert out.endswith("\n\n")
+        asked = [[each["content"] for each in body["messages"][1:]] for body in server.requests]
+        assert asked == [["hello there"]]
+        status, _, _ = await legato(tmp_path, "chat", "--continue", "and now?")
+        assert status == 0
+        assert server.requests[-1]["messages"][1]["content"] == "hello there"
+        status, _, errors = await legato(tmp_path, "chat", "--continue", "--new", "hm")
+        assert (status, errors) == (2, "legato: --new and --continue exclude each other\n")
+
+
+async def test_a_pipe_ends_with_one_when_the_model_cannot_be_reached(tmp_path: Path) -> None:
+    async with LlmServer(api_key="another-key-0123456789") as server:
+        write_config(tmp_path, server.url)
+        status, out, errors = await legato(tmp_path, "chat", given=b"hi\n")
+    assert (status, out) == (1, "")
+    assert "! The provider refused the API key" in errors
