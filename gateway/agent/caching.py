@@ -39,29 +39,35 @@ _MARGIN: Final = 512  # tokens of the window left free for formats and miscounts
 def prompt(system_prompt: str, messages: Iterable[Message], spec: ModelSpec) -> list[Message]:
     """Return the messages of a request for a conversation, always the same for the same conversation."""
     whole: list[Message] = [{"role": "system", "content": system_prompt}, *messages]
-    return with_marks(whole, spec.cache_ttl) if spec.cache_marks else whole
+    return with_marks(whole, spec.cache_ttl, results=spec.marks_results) if spec.cache_marks else whole
 
 
-def with_marks(messages: Sequence[Message], ttl: str) -> list[Message]:
+def with_marks(messages: Sequence[Message], ttl: str, *, results: bool = False) -> list[Message]:
     """Return a copy of a request's messages with marks on the system prompt and on the last three others that can carry
-    a mark."""
+    a mark. `results`: results of tools and answers without words can, too; the mark then stands on the message."""
     mark: dict[str, str] = {"type": "ephemeral"} if ttl == "5m" else {"type": "ephemeral", "ttl": ttl}
     marked = list(messages)
     # From either end only as far as needed: the cost of a mark must not grow with the conversation.
     able = (i for i, message in enumerate(messages) if message["role"] == "system" and _can_carry(message))
-    last = (i for i in range(len(messages) - 1, -1, -1) if messages[i]["role"] != "system" and _can_carry(messages[i]))
+    others = (i for i in range(len(messages) - 1, -1, -1) if messages[i]["role"] != "system")
+    last = (i for i in others if _can_carry(messages[i], results=results))
     for index in (*islice(able, 1), *islice(last, _MARKED_MESSAGES)):
         marked[index] = _marked(marked[index], mark)
     return marked
 
 
-def _can_carry(message: Message) -> bool:
-    return message["role"] != "tool" and bool(message.get("content"))
+def _can_carry(message: Message, *, results: bool = False) -> bool:
+    if message["role"] == "tool":
+        return results
+    return bool(message.get("content") or (results and message.get("tool_calls")))
 
 
 def _marked(message: Message, mark: dict[str, str]) -> Message:
     content = message.get("content")
-    parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else list(content or [])
+    if message["role"] == "tool" or not content:
+        on_message: Any = {**message, "cache_control": mark}
+        return on_message  # type: ignore[no-any-return]
+    parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
     if isinstance(parts[-1], dict):
         parts[-1] = {**parts[-1], "cache_control": mark}
     return {**message, "content": parts}

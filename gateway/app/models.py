@@ -89,6 +89,7 @@ def model_spec(entry: ModelSettings, windows: Windows) -> ModelSpec:
         max_output_tokens=entry.max_output_tokens,
         cache_ttl=entry.cache_ttl,
         cache_marks=plugin.marks_cache(name, entry.base_url),
+        marks_results=plugin.marks_results,
         pictures=plugin.pictures if entry.pictures == "auto" else entry.pictures,
         sounds=entry.sounds,
         settings=entry,

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.domain.message import ToolCall
-from gateway.providers.base import ModelEvent, ReasoningDelta, TextDelta
+from gateway.providers.base import ModelEvent, ReasoningDelta, StopReason, TextDelta
 from gateway.providers.thinking import Thinking
+from gateway.runtime.errors import ProviderUnavailable
 
 
 class Speech:
@@ -109,3 +110,19 @@ def short_id(call_id: Any, limit: int) -> str:
     """A call's id in at most `limit` characters, the same one for the same call."""
     text = str(call_id)
     return text if len(text) <= limit else "call_" + hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32]
+
+
+def whole_calls(
+    text: str, calls: Sequence[PendingCall], stop: StopReason, *, ended: bool, done: bool = False
+) -> Sequence[PendingCall]:
+    """The calls of an answer that is whole, without a call that the output limit cut off. `ended`: the model said that
+    the answer is whole; `done`: only the server said that nothing follows, which suffices where something was said and
+    every call is complete. Raises ProviderUnavailable (malformed) if the answer is cut off or empty."""
+    said = bool(text.strip() or calls)
+    if not ended and not (done and said and all(is_object(call.arguments) for call in calls)):
+        raise ProviderUnavailable("The model's answer broke off. Try again.", malformed=True)
+    if stop == "length":  # the last call's arguments may end anywhere
+        return [call for call in calls if call.is_whole]
+    if not said and stop != "refused":
+        raise ProviderUnavailable("The model gave an empty answer. Try again.", malformed=True)
+    return calls

@@ -30,6 +30,7 @@ class ModelSpec:
     max_output_tokens: int | None = None
     cache_ttl: str = "5m"
     cache_marks: bool = False  # whether it wants its prompts marked for its cache
+    marks_results: bool = False  # whether results of tools, and answers without words, can carry a mark, too
     pictures: bool | None = None  # whether it takes them; None: to be found out
     sounds: tuple[str, ...] = ()  # formats that it hears, as providers call them
     settings: Any = None  # its section of the configuration, with the keys that only its provider knows

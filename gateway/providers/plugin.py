@@ -115,7 +115,7 @@ class ProviderPlugin:
     of models that nobody knows the window of. `pictures`: whether its models take them; None: that is found out.
     `listed`: where a price table may list a model, the most telling place first: (a vendor's list, or None for any;
     the name there). `marks_cache`: whether a model, at an address or the vendor's own, wants its prompts marked for
-    its cache.
+    its cache. `marks_results`: whether results of tools, and answers without words, can carry a mark, too.
     """
 
     name: str
@@ -128,6 +128,7 @@ class ProviderPlugin:
     pictures: bool | None = None
     listed: Callable[[str], Iterator[tuple[str | None, str]]] = anywhere
     marks_cache: Callable[[str, str | None], bool] = lambda *_: False
+    marks_results: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 import httpx
 
-from gateway.providers.base import Completed, ModelEvent
+from gateway.providers.base import Completed, ModelEvent, ModelSpec
 from gateway.providers.errors import classify
 from gateway.providers.http import FOREIGN_ERRORS, json_bytes, sendable, transport_error
 from gateway.providers.sse import EventReader
@@ -197,6 +197,14 @@ def key_of(api_key: str | None) -> str:
     if not (key.isascii() and key.isprintable()):
         raise ProviderRejected("The API key holds characters that no key has. Check model.api_key.")
     return key
+
+
+def bearer(spec: ModelSpec) -> dict[str, str]:
+    """The headers of a call for a server that takes a key as most do. Raises ProviderRejected."""
+    headers = {"Content-Type": "application/json", "Accept": "text/event-stream", "Cache-Control": "no-store"}
+    if key := key_of(spec.api_key):
+        headers["Authorization"] = f"Bearer {key}"
+    return headers
 
 
 @lru_cache(maxsize=64)

@@ -31,17 +31,28 @@ def normalize_usage(raw: Any, api: Api) -> CanonicalUsage:
 
 
 def _messages(raw: Any) -> CanonicalUsage:
+    # A proxy in front of another API may keep that one's names.
+    if _field(raw, "input_tokens") is None and _field(raw, "prompt_tokens") is not None:
+        return _chat_completions(raw)
+    write = _count(raw, "cache_creation_input_tokens") or sum(
+        _count(raw, "cache_creation", f"ephemeral_{ttl}_input_tokens") for ttl in ("5m", "1h")
+    )
     return CanonicalUsage(
         input_tokens=_count(raw, "input_tokens"),
         output_tokens=_count(raw, "output_tokens"),
         cache_read_tokens=_count(raw, "cache_read_input_tokens"),
-        cache_write_tokens=_count(raw, "cache_creation_input_tokens"),
+        cache_write_tokens=write,
+        reasoning_tokens=_count(raw, "output_tokens_details", "thinking_tokens"),
     )
 
 
 def _responses(raw: Any) -> CanonicalUsage:
+    if _field(raw, "input_tokens") is None and _field(raw, "prompt_tokens") is not None:
+        return _chat_completions(raw)
     read = _count(raw, "input_tokens_details", "cached_tokens")
-    write = _count(raw, "input_tokens_details", "cache_creation_tokens")
+    write = _count(raw, "input_tokens_details", "cache_creation_tokens") or _count(
+        raw, "input_tokens_details", "cache_write_tokens"
+    )
     return CanonicalUsage(
         input_tokens=max(0, _count(raw, "input_tokens") - read - write),
         output_tokens=_count(raw, "output_tokens"),
@@ -52,13 +63,15 @@ def _responses(raw: Any) -> CanonicalUsage:
 
 
 def _chat_completions(raw: Any) -> CanonicalUsage:
-    # A proxy that only relabels the envelope keeps Anthropic's usage whole, its meaning included.
+    # A proxy that only relabels the envelope keeps the usage whole, its meaning included: Anthropic's counts cached
+    # tokens apart, that of Responses has details.
     if _field(raw, "prompt_tokens") is None and _field(raw, "input_tokens") is not None:
-        return _messages(raw)
+        return _messages(raw) if _field(raw, "input_tokens_details") is None else _responses(raw)
     read = (
         _count(raw, "prompt_tokens_details", "cached_tokens")
         or _count(raw, "cache_read_input_tokens")
         or _count(raw, "prompt_cache_hit_tokens")
+        or _count(raw, "cached_tokens")
     )
     write = _count(raw, "prompt_tokens_details", "cache_write_tokens") or _count(raw, "cache_creation_input_tokens")
     return CanonicalUsage(

@@ -10,7 +10,7 @@ import inspect
 import pkgutil
 import random
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 
@@ -18,10 +18,12 @@ import pytest
 
 import gateway.providers
 from gateway.domain.message import Message, assistant, tool_result, user
+from gateway.providers.anthropic.messages import Messages
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Provider, ReasoningDelta, TextDelta
 from gateway.providers.http import http_client
 from gateway.providers.offline.model import Offline
 from gateway.providers.openai.chat_completions import ChatCompletions
+from gateway.providers.openai_responses.responses import Responses
 from gateway.providers.retry import Retrying
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import ContextOverflow
@@ -72,13 +74,20 @@ async def offline() -> AsyncIterator[Bench]:
     yield Bench(Offline(words), spec, lambda: True)
 
 
-@asynccontextmanager
-async def chat_completions() -> AsyncIterator[Bench]:
-    async with LlmServer(model, count=words, context_length=WINDOW) as server:
-        provider = ChatCompletions(http_client(), str)
-        spec = ModelSpec(provider="openai", name="test", base_url=server.url, context_length=WINDOW)
-        yield Bench(provider, spec, lambda: not server.violations)
-        await provider.aclose()
+def served(
+    kind: type[ChatCompletions | Messages | Responses], *, count: Callable[[str], int] = words
+) -> Callable[[], AbstractAsyncContextManager[Bench]]:
+    """How to build a provider of a server: the emulator speaks all APIs. `count`: the server's tokens of a text."""
+
+    @asynccontextmanager
+    async def serving() -> AsyncIterator[Bench]:
+        async with LlmServer(model, count=count, context_length=WINDOW) as server:
+            provider = kind(http_client(), str)
+            spec = ModelSpec(provider=provider.name, name="test", base_url=server.url, context_length=WINDOW)
+            yield Bench(provider, spec, lambda: not server.violations)
+            await provider.aclose()
+
+    return serving
 
 
 @asynccontextmanager
@@ -88,7 +97,14 @@ async def retrying() -> AsyncIterator[Bench]:
         yield Bench(wrapped, bench.spec, bench.valid)
 
 
-HARNESSES = {Offline: offline, ChatCompletions: chat_completions, Retrying: retrying}
+HARNESSES = {
+    Offline: offline,
+    ChatCompletions: served(ChatCompletions),
+    Messages: served(Messages),
+    # No smaller cap than 16 tokens can be asked for: three words, here.
+    Responses: served(Responses, count=lambda text: 5 * words(text)),
+    Retrying: retrying,
+}
 
 
 def discovered() -> list[type]:

@@ -1,4 +1,6 @@
-"""A loopback server that speaks OpenAI's Chat Completions as strictly as the real one.
+"""A loopback server that speaks the APIs of models as strictly as the real ones.
+
+OpenAI's Chat Completions and Responses and Anthropic's Messages are served side by side, under the vendors' own paths.
 
     async with LlmServer() as server:
         spec = ModelSpec(provider="openai", name="test", base_url=server.url)
@@ -17,8 +19,9 @@ import contextlib
 import itertools
 import json
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache, partial
 from typing import Any, Self
 
 from aiohttp import web
@@ -26,6 +29,7 @@ from aiohttp import web
 from gateway.domain.message import text_of
 from gateway.runtime.tokens import TokenCounter
 from tests.emulators.llm_cache import PrefixCache
+from tests.emulators.llm_messages import MessagesWire
 from tests.emulators.llm_replies import (
     Answer,
     Cut,
@@ -41,10 +45,11 @@ from tests.emulators.llm_replies import (
     summarising,
     unauthorized,
 )
+from tests.emulators.llm_responses import ResponsesWire
 from tests.emulators.llm_rules import violations
+from tests.emulators.llm_wires import Frames, Wire, pieces
 
 OVERHEAD = 4  # tokens of every message beside its text
-WORDS_PER_DELTA = 3
 CLOSE = 0.2  # seconds that open answers get when the server closes
 
 
@@ -96,8 +101,10 @@ class LlmServer:
 
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=1 << 28)
-        app.router.add_post("/v1/chat/completions", self._completions)
+        for wire in WIRES:
+            app.router.add_post(wire.path, partial(self._completions, wire))
         app.router.add_get("/v1/models", self._models)
+        app.router.add_get("/v1/models/{name}", self._models)
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSE)
         await self._runner.setup()
         await web.TCPSite(self._runner, self._host, self._port, backlog=1024).start()
@@ -118,16 +125,28 @@ class LlmServer:
     # -- one request ------------------------------------------------------------------------
 
     async def _models(self, request: web.Request) -> web.StreamResponse:
-        entry = {"id": "test-model", "object": "model", "owned_by": "emulator", "context_length": self.context_length}
-        return web.json_response({"object": "list", "data": [entry]})
+        wire: Wire = WIRES[-1] if "anthropic-version" in request.headers else WIRES[0]
+        if not self._admits(wire, request):
+            return _refusal(wire, unauthorized())
+        listed = wire.models(["test-model"], self.context_length)
+        name = request.match_info.get("name")
+        if name is None:
+            return web.json_response(listed)
+        found = next((entry for entry in listed["data"] if entry["id"] == name), None)
+        if found is None:
+            return _refusal(wire, Refuse(status=404, body=error_body(f"model: {name}")))
+        return web.json_response(found)
 
-    async def _completions(self, request: web.Request) -> web.StreamResponse:
+    def _admits(self, wire: Wire, request: web.Request) -> bool:
+        return not self.api_key or wire.presented(request.headers) == self.api_key
+
+    async def _completions(self, wire: Wire, request: web.Request) -> web.StreamResponse:
         self.calls += 1
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         self._changed.set()
         try:
-            return await self._checked(request)
+            return await self._checked(wire, request)
         except (asyncio.CancelledError, ConnectionError):
             self.abandoned += 1
             raise
@@ -135,26 +154,29 @@ class LlmServer:
             self.in_flight -= 1
             self._changed.set()
 
-    async def _checked(self, request: web.Request) -> web.StreamResponse:
-        if self.api_key and request.headers.get("Authorization") != f"Bearer {self.api_key}":
-            return _refusal(unauthorized())
+    async def _checked(self, wire: Wire, request: web.Request) -> web.StreamResponse:
+        if not self._admits(wire, request):
+            return _refusal(wire, unauthorized())
         try:
             body = json.loads(await request.read())
         except ValueError:
             self.violations.append("The body is not JSON.")
-            return _refusal(Refuse(status=400, body=error_body("We could not parse the JSON body of your request.")))
-        wrong = list(violations(body))
+            return _refusal(
+                wire, Refuse(status=400, body=error_body("We could not parse the JSON body of your request."))
+            )
+        wrong = list(wire.violations(body))
         if wrong:
             self.violations += wrong
-            return _refusal(Refuse(status=400, body=error_body(wrong[0])))
+            return _refusal(wire, Refuse(status=400, body=error_body(wrong[0])))
         self.requests.append(body)
         self._changed.set()
-        prompt = self.prompt_tokens(body)
-        too_long = self._too_long(prompt, _cap(body))
+        plain = wire.plain(body)
+        prompt = self.prompt_tokens(plain)
+        too_long = wire.too_long(prompt, wire.cap(body), self.context_length)
         if too_long:
             self.overflows += 1
-            return _refusal(Refuse(status=400, body=error_body(too_long, code="context_length_exceeded")))
-        return await self._answer(request, body, self.reply(body), prompt)
+            return _refusal(wire, Refuse(status=400, body=error_body(too_long, code="context_length_exceeded")))
+        return await self._answer(_Call(wire, request, body), self.reply(plain), prompt)
 
     def prompt_tokens(self, body: Mapping[str, Any]) -> int:
         """The tokens of a request, tools included."""
@@ -166,38 +188,28 @@ class LlmServer:
             total += sum(self._count(call["function"]["arguments"]) + OVERHEAD for call in calls or ())
         return total
 
-    def _too_long(self, prompt: int, cap: int | None) -> str | None:
-        window = f"This model's maximum context length is {self.context_length} tokens. However, "
-        if prompt > self.context_length:
-            return f"{window}your messages resulted in {prompt} tokens. Please reduce the length of the messages."
-        if prompt + (cap or 0) > self.context_length:
-            return (
-                f"{window}you requested {prompt + (cap or 0)} tokens ({prompt} in the messages, {cap} in the "
-                "completion). Please reduce the length of the messages or completion."
-            )
-        return None
-
     # -- answers ----------------------------------------------------------------------------
 
-    async def _answer(
-        self, request: web.Request, body: dict[str, Any], answer: Answer, prompt: int
-    ) -> web.StreamResponse:
-        streaming = body.get("stream") is True
+    async def _answer(self, call: _Call, answer: Answer, prompt: int) -> web.StreamResponse:
         if isinstance(answer, Reply):
-            reply, cached = self._capped(answer, _cap(body)), self._cache.read(body) if self._cache else 0
-            frames = Frames(body, reply, prompt, self._count, next(self._numbers), cached=min(cached, prompt))
+            reply = self._capped(answer, call.wire.cap(call.body))
+            cached = self._cache.read(call.wire.plain(call.body)) if self._cache else 0
+            frames = self._frames(call, reply, prompt, min(cached, prompt))
             if answer.hold is not None and not answer.hold_after:
                 await answer.hold.wait()
-            if not streaming:
+            if not call.streaming:
                 return web.Response(text=frames.whole(), content_type="application/json")
             if answer.hold is None or not answer.hold_after:
                 return web.Response(text="".join(frames), content_type="text/event-stream")
-            return await self._held(request, list(frames), answer)
+            return await self._held(call.request, list(frames), answer)
         if isinstance(answer, Refuse):
-            return _refusal(answer)
+            return _refusal(call.wire, answer)
         if isinstance(answer, Garbage):
-            return web.Response(text=answer.body, content_type=answer.content_type)
-        return await self._misbehave(request, body, answer, streaming=streaming)
+            return web.Response(body=answer.bytes, content_type=answer.content_type)
+        return await self._misbehave(call, answer)
+
+    def _frames(self, call: _Call, reply: Reply, prompt: int = 1, cached: int = 0) -> Frames:
+        return call.wire.frames(call.body, reply, prompt, self._count, next(self._numbers), cached)
 
     async def _held(self, request: web.Request, frames: list[str], answer: Reply) -> web.StreamResponse:
         response = await _stream(request, frames[: answer.hold_after])
@@ -206,14 +218,13 @@ class LlmServer:
         await response.write("".join(frames[answer.hold_after :]).encode())
         return response
 
-    async def _misbehave(
-        self, request: web.Request, body: dict[str, Any], answer: Answer, *, streaming: bool
-    ) -> web.StreamResponse:
+    async def _misbehave(self, call: _Call, answer: Answer) -> web.StreamResponse:
+        request = call.request
         if isinstance(answer, Hang):
             await self._closing.wait()
             return web.Response(status=503)
         if isinstance(answer, Cut):
-            frames = list(Frames(body, Reply(text=answer.text), 1, self._count, next(self._numbers)))
+            frames = list(self._frames(call, Reply(text=answer.text)))
             response = await _stream(request, frames[: answer.after])
             if not answer.tidy and request.transport is not None:
                 request.transport.abort()
@@ -227,14 +238,15 @@ class LlmServer:
                 await asyncio.sleep(answer.interval)
             return response
         if isinstance(answer, ErrorInside):
-            error = json.dumps({"error": dict(answer.error)})
-            if not streaming:
-                return web.Response(text=error, content_type="application/json")
-            frames = list(Frames(body, Reply(text="One two three four five six."), 1, self._count, next(self._numbers)))
+            if not call.streaming:
+                return web.Response(text=call.wire.error(200, answer.error), content_type="application/json")
+            frames = list(self._frames(call, Reply(text="One two three four five six.")))
             sent = frames[: answer.after]
-            return web.Response(text="".join([*sent, f"data: {error}\n\n"]), content_type="text/event-stream")
+            return web.Response(
+                text="".join([*sent, call.wire.error_inside(answer.error)]), content_type="text/event-stream"
+            )
         assert isinstance(answer, EmptyChoices)
-        if not streaming:
+        if not call.streaming:
             return web.json_response({"id": "x", "object": "chat.completion", "choices": []})
         return web.Response(text='data: {"choices":[]}\n\ndata: [DONE]\n\n', content_type="text/event-stream")
 
@@ -250,7 +262,7 @@ class LlmServer:
         )
 
 
-class Frames:
+class ChatFrames:
     """A reply as the frames of a stream, or as one whole response."""
 
     def __init__(
@@ -304,10 +316,8 @@ class Frames:
         yield self._frame({"role": "assistant", "content": "", "refusal": None})
         if self._reply.reasoning:
             yield self._frame({"reasoning_content": self._reply.reasoning})
-        words = self._reply.text.split(" ") if self._reply.text else []
-        for start in range(0, len(words), WORDS_PER_DELTA):
-            space = " " if start else ""
-            yield self._frame({"content": space + " ".join(words[start : start + WORDS_PER_DELTA])})
+        for piece in pieces(self._reply.text):
+            yield self._frame({"content": piece})
         for index, call in enumerate(self._calls):
             function: Any = call["function"]
             opening = {**call, "index": index, "function": {"name": function["name"], "arguments": ""}}
@@ -327,14 +337,74 @@ class Frames:
         return f"data: {json.dumps({**self._head, 'object': 'chat.completion.chunk', **rest})}\n\n"
 
 
-def _cap(body: Mapping[str, Any]) -> int | None:
-    return body.get("max_completion_tokens") or body.get("max_tokens")
+class ChatWire:
+    """Chat Completions."""
+
+    path = "/v1/chat/completions"
+
+    def presented(self, headers: Mapping[str, str]) -> str | None:
+        return headers.get("Authorization", "").removeprefix("Bearer ") or None
+
+    def violations(self, body: Any) -> Iterator[str]:
+        return violations(body)
+
+    def plain(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(body)
+
+    def cap(self, body: Mapping[str, Any]) -> int | None:
+        return body.get("max_completion_tokens") or body.get("max_tokens")
+
+    def frames(
+        self, body: Mapping[str, Any], reply: Reply, prompt: int, count: Callable[[str], int], number: int, cached: int
+    ) -> ChatFrames:
+        return ChatFrames(body, reply, prompt, count, number, cached=cached)
+
+    def too_long(self, prompt: int, cap: int | None, window: int) -> str | None:
+        begin = f"This model's maximum context length is {window} tokens. However, "
+        if prompt > window:
+            return f"{begin}your messages resulted in {prompt} tokens. Please reduce the length of the messages."
+        if prompt + (cap or 0) > window:
+            return (
+                f"{begin}you requested {prompt + (cap or 0)} tokens ({prompt} in the messages, {cap} in the "
+                "completion). Please reduce the length of the messages or completion."
+            )
+        return None
+
+    def error(self, status: int, error: Mapping[str, Any]) -> str:
+        return json.dumps({"error": dict(error)})
+
+    def error_inside(self, error: Mapping[str, Any]) -> str:
+        return f"data: {self.error(200, error)}\n\n"
+
+    def models(self, names: Sequence[str], window: int) -> dict[str, Any]:
+        entries = [
+            {"id": name, "object": "model", "created": 1_700_000_000, "owned_by": "emulator", "context_length": window}
+            for name in names
+        ]
+        return {"object": "list", "data": entries}
 
 
-def _refusal(answer: Refuse) -> web.Response:
-    return web.Response(
-        status=answer.status, text=answer.body, headers=dict(answer.headers), content_type=answer.content_type
-    )
+WIRES: tuple[Wire, ...] = (ChatWire(), ResponsesWire(), MessagesWire())
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    wire: Wire
+    request: web.Request
+    body: dict[str, Any]
+
+    @property
+    def streaming(self) -> bool:
+        return self.body.get("stream") is True
+
+
+def _refusal(wire: Wire, answer: Refuse) -> web.Response:
+    """A refusal in the API's own words; a body that is no error of Chat Completions is sent as it is."""
+    try:
+        body = wire.error(answer.status, json.loads(answer.body)["error"])
+    except (ValueError, KeyError, TypeError):
+        body = answer.body
+    return web.Response(status=answer.status, text=body, headers=dict(answer.headers), content_type=answer.content_type)
 
 
 async def _stream(request: web.Request, frames: list[str]) -> web.StreamResponse:
@@ -353,7 +423,7 @@ async def _serve(host: str, port: int, context_length: int) -> None:
 
 def main() -> None:
     """Run the emulator until it is interrupted."""
-    parser = argparse.ArgumentParser(description="A strict loopback Chat Completions server.")
+    parser = argparse.ArgumentParser(description="A strict loopback server of models' APIs.")
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--context-length", type=int, default=128_000)

@@ -22,6 +22,7 @@ from gateway.providers.offline.summary import checkpoint
 class Reply:
     """A proper answer. `tool_calls` are (name, arguments) pairs.
 
+    `blocks`: what the API says beside it, in its own form (redacted thoughts, its own tools).
     `hold`: an event to wait for once `hold_after` deltas were sent (0: before anything is), so
     that a test decides when the model goes on. `usage`: None counts, {} reports nothing.
     """
@@ -29,6 +30,7 @@ class Reply:
     text: str = ""
     tool_calls: Sequence[tuple[str, Mapping[str, Any]]] = ()
     reasoning: str = ""
+    blocks: Sequence[Mapping[str, Any]] = ()
     finish: str | None = None
     usage: Mapping[str, Any] | None = None
     hold: asyncio.Event | None = None
@@ -64,8 +66,13 @@ class Cut:
 class Garbage:
     """A 200 whose body is not what was asked for."""
 
-    body: str = "<html><body>Welcome to nginx!</body></html>"
+    body: str | bytes = "<html><body>Welcome to nginx!</body></html>"
     content_type: str = "text/html"
+
+    @property
+    def bytes(self) -> bytes:
+        """The body as it is sent."""
+        return self.body if isinstance(self.body, bytes) else self.body.encode()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

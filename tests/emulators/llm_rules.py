@@ -158,15 +158,16 @@ def _part(role: str, part: Any, *, claude: bool) -> Iterator[str]:
         if not isinstance(url, str) or not url.startswith(("https://", "http://", "data:image/")):
             yield "an image_url part needs a url."
         elif url.startswith("data:"):
-            yield from _picture(url)
+            yield from picture_problems(url)
         if isinstance(part.get("image_url"), dict) and part["image_url"].keys() - {"url", "detail"}:
             yield "unknown keys in an image_url."
     if kind == "input_audio":
         yield from _sound(part.get("input_audio"))
 
 
-def _picture(url: str) -> Iterator[str]:
-    """https://platform.openai.com/docs/guides/images-vision: PNG, JPEG, WEBP and GIF, in base64."""
+def picture_problems(url: str) -> Iterator[str]:
+    """What is wrong with a picture in a data URL.
+    https://platform.openai.com/docs/guides/images-vision: PNG, JPEG, WEBP and GIF, in base64."""
     match = PICTURE.fullmatch(url)
     content = _decoded(match["data"]) if match else None
     if match is None or not content:

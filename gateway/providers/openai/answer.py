@@ -14,12 +14,11 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.answer import PendingCall, Speech, is_object, named
+from gateway.providers.answer import PendingCall, Speech, is_object, named, whole_calls
 from gateway.providers.base import Completed, ModelEvent, StopReason
 from gateway.providers.ends import stop_reason
 from gateway.providers.openai.codec import text_parts
 from gateway.providers.usage import normalize_usage
-from gateway.runtime.errors import ProviderUnavailable
 
 
 class ChatAnswer:
@@ -146,27 +145,17 @@ class ChatAnswer:
         the window was full before it ended."""
         self._speech.say(last=True)
         text = self._speech.text
-        calls = [call for call in self._calls if call.name]
-        stop = self._stop(calls)
-        if self._finish is None and not self._is_whole(text, calls):
-            raise ProviderUnavailable("The model's answer broke off. Try again.", malformed=True)
-        begun = len(calls)
-        if stop == "length":  # the last call's arguments may end anywhere
-            calls = [call for call in calls if call.is_whole]
-        elif not text.strip() and not calls and stop != "refused":
-            raise ProviderUnavailable("The model gave an empty answer. Try again.", malformed=True)
+        begun = [call for call in self._calls if call.name]
+        stop = self._stop(begun)
+        calls = whole_calls(text, begun, stop, ended=self._finish is not None, done=self._done)
         return Completed(
             text=text,
             tool_calls=named(calls, self._new_id),
             reasoning=self._speech.reasoning,
             stop=stop,
             usage=self._usage,
-            cut_call=len(calls) < begun,
+            cut_call=len(calls) < len(begun),
         )
-
-    def _is_whole(self, text: str, calls: list[PendingCall]) -> bool:
-        said = bool(text.strip() or calls)
-        return self._done and said and all(is_object(call.arguments) for call in calls)
 
     def _stop(self, calls: list[PendingCall]) -> StopReason:
         stop = stop_reason(self._finish)

@@ -17,7 +17,7 @@ from gateway.providers.http import http_client
 from gateway.providers.openai.answer import ChatAnswer
 from gateway.providers.openai.codec import Habits, encode_request, endpoint, learn
 from gateway.providers.plugin import ProviderHost
-from gateway.providers.server import ModelServer, Refused, key_of
+from gateway.providers.server import ModelServer, Refused, bearer
 from gateway.providers.windows import offered, window_in
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 
@@ -55,7 +55,7 @@ class ChatCompletions:
             body = encode_request(spec, request, habits)
             try:
                 answer = ChatAnswer(lambda: self._ids.new("call"))
-                call = self._server.call(endpoint(spec), _headers(spec), body, answer)
+                call = self._server.call(endpoint(spec), bearer(spec), body, answer)
                 async with aclosing(call) as events:
                     async for event in events:
                         yield event
@@ -70,12 +70,12 @@ class ChatCompletions:
         """The model's window in tokens as its server states it in `/models`, or None: many say
         nothing. Raises ProviderError if the server cannot be asked, so that a wrong address or key
         is found before the first message is."""
-        models = await self._server.look_up(self._list_of_models(spec), _headers(spec))
+        models = await self._server.look_up(self._list_of_models(spec), bearer(spec))
         return window_in(models, spec.name)
 
     async def models(self, spec: ModelSpec) -> list[OfferedModel]:
         """What the server lists in `/models`; nothing if it has no such list. Raises ProviderError."""
-        return offered(await self._server.look_up(self._list_of_models(spec), _headers(spec)))
+        return offered(await self._server.look_up(self._list_of_models(spec), bearer(spec)))
 
     def _list_of_models(self, spec: ModelSpec) -> str:
         return endpoint(spec).removesuffix("/chat/completions") + "/models"
@@ -84,10 +84,3 @@ class ChatCompletions:
 def create(host: ProviderHost) -> ChatCompletions:
     """For `PLUGIN`. Call it inside a running event loop."""
     return ChatCompletions(http_client(), host.redact, clock=host.clock)
-
-
-def _headers(spec: ModelSpec) -> dict[str, str]:
-    headers = {"Content-Type": "application/json", "Accept": "text/event-stream", "Cache-Control": "no-store"}
-    if key := key_of(spec.api_key):
-        headers["Authorization"] = f"Bearer {key}"
-    return headers

@@ -161,10 +161,13 @@ def test_all_problems_are_told_at_once_with_line_and_nearest_name(problems):
         ("adapters: [telegram]", ":1: adapters must hold keys of its own, indented below it, not a list"),
         (
             "model: {provider: opnai, name: x}",
-            ":1: model.provider must be offline or openai, not 'opnai'; did you mean",
+            ":1: model.provider must be anthropic, offline, openai or openai-responses, not 'opnai'; did you mean",
         ),
         ("model: {provider: 5}", ":1: model.provider must be text, not 5"),
-        ("auxiliary: {compression: {provider: mine}}", ":1: auxiliary.compression.provider must be offline or openai"),
+        (
+            "auxiliary: {compression: {provider: mine}}",
+            ":1: auxiliary.compression.provider must be anthropic, offline, openai or openai-responses",
+        ),
         ("budgets: {daily_usd: 0}", ":1: budgets.daily_usd must be greater than 0, not 0"),
         ("budgets: {per_session_usd: '5'}", ":1: budgets.per_session_usd must be a number, not '5'"),
         (
@@ -263,7 +266,7 @@ def test_a_platform_that_is_not_installed_is_told_with_the_nearest_name(problems
 @pytest.mark.parametrize("above", ["model: ", "auxiliary: {mode: custom, compression: "])
 def test_of_a_model_whose_provider_does_not_exist_nothing_else_is_told(problems, above):
     (found,) = problems(f"{above}{{provider: opnai, name: x, effort: high}}" + "}" * above.count("{"))
-    assert "provider must be offline or openai, not 'opnai'; did you mean openai?" in found
+    assert "provider must be anthropic, offline, openai or openai-responses, not 'opnai'; did you mean openai?" in found
 
 
 def test_a_platform_without_its_token_says_how_to_give_one(problems):

@@ -44,5 +44,7 @@ def test_what_is_not_configured_is_what_the_provider_says() -> None:
 def test_a_model_that_nobody_can_call_is_a_configuration_error() -> None:
     with pytest.raises(ConfigError, match="say which model of openai"):
         model_spec(ModelSettings(provider="openai"), NoTable())
-    with pytest.raises(ConfigError, match="there is no 'opnai'; known are offline, openai"):
+    with pytest.raises(
+        ConfigError, match="there is no 'opnai'; known are anthropic, offline, openai, openai-responses"
+    ):
         model_spec(ModelSettings(provider="opnai", name="m"), NoTable())

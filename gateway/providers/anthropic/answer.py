@@ -1,0 +1,204 @@
+"""An answer of the Messages API, put together from its events.
+
+https://platform.claude.com/docs/en/build-with-claude/streaming: a message begins, its blocks begin, grow and stop one
+after the other, then comes the reason for its end, with the figures. The blocks are kept as they came, for the day when
+they go back (`codec`). No I/O, no clock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.domain.message import Original
+from gateway.domain.usage import CanonicalUsage
+from gateway.providers.answer import PendingCall, Speech, is_object, named, whole_calls
+from gateway.providers.anthropic.codec import API, words_of
+from gateway.providers.base import Completed, ModelEvent, StopReason
+from gateway.providers.ends import stop_reason
+from gateway.providers.usage import normalize_usage
+
+# What a delta adds to: the key of a block by the type of the delta. The delta's own key has the same name.
+_GROWS = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+
+
+@dataclass(slots=True)
+class _Block:
+    """A block that is still arriving: as it began, and what was added to its keys. `odd`: it grew in a way that nobody
+    here knows, so that it cannot go back."""
+
+    began: dict[str, Any]
+    added: dict[str, list[str]] = field(default_factory=dict)
+    citations: list[Any] = field(default_factory=list)
+    call: PendingCall | None = None
+    odd: bool = False
+
+    def whole(self) -> dict[str, Any] | None:
+        """The block, as an answer that is not streamed has it; None if it cannot be known."""
+        if self.odd:
+            return None
+        made = dict(self.began)
+        for key, pieces in self.added.items():
+            if key == "partial_json":
+                text = "".join(pieces) or "{}"
+                if not is_object(text):
+                    return None
+                made["input"] = json.loads(text)
+            else:
+                made[key] = str(made.get(key) or "") + "".join(pieces)
+        if self.citations:
+            made["citations"] = [*(made.get("citations") or ()), *self.citations]
+        return made
+
+
+class MessagesAnswer:
+    """One answer of `model`. `new_id` names tool calls that the server left without a usable id."""
+
+    def __init__(self, model: str, new_id: Callable[[], str]) -> None:
+        self._model = model
+        self._new_id = new_id
+        self._speech = Speech()
+        self._blocks: dict[int, _Block] = {}
+        self._usage: dict[str, Any] = {}
+        self._stop: str | None = None
+        self._over = False
+
+    @property
+    def finished(self) -> bool:
+        """Whether the model has said everything."""
+        return self._stop is not None or self._over
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come."""
+        return self._over
+
+    def done(self) -> None:
+        """A proxy sent its `[DONE]`."""
+        self._over = True
+
+    def refusal(self, data: Mapping[str, Any]) -> str | None:
+        """The error that an event or a response carries, as JSON text; None for any other."""
+        if data.get("type") == "error" or (data.get("error") and "content" not in data):
+            return json.dumps(data)
+        return None
+
+    def whole(self, data: Mapping[str, Any]) -> list[ModelEvent]:
+        """What an answer that is not streamed says, as deltas."""
+        events: list[ModelEvent] = []
+        content = data.get("content")
+        for index, block in enumerate(content if isinstance(content, list) else ()):
+            events += self._begin(index, block)
+        self._figures(data.get("usage"))
+        return events + self._end(data)
+
+    def feed(self, data: Mapping[str, Any]) -> list[ModelEvent]:
+        """What an event adds, as deltas. Unknown events add nothing."""
+        kind = data.get("type")
+        if kind == "content_block_delta":
+            return self._grow(data.get("index"), data.get("delta"))
+        if kind == "content_block_start":
+            return self._begin(data.get("index"), data.get("content_block"))
+        if kind == "message_start":
+            message = data.get("message")
+            self._figures(message.get("usage") if isinstance(message, Mapping) else None)
+        elif kind == "message_delta":
+            self._figures(data.get("usage"))
+            delta = data.get("delta")
+            return self._end(delta if isinstance(delta, Mapping) else {})
+        elif kind == "message_stop":
+            self._over = True
+        return []
+
+    def _figures(self, usage: Any) -> None:
+        """Figures are cumulative; a later one that says nothing (0 of a proxy, null) does not undo an earlier one."""
+        for name, value in usage.items() if isinstance(usage, Mapping) else ():
+            if value or name not in self._usage:
+                self._usage[name] = value
+
+    def _end(self, told: Mapping[str, Any]) -> list[ModelEvent]:
+        word = told.get("stop_reason")
+        if not isinstance(word, str) or not word:
+            return []
+        self._stop = word
+        return self._speech.say(last=True)
+
+    def _begin(self, index: Any, block: Any) -> list[ModelEvent]:
+        if not isinstance(block, Mapping) or not isinstance(block.get("type"), str):
+            return []
+        begun = _Block(began=dict(block))
+        self._blocks[index if isinstance(index, int) else len(self._blocks)] = begun
+        if block["type"] == "tool_use":
+            begun.call = PendingCall(id=str(block.get("id") or ""), name=str(block.get("name") or ""))
+            if block.get("input"):
+                begun.call.pieces.append(json.dumps(block["input"], ensure_ascii=False))
+        return self._speech.say(_string(block, "text", "text"), _string(block, "thinking", "thinking"))
+
+    def _grow(self, index: Any, delta: Any) -> list[ModelEvent]:
+        block = self._blocks.get(index)
+        if block is None or not isinstance(delta, Mapping):
+            return []
+        kind = delta.get("type")
+        if kind == "input_json_delta":
+            piece = delta.get("partial_json")
+            if isinstance(piece, str):
+                block.added.setdefault("partial_json", []).append(piece)
+                if block.call is not None and piece:
+                    block.call.pieces.append(piece)
+            return []
+        if kind == "citations_delta":
+            block.citations.append(delta.get("citation"))
+            return []
+        key = _GROWS.get(str(kind))
+        piece = delta.get(key) if key else None
+        if key is None or not isinstance(piece, str):
+            block.odd = True
+            return []
+        block.added.setdefault(key, []).append(piece)
+        if key == "text":
+            return self._speech.say(piece)
+        return self._speech.say(thoughts=piece) if key == "thinking" else []
+
+    def finish(self) -> Completed:
+        """The whole answer. Raises ProviderUnavailable (malformed) if it is cut off or empty, and ContextOverflow if
+        the window was full before it ended."""
+        self._speech.say(last=True)
+        text = self._speech.text
+        blocks = [self._blocks[index] for index in sorted(self._blocks)]
+        begun = [block.call for block in blocks if block.call is not None and block.call.name]
+        stop = self._reason(begun)
+        calls = whole_calls(text, begun, stop, ended=self._stop is not None, done=self._over)
+        cut = len(calls) < len(begun)
+        return Completed(
+            text=text,
+            tool_calls=named(calls, self._new_id),
+            reasoning=self._speech.reasoning,
+            stop=stop,
+            usage=self._canonical_usage(),
+            cut_call=cut,
+            original=None if cut else self._original(text, [block.whole() for block in blocks]),
+        )
+
+    def _reason(self, calls: list[PendingCall]) -> StopReason:
+        if self._stop == "pause_turn":  # the model would go on: its answer is no whole one
+            return "length"
+        stop = stop_reason(self._stop)
+        return ("tool_calls" if calls else "stop") if stop in ("stop", "tool_calls") else stop
+
+    def _canonical_usage(self) -> CanonicalUsage | None:
+        return normalize_usage(self._usage, "messages") if any(self._usage.values()) else None
+
+    def _original(self, text: str, blocks: list[dict[str, Any] | None]) -> Original | None:
+        """The blocks as they came, if the rest of the answer does not say all of it and the blocks say the rest."""
+        known = [block for block in blocks if block is not None and (block["type"] != "text" or block.get("text"))]
+        plain = all(block.keys() <= {"type", "text", "id", "name", "input"} for block in known)
+        if not known or plain or words_of(known) != text or not all(block.get("id", "-") for block in known):
+            return None
+        return {"api": API, "model": self._model, "blocks": known}
+
+
+def _string(block: Mapping[str, Any], kind: str, key: str) -> str:
+    value = block.get(key)
+    return value if block["type"] == kind and isinstance(value, str) else ""

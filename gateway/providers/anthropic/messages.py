@@ -1,0 +1,127 @@
+"""The Messages API over HTTP. The codec is pure (`codec`, `answer`); here is only the conversation with the server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import quote
+
+import httpx
+
+from gateway.providers.anthropic.answer import MessagesAnswer
+from gateway.providers.anthropic.codec import VERSION, encode_request, endpoint
+from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, OfferedModel
+from gateway.providers.http import http_client
+from gateway.providers.plugin import ProviderHost
+from gateway.providers.server import ModelServer, Refused, key_of
+from gateway.providers.windows import offered, window_in
+from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
+from gateway.runtime.errors import OutputCapTooLarge
+
+_LISTED: Final = 1_000  # models on one page of the list, the most that the API gives
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """What a model was found to want otherwise. `cap`: the most that it writes, in tokens. `streams`: whether it may be
+    asked to stream."""
+
+    cap: int | None = None
+    streams: bool = True
+
+
+class Messages:
+    """`Provider` for Anthropic and servers with its API. One instance serves all sessions.
+
+    `client` is `providers.http.http_client()` and belongs to this instance from then on; `redact`
+    takes credentials out of what is quoted in error texts.
+    """
+
+    name = "anthropic"
+
+    def __init__(
+        self,
+        client: httpx.AsyncClient,
+        redact: Callable[[str], str],
+        *,
+        ids: Ids | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._server = ModelServer(client, redact, clock or SystemClock())
+        self._ids = ids or SystemIds()
+        self._habits: dict[tuple[str, str], Habits] = {}  # by (address, model), where not the usual
+
+    async def aclose(self) -> None:
+        await self._server.aclose()
+
+    async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Call the model. Yields deltas, then exactly one `Completed`. Raises ProviderError."""
+        model = (endpoint(spec), spec.name)
+        habits, thoughts = self._habits.get(model, Habits()), True
+        while True:
+            streams = habits.streams and getattr(spec.settings, "stream", True) is not False
+            body = encode_request(spec, request, cap=habits.cap, stream=streams, thoughts=thoughts)
+            answer = MessagesAnswer(spec.name, lambda: self._ids.new("call"))
+            try:
+                async with aclosing(self._server.call(endpoint(spec), _headers(spec), body, answer)) as events:
+                    async for event in events:
+                        yield event
+                return
+            except Refused as refused:
+                learned = learn(habits, request, refused)
+                if learned is not None:
+                    self._habits[model] = habits = learned
+                elif thoughts and refuses_thoughts(refused.body):
+                    thoughts = False
+                else:
+                    raise refused.error from None
+
+    async def reported_window(self, spec: ModelSpec) -> int | None:
+        """The model's window in tokens, as the list of models states it; None if the server has no such list. Raises
+        ProviderError if the server cannot be asked."""
+        about = await self._server.look_up(f"{_models(spec)}/{quote(spec.name, safe='')}", _headers(spec))
+        if isinstance(about, dict) and isinstance(cap := about.get("max_tokens"), int) and cap > 0:
+            model = (endpoint(spec), spec.name)
+            self._habits[model] = replace(self._habits.get(model, Habits()), cap=cap)
+        return window_in([about], spec.name)
+
+    async def models(self, spec: ModelSpec) -> list[OfferedModel]:
+        """What the server lists; nothing if it has no such list. Raises ProviderError."""
+        return offered(await self._server.look_up(f"{_models(spec)}?limit={_LISTED}", _headers(spec)))
+
+
+def learn(habits: Habits, request: ModelRequest, refused: Refused) -> Habits | None:
+    """The habits of a model that refused a call, or None if it objects to something that cannot be helped. Each habit
+    is learned once, so repeating this ends."""
+    error, text = refused.error, refused.body.lower()
+    ours = isinstance(error, OutputCapTooLarge) and request.max_tokens is None
+    if ours and "maximum allowed number of output tokens" in text:  # nobody asked for so much
+        most = getattr(error, "available", None)
+        return replace(habits, cap=most) if most and (habits.cap is None or most < habits.cap) else None
+    if habits.streams and "stream" in text and ("not support" in text or "unsupported" in text or "verified" in text):
+        return replace(habits, streams=False)
+    return None
+
+
+def refuses_thoughts(body: str) -> bool:
+    """Whether a refusal is about earlier thoughts: their signatures are those of another account, say."""
+    text = body.lower()
+    return "thinking" in text and ("signature" in text or "cannot be modified" in text or "redacted" in text)
+
+
+def create(host: ProviderHost) -> Messages:
+    """For `PLUGIN`. Call it inside a running event loop."""
+    return Messages(http_client(), host.redact, clock=host.clock)
+
+
+def _models(spec: ModelSpec) -> str:
+    return endpoint(spec).removesuffix("/messages") + "/models"
+
+
+def _headers(spec: ModelSpec) -> dict[str, str]:
+    headers = {"Content-Type": "application/json", "Accept": "text/event-stream", "anthropic-version": VERSION}
+    if key := key_of(spec.api_key):
+        headers["x-api-key"] = key
+    return headers

@@ -1,0 +1,204 @@
+"""An answer of the Responses API, put together from its events.
+
+https://platform.openai.com/docs/api-reference/responses-streaming: items are added, grow and are done one after the
+other; at the end the whole response is said again, with its status and the figures. The items are kept as they came,
+for the day when they go back (`codec`). No I/O, no clock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from gateway.domain.message import Original
+from gateway.domain.usage import CanonicalUsage
+from gateway.providers.answer import PendingCall, Speech, named, whole_calls
+from gateway.providers.base import Completed, ModelEvent, StopReason
+from gateway.providers.ends import stop_reason
+from gateway.providers.openai_responses.codec import API, words_in, words_of
+from gateway.providers.usage import normalize_usage
+
+_ENDS: Final = ("response.completed", "response.incomplete", "response.done")
+_THOUGHTS: Final = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")
+
+
+class ResponsesAnswer:
+    """One answer of `model`. `new_id` names tool calls that the server left without a usable id."""
+
+    def __init__(self, model: str, new_id: Callable[[], str]) -> None:
+        self._model = model
+        self._new_id = new_id
+        self._speech = Speech()
+        self._calls: dict[int, PendingCall] = {}  # by the place among the items
+        self._items: dict[int, dict[str, Any]] = {}  # whole ones, by their place
+        self._said: dict[int, int] = {}  # characters of the message at a place that were said
+        self._thought: set[int] = set()  # places whose thoughts were told as they came
+        self._place = -1  # of the message that spoke last
+        self._refused = False
+        self._status: str | None = None
+        self._reason: str | None = None
+        self._done = False
+        self._usage: CanonicalUsage | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether the model has said everything."""
+        return self._status is not None
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come."""
+        return self.finished or self._done
+
+    def done(self) -> None:
+        """A proxy sent its `[DONE]`."""
+        self._done = True
+
+    def refusal(self, data: Mapping[str, Any]) -> str | None:
+        """The error that an event or a response carries, as JSON text; None for any other. What else stands in a failed
+        response, such as the instructions, is no error's text."""
+        inner = data.get("response")
+        response = inner if isinstance(inner, Mapping) else data
+        if response.get("error"):
+            return json.dumps({"error": response["error"]})
+        if data.get("type") == "error":
+            return json.dumps({"error": {key: data.get(key) for key in ("code", "message", "param")}})
+        if data.get("type") == "response.failed" or response.get("status") == "failed":
+            return json.dumps({"error": {"code": "server_error", "message": "The answer failed."}})
+        return None
+
+    def whole(self, data: Mapping[str, Any]) -> list[ModelEvent]:
+        """What an answer that is not streamed says, as deltas."""
+        return self._end(data) if isinstance(data.get("output"), list) else []
+
+    def feed(self, data: Mapping[str, Any]) -> list[ModelEvent]:
+        """What an event adds, as deltas. Unknown events add nothing."""
+        kind, delta, place = data.get("type"), data.get("delta"), data.get("output_index")
+        place = place if isinstance(place, int) else 0
+        if isinstance(delta, str):
+            if kind == "response.output_text.delta":
+                return self._say(place, delta)
+            if kind == "response.function_call_arguments.delta":
+                self._calls.setdefault(place, PendingCall()).pieces.append(delta)
+                return []
+            if kind in _THOUGHTS:
+                self._thought.add(place)
+                return self._speech.say(thoughts=delta)
+            if kind == "response.refusal.delta":
+                self._refused = True
+                return self._say(place, delta)
+            return []
+        if kind == "response.output_item.added":
+            self._begin(place, data.get("item"))
+        elif kind == "response.output_item.done":
+            return self._keep(place, data.get("item"))
+        elif kind == "response.reasoning_summary_part.added" and data.get("summary_index"):
+            return self._speech.say(thoughts="\n\n")
+        elif kind in _ENDS:
+            response = data.get("response")
+            return self._end(response if isinstance(response, Mapping) else {})
+        return []
+
+    def _say(self, place: int, text: str) -> list[ModelEvent]:
+        if not text:
+            return []
+        apart = "\n\n" if self._place not in (-1, place) else ""
+        self._place = place
+        self._said[place] = self._said.get(place, 0) + len(text)
+        return self._speech.say(apart + text)
+
+    def _begin(self, place: int, item: Any) -> None:
+        if isinstance(item, Mapping) and item.get("type") == "function_call":
+            self._calls[place] = PendingCall(id=str(item.get("call_id") or ""), name=str(item.get("name") or ""))
+
+    def _keep(self, place: int, item: Any) -> list[ModelEvent]:
+        """Take a whole item, and say what of it was not said yet: some servers send no deltas."""
+        if not isinstance(item, Mapping) or not isinstance(item.get("type"), str) or place in self._items:
+            return []
+        self._items[place] = dict(item)
+        if item["type"] == "function_call":
+            call = PendingCall(id=str(item.get("call_id") or ""), name=str(item.get("name") or ""))
+            arguments = item.get("arguments")
+            call.pieces += [arguments] if isinstance(arguments, str) and arguments else []
+            self._calls[place] = call
+        elif item["type"] == "message":
+            content = item.get("content")
+            parts = content if isinstance(content, list) else []
+            self._refused |= any(isinstance(part, Mapping) and part.get("type") == "refusal" for part in parts)
+            return self._say(place, words_in(item)[self._said.get(place, 0) :])
+        elif item["type"] == "reasoning" and place not in self._thought:
+            return self._speech.say(thoughts=_thoughts_in(item))
+        return []
+
+    def _end(self, response: Mapping[str, Any]) -> list[ModelEvent]:
+        events: list[ModelEvent] = []
+        output = response.get("output")
+        for place, item in enumerate(output if isinstance(output, list) else ()):
+            events += self._keep(place, item)
+        if isinstance(response.get("usage"), Mapping):
+            self._usage = normalize_usage(response["usage"], "responses")
+        status, details = response.get("status"), response.get("incomplete_details")
+        self._status = status if isinstance(status, str) else "completed"
+        self._reason = details.get("reason") if isinstance(details, Mapping) else None
+        return events + self._speech.say(last=True)
+
+    def finish(self) -> Completed:
+        """The whole answer. Raises ProviderUnavailable (malformed) if it is cut off or empty, and ContextOverflow if
+        the window was full before it ended."""
+        self._speech.say(last=True)
+        text = self._speech.text
+        begun = [self._calls[place] for place in sorted(self._calls) if self._calls[place].name]
+        stop = self._stop(begun)
+        ended = self._status in ("completed", "incomplete")
+        calls = whole_calls(text, begun, stop, ended=ended, done=self._done)
+        cut = len(calls) < len(begun)
+        return Completed(
+            text=text,
+            tool_calls=named(calls, self._new_id),
+            reasoning=self._speech.reasoning,
+            stop=stop,
+            usage=self._usage,
+            cut_call=cut,
+            original=None if cut or stop == "length" else self._original(text),
+        )
+
+    def _stop(self, calls: list[PendingCall]) -> StopReason:
+        if self._status == "incomplete":
+            return stop_reason(str(self._reason or "max_output_tokens"))
+        if self._refused:
+            return "refused"
+        return "tool_calls" if calls else "stop"
+
+    def _original(self, text: str) -> Original | None:
+        """The items as they came, if the rest of the answer does not say all of them and the items say the rest."""
+        items = [self._items[place] for place in sorted(self._items)]
+        calls = [item.get("call_id") for item in items if item["type"] == "function_call"]
+        if _is_plain(items) or words_of(items) != text or not all(calls) or len(set(calls)) < len(calls):
+            return None
+        # The server forgets its thoughts; without their contents it would not know them again.
+        thoughts = (item for item in items if item["type"] == "reasoning")
+        if not all(item.get("encrypted_content") or item.get("content") for item in thoughts):
+            return None
+        return {"api": API, "model": self._model, "blocks": items}
+
+
+def _thoughts_in(item: Mapping[str, Any]) -> str:
+    summary = item.get("summary") or item.get("content")
+    parts = [part.get("text") for part in summary if isinstance(part, Mapping)] if isinstance(summary, list) else []
+    return "\n\n".join(text for text in parts if isinstance(text, str))
+
+
+def _is_plain(items: list[dict[str, Any]]) -> bool:
+    """Whether the items are at most one message, without a phase or notes, and calls behind it."""
+    if any(item["type"] != "function_call" for item in items[1:]):
+        return False
+    if not items or items[0]["type"] == "function_call":
+        return True
+    first, content = items[0], items[0].get("content")
+    parts = content if isinstance(content, list) else []
+    return (
+        first["type"] == "message"
+        and not first.get("phase")
+        and all(part.get("type") == "output_text" and not part.get("annotations") for part in parts)
+    )
