@@ -29,7 +29,7 @@ run: $(STAMP) ## talk to Legato in this terminal; needs no key
 	@$(BIN)/legato chat
 
 test: $(STAMP) ## run the tests
-	$(BIN)/python -m pytest -m "not slow" $(PARALLEL)
+	$(BIN)/python -m pytest $(PARALLEL)
 
 slow: $(STAMP) ## the tests that take longer than anybody waits for
 	$(BIN)/python -m pytest -m slow $(PARALLEL)
