@@ -63,7 +63,7 @@ async def show_row(store: Store, session_id: str) -> Row:
 
 
 async def found_rows(store: Store, words: str, limit: int) -> list[Row]:
-    """Hits, newest first: session_id, message_id, at, role, text."""
+    """Hits, best first: session_id, message_id, at, role, text."""
     return [
         {
             "session_id": hit.session_id,
@@ -72,7 +72,7 @@ async def found_rows(store: Store, words: str, limit: int) -> list[Row]:
             "role": hit.message["role"],
             "text": text_of(hit.message),
         }
-        for hit in await store.search(words, None, limit)
+        for hit in (passage.hit for passage in await store.search(words, None, limit))
     ]
 
 

@@ -9,7 +9,7 @@ from gateway import __version__
 from gateway.agent.conversation import Conversation
 from gateway.agent.metering import Standing, written
 from gateway.agent.running import RunningTurn
-from gateway.agent.tools.history import excerpt_of, speaker_of
+from gateway.agent.tools.history import lines_of, speaker_of
 from gateway.commands.base import Command, CommandContext
 from gateway.commands.pins import pins_room, pins_tokens
 from gateway.domain.chat import is_shared
@@ -195,14 +195,14 @@ async def recall(ctx: CommandContext) -> str:
         raise UserError("Say what to look for, for example: /recall train tickets")
     hits = await ctx.store.search(ctx.argument, ctx.key, _MOST_HITS)
     # The same words may have been said again, or be stored again by /retry.
-    found = list({speaker_of(hit, {}) + text_of(hit.message): hit for hit in reversed(hits)}.values())[::-1][:_RECALLED]
+    found = list({speaker_of(each.hit, {}) + text_of(each.hit.message): each for each in reversed(hits)}.values())
     if not found:
         return f"Nothing was found for “{ctx.argument}”."
     speakers = {"user": "one of you" if is_shared(ctx.key, ctx.inbound.source) else "you", "assistant": "me"}
     zone = ctx.sessions.policy.zone
     return "\n\n".join(
-        f"{moment(hit.at, zone)}, {speaker_of(hit, speakers)}:\n{excerpt_of(hit, ctx.argument, ctx.redact)}"
-        for hit in found
+        "\n".join([f"**{moment(each.hit.at, zone)}**", *lines_of(each, ctx.argument, ctx.redact, speakers)])
+        for each in found[::-1][:_RECALLED]
     )
 
 

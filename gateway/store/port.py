@@ -37,11 +37,11 @@ from gateway.store.records import (
     CapReached,
     Claim,
     Decision,
-    Found,
     InboxItem,
     ItemOutcome,
     Lease,
     Opening,
+    Passage,
     Rebuilt,
     Receipt,
     Reservation,
@@ -487,10 +487,10 @@ class Store(ABC):
         """The compactions that ended or opened this session, oldest first."""
 
     @abstractmethod
-    async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Found]:
-        """Original messages (no summaries, no stubs) that hold all the words: what was said, newest first, then
-        what tools returned, as far as that is indexed (`searchable`). CJK text is found by any two adjacent
-        characters. `key` None: in all conversations."""
+    async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Passage]:
+        """Original messages (no summaries, no stubs) that answer a question or hold some of the words, best first:
+        what was said, then what tools returned, as far as that is indexed (`searchable`, `ranking`). Words between
+        quotation marks must stand in the message as they are. `key` None: in all conversations."""
 
     @abstractmethod
     async def usage(

@@ -206,11 +206,26 @@ class Rebuilt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """One message that a search found."""
+    """An original message, with the session in which it was said first."""
 
     session_id: str
     message: Message
     at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """A find of a search: messages that follow one another. `best`: the place of the message that was found; the others
+    stand around it. `score`: comparable within one search."""
+
+    turns: tuple[Found, ...]
+    best: int
+    score: float
+
+    @property
+    def hit(self) -> Found:
+        """The message that was found."""
+        return self.turns[self.best]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

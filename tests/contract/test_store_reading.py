@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
-from gateway.domain.message import assistant, tool_result, user
+from gateway.domain.message import assistant, note_of, noted, tool_result, user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
 from gateway.store.port import Store
 from gateway.store.records import Opening, Patch, StepRecord
@@ -25,9 +27,9 @@ pytest_plugins = ["tests.support.stores"]
 
 
 async def found(store: Store, words: str, chat: str | None = None, limit: int = 20) -> list[object]:
-    """The texts that a search finds."""
-    hits = await store.search(words, None if chat is None else key(chat), limit)
-    return contents([hit.message for hit in hits])
+    """The texts that a search shows."""
+    passages = await store.search(words, None if chat is None else key(chat), limit)
+    return contents([turn.message for passage in passages for turn in passage.turns])
 
 
 @pytest.mark.parametrize(
@@ -39,17 +41,23 @@ async def found(store: Store, words: str, chat: str | None = None, limit: int = 
         ("请检查上下文窗口的大小", "请", True),
         ("请检查上下文窗口的大小", "大窗", False),
         ("请检查上下文窗口的大小", "窗口 大小", True),
-        ("上下二字，下文再说", "上下文", False),
+        ("上下二字，下文再说", "上下文", True),
+        ("上下二字，下文再说", "「上下文」", False),
         ("东京タワーに行く", "タワー", True),
         ("한국어 문장입니다", "문장", True),
         ("ภาษาไทย", "ไทย", True),
         ("The Quick brown-fox", "quick FOX", True),
-        ("The Quick brown-fox", "quick bro", False),
+        ("The Quick brown-fox", "bro", False),
+        ("The Quick brown-fox", "Which foxes were quick?", True),
+        ("The Quick brown-fox", '"quick brown"', True),
+        ("The Quick brown-fox", '"brown quick"', False),
+        ("Wir fahren nach Köln", "wann fährt ihr nach koln", True),
+        ("Мы купили билеты", "какой билет", True),
         ("full width ＡＢＣ１２", "abc12", True),
         ("naïve café", "CAFÉ", True),
         ("set MAX_RETRIES=3", "max_retries", True),
-        ('say "hello" (world) OR NOT*', '"hello" AND (world*', False),
-        ('say "hello" (world) OR NOT*', '"hello" (world*', True),
+        ('say "hello" (world) OR NOT*', '"hello" AND (world*', True),
+        ('say "hello" (world) OR NOT*', '"hello world"', False),
         ("混合 mixed 文字 text", "文字 mixed", True),
         ("anything", "", False),
         ("anything", "!?。 \x00", False),
@@ -85,11 +93,11 @@ async def test_only_originals_are_found_and_once(bench: Bench) -> None:
     )
     opening = Opening(session=new_session("s2"), transcript=stored)
     await store.end_session(claim.lease, session.ref, "switched", START, opening)
-    expected = [stored[9]["content"], "the plan is yours", "the plan is mine", "the plan of a tool"]
+    expected = ["the plan is mine", "the plan is yours", stored[9]["content"], "the plan of a tool"]
     assert await found(store, "plan") == expected
     store = await bench.crash(store)
     assert await found(store, "plan") == expected
-    hit = (await store.search("mine", key(), 1))[0]
+    hit = (await store.search("mine", key(), 1))[0].hit
     assert (hit.session_id, hit.at, hit.message) == ("s1", START + 3, stored[0])
 
 
@@ -116,10 +124,10 @@ async def test_what_tools_returned_is_found_where_what_was_said_leaves_room(benc
     )
     for chat in ("1", None):
         hits = await found(store, "backup script", chat)
-        assert [str(hit)[:12] for hit in hits] == ["I do not kno", "Which backup", "no backup sc", "银杏 backup sc"]
-        assert await found(store, "backup script", chat, limit=3) == hits[:3]
+        assert [str(hit)[:12] for hit in hits] == ["Which backup", "I do not kno", "no backup sc", "银杏 backup sc"]
+        assert await found(store, "backup script", chat, limit=2) == hits[:3]
         assert len(await found(store, "quicksilver", chat)) == 1
-        assert len(await found(store, "银杏 a-1.sh", chat)) == 1
+        assert str((await found(store, "银杏 a-1.sh", chat))[0]).startswith("银杏")
         assert len(await found(store, "bld-4711", chat)) == 1
         assert len(await found(store, "refused", chat)) == 2
         assert await found(store, "very middle", chat) == []  # of a megabyte the ends are read
@@ -133,9 +141,9 @@ async def test_a_search_stays_within_its_key_and_limit(store: Store) -> None:
         claim, session = await in_session(store, session_id="s" + chat, chat=chat)
         for number in range(3):
             await store.record_step(claim.lease, session.ref, claim.item, step(user(f"窗口 {chat}-{number}")))
-    assert await found(store, "窗口", "1") == ["窗口 1-2", "窗口 1-1", "窗口 1-0"]
-    assert await found(store, "窗口", "2", limit=2) == ["窗口 2-2", "窗口 2-1"]
-    assert len(await found(store, "窗口")) == 6
+    assert await found(store, "窗口 1-1", "1") == ["窗口 1-0", "窗口 1-1", "窗口 1-2"]
+    assert await found(store, "窗口", "2", limit=2) == ["窗口 2-0", "窗口 2-1", "窗口 2-2"]
+    assert sorted(map(str, await found(store, "窗口"))) == [f"窗口 {chat}-{n}" for chat in (1, 2) for n in range(3)]
     assert await found(store, "窗口", "3") == []
     assert await found(store, "窗口", "1", limit=0) == []
 
@@ -144,7 +152,49 @@ async def test_a_run_is_found_behind_many_near_misses(store: Store) -> None:
     claim, session = await in_session(store)
     await store.record_step(claim.lease, session.ref, claim.item, step(user("甲乙丙")))
     await store.record_step(claim.lease, session.ref, claim.item, step(*[user("甲乙，乙丙")] * 120))
-    assert await found(store, "甲乙丙") == ["甲乙丙"]
+    best = (await store.search("甲乙丙", key(), 1))[0]
+    assert best.hit.message["content"] == "甲乙丙"
+
+
+async def test_an_answer_stands_beside_its_question(store: Store) -> None:
+    claim, session = await in_session(store)
+    said = [user(f"small talk number {n}") for n in range(40)]
+    said[20:20] = [user("When does our train to Lisbon leave?"), assistant("At 9:40, from platform 4.")]
+    await store.record_step(claim.lease, session.ref, claim.item, step(*said))
+    (best, *_) = await store.search("What time was the Lisbon train leaving?", key(), 3)
+    assert contents([turn.message for turn in best.turns]) == [
+        "small talk number 18",
+        "small talk number 19",
+        "When does our train to Lisbon leave?",
+        "At 9:40, from platform 4.",
+        "small talk number 20",
+    ]
+    assert best.best == 2
+
+
+async def test_the_best_comes_first_and_nothing_comes_twice(store: Store) -> None:
+    claim, session = await in_session(store)
+    said = [user(f"weather report {n}: rain and wind") for n in range(30)]
+    said[5] = user("The invoice INV-7731 was paid on Monday.")
+    said[25] = user("Which invoices are open?")
+    await store.record_step(claim.lease, session.ref, claim.item, step(*said))
+    passages = await store.search("Was invoice INV-7731 paid?", key(), 5)
+    assert [passage.hit.message["content"] for passage in passages] == [said[5]["content"], said[25]["content"]]
+    assert passages[0].score > passages[1].score
+    shown = [note_of(turn.message)["id"] for passage in passages for turn in passage.turns]
+    assert len(shown) == len(set(shown))
+
+
+async def test_a_message_of_the_day_that_the_question_names_comes_first(store: Store) -> None:
+    claim, session = await in_session(store)
+    days = [START - each * 86_400 for each in (40, 30, 3, 0)]
+    said = [noted(user("We talked about the budget."), at=day) for day in days]
+    filler = [user(f"something else {n}") for n in range(6)]
+    for each in said:
+        await store.record_step(claim.lease, session.ref, claim.item, step(each, *filler))
+    for day in days:
+        named = datetime.fromtimestamp(day, UTC).strftime("%Y-%m-%d")
+        assert (await store.search(f"What did we say about the budget on {named}?", key(), 1))[0].hit.at == day
 
 
 async def test_what_failed_is_not_found(store: Store) -> None:
@@ -204,13 +254,14 @@ async def test_figures_count_everything(store: Store) -> None:
     assert (figures.waiting, figures.unsent, figures.dead, figures.sessions) == (2, 1, 1, 1)
 
 
-async def test_a_long_history_is_searched_page_by_page(store: Store) -> None:
+async def test_a_common_word_lists_the_newest_and_a_rare_one_all(store: Store) -> None:
     claim, session = await in_session(store)
     for first in range(0, 4_500, 500):
-        said = [user(f"needle {n}{' rare' if n % 7 == 0 else ''}", tokens=2) for n in range(first, first + 500)]
+        said = [user(f"needle {n}{' rare' if n % 500 == 0 else ''}", tokens=2) for n in range(first, first + 500)]
         await store.record_step(claim.lease, session.ref, claim.item, step(*said))
-    newest = await store.search("needle", key(), 450)
-    assert contents([each.message for each in newest])[::449] == ["needle 4499", "needle 4050"]
-    both = contents([each.message for each in await store.search("rare needle", key(), 9_999)])
-    assert both == [f"needle {n} rare" for n in range(4_494, -1, -7)]
-    assert [each.message["content"] for each in await store.search("4 needle", key(), 9)] == ["needle 4"]
+    newest = await store.search("needle", key(), 10)
+    assert min(int(str(each.hit.message["content"]).split()[1]) for each in newest) > 4_300
+    both = [each.hit.message["content"] for each in await store.search("rare needle", key(), 9)]
+    assert sorted(map(str, both)) == sorted(f"needle {n} rare" for n in range(0, 4_500, 500))
+    best = (await store.search("needle 4", key(), 1))[0]
+    assert best.hit.message["content"] == "needle 4"

@@ -168,7 +168,7 @@ async def test_recall_finds_originals_and_says_when_it_finds_nothing(tmp_path: P
         assert "the locker code is 4711" in await live.ask("/recall locker 4711")
         assert "我们的预算是五万元" in await live.ask("/recall 预算")
         await live.ask("the locker code is 4711")
-        assert (await live.ask("/recall locker 4711")).count("you:\nthe locker code is 4711") == 1
+        assert (await live.ask("/recall locker 4711")).count("you: the locker code is 4711") == 1
         assert await live.ask("/recall submarine") == "Nothing was found for “submarine”."
 
 
@@ -325,7 +325,7 @@ async def test_retry_asks_the_same_again(tmp_path: Path) -> None:
 async def test_retry_after_a_failure_asks_again(tmp_path: Path) -> None:
     model = FakeModel(in_turn(ProviderUnavailable("The provider is down.")))
     async with running(tmp_path, model=model) as live:
-        assert await live.ask("tell me") == "The provider is down."
+        assert (await live.ask("tell me")).startswith("The provider is down.")
         assert await live.ask("/retry") == "echo: tell me"
         assert await transcript(live) == ["tell me", "echo: tell me"]
 

@@ -334,6 +334,6 @@ async def test_the_report_of_the_last_call_is_corrected_by_what_they_take(tmp_pa
         before = await used()
         assert 640 < before < 660
         await pin_all(live, "be brief")
-        assert 65 < await used() - before < 85  # the model's tokenizer may differ from ours
+        assert 60 < await used() - before < 85  # the model's tokenizer may differ from ours
         await live.ask("/unpin 1")
         assert await used() == before

@@ -12,7 +12,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import StoreUnavailable
 from gateway.store.redis import RedisStore
 from gateway.store.redis.partitions import partition_of, slot_of
-from tests.support.store_kit import contents, exchange, finish, in_session, key, put, step, transcript
+from tests.support.store_kit import contents, exchange, finish, in_session, key, put, step, transcript, turns_of
 from tests.support.waiting import eventually
 
 if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
@@ -99,7 +99,7 @@ async def test_a_slot_that_moves_takes_its_chats_along(store: RedisStore, nodes:
     assert contents(await transcript(store, "s1")) == ["question 1", "answer 1", "question 2", "answer 2"]
 
     async def both_found() -> bool:  # postings follow the step that stores their message
-        return len(await store.search("question", claim.lease.key, 9)) == 2
+        return len(turns_of(await store.search("question", claim.lease.key, 9))) == 4
 
     await eventually(both_found)
     later = RedisStore(nodes[2].url, clock=SystemClock())

@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from gateway.domain.message import user
+from gateway.domain.message import assistant, user
 from gateway.runtime.errors import StoreError, StoreLocked, StoreUnavailable
 from gateway.store.records import Opening
 from gateway.store.sqlite import SqliteStore, migrations
@@ -20,6 +20,7 @@ from tests.support.store_kit import (
     START,
     arrival,
     claimed,
+    contents,
     exchange,
     finish,
     in_session,
@@ -29,7 +30,9 @@ from tests.support.store_kit import (
     put,
     step,
     transcript,
+    turns_of,
 )
+from tests.support.waiting import eventually
 
 Opener = Callable[..., SqliteStore]
 
@@ -46,7 +49,7 @@ async def make(path: Path) -> AsyncIterator[Opener]:
     made: list[SqliteStore] = []
 
     def build(where: Path = path, **options: object) -> SqliteStore:
-        store = SqliteStore(where, clock=ManualClock(START), **options)  # type: ignore[arg-type]
+        store = SqliteStore(where, **{"clock": ManualClock(START), **options})  # type: ignore[arg-type]
         made.append(store)
         return store
 
@@ -134,7 +137,7 @@ async def test_a_reader_works_beside_the_gateway(make: Opener, store: SqliteStor
     for number in range(3):
         await store.record_step(claim.lease, session.ref, claim.item, step(*exchange(number)))
         assert len(await transcript(beside, "s1")) == 2 * number + 2
-    assert len(await beside.search("question", None, 9)) == 3
+    assert len(turns_of(await beside.search("question answer", None, 9))) == 6
     with pytest.raises(StoreUnavailable, match="reading only"):
         await beside.emit([outbound("o1")])
     with pytest.raises(StoreUnavailable, match="reading only"):
@@ -338,7 +341,7 @@ async def test_a_backup_is_whole_and_does_not_stop_the_gateway(
     copy = make(target)
     await copy.open()
     assert await transcript(copy, "s1") == await transcript(store, "s1")
-    assert len(await copy.search("question", key(), 99)) == 30
+    assert len(turns_of(await copy.search("question answer", key(), 99))) == 60
     assert not [name for name in os.listdir(tmp_path) if "partial" in name]
     with pytest.raises(StoreError, match="another path"):
         await store.backup(tmp_path / "legato.db")
@@ -369,3 +372,31 @@ async def test_the_cache_serves_what_the_file_holds(store: SqliteStore) -> None:
     assert await transcript(store, "s2") == cached
     store._process.transcripts.drop("s2")
     assert await transcript(store, "s2") == cached
+
+
+async def test_messages_that_an_earlier_version_entered_by_words_are_entered_anew(make: Opener, path: Path) -> None:
+    clock = ManualClock(START)
+    store = make(clock=clock)
+    await store.open()
+    claim, session = await in_session(store)
+    said = [user(f"{number} invoices") for number in range(250)]
+    await store.record_step(claim.lease, session.ref, claim.item, step(*said, assistant("The invoices are paid.")))
+    await store.aclose()
+    connection = apsw.Connection(str(path))
+    connection.execute("INSERT INTO message_search(message_search) VALUES ('delete-all')")
+    connection.execute("INSERT INTO message_search(rowid, owner, terms) VALUES (251, 'of words', 'paid')")
+    connection.execute("UPDATE meta SET value = 252 WHERE name = 'search_stemmed_from'")
+    connection.close()
+    store = make(clock=clock)
+    await store.open()
+
+    async def all_found() -> bool:
+        found = contents(turns_of(await store.search("Is invoice 0 paid?", key(), 99)))
+        return {"0 invoices", "The invoices are paid."} <= set(found)
+
+    async def pass_time() -> bool:
+        await clock.advance(1.0)
+        return await all_found()
+
+    await eventually(pass_time)
+    assert len(await store.search("invoicing", None, 1)) == 1

@@ -309,8 +309,8 @@ BUGS: Final = (
     Bug(
         name="a Chinese word within a sentence is not found",
         file="gateway/store/shared/text.py",
-        old="            found.update(dict.fromkeys(_pairs(dense)))\n",
-        new="            found[dense] = None\n",
+        old="            found.update(dict.fromkeys(_pairs(dense)))\n            found[dense[-1]]",
+        new="            found[dense]",
         tests=("tests/unit/store/test_text.py", "tests/contract/test_store_reading.py"),
     ),
     Bug(

@@ -33,6 +33,7 @@ from tests.support.store_kit import (
     outbound,
     put,
     step,
+    turns_of,
 )
 
 CHATS: Final = [str(number) for number in range(12)]
@@ -295,9 +296,9 @@ async def shown(store: Store) -> dict[str, Any]:
         "usage": [await store.usage(0, by) for by in ("model", "purpose", "platform", "session")],
         "spent": await store.spent(["day 2100", "session s1", "unknown"]),
         "status": await store.status(),
-        "found": {words: await store.search(words, None, 99) for words in WORDS},
+        "found": {words: sorted(map(str, turns_of(await store.search(words, None, 99)))) for words in WORDS},
         "found in chats": {
-            (words, chat): await store.search(words, key(chat), 99) for words in WORDS for chat in CHATS
+            (words, chat): turns_of(await store.search(words, key(chat), 99)) for words in WORDS for chat in CHATS
         },
     }
 

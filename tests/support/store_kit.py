@@ -10,7 +10,7 @@ from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey, Sour
 from gateway.domain.message import Message, assistant, user
 from gateway.domain.session import Session, SessionRef
 from gateway.store.port import Store
-from gateway.store.records import Arrival, Claim, Opening, Patch, Receipt, StepRecord, TurnEnd
+from gateway.store.records import Arrival, Claim, Opening, Passage, Patch, Receipt, StepRecord, TurnEnd
 from tests.support.fakes import ManualClock
 
 START = 1_700_000_000.0
@@ -100,6 +100,11 @@ async def finish(store: Store, claim: Claim, *rows: Outbound) -> TurnEnd:
 async def transcript(store: Store, session_id: str) -> list[Message]:
     """What a session's transcript is now."""
     return list((await store.transcript(await store.session(session_id))).messages)
+
+
+def turns_of(passages: Sequence[Passage]) -> list[Message]:
+    """The messages of a search's passages."""
+    return [turn.message for passage in passages for turn in passage.turns]
 
 
 def contents(messages: Sequence[Message]) -> list[Any]:

@@ -19,15 +19,15 @@ from gateway.domain.file import KeptFile
 from gateway.domain.session import Session, Todo
 from gateway.domain.settings import Section
 from gateway.runtime.clock import Clock
-from gateway.store.records import Found
+from gateway.store.records import Passage
 
 S = TypeVar("S", bound=Section)
 
 
 class Recall(Protocol):
-    """Search in the conversations of the caller."""
+    """Search in the conversations of the caller: the passages that answer best, best first."""
 
-    async def __call__(self, words: str, limit: int) -> Sequence[Found]: ...
+    async def __call__(self, words: str, limit: int) -> Sequence[Passage]: ...
 
 
 class Files(Protocol):

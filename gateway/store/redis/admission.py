@@ -23,6 +23,8 @@ from gateway.store.redis.partitions import PARTITIONS
 log = structlog.get_logger(__name__)
 
 META: Final = "legato:meta"
+SEARCH: Final = "search"  # the fact that says under what messages are entered for a search
+STEMS: Final = "stems"
 _OLDEST: Final = (7, 0)
 _ANSWER: Final = 10.0  # seconds an answer may take
 _LOOKED_AFTER: Final = 60.0  # seconds between two looks at the server's settings
@@ -141,6 +143,7 @@ async def establish(endpoint: Endpoint, store_id: str = "") -> Mapping[str, str]
     async with used(connect_meta(endpoint)) as connection:
         await _told(connection, "HSETNX", META, "id", store_id or os.urandom(8).hex())
         facts = {"app": "legato", "format": FORMAT, "readable_from": _READABLE_FROM, "partitions": PARTITIONS}
+        facts[SEARCH] = STEMS
         await _told(connection, "HSET", META, *(str(each) for fact in facts.items() for each in fact))
         meta = await _meta(connection)
     check_ours(endpoint, Survey(meta=meta, size=0))

@@ -49,6 +49,7 @@ class Endpoint:
         self._settings: Mapping[str, Any] = {
             **settings,
             "decode_responses": True,
+            "encoding_errors": "surrogateescape",  # the bytes of a search entry come back as they are
             "protocol": 2,
             "retry": Retry(NoBackoff(), 0),  # the callers know which commands may be repeated
             "socket_timeout": None,  # time is kept here: the library's own timeout can swallow a cancellation

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 from typing import Final
 
+from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import ResponseError
 
 from gateway.store.redis.endpoint import Endpoint, ask, used
@@ -31,11 +32,24 @@ async def keys(endpoint: Endpoint, pattern: str) -> AsyncGenerator[str, None]:
     """Keys that match, in no order; some may come twice. Raises UNREACHABLE."""
     for address in await endpoint.primaries():
         async with used(endpoint.connect(address)) as connection:
-            cursor = "0"
-            while True:
-                command = ("SCAN", cursor, "MATCH", pattern, "COUNT", _COUNT)
-                cursor, found = await ask(connection, *command, seconds=_SECONDS)
-                for name in found:
+            async for page in _pages(connection, pattern):
+                for name in page:
                     yield name
-                if cursor == "0":
-                    break
+
+
+async def remove(endpoint: Endpoint, pattern: str) -> None:
+    """Remove the keys that match. Raises UNREACHABLE."""
+    for address in await endpoint.primaries():
+        async with used(endpoint.connect(address)) as connection:
+            async for page in _pages(connection, pattern):
+                for name in page:  # one by one: on a cluster two keys may lie in different slots
+                    await ask(connection, "UNLINK", name, seconds=_SECONDS)
+
+
+async def _pages(connection: AbstractConnection, pattern: str) -> AsyncGenerator[list[str], None]:
+    cursor = "0"
+    while True:
+        cursor, found = await ask(connection, "SCAN", cursor, "MATCH", pattern, "COUNT", _COUNT, seconds=_SECONDS)
+        yield found
+        if cursor == "0":
+            return

@@ -82,6 +82,7 @@ class Membership:
         await self._outbox.look()
         self._chores.start(self._beats(), name="store beats")
         self._chores.start(self._make_good(), name="store index")
+        self._chores.start(self._renew_search(), name="store search")
         self._chores.start(look_after(self._endpoint, self._clock), name="store settings")
 
     async def leave(self) -> None:
@@ -159,6 +160,12 @@ class Membership:
     async def _make_good(self) -> None:
         for partition in EVERYWHERE:
             await searching.make_good(self._wire, partition)
+
+    async def _renew_search(self) -> None:
+        try:
+            await searching.renew(self._endpoint, self._wire)
+        except UNREACHABLE as error:
+            log.info("store_search_not_renewed", error=str(error))
 
     # -- news -------------------------------------------------------------------------------
 

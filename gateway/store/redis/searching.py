@@ -3,34 +3,43 @@
 Cost of storing: eight bytes of the server's memory for each distinct term of a message, and about
 100 for each term that its conversation had not used before. Terms are written after the message, in steps of
 at most 400, so that a long message holds nobody up. Until then the message is listed as unindexed, so that another
-process enters its terms after a crash. Cost of a search within a key: the rarest term's messages, newest first, until
-enough are found; nobody else's messages are touched. A search of all messages goes key by key: for an administrator,
-not for a turn.
+process enters its terms after a crash. Cost of a search within a key: see `ranking`; nobody else's messages are
+touched. A search of all messages goes key by key: for an administrator, not for a turn.
 
 One character of a script without spaces is found as a prefix: the terms of such scripts are entered under their
-first character, too.
+first character, too. A store of an earlier Legato has entries under words instead of stems (`term:`): its messages are
+entered anew beside the gateway's work, and the old entries removed.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import sys
+from array import array
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import Message, note_of, said_in
-from gateway.store.records import Found
+from gateway.domain.message import Message, note_of
+from gateway.store.records import Found, Passage
+from gateway.store.redis.admission import META, SEARCH, STEMS, connect_meta
 from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import message_from
+from gateway.store.redis.endpoint import Endpoint, ask, used
+from gateway.store.redis.keyspace import keys, remove
 from gateway.store.redis.partitions import PARTITIONS, partition_of_key, prefix
 from gateway.store.redis.wire import Wire
-from gateway.store.shared import searchable, text
-from gateway.store.shared.searchable import KINDS, RETURNED, Kind, kind_of, terms_of
+from gateway.store.shared import ranking, searchable, text
+from gateway.store.shared.ranking import MOST_OF_A_TERM
+from gateway.store.shared.searchable import RETURNED, Kind, kind_of, terms_of
 
 _MOST_TERMS: Final = 400  # in one step
-_PAGE: Final = 200  # candidates looked at in one step
+_PAGE: Final = 200  # messages read in one step
 _OWNER: Final = 8  # bytes of a key's digest
+_ENTRY: Final = 8  # bytes of an entry
+_EVERY: Final = "*"  # the term of every message
+_NOWHERE: Final = 255  # the partition of a message that came from a SQLite store
 
 
 def owner_of(key: str, kind: Kind = "said") -> str:
@@ -40,15 +49,15 @@ def owner_of(key: str, kind: Kind = "said") -> str:
 
 
 def entries(message: Message) -> list[str]:
-    """The terms and prefixes under which a message is entered."""
+    """The terms and prefixes under which a message is entered; none: the message is not found by any."""
     found = terms_of(message)
     starts = dict.fromkeys("^" + term[0] for term in found if _is_dense(term[0]))
-    return [*found, *starts]
+    return [*found, *starts, _EVERY] if found else []
 
 
 @lru_cache(maxsize=4_096)
 def _is_dense(character: str) -> bool:
-    return bool(text.query(character).prefixes)
+    return "^" + character in text.question(character).terms
 
 
 def index(wire: Wire, partition: int, key: SessionKey, messages: Sequence[Message]) -> None:
@@ -79,51 +88,115 @@ async def make_good(wire: Wire, partition: int) -> None:
             _enter(wire, partition, owner, message_id, entries(message))
 
 
-async def search(wire: Wire, words: str, key: SessionKey | None, limit: int) -> list[Found]:
-    """Original messages holding all the words: what was said, newest first, then what tools returned."""
-    wanted = text.query(words)
-    if not wanted or limit < 1:
-        return []
+async def renew(endpoint: Endpoint, wire: Wire) -> None:
+    """Enter all messages by their stems, if an earlier Legato entered them, and remove its entries."""
+    async with used(connect_meta(endpoint)) as connection:
+        if await ask(connection, "HGET", META, SEARCH, seconds=endpoint.timeout) == STEMS:
+            return
+    some: list[tuple[int, str]] = []
+    async for name in keys(endpoint, "{p*}:message:*"):
+        some.append((int(name[2:4]), name.partition(":message:")[2]))
+        if len(some) == _PAGE:
+            await _enter_again(wire, some)
+            some = []
+    await _enter_again(wire, some)
+    async with used(connect_meta(endpoint)) as connection:
+        await ask(connection, "HSET", META, SEARCH, STEMS, seconds=endpoint.timeout)
+    await remove(endpoint, "{p*}:term:*")
+    await remove(endpoint, "{p*}:owners")
+
+
+async def _enter_again(wire: Wire, some: Sequence[tuple[int, str]]) -> None:
+    for partition in {partition for partition, _ in some}:
+        for message_id, stored in await _stored(wire, partition, [name for where, name in some if where == partition]):
+            message, document = message_from(message_id, stored)
+            if kind := kind_of(message):
+                _enter(wire, partition, owner_of(document["k"], kind), message_id, entries(message))
+    await wire.settled()
+
+
+async def search(wire: Wire, words: str, key: SessionKey | None, limit: int, now: float) -> list[Passage]:
+    """The passages that answer best, best first: what was said, then what tools returned."""
     await wire.settled()  # by then the messages of this process are in the index
-    found: list[Found] = []
-    for kind in KINDS:
-        if len(found) < limit:
-            found += await _search_kind(wire, kind, key, wanted, limit - len(found))
-    return found
-
-
-async def _search_kind(wire: Wire, kind: Kind, key: SessionKey | None, wanted: text.Query, limit: int) -> list[Found]:
     if key is not None:
-        return await _search(wire, partition_of_key(key), owner_of(str(key), kind), wanted, limit)
-    every = [
-        each for partition in range(PARTITIONS) for each in await _search_all(wire, partition, kind, wanted, limit)
-    ]
-    return sorted(every, key=_number, reverse=True)[:limit]
+        partition = partition_of_key(key)
+        return await ranking.search(
+            lambda kind: RedisIndex(wire, partition, owner_of(str(key), kind)), words, limit, now
+        )
+    found = [each for partition in range(PARTITIONS) for each in await _everybodys(wire, partition, words, limit, now)]
+    return sorted(found, key=lambda each: (each.hit.message["role"] != "tool", each.score), reverse=True)[:limit]
 
 
-async def _search_all(wire: Wire, partition: int, kind: Kind, wanted: text.Query, limit: int) -> list[Found]:
-    known = await wire.ask(partition, "SMEMBERS", "owners")
-    owners = [owner for owner in known if owner.endswith(RETURNED) == (kind == "returned")]
-    found: list[Found] = []
+async def _everybodys(wire: Wire, partition: int, words: str, limit: int, now: float) -> list[Passage]:
+    owners = list(await wire.ask(partition, "SMEMBERS", "searched"))
+    found: list[Passage] = []
     for group in range(0, len(owners), _PAGE):
         some = owners[group : group + _PAGE]
-        results = await asyncio.gather(*(_search(wire, partition, owner, wanted, limit) for owner in some))
-        found = sorted((each for result in [found, *results] for each in result), key=_number, reverse=True)[:limit]
+        indexes = [
+            (RedisIndex(wire, partition, owner), 0 if owner.endswith(RETURNED) else ranking.REACH) for owner in some
+        ]
+        results = await asyncio.gather(*(ranking.find(each, words, limit, now, reach=reach) for each, reach in indexes))
+        found += (each for result in results for each in result)
     return found
 
 
-async def _search(wire: Wire, partition: int, owner: str, wanted: text.Query, limit: int) -> list[Found]:
-    terms = [*wanted.terms, *("^" + each for each in wanted.prefixes)]
-    found: list[Found] = []
-    below: str | None = ""
-    while below is not None and len(found) < limit:
-        further, *ids = await wire.look(partition, "search", owner, below, str(_PAGE), *listed(terms))
-        below = further or None
-        for message_id, stored in await _stored(wire, partition, ids):
+class RedisIndex:
+    """The messages of one owner."""
+
+    def __init__(self, wire: Wire, partition: int, owner: str) -> None:
+        self._wire = wire
+        self._partition = partition
+        self._owner = owner
+
+    async def size(self) -> int:
+        """How many messages there are."""
+        return int(await self._wire.ask(self._partition, "STRLEN", self._list(_EVERY))) // _ENTRY
+
+    async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
+        """The newest messages of each term."""
+        newest = str(-MOST_OF_A_TERM * _ENTRY)
+        found = await self._wire.ask_all(
+            (self._partition, ("GETRANGE", self._list(term), newest, "-1")) for term in terms
+        )
+        return {term: _numbers(entries) for term, entries in zip(terms, found, strict=True)}
+
+    async def read(self, numbers: Sequence[int]) -> Mapping[int, Found]:
+        """The messages themselves."""
+        number_of = {_message_id(number): number for number in numbers}
+        found = {}
+        for message_id, stored in await _stored(self._wire, self._partition, list(number_of)):
             message, document = message_from(message_id, stored)
-            if text.holds_runs(said_in(message), wanted):
-                found.append(Found(session_id=document["s"], message=message, at=document["at"]))
-    return found[:limit]
+            found[number_of[message_id]] = Found(session_id=document["s"], message=message, at=document["at"])
+        return found
+
+    async def around(self, numbers: Sequence[int], reach: int) -> Mapping[int, Sequence[int]]:
+        """The owner's messages before and after each."""
+        if not (numbers and reach):
+            return {number: (number,) for number in numbers}
+        ids = [_message_id(number) for number in numbers]
+        runs = await self._wire.look(self._partition, "around", self._owner, str(reach), *listed(ids))
+        return {number: [*map(_number, run.split(" "))] for number, run in zip(numbers, runs, strict=True)}
+
+    def _list(self, term: str) -> str:
+        return f"stem:{self._owner}:{term}"
+
+
+def _numbers(entries: str) -> Sequence[int]:
+    """Entries as numbers that rise as the entries do. The client takes an answer's bytes for text."""
+    found = array("Q", entries.encode("utf-8", "surrogateescape"))
+    if sys.byteorder == "little":
+        found.byteswap()
+    return found
+
+
+def _message_id(number: int) -> str:
+    message, partition = divmod(number, 256)
+    return str(message) if partition == _NOWHERE else f"{message}p{partition:02}"
+
+
+def _number(message_id: str) -> int:
+    number, mark, partition = message_id.partition("p")
+    return int(number) * 256 + (int(partition) if mark else _NOWHERE)
 
 
 async def _stored(wire: Wire, partition: int, ids: Sequence[str]) -> list[tuple[str, str]]:
@@ -133,7 +206,3 @@ async def _stored(wire: Wire, partition: int, ids: Sequence[str]) -> list[tuple[
     first, *others = (f"message:{message_id}" for message_id in ids)
     texts = await wire.ask(partition, "MGET", first, *(prefix(partition) + other for other in others))
     return [(message_id, stored) for message_id, stored in zip(ids, texts, strict=True) if stored is not None]
-
-
-def _number(found: Found) -> int:
-    return int(note_of(found.message)["id"].partition("p")[0])

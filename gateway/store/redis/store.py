@@ -31,11 +31,11 @@ from gateway.store.records import (
     CapReached,
     Claim,
     Decision,
-    Found,
     InboxItem,
     ItemOutcome,
     Lease,
     Opening,
+    Passage,
     Rebuilt,
     Receipt,
     Reservation,
@@ -649,8 +649,8 @@ class RedisStore(Store):
         found = await self._wire.ask_all((each, ("LRANGE", f"compactions:{session_id}", "0", "-1")) for each in asked)
         return [compaction_from(text) for texts in found for text in texts]
 
-    async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Found]:
-        return await searching.search(self._wire, words, key, limit)
+    async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Passage]:
+        return await searching.search(self._wire, words, key, limit, self._process.time.now())
 
     async def usage(
         self, since: float, by: UsageBy, session_id: str | None = None, key: SessionKey | None = None

@@ -25,13 +25,14 @@ KINDS: Final[tuple[Kind, ...]] = ("said", "returned")  # in the order in which a
 RETURNED: Final = "r"  # marks a tool's results in an index
 RESULT_TERMS: Final = 800  # of one result, at most
 RESULT_NUMBERS: Final = 100  # of these, terms with a digit in them
+_MADE: Final = b"stems"  # how terms are made: entries of messages under words came before
 _EDGE: Final = 8_000  # characters of a longer result that are read at each end
 
 
 def owner_of(key: str, *, size: int) -> str:
     """A key as one short term, so that a search within the key touches nobody else's messages. The term holds no
-    `RETURNED`."""
-    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=size).hexdigest()
+    `RETURNED`. Entries of another way of making terms have other owners."""
+    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=size, person=_MADE).hexdigest()
 
 
 def kind_of(message: Message) -> Kind | None:

@@ -1,9 +1,9 @@
 """Cuts text into search terms, the same for every store.
 
-Words lie between spaces and punctuation, and are case-folded. Scripts that are written without
-spaces (Chinese, Japanese, Korean, Thai…) have no such words: a run of their characters becomes its
-overlapping pairs, and its last character alone. So every character begins some term: any two
-adjacent characters are a term, and one character is found as a prefix.
+Words lie between spaces and punctuation; they are case-folded and entered by their stems. Scripts that are written
+without spaces (Chinese, Japanese, Korean, Thai…) have no such words: a run of their characters becomes its overlapping
+pairs, and its last character alone. So every character begins some term: any two adjacent characters are a term, and
+one character is found as a prefix.
 """
 
 from __future__ import annotations
@@ -12,9 +12,15 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
 from typing import Final
 
-_MOST_SPOTS: Final = 64  # the longest of the terms: each is tried at every character of a text
+from gateway.store.shared.languages import ENGLISH, is_stop, language_of, stems
+
+_ASKED: Final = 2_000  # characters of a question
+_MOST_WORDS: Final = 24  # of a question
+_MOST_SPOTS: Final = 5_000
 MAX_TERM: Final = 64  # characters; a search finds a longer word (base64, a hash) by its beginning
 
 # Thai, Lao, Myanmar, Hangul jamo, Khmer; kana, bopomofo; Han; Hangul; Han of the other planes.
@@ -28,18 +34,7 @@ _MARKS: Final = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u090
 _DENSE_START: Final = re.compile(f"[{_DENSE}]")
 _RUN: Final = re.compile(f"([{_DENSE}]+)|((?:[^\\W_{_DENSE}]|[{_MARKS}])+)")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Query:
-    """A search as conditions: a text must hold every term, a term that starts with each prefix, and every run as the
-    run stands (terms alone would accept the pairs of a run scattered)."""
-
-    terms: tuple[str, ...] = ()
-    prefixes: tuple[str, ...] = ()
-    runs: tuple[str, ...] = ()
-
-    def __bool__(self) -> bool:
-        return bool(self.terms or self.prefixes)
+_QUOTED: Final = re.compile(r'"([^"]{2,})"|“([^”]{2,})”|«([^»]{2,})»|„([^“]{2,})“|「([^」]{2,})」')
 
 
 def normalised(text: str) -> str:
@@ -49,75 +44,129 @@ def normalised(text: str) -> str:
 
 def terms(text: str) -> list[str]:
     """The distinct search terms of a text, in the order they first appear."""
+    runs = list(_runs(text))
+    language = language_of(word for _, word in runs if word)
     found: dict[str, None] = {}
-    for run in _RUN.finditer(normalised(text)):
-        dense, word = run.groups()
-        if word is not None:
-            found[word[:MAX_TERM]] = None
+    for dense, word in runs:
+        if word:
+            found.update(dict.fromkeys(stems(word[:MAX_TERM], language)))
         else:
             found.update(dict.fromkeys(_pairs(dense)))
             found[dense[-1]] = None
     return list(found)
 
 
-def query(words: str) -> Query:
-    """The conditions of a search for `words`; false if the words make none."""
-    needed: dict[str, None] = {}
-    prefixes: dict[str, None] = {}
-    runs: dict[str, None] = {}
-    for run in _RUN.finditer(normalised(words)):
-        dense, word = run.groups()
-        if word is not None:
-            needed[word[:MAX_TERM]] = None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a search looks for. `wanted`: for each word, the terms that stand for the word; a term "^x" is any term that
+    begins with x. `phrases`: the words between quotation marks, normalised, that a message must hold. `runs`: what
+    stands together in a script without spaces, of which `wanted` has the pairs."""
+
+    wanted: tuple[tuple[str, ...], ...] = ()
+    phrases: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+    language: str = ENGLISH
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """All the terms, each once."""
+        return tuple(dict.fromkeys(term for alternatives in self.wanted for term in alternatives))
+
+
+def question(words: str) -> Question:
+    """What a search for `words` looks for. Words that say nothing about a subject are left out, unless there are no
+    others. Of a very long question the first words are taken."""
+    asked = normalised(words[:_ASKED])
+    runs = list(_runs(asked))
+    language = language_of(word for _, word in runs if word)
+    wanted: dict[tuple[str, ...], bool] = {}
+    for dense, word in runs:
+        if word:
+            wanted[stems(word[:MAX_TERM], language)] = is_stop(word)
         elif len(dense) == 1:
-            prefixes[dense] = None
+            wanted[("^" + dense,)] = is_stop(dense)
         else:
-            needed.update(dict.fromkeys(_pairs(dense)))
-            if len(dense) > 2:
-                runs[dense] = None
-    return Query(terms=tuple(needed), prefixes=tuple(prefixes), runs=tuple(runs))
+            wanted.update(((pair,), is_stop(pair)) for pair in _pairs(dense))
+    telling = [alternatives for alternatives, stops in wanted.items() if not stops] or list(wanted)
+    phrases = (" ".join(part for part in found if part).strip() for found in _QUOTED.findall(asked))
+    return Question(
+        wanted=tuple(telling[:_MOST_WORDS]),
+        phrases=tuple(filter(None, phrases)),
+        runs=tuple(dict.fromkeys(dense for dense, _ in runs if len(dense) > 2)),
+        language=language,
+    )
 
 
-def holds_runs(text: str, wanted: Query) -> bool:
-    """Whether a text that has all the terms also has the runs that the terms came from."""
-    if not wanted.runs:
+def holds_phrases(text: str, wanted: Question) -> bool:
+    """Whether a text has every phrase of a question."""
+    if not wanted.phrases:
         return True
-    plain = normalised(text)
-    return all(run in plain for run in wanted.runs)
+    plain = " ".join(normalised(text).split())
+    return all(phrase in plain for phrase in wanted.phrases)
+
+
+def counts(text: str, wanted: Question) -> tuple[int, ...]:
+    """How often each word of a question stands in a text."""
+    found = [0] * len(wanted.wanted)
+    place_of = {term: place for place, alternatives in enumerate(wanted.wanted) for term in alternatives}
+    for _, term in spots(text, wanted):
+        found[place_of[term]] += 1
+    return tuple(found)
+
+
+def spots(text: str, wanted: Question) -> Iterator[tuple[int, str]]:
+    """The places of a question's terms in a text, each with its term."""
+    terms = set(wanted.terms)
+    for match in _looked_for(wanted.terms).finditer(text) if terms else ():
+        word = match["word"]
+        if word is None:
+            dense = match[0].casefold()
+            yield match.start(), dense if dense in terms else "^" + dense
+            continue
+        plain = normalised(word)
+        term = next((each for each in stems(plain[:MAX_TERM], wanted.language) if each in terms), None)
+        if term is not None:
+            yield match.start(), term
 
 
 def passage(text: str, words: str, size: int) -> str:
-    """About `size` characters of a text, around most of the terms of a search for `words`; from the beginning of a
-    text that holds no term in the same letters."""
+    """About `size` characters of a text, around most of the words of a question; from the beginning of a text that
+    holds none of them."""
     if len(text) <= size:
         return text
-    spots = list(_spots(text, query(words)))
+    found = list(islice(spots(text, question(words)), _MOST_SPOTS))
     first = best = 0
     most: set[str] = set()
     seen: dict[str, int] = {}  # how often each term stands between the first and the last spot of the window
-    for last, (place, term) in enumerate(spots):
+    for last, (place, term) in enumerate(found):
         seen[term] = seen.get(term, 0) + 1
-        while first < last and place + len(term) - spots[first][0] > size:
-            _, left = spots[first]
+        while first < last and place + len(term) - found[first][0] > size:
+            _, left = found[first]
             seen[left] -= 1
             if not seen[left]:
                 del seen[left]
             first += 1
         if len(seen) > len(most):
-            most, best = set(seen), (spots[first][0] + spots[last][0] + len(term)) // 2
+            most, best = set(seen), (found[first][0] + found[last][0] + len(term)) // 2
     start = min(max(0, best - size // 2), len(text) - size)
     return text[start : start + size]
 
 
-def _spots(text: str, wanted: Query) -> Iterator[tuple[int, str]]:
-    """The places of a search's terms in a text, each with the term as the text spells it."""
-    looked_for = sorted({*wanted.terms, *wanted.prefixes, *wanted.runs}, key=len, reverse=True)[:_MOST_SPOTS]
-    if looked_for:
-        words = "|".join(
-            re.escape(each) if _DENSE_START.match(each) else rf"(?<![^\W_]){re.escape(each)}" for each in looked_for
-        )
-        for found in re.finditer(words, text, re.IGNORECASE):
-            yield found.start(), found[0].casefold()
+@lru_cache(maxsize=256)
+def _looked_for(terms: tuple[str, ...]) -> re.Pattern[str]:
+    """Words that may have one of the terms as their stem (a stem may end in other letters than its word), and terms of
+    scripts without spaces."""
+    dense = {term.removeprefix("^") for term in terms if _DENSE_START.match(term.removeprefix("^"))}
+    starts = {term[: max(2, len(term) - 2)] if term.isalpha() else term for term in terms if term not in dense}
+    words = "|".join(map(re.escape, sorted(starts - dense, key=len, reverse=True)))
+    pairs = "|".join(map(re.escape, sorted(dense, key=len, reverse=True)))
+    word = rf"(?<![^\W_])(?P<word>(?:{words})(?:[^\W_]|[{_MARKS}])*)" if words else r"(?P<word>(?!))"
+    return re.compile(f"{word}|(?:{pairs})" if pairs else word, re.IGNORECASE)
+
+
+def _runs(text: str) -> Iterator[tuple[str, str]]:
+    """(run of a script without spaces, word of another script): one of the two is empty."""
+    return ((found[1] or "", found[2] or "") for found in _RUN.finditer(normalised(text)))
 
 
 def _pairs(run: str) -> Iterable[str]:

@@ -1,29 +1,36 @@
-"""The full-text index: a message is entered once, and its entry is never rewritten.
+"""The full-text index: a message is entered once, and its entry is never rewritten by a compaction.
 
 At the end of each transaction the index takes the messages that the transaction stored (those above the highest rowid
 at its beginning), so that FTS5 writes its segments once for each commit and not for each operation. Results of tools
 stand in the same table under other owners: a search for people's words does not meet them.
+
+FTS5 gives the messages of a term; `ranking` decides which of them answer. (FTS5's own `bm25()` is 0 here, because the
+table keeps no positions.) A file of an earlier Legato has entries under words instead of stems: they are made anew
+beside the gateway's work, newest first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 import apsw
 
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import Message, said_in
+from gateway.domain.message import Message
 from gateway.store.records import Found
-from gateway.store.shared import text
-from gateway.store.shared.searchable import KINDS, RETURNED, Kind, kind_of, owner_of, terms_of
+from gateway.store.shared.ranking import MOST_OF_A_TERM
+from gateway.store.shared.searchable import RETURNED, Kind, kind_of, owner_of, terms_of
 from gateway.store.sqlite.connection import change, many, one
 from gateway.store.sqlite.messages import MESSAGE_COLUMNS, message_from, message_of
 
+T = TypeVar("T")
+
 _OWNER: Final = 12  # bytes of a key's digest
-_PAGE: Final = 50  # candidates read at a time while some fail the check against the text
+_STEMMED: Final = "search_stemmed_from"  # in `meta`: the messages from this number on are entered by their stems
+_RENEWED: Final = 100  # messages entered anew in one transaction
 
 
 @contextmanager
@@ -31,11 +38,27 @@ def indexing(connection: apsw.Connection) -> Iterator[None]:
     """Index the messages that a transaction stores, at the transaction's end."""
     before = _highest(connection)
     yield
-    rows = many(
-        connection,
-        "SELECT id, key, body, note FROM messages WHERE id > ?",
-        (before,),
-    )
+    _enter_all(connection, "m.id > ?", (before,))
+
+
+def is_renewed(connection: apsw.Connection) -> bool:
+    """Whether no entry of an earlier Legato is left."""
+    return one(connection, "SELECT 1 FROM meta WHERE name = ? AND value = 0", (_STEMMED,)) is not None
+
+
+def renew_some(connection: apsw.Connection) -> bool:
+    """Enter the newest messages anew that an earlier Legato entered; False: there are none."""
+    row = one(connection, "SELECT value FROM meta WHERE name = ?", (_STEMMED,))
+    below = int(row[0]) if row else 0
+    rows = many(connection, "SELECT id FROM messages WHERE id < ? ORDER BY id DESC LIMIT ?", (below, _RENEWED))
+    lowest = rows[-1][0] if rows else 0
+    _enter_all(connection, "m.id >= ? AND m.id < ?", (lowest, below))
+    change(connection, "UPDATE meta SET value = ? WHERE name = ?", (lowest, _STEMMED))
+    return bool(rows)
+
+
+def _enter_all(connection: apsw.Connection, which: str, values: tuple[int, ...]) -> None:
+    rows = many(connection, f"SELECT m.id, m.key, m.body, m.note FROM messages m WHERE {which}", values)
     for number, key, body, note in rows:
         enter(connection, number, key, message_of(body, note))
 
@@ -55,41 +78,77 @@ def enter(connection: apsw.Connection, number: int, key: str, message: Message) 
         )
 
 
-def search(connection: apsw.Connection, words: str, key: SessionKey | None, limit: int) -> list[Found]:
-    """Original messages holding all the words: what was said, newest first, then what tools returned."""
-    wanted = text.query(words)
-    found: list[Found] = []
-    for kind in KINDS if wanted else ():
-        found += _search(connection, wanted, _expression(wanted, key, kind), limit - len(found))
-    return found
+class Reader(Protocol):
+    """Runs a query where it holds nobody up."""
+
+    async def read(self, query: Callable[[apsw.Connection], T]) -> T:
+        """What the query gives."""
 
 
-def _search(connection: apsw.Connection, wanted: text.Query, expression: str, limit: int) -> list[Found]:
-    found: list[Found] = []
-    below = 2**63 - 1
-    while len(found) < limit:
+class SqliteIndex:
+    """The messages of one kind in a file, of one key or of all."""
+
+    def __init__(self, reader: Reader, key: SessionKey | None, kind: Kind) -> None:
+        self._reader = reader
+        self._key = key
+        self._kind = kind
+
+    async def size(self) -> int:
+        """How many messages there are."""
+        count = "SELECT count(*) FROM message_search" + (" WHERE message_search MATCH ?" if self._key else "")
+        whose = (self._whose(self._key),) if self._key else ()
+        return int((await self._reader.read(lambda connection: many(connection, count, whose)))[0][0])
+
+    async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
+        """The newest messages of each term."""
+        return await self._reader.read(lambda connection: {term: self._holding(connection, term) for term in terms})
+
+    async def read(self, numbers: Sequence[int]) -> Mapping[int, Found]:
+        """The messages themselves."""
+
+        def work(connection: apsw.Connection) -> dict[int, Found]:
+            rows = many(
+                connection,
+                f"SELECT m.session_id, {MESSAGE_COLUMNS} FROM messages m"
+                " WHERE m.id IN (SELECT value FROM json_each(?))",
+                (json.dumps(list(numbers)),),
+            )
+            return {row[1]: Found(session_id=row[0], message=message_from(row[1:]), at=row[5]) for row in rows}
+
+        return await self._reader.read(work)
+
+    async def around(self, numbers: Sequence[int], reach: int) -> Mapping[int, Sequence[int]]:
+        """The messages of the same conversation before and after each."""
+        return await self._reader.read(
+            lambda connection: {each: self._beside(connection, each, reach) for each in numbers}
+        )
+
+    def _holding(self, connection: apsw.Connection, term: str) -> list[int]:
+        """Terms hold no quotes: they are letters, digits and marks only."""
+        sought = f'terms : "{term[1:]}" *' if term.startswith("^") else f'terms : "{term}"'
+        if self._key:
+            sought = f"{self._whose(self._key)} AND {sought}"
+        else:
+            sought = f'{sought} {"AND" if self._kind == "returned" else "NOT"} owner : "{RETURNED}"'
         rows = many(
             connection,
-            f"SELECT m.session_id, {MESSAGE_COLUMNS} FROM message_search f JOIN messages m ON m.id = f.rowid"
-            " WHERE message_search MATCH ? AND f.rowid < ? ORDER BY f.rowid DESC LIMIT ?",
-            (expression, below, _PAGE),
+            "SELECT rowid FROM message_search WHERE message_search MATCH ? ORDER BY rowid DESC LIMIT ?",
+            (sought, MOST_OF_A_TERM),
         )
-        hits = (Found(session_id=row[0], message=message_from(row[1:]), at=row[5]) for row in rows)
-        good = (hit for hit in hits if text.holds_runs(said_in(hit.message), wanted))
-        found.extend(islice(good, limit - len(found)))
-        if len(rows) < _PAGE:
-            break
-        below = rows[-1][1]
-    return found
+        return [row[0] for row in rows]
 
+    def _beside(self, connection: apsw.Connection, number: int, reach: int) -> list[int]:
+        if not reach:
+            return [number]
+        row = one(connection, "SELECT key FROM messages WHERE id = ?", (number,))
+        whose = self._whose(row[0] if row else "")
+        found = "SELECT rowid FROM message_search WHERE message_search MATCH ? AND rowid"
+        before = many(connection, f"{found} < ? ORDER BY rowid DESC LIMIT ?", (whose, number, reach))
+        after = many(connection, f"{found} > ? ORDER BY rowid LIMIT ?", (whose, number, reach))
+        return [*(row[0] for row in reversed(before)), number, *(row[0] for row in after)]
 
-def _expression(wanted: text.Query, key: SessionKey | None, kind: Kind) -> str:
-    """An FTS5 query. Terms hold no quotes: they are letters, digits and marks only."""
-    needed = [f'"{term}"' for term in wanted.terms] + [f'"{prefix}" *' for prefix in wanted.prefixes]
-    expression = f"terms : ({' AND '.join(needed)})"
-    if key is not None:
-        return f'owner : "{owner_of(str(key), size=_OWNER)}{RETURNED if kind == "returned" else ""}" AND {expression}'
-    return f'{expression} {"AND" if kind == "returned" else "NOT"} owner : "{RETURNED}"'
+    def _whose(self, key: SessionKey | str) -> str:
+        return f'owner : "{owner_of(str(key), size=_OWNER)}{RETURNED if self._kind == "returned" else ""}"'
 
 
 def _highest(connection: apsw.Connection) -> int:

@@ -26,6 +26,7 @@ from gateway.domain.usage import LedgerEntry, UsageTotal
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, StoreUnavailable
 from gateway.runtime.points import Points, ignore_points
+from gateway.runtime.tasks import Background
 from gateway.store.port import Store
 from gateway.store.records import (
     EXPIRY_CLAIM,
@@ -33,11 +34,11 @@ from gateway.store.records import (
     CapReached,
     Claim,
     Decision,
-    Found,
     InboxItem,
     ItemOutcome,
     Lease,
     Opening,
+    Passage,
     Rebuilt,
     Receipt,
     Reservation,
@@ -53,6 +54,7 @@ from gateway.store.records import (
     UsageBy,
     check_changes,
 )
+from gateway.store.shared import ranking
 from gateway.store.shared.agenda import Advance, rows_to_send
 from gateway.store.shared.platforms import chat_name
 from gateway.store.shared.process import Process
@@ -77,6 +79,8 @@ from gateway.store.sqlite.sessions import Appended, Opened
 
 RowStep = Callable[[apsw.Connection, Sender], tuple[Advance, ...]]
 
+_RENEWAL_PAUSE = 0.02  # seconds between two steps of making old search entries anew
+
 
 class SqliteStore(Store):
     """Everything in the SQLite file at `path`. `concurrency`: how many lanes may be claimed as their
@@ -99,6 +103,7 @@ class SqliteStore(Store):
         self._process = Process(clock, cached_messages)
         self._concurrency = concurrency
         self._lanes = Lanes(concurrency=concurrency, generation=0, waiting=())
+        self._background = Background()
         self._leases = Leases(clock)
         self._rates = Rates()
         self._unsent: list[Outbound] = []  # claimed for a caller that was gone before the answer
@@ -126,8 +131,16 @@ class SqliteStore(Store):
             self._rates.hold_off(account, bucket, self._clock.monotonic() + min(until - now, seconds))
         for chat, due_at in await self._database.read(outbox.unfinished_heads):
             self._process.agenda.wait(chat, due_at)
+        if not await self._database.read(search.is_renewed):
+            self._background.start(self._renew_search(), name="search index")
+
+    async def _renew_search(self) -> None:
+        """A little at a time, so that everybody else's writes come between."""
+        while await self._database.write(search.renew_some):
+            await self._clock.sleep(_RENEWAL_PAUSE)
 
     async def aclose(self) -> None:
+        await self._background.aclose()
         unstarted, unsent = self._lanes.unstarted(), [row.id for row in self._unsent]
         if (unstarted or unsent) and self._database.is_open:
 
@@ -576,8 +589,10 @@ class SqliteStore(Store):
     async def compactions(self, session_id: str) -> list[Compaction]:
         return await self._database.read(reading.compactions, session_id)
 
-    async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Found]:
-        return await self._database.read(search.search, words, key, limit)
+    async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Passage]:
+        return await ranking.search(
+            lambda kind: search.SqliteIndex(self._database, key, kind), words, limit, self._process.time.now()
+        )
 
     async def usage(
         self, since: float, by: UsageBy, session_id: str | None = None, key: SessionKey | None = None

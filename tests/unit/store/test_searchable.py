@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.agent.tools.history import render
-from gateway.domain.message import assistant, tool_result, user
-from gateway.store.records import Found
+from gateway.domain.message import Message, assistant, tool_result, user
+from gateway.store.records import Found, Passage
 from gateway.store.shared import text
 from gateway.store.shared.searchable import RESULT_NUMBERS, RESULT_TERMS, kind_of, terms_of
 from gateway.store.shared.text import passage
@@ -26,7 +26,7 @@ def test_a_short_result_is_entered_whole_and_a_long_one_by_all_its_words_and_som
     rows = "\n".join(f"{n:05} queued {n:08x}" for n in range(9_000))
     found = terms_of(tool_result("c", f"first alpha\n{rows}\nlast omega", identifiers=["inv_5f"]))
     assert sum(any(map(str.isdigit, term)) for term in found) == RESULT_NUMBERS
-    assert {"first", "alpha", "last", "omega", "queued", "inv", "5f", "00000", "08999"} <= set(found)
+    assert {"first", "alpha", "last", "omega", "queu", "inv", "5f", "00000", "08999"} <= set(found)
 
 
 def test_a_result_of_many_words_is_entered_by_its_ends() -> None:
@@ -75,8 +75,15 @@ def test_a_hit_says_when_and_who_and_hides_what_only_a_tool_was_told() -> None:
         return said.replace("tulip-77", "[REDACTED]")
 
     long = f"{'x ' * 900}the key is tulip-77{' y' * 900}"
-    hit = render(Found(session_id="s1", message=tool_result("c", long), at=0.0), "key", hide)
-    assert hit.startswith("1970-01-01 00:00 UTC, a tool's result (session s1):\n… ")
+
+    def found(*messages: Message) -> Passage:
+        turns = tuple(Found(session_id="s1", message=each, at=0.0) for each in messages)
+        return Passage(turns=turns, best=0, score=1.0)
+
+    hit = render(found(tool_result("c", long)), "key", hide)
+    assert hit.startswith("1970-01-01 00:00 UTC (session s1):\na tool's result: … ")
     assert "the key is [REDACTED] y" in hit
     assert hit.endswith(" … (3,621 characters in all)")
-    assert "tulip-77" in render(Found(session_id="s1", message=user("the key is tulip-77"), at=0.0), "key", hide)
+    both = render(found(user("the key is tulip-77"), assistant(f"{'y' * 400}")), "key", hide)
+    assert "\nuser: the key is tulip-77\nassistant: yyy" in both
+    assert "(400 characters in all)" in both

@@ -1,10 +1,11 @@
--- The inverted index: `term:<owner>:<term>` is a string of the ids of the messages that hold the
+-- The inverted index: `stem:<owner>:<term>` is a string of the ids of the messages that hold the
 -- term, eight bytes each, rising: seven for the number (below 2^53), big-endian, so that entries
--- compare as their bytes do, and one for the message's partition (none: from a SQLite store).
+-- compare as their bytes do, and one for the message's partition (none: from a SQLite store). The
+-- term `*` lists all messages of the owner.
 
 local NOWHERE = 255
 
-local function term_at(owner, term) return P .. 'term:' .. owner .. ':' .. term end
+local function term_at(owner, term) return P .. 'stem:' .. owner .. ':' .. term end
 
 local function packed(id)
   local number, partition = string.match(id, '^(%d+)p?(%d*)$')

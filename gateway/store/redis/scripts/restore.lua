@@ -17,7 +17,7 @@ end
 function steps.enter(owner, id, terms)
   local entry = packed(id)
   for term in string.gmatch(terms, '[^ ]+') do enter(owner, term, entry) end
-  call('SADD', P .. 'owners', owner)
+  call('SADD', P .. 'searched', owner)
 end
 
 -- The partition gives only higher numbers from now on.

@@ -1,0 +1,170 @@
+"""Finds what answers a question among the messages of an index: one way for every store.
+
+A store answers four small questions (`Index`); everything that decides stands here.
+
+1. The messages that hold any word of the question are listed. A word weighs by its rarity (idf).
+2. The 200 messages with the most weight are read and ranked by BM25 (Robertson and Zaragoza, 2009; k1 1.2, b 0.75). A
+   message of the days that the question names weighs more.
+3. A message shares its score with its neighbours, because an answer stands beside its question: 0.3 of the score with
+   the next message, 0.1 with the one after.
+4. The best are shown as passages, with two messages before and after. Passages do not overlap.
+
+Cost: at most 4,000 messages are listed for one word, the newest ones, and about 8,000 for all words: common words then
+only rank what the rarer words have found.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import nlargest
+from typing import Final, Protocol, TypeAlias
+
+from gateway.domain.message import said_in
+from gateway.store.records import Found, Passage
+from gateway.store.shared.dates import Span, spans
+from gateway.store.shared.searchable import Kind
+from gateway.store.shared.text import Question, counts, holds_phrases, question
+
+MOST_OF_A_TERM: Final = 4_000
+_MOST_LISTED: Final = 8_000
+_READ: Final = 200  # messages that are ranked by their text
+_SHARING: Final = 24  # of these, the ones whose neighbours are looked at
+REACH: Final = 2  # messages before and after a hit
+_SHARES: Final = (0.3, 0.1)  # of a score, for the next message and the one after
+_K1: Final = 1.2
+_B: Final = 0.75
+_IN_SPAN: Final = 1.5  # what the score of a message of the right day is multiplied by
+_WHOLE_RUN: Final = 1.3  # and of one that has the pairs of characters in a row
+_TEXT: Final = 20_000  # characters of a message that are looked at
+
+Number: TypeAlias = int  # names a message in an index; a later message has a higher number
+
+
+class Index(Protocol):
+    """The messages of one kind, of one conversation or of all."""
+
+    async def size(self) -> int:
+        """How many messages there are."""
+
+    async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[Number]]:
+        """For each term the newest messages that hold the term, at most `MOST_OF_A_TERM`, in any order."""
+
+    async def read(self, numbers: Sequence[Number]) -> Mapping[Number, Found]:
+        """The messages. One that is gone is left out."""
+
+    async def around(self, numbers: Sequence[Number], reach: int) -> Mapping[Number, Sequence[Number]]:
+        """For each message up to `reach` messages before and after the message, rising, the message among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Word:
+    """A word of a question: the messages that hold the word, and how much the word tells."""
+
+    held_by: frozenset[Number]
+    weight: float
+
+
+async def search(index_of: Callable[[Kind], Index], words: str, limit: int, now: float) -> list[Passage]:
+    """The passages that answer best, best first: what was said, then, where that leaves room, what tools returned, each
+    result alone. `now`: seconds since the epoch."""
+    said = await find(index_of("said"), words, limit, now)
+    room = limit - len(said)
+    return said + (await find(index_of("returned"), words, room, now, reach=0) if room > 0 else [])
+
+
+async def find(index: Index, words: str, limit: int, now: float, *, reach: int = REACH) -> list[Passage]:
+    """The passages of one index that answer best, best first, with `reach` messages before and after."""
+    wanted = question(words)
+    if not wanted.wanted or limit < 1:
+        return []
+    listed = await index.listed(wanted.terms)
+    if not any(listed.values()):
+        return []
+    told = _words(wanted, listed, await index.size())
+    read = await index.read(_shortlist(told))
+    scores = _scores(wanted, told, read, spans(words, now))
+    best = nlargest(max(_SHARING, limit), scores, key=lambda number: (scores[number], number))
+    around = await index.around(best, reach)
+    shared = {number: _shared(number, around[number], scores) for number in best if number in around}
+    return await _passages(index, shared, around, limit)
+
+
+def _words(wanted: Question, listed: Mapping[str, Sequence[Number]], size: int) -> list[_Word]:
+    found = []
+    for alternatives in wanted.wanted:
+        held_by = frozenset(number for term in alternatives for number in listed.get(term, ()))
+        others = max(0, size - len(held_by))
+        found.append(_Word(held_by, math.log(1 + (others + 0.5) / (len(held_by) + 0.5))))
+    return found
+
+
+def _shortlist(words: Iterable[_Word]) -> list[Number]:
+    """The messages with the most weight of words. Rare words name them; common ones join while there is room."""
+    weights: dict[Number, float] = {}
+    room = _MOST_LISTED
+    for word in sorted(words, key=lambda each: len(each.held_by)):
+        if len(word.held_by) > room and weights:
+            for number in word.held_by & weights.keys():
+                weights[number] += word.weight
+            continue
+        room -= len(word.held_by)
+        for number in word.held_by:
+            weights[number] = weights.get(number, 0.0) + word.weight
+    return nlargest(_READ, weights, key=lambda number: (weights[number], number))
+
+
+def _scores(
+    wanted: Question, words: Sequence[_Word], read: Mapping[Number, Found], when: Sequence[Span]
+) -> dict[Number, float]:
+    texts = {number: said_in(found.message)[:_TEXT] for number, found in read.items()}
+    average = sum(map(len, texts.values())) / max(1, len(texts)) or 1.0
+    scores = {}
+    for number, text in texts.items():
+        if not holds_phrases(text, wanted):
+            continue
+        length = _K1 * (1 - _B + _B * len(text) / average)
+        score = 0.0
+        for word, count in zip(words, counts(text, wanted), strict=True):
+            # The index knows words that the eye misses: an accent, a form of a letter.
+            count = count or (number in word.held_by)
+            score += word.weight * count * (_K1 + 1) / (count + length) if count else 0.0
+        at = read[number].at
+        score *= _IN_SPAN if any(begin <= at < end for begin, end in when) else 1.0
+        scores[number] = score * (_WHOLE_RUN if any(run in text for run in wanted.runs) else 1.0)
+    return scores
+
+
+def _shared(number: Number, around: Sequence[Number], scores: Mapping[Number, float]) -> float:
+    place = around.index(number)
+    others = (
+        share * scores.get(around[place + step * sign], 0.0)
+        for step, share in enumerate(_SHARES, start=1)
+        for sign in (-1, 1)
+        if 0 <= place + step * sign < len(around)
+    )
+    return scores[number] + sum(others)
+
+
+async def _passages(
+    index: Index, scores: Mapping[Number, float], around: Mapping[Number, Sequence[Number]], limit: int
+) -> list[Passage]:
+    """The best messages, each with the messages around that no better passage shows."""
+    shown: set[Number] = set()
+    chosen: list[tuple[Number, list[Number]]] = []
+    for number in sorted(scores, key=lambda each: (scores[each], each), reverse=True):
+        if number not in shown and len(chosen) < limit:
+            part = [each for each in around[number] if each not in shown]
+            shown.update(part)
+            chosen.append((number, part))
+    read = await index.read(sorted(shown))
+    return [
+        Passage(
+            turns=tuple(read[each] for each in part if each in read),
+            best=sum(each < number for each in part if each in read),
+            score=scores[number],
+        )
+        for number, part in chosen
+        if number in read
+    ]
