@@ -25,7 +25,7 @@ from gateway.domain.message import said_in
 from gateway.store.records import Found, Passage
 from gateway.store.shared.dates import Span, spans
 from gateway.store.shared.searchable import Kind
-from gateway.store.shared.text import Question, counts, holds_phrases, question
+from gateway.store.shared.text import Occurrences, Question, holds_phrases, question
 
 MOST_OF_A_TERM: Final = 4_000
 _MOST_LISTED: Final = 8_000
@@ -120,13 +120,14 @@ def _scores(
 ) -> dict[Number, float]:
     texts = {number: said_in(found.message)[:_TEXT] for number, found in read.items()}
     average = sum(map(len, texts.values())) / max(1, len(texts)) or 1.0
+    occurrences = Occurrences(wanted)
     scores = {}
     for number, text in texts.items():
         if not holds_phrases(text, wanted):
             continue
         length = _K1 * (1 - _B + _B * len(text) / average)
         score = 0.0
-        for word, count in zip(words, counts(text, wanted), strict=True):
+        for word, count in zip(words, occurrences.counts(text), strict=True):
             # The index knows words that the eye misses: an accent, a form of a letter.
             count = count or (number in word.held_by)
             score += word.weight * count * (_K1 + 1) / (count + length) if count else 0.0
