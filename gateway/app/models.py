@@ -14,6 +14,7 @@ from gateway.app.plugins import providers
 from gateway.domain.usage import CanonicalUsage
 from gateway.domain.window import UNKNOWN_WINDOW
 from gateway.providers.base import ListsModels, ModelSpec, Prices, Provider, ReportsWindow, Windows
+from gateway.providers.features import Adapting
 from gateway.providers.plugin import ModelSettings, ProviderHost, ProviderPlugin, ServedModel
 from gateway.providers.retry import Retrying
 from gateway.runtime.errors import ConfigError
@@ -58,7 +59,8 @@ def configured_models(
         main=model_spec(config.model, table),
         plugin=_plugin(config.model),
         providers={
-            name: retrying(each, clock=host.clock, rng=rng) if _is_served(name) else each for name, each in made.items()
+            name: retrying(Adapting(each), clock=host.clock, rng=rng) if _is_served(name) else each
+            for name, each in made.items()
         }
         | {**replaced},
         windows=table,

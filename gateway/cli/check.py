@@ -3,23 +3,48 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any
 
 from gateway.agent.models import Models
 from gateway.app.config.variables import FILE
 from gateway.domain.adapter import Adapter, CanBeProbed, Finding
-from gateway.domain.message import user
+from gateway.domain.message import Message, user
 from gateway.domain.wording import counted
-from gateway.providers.base import Completed, ModelRequest, ModelSpec, Provider
+from gateway.providers.base import Completed, Feature, ModelRequest, ModelSpec, Provider
 from gateway.runtime.errors import GatewayError, StoreLocked
 from gateway.runtime.plugins import held_to
 from gateway.store.port import Store
 
 _PROBE_TOKENS = 16
 _BY_OTHERS = 0o044  # of a file's mode
+_PROMPT = "You are asked whether you are there."
 _GREETING = "Answer with the single word: ready"
+# A request like those of a conversation: what a model refuses of it is found out now.
+_TOOL: Mapping[str, Any] = {
+    "type": "function",
+    "function": {
+        "name": "look_up",
+        "description": "Look something up. Do not use it now.",
+        "parameters": {
+            "type": "object",
+            "properties": {"words": {"type": "string"}},
+            "required": ["words"],
+            "additionalProperties": False,
+        },
+    },
+}
+_OMITTED: Mapping[Feature, str] = {
+    "tools": "tools, so it can only talk",
+    "parallel_calls": "several tool calls at once",
+    "schema_extras": "some keys of tools' schemas",
+    "stream": "streaming, so answers come whole",
+    "system_role": "system messages",
+    "temperature": "a temperature",
+    "reasoning_effort": "a reasoning effort",
+}
 
 
 async def findings(
@@ -122,10 +147,13 @@ async def _model(what: str, models: Models, spec: ModelSpec) -> Finding:
     if not answered:
         return Finding(what=what, ok=False, detail=f"{detail}: it did not answer")
     reported = "" if answered[0].usage else "; it reports no usage, so tokens are estimated"
-    return Finding(what=what, ok=True, detail=f"{detail}, answers{reported}")
+    missing = ", ".join(_OMITTED[feature] for feature in sorted(answered[0].omitted))
+    refused = f"; it does without {missing}" if missing else ""
+    return Finding(what=what, ok=True, detail=f"{detail}, answers{reported}{refused}")
 
 
 async def _answers(provider: Provider, spec: ModelSpec) -> list[Completed]:
-    request = ModelRequest(messages=[user(_GREETING)], max_tokens=_PROBE_TOKENS)
+    messages: list[Message] = [{"role": "system", "content": _PROMPT}, user(_GREETING)]
+    request = ModelRequest(messages=messages, max_tokens=_PROBE_TOKENS, tools=[_TOOL])
     async with aclosing(provider.stream(spec, request)) as events:
         return [event async for event in events if isinstance(event, Completed)]

@@ -16,6 +16,10 @@ from gateway.domain.window import UNKNOWN_WINDOW, reserved_output
 
 StopReason = Literal["stop", "tool_calls", "length", "refused"]
 ToolChoice = Literal["auto", "none"]
+Feature = Literal[
+    "tools", "parallel_calls", "schema_extras", "stream", "system_role", "temperature", "reasoning_effort"
+]
+"""What a model may refuse of a request (`providers.features`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +61,8 @@ class ModelRequest:
     `tools` are OpenAI function schemas: {"type": "function", "function": {name, description,
     parameters}}. `max_tokens` caps the output; None leaves it to the provider. `tool_choice` "none":
     the tools are shown but must not be called. `files_at`: the positions of the messages that refer to
-    kept files, in order, where that is known; None has them looked for.
+    kept files, in order, where that is known; None has them looked for. `omit`: features that the model is
+    known to refuse; a codec leaves out `stream`, `temperature` and `reasoning_effort`.
     """
 
     messages: Sequence[Message]
@@ -65,6 +70,7 @@ class ModelRequest:
     max_tokens: int | None = None
     tool_choice: ToolChoice = "auto"
     files_at: Sequence[int] | None = None
+    omit: frozenset[Feature] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,8 +98,8 @@ class Completed:
     """The end of a call: everything that was said, in full. Always the last event.
 
     `usage` is None when the provider reported none. `cut_call`: the output limit cut a tool call off, which
-    is left out of `tool_calls`. `original`: the answer as its API worded it, where the other fields do not say all of
-    it.
+    is left out of `tool_calls`. `omitted`: features that the request did without. `original`: the answer as its API
+    worded it, where the other fields do not say all of it.
     """
 
     text: str
@@ -102,6 +108,7 @@ class Completed:
     stop: StopReason = "stop"
     usage: CanonicalUsage | None = None
     cut_call: bool = False
+    omitted: frozenset[Feature] = frozenset()
     original: Original | None = None
 
 

@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
+from gateway.providers.features import refused_feature
 from gateway.providers.overflow import OutputTooLong, PromptTooLong, judge_length
 from gateway.runtime.errors import (
     ContextOverflow,
+    FeatureRefused,
     OutputCapTooLarge,
     PicturesRefused,
     ProviderError,
@@ -57,6 +59,7 @@ _MASKED_KEY: Final = re.compile(
 )
 # What vendors call the sentence for people.
 _ALIASES: Final = {"msg": "message", "detail": "message", "error_msg": "message", "errorMessage": "message"}
+_FEATURE_STATUS: Final = frozenset({0, 400, 404, 405, 422, 500, 501})  # 500: llama.cpp, of a chat template
 _UNAVAILABLE_STATUS: Final = frozenset({408, 409, 425, 499})
 
 
@@ -97,6 +100,10 @@ def _meaning(status: int, body_text: str, headers: Mapping[str, str], redact: Ca
         return _output_cap(length)
     if _NO_PICTURES.search(lowered):
         return PicturesRefused(f"The model takes words only{detail}.", status=status or None)
+    feature = refused_feature(lowered) if status in _FEATURE_STATUS else None
+    if feature is not None:
+        text = f"The model refuses a part of the request{detail}. Check the model's settings, or try /model."
+        return FeatureRefused(text, feature=feature, status=status or None)
     if status >= 500 or status in _UNAVAILABLE_STATUS or (status == 0 and not _says_invalid(fields)):
         return ProviderUnavailable(
             f"The provider has a problem ({status or 'in mid-answer'}){detail}. Try again later.",

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
 from gateway.domain.settings import AList, Contradiction, Count, Dollars, HttpUrl, Secret, Section, Text
 from gateway.domain.usage import CanonicalUsage
+from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.runtime.clock import Clock
 
 GROUP: Final = "legato.providers"
@@ -21,6 +22,8 @@ GROUP: Final = "legato.providers"
 # What is documented of `input_audio`: OpenAI takes wav and mp3; https://openrouter.ai/docs/features/multimodal/audio
 # names more, which of them depends on the vendor.
 Sound = Literal["wav", "mp3", "ogg", "flac", "m4a", "aac", "aiff"]
+
+Temperature = Annotated[float, Field(strict=True, ge=0, le=2, allow_inf_nan=False)]
 
 
 class ModelPrices(Section):
@@ -68,6 +71,22 @@ class ModelSettings(Section):
         description="formats that it hears, such as [wav, mp3]; or ogg (voice messages), flac, m4a, aac, aiff",
     )
 
+    tools: Literal["auto", True, False] = Field(
+        "auto", description="whether it is given tools; auto: until it refuses them"
+    )
+    stream: Literal["auto", True, False] = Field(
+        "auto", description="whether its answers are shown while they grow; auto: until it refuses"
+    )
+    system_role: Literal["auto", True, False] = Field(
+        "auto", description="whether it takes system messages; auto: until it refuses them"
+    )
+    temperature: Temperature | None = Field(None, description="how freely it chooses words; null: the provider decides")
+    reasoning_effort: Text | None = Field(
+        None, description="how much it thinks, such as low, medium or high; null: the provider decides"
+    )
+    extra_body: dict[str, Any] = Field(default_factory=dict, description="further keys of each request's body")
+    headers: dict[str, str] = Field(default_factory=dict, description="further headers of each request")
+
     def contradictions(self) -> Iterator[Contradiction]:
         """An answer must leave room for a prompt."""
         most, window = self.max_output_tokens, self.context_length
@@ -95,6 +114,16 @@ class ServedModel(ModelSettings):
                 "or set base_url to a server that needs no key",
             )
         yield from super().contradictions()
+
+
+def request_settings(spec: ModelSpec, request: ModelRequest) -> dict[str, Any]:
+    """What a model's settings add to the body of a request, by the names that Chat Completions has for it."""
+    settings: ModelSettings | None = spec.settings
+    if settings is None:
+        return {}
+    chosen = {"temperature": settings.temperature, "reasoning_effort": settings.reasoning_effort}
+    kept = {key: value for key, value in chosen.items() if value is not None and key not in request.omit}
+    return kept | settings.extra_body
 
 
 def anywhere(model: str) -> Iterator[tuple[str | None, str]]:

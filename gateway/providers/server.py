@@ -204,7 +204,16 @@ def bearer(spec: ModelSpec) -> dict[str, str]:
     headers = {"Content-Type": "application/json", "Accept": "text/event-stream", "Cache-Control": "no-store"}
     if key := key_of(spec.api_key):
         headers["Authorization"] = f"Bearer {key}"
-    return headers
+    return headers | further_headers(spec)
+
+
+def further_headers(spec: ModelSpec) -> dict[str, str]:
+    """The headers that a model's settings add. Raises ProviderRejected."""
+    headers: Mapping[str, str] = getattr(spec.settings, "headers", {})
+    for name, value in headers.items():
+        if not (f"{name}{value}".isascii() and f"{name}{value}".isprintable() and name.strip()):
+            raise ProviderRejected(f"The header {name!r} cannot be sent. Check model.headers.")
+    return dict(headers)
 
 
 @lru_cache(maxsize=64)

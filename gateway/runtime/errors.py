@@ -28,7 +28,8 @@ GatewayError
 │   ├── ProviderRateLimited     not before `retry_after` seconds have passed
 │   ├── ProviderRejected        the request or the key is wrong: retrying is pointless
 │   │   ├── QuotaExceeded       payment or quota
-│   │   └── PicturesRefused     the model takes no pictures
+│   │   ├── PicturesRefused     the model takes no pictures
+│   │   └── FeatureRefused      the model does not know a feature of the request
 │   ├── ContextOverflow         the prompt is too long; `limit` is the window if stated
 │   └── OutputCapTooLarge       input fits, input + output does not; `available` if stated
 ├── TookTooLong                 a text could not be worked on in time
@@ -170,6 +171,14 @@ class QuotaExceeded(ProviderRejected):
 
 class PicturesRefused(ProviderRejected):
     """The model, or its server, takes no pictures; the request had some."""
+
+
+class FeatureRefused(ProviderRejected):
+    """The model, or its server, does not know a feature of the request, such as tools; it may answer without."""
+
+    def __init__(self, text: str, *, feature: str, status: int | None = None) -> None:
+        super().__init__(text, status=status)
+        self.feature = feature
 
 
 class ContextOverflow(ProviderError):

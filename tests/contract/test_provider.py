@@ -20,6 +20,7 @@ import gateway.providers
 from gateway.domain.message import Message, assistant, tool_result, user
 from gateway.providers.anthropic.messages import Messages
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Provider, ReasoningDelta, TextDelta
+from gateway.providers.features import Adapting
 from gateway.providers.http import http_client
 from gateway.providers.offline.model import Offline
 from gateway.providers.openai.chat_completions import ChatCompletions
@@ -97,7 +98,14 @@ async def retrying() -> AsyncIterator[Bench]:
         yield Bench(wrapped, bench.spec, bench.valid)
 
 
+@asynccontextmanager
+async def adapting() -> AsyncIterator[Bench]:
+    async with offline() as bench:
+        yield Bench(Adapting(bench.provider), bench.spec, bench.valid)
+
+
 HARNESSES = {
+    Adapting: adapting,
     Offline: offline,
     ChatCompletions: served(ChatCompletions),
     Messages: served(Messages),

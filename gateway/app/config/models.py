@@ -43,6 +43,7 @@ from gateway.domain.settings import (
 )
 from gateway.providers.plugin import ModelSettings
 
+_SOUNDS_SECRET = re.compile(r"auth|key|token|secret", re.IGNORECASE)
 PASSWORD_IN_URL = re.compile(r"://[^/:@\s]*:([^/@\s]+)@")
 
 
@@ -293,6 +294,9 @@ def _secrets_of(value: Any) -> Iterator[str]:
     elif isinstance(value, tuple | dict):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _secrets_of(item)
+        for name, item in value.items() if isinstance(value, dict) else ():
+            if isinstance(item, str) and _SOUNDS_SECRET.search(name):  # a header, such as Authorization
+                yield item
     elif isinstance(value, str):
         for password in PASSWORD_IN_URL.findall(value):
             yield password

@@ -15,7 +15,7 @@ from gateway.providers.anthropic.codec import VERSION, encode_request, endpoint
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, OfferedModel
 from gateway.providers.http import http_client
 from gateway.providers.plugin import ProviderHost
-from gateway.providers.server import ModelServer, Refused, key_of
+from gateway.providers.server import ModelServer, Refused, further_headers, key_of
 from gateway.providers.windows import offered, window_in
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.errors import OutputCapTooLarge
@@ -124,4 +124,4 @@ def _headers(spec: ModelSpec) -> dict[str, str]:
     headers = {"Content-Type": "application/json", "Accept": "text/event-stream", "anthropic-version": VERSION}
     if key := key_of(spec.api_key):
         headers["x-api-key"] = key
-    return headers
+    return headers | further_headers(spec)

@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from gateway.domain.message import Message
 from gateway.providers.answer import arguments_text, short_id
 from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.providers.plugin import request_settings
 
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
 
@@ -55,23 +56,24 @@ class Habits:
 
 
 def encode_request(spec: ModelSpec, request: ModelRequest, habits: Habits | None = None) -> dict[str, Any]:
-    """The body of a streaming call."""
+    """The body of a call."""
     habits = habits or Habits()
     reasoning = _wants_reasoning(spec)
     body: dict[str, Any] = {
         "model": spec.name,
         "messages": [encode_message(message, reasoning=reasoning) for message in request.messages],
-        "stream": True,
     }
-    if habits.usage_option:
-        body["stream_options"] = {"include_usage": True}
+    if "stream" not in request.omit:
+        body["stream"] = True
+        if habits.usage_option:
+            body["stream_options"] = {"include_usage": True}
     if request.tools:
         body["tools"] = [dict(tool) for tool in request.tools]
         if request.tool_choice != "auto":
             body["tool_choice"] = request.tool_choice
     if request.max_tokens is not None:
         body[habits.cap_name or _cap_name(spec)] = request.max_tokens
-    return body
+    return {**body, **request_settings(spec, request)}
 
 
 def _cap_name(spec: ModelSpec) -> str:

@@ -339,6 +339,17 @@ def test_a_setting_of_what_does_not_exist_is_an_unknown_key(problems, text, key)
     assert found.startswith(f"config.yaml:1: {key} is not a known key")
 
 
+def test_further_headers_and_keys_of_a_request(load):
+    config = load(
+        f"{OPENAI[:-2]}, headers: {{Api-Key: '${{H}}', X-Title: t}}, extra_body: {{top_k: 3, a: {{b: [1]}}}}}}",
+        K="k",
+        H="h",
+    )
+    assert config.model.headers == {"Api-Key": "h", "X-Title": "t"}
+    assert config.model.extra_body == {"top_k": 3, "a": {"b": [1]}}
+    assert set(config.secrets()) == {"k", "h"}
+
+
 # Fallback models
 
 OPENAI = 'model: {provider: openai, name: big, api_key: "${K}", prices: {input: 1, output: 1}, context_length: 9}\n'
