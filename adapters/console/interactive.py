@@ -153,6 +153,7 @@ class InteractiveConsole:
         self._open: dict[str, None] = {}  # event ids not answered yet, oldest first
         self._stop_id: str | None = None  # the latest /stop that Ctrl-C sent
         self._working = False
+        self._work = screen.Work()
         self._asked = False  # a question waits for the person
         self._live = ""  # the line being written
         self._live_code = False  # whether it belongs to a code block
@@ -238,8 +239,16 @@ class InteractiveConsole:
         else:
             self._session.app.invalidate()
 
+    def working(self, to: ChatAddress, doing: str, again_in: float) -> None:
+        """Say above the prompt what the turn is at."""
+        now = self._clock.monotonic()
+        self._work = replace(self._work, doing=codec.printable(doing), again_at=now + again_in if again_in else 0.0)
+        self._session.app.invalidate()
+
     async def typing(self, to: ChatAddress, active: bool) -> None:
         """Say above the prompt that an answer is being made."""
+        if active and not self._working:
+            self._work = screen.Work(since=self._clock.monotonic())
         self._working = active
         self._asked = self._asked and not active
         if active and not self._spoken and not self._resuming:
@@ -367,8 +376,10 @@ class InteractiveConsole:
                 for row in screen.fold(self._live, columns=columns, rows=LIVE_ROWS, cells=get_cwidth, code=code):
                     fragments += [("class:code", row)] if code else screen.inline(row)
                     fragments.append(("", "\n"))
-            elif self._working or self._open:
-                fragments.append(("class:aside", "· thinking… (Ctrl-C stops)\n"))
+            work = self._work if self._working else screen.Work()
+            now = self._clock.monotonic()
+            if (self._working or self._open) and not (self._live and work.is_plain(now)):
+                fragments.append(("class:aside", screen.at_work(work, now)))
         return FormattedText([*fragments, _PROMPT])
 
     def _bottom(self) -> FormattedText:

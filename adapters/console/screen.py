@@ -9,6 +9,8 @@ a long line is broken is decided when it is printed (`wrapping`).
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 from adapters.console.codec import MARKS, marked, printable
@@ -17,6 +19,7 @@ from gateway.domain.chat import OutboundKind
 
 REWRITTEN: Final = "· (the answer changed; it goes on from here as it is now)\n"
 ANEW: Final = "· …\n"  # between what was said before a tool ran, or by an attempt that broke off, and what is said now
+_LONG: Final = 3  # seconds of work that are worth a figure
 _HEADING: Final = re.compile(r" {0,3}#{1,6}\s")
 _FENCE: Final = re.compile(r"\s*(```|~~~)")
 _INLINE: Final = re.compile(r"(?P<code>`[^`\n]+`)|(?P<strong>\*\*(?=\S)[^*\n]+\*\*)")
@@ -118,6 +121,28 @@ def whole(kind: OutboundKind, text: str, *, place: str | None = None) -> list[Fr
         return [("class:aside", block)] if kind == "notice" else [(f"class:{kind}", block), ("", "\n")]
     flow = ReplyFlow()
     return [("class:aside", where), *flow.finish(text), ("", "\n")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a turn is at, since when, and when its model is asked again (monotonic seconds; 0.0: at no time)."""
+
+    doing: str = "thinking"
+    since: float | None = None
+    again_at: float = 0.0
+
+    def is_plain(self, now: float) -> bool:
+        """Whether words of the reply, where there are any, tell enough."""
+        return self.doing == "thinking" and self.again_at <= now
+
+
+def at_work(work: Work, now: float) -> str:
+    """The line above the prompt while a turn runs."""
+    seconds = 0 if work.since is None else int(now - work.since)
+    took = f" {seconds} s" if seconds >= _LONG else ""
+    if (pause := ceil(work.again_at - now)) > 0:
+        return f"· no answer yet; trying again in {pause} s…{took} (Ctrl-C stops)\n"
+    return f"· {work.doing}…{took} (Ctrl-C stops)\n"
 
 
 def fold(text: str, *, columns: int, rows: int, cells: Cells, code: bool = False) -> list[str]:

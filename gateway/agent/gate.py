@@ -51,7 +51,7 @@ class Gate:
         """Put all questions of the step to the person at once."""
         names = {call_id: self._name(call_id) for call_id in self.asked if call_id not in self.results}
         resumed = any(map(self.questions.has_asked, names.values()))
-        said = "" if resumed else text_of(self._holder).strip()
+        said = "" if resumed else text_of(self._holder).strip() or self.observer.standing_in()
         for call_id, name in names.items():
             if not self.questions.has_asked(name):
                 said_as = await self.observer.set_aside() if said else None

@@ -241,6 +241,7 @@ class Agent:
             tools=await self._schemas(conversation),
             max_tokens=max_tokens,
             tool_choice="none" if last else "auto",
+            pausing=self.observer.pausing,
         )
         text, completed = "", None
         asked_at = self.clock.monotonic()

@@ -39,6 +39,13 @@ class Observer(Protocol):
     def alive(self) -> None:
         """Hear a sign of life: the turn is not stuck."""
 
+    def pausing(self, seconds: float) -> None:
+        """Hear that the model did not answer and is asked again in so many seconds."""
+
+    def standing_in(self) -> str:
+        """Return what the person reads in the reply's place if that is a line about a long wait, in words that may stay
+        there; "" if it is none."""
+
     async def text(self, so_far: str) -> None:
         """Hear of the reply as far as it is written."""
 

@@ -32,6 +32,17 @@ class RunningTurn:
     tools: tuple[str, ...] = ()
     ended_by: SignalKind | None = None
     interruptible: bool = True
+    again_at: float = 0.0  # monotonic: when the model that did not answer is asked again
+
+    @property
+    def doing(self) -> str:
+        """The present phase, with the tools that run."""
+        running = self.tools and self.phase == "running tools"
+        return f"{self.phase} ({', '.join(self.tools)})" if running else self.phase
+
+    def pause(self, now: float) -> float:
+        """Seconds until the model is asked again; 0.0: nobody waits for that."""
+        return max(0.0, self.again_at - now) if self.phase == "thinking" else 0.0
 
 
 @dataclass(slots=True)

@@ -211,6 +211,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         running_turns=running_turns,
         outbox=outbox,
         adapters=by_name,
+        background=background,
         rules=rules,
         clock=clock,
         points=points,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import partial
+from math import ceil
 
 from gateway import __version__
 from gateway.agent.conversation import Conversation
@@ -59,8 +60,8 @@ def _times(count: int) -> str:
 
 
 def _running(turn: RunningTurn, now: float) -> str:
-    tools = f" ({', '.join(turn.tools)})" if turn.tools and turn.phase == "running tools" else ""
-    return f"Working for {now - turn.started_at:.0f} s: {turn.phase}{tools}, step {max(turn.step, 1)}. /stop ends it."
+    again = f" The model did not answer; I try again in {left:.0f} s." if (left := ceil(turn.pause(now))) else ""
+    return f"Working for {now - turn.started_at:.0f} s: {turn.doing}, step {max(turn.step, 1)}.{again} /stop ends it."
 
 
 async def _elsewhere(ctx: CommandContext) -> str:

@@ -55,6 +55,7 @@ class Draft:
     aside: RunsAside
     _text: str = ""
     _shown: str = ""
+    _standing_in: bool = False  # the text is about a long wait, and no reply yet
     _full: str | None = None  # as much as one message holds, once there is so much
     _opened: bool = False  # the row is stored
     _previewing: bool = False  # the call on its way is a preview: nobody needs its outcome
@@ -71,7 +72,12 @@ class Draft:
         """The reply so far. One that is shorter than before is another one, which takes the place of the first."""
         if len(text) < len(self._text):
             self._full = None
-        self._text = text
+        self._text, self._standing_in = text, False
+        self._grown.set()
+
+    def stand_in(self, line: str) -> None:
+        """Show a line in the place of the reply until there is one."""
+        self._text, self._standing_in = line, True
         self._grown.set()
 
     async def end(self) -> None:
@@ -204,6 +210,6 @@ class Draft:
             text = self._text if limits.text_units is None else self._text[: 2 * limits.text_units]
             first, *more = await self.aside(limits.split_reply, text) if limits.split_reply else [text]
             if not more:
-                return first.rstrip() + (_GOES_ON if self._previews is None else "")
+                return first.rstrip() + (_GOES_ON if self._previews is None and not self._standing_in else "")
             self._full = first
         return self._full

@@ -202,6 +202,10 @@ class Outbox:
         """An id for a message that is shown in part before it is composed."""
         return self._ids.new("o")
 
+    def grows(self, platform: str) -> bool:
+        """Whether a platform shows replies while they are being written."""
+        return platform in self._editors
+
     def draft(self, lease: Lease, item: InboxItem, reply_id: str) -> Draft | None:
         """Show the item's reply, which will have this id, while it grows. None: the platform cannot."""
         to = item.inbound.source.address

@@ -214,6 +214,15 @@ class CanType(Protocol):
 
 
 @runtime_checkable
+class CanShowWork(Protocol):
+    """Shows what a turn is at, where that costs no message: a status line."""
+
+    def working(self, to: ChatAddress, doing: str, again_in: float) -> None:
+        """The turn is `doing` this from now on. With `again_in` it waits so many seconds before it asks the model
+        again. Returns at once; errors are the adapter's to swallow."""
+
+
+@runtime_checkable
 class CanFetch(Protocol):
     """Hands over files that came with messages."""
 

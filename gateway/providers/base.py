@@ -6,7 +6,7 @@ A provider is stateless and shared by all sessions. It maps every failure of its
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -62,7 +62,8 @@ class ModelRequest:
     parameters}}. `max_tokens` caps the output; None leaves it to the provider. `tool_choice` "none":
     the tools are shown but must not be called. `files_at`: the positions of the messages that refer to
     kept files, in order, where that is known; None has them looked for. `omit`: features that the model is
-    known to refuse; a codec leaves out `stream`, `temperature` and `reasoning_effort`.
+    known to refuse; a codec leaves out `stream`, `temperature` and `reasoning_effort`. `pausing` is told, before each
+    pause between two attempts, how many seconds it takes.
     """
 
     messages: Sequence[Message]
@@ -71,6 +72,7 @@ class ModelRequest:
     tool_choice: ToolChoice = "auto"
     files_at: Sequence[int] | None = None
     omit: frozenset[Feature] = frozenset()
+    pausing: Callable[[float], None] | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

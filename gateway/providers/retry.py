@@ -59,6 +59,8 @@ class Retrying:
                     raise
             if begun:
                 yield Restarted()
+            if request.pausing is not None:
+                request.pausing(pause)
             await self._clock.sleep(pause)
 
     def _pause(self, ceiling: float, error: ProviderUnavailable | ProviderRateLimited) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,19 +13,24 @@ import structlog
 from gateway.agent.running import Phase, RunningTurn, RunningTurns
 from gateway.delivery.drafts import Draft
 from gateway.delivery.outbox import Outbox
-from gateway.domain.adapter import Adapter, CanStream, CanType
+from gateway.domain.adapter import Adapter, CanShowWork, CanStream, CanType
 from gateway.runtime.clock import Clock, Deadline
 from gateway.runtime.errors import StoreUnavailable
-from gateway.runtime.tasks import best_effort
+from gateway.runtime.tasks import Background, best_effort
 from gateway.store.port import Store
 from gateway.store.records import InboxItem, ItemOutcome, Lease
 
 log = structlog.get_logger(__name__)
 
 _NEVER: Final = 10 * 365 * 86_400.0  # seconds
+_STANDS_IN: Final = 20.0  # seconds without a word of a reply, after which a line says why, and is renewed
+_LONG_PAUSE: Final = 5.0  # seconds: the line comes at once before such a pause
 
 STOPPED = "Stopped before the answer was finished."
 INTERRUPTED = "I stopped what I was doing to turn to your new message."
+STANDS_IN = "Still at it: {doing}, {seconds:.0f} s so far. /stop ends it."
+PAUSES = "The model did not answer; I try again in {pause:.0f} s ({seconds:.0f} s so far). /stop ends it."
+TOOK = "That took me {seconds:.0f} s."
 GAVE_UP = "I gave this up because {why} for {minutes:g} minutes; ask again, perhaps in parts."
 
 
@@ -40,6 +46,7 @@ class TurnObserver:
     store: Store
     outbox: Outbox
     running_turns: RunningTurns
+    background: Background
     clock: Clock
     deadline: float  # seconds
     inactivity: float  # seconds
@@ -49,7 +56,10 @@ class TurnObserver:
     _idle: Deadline | None = None
     _stream: CanStream | None = field(init=False)
     _typist: CanType | None = field(init=False)
+    _works: CanShowWork | None = field(init=False)
     _draft: Draft | None = None
+    _spoken: bool = False  # the reply has words
+    _stands_in: asyncio.Task[None] | None = None
 
     def __post_init__(self) -> None:
         self._alive_at = self.clock.monotonic()
@@ -59,6 +69,7 @@ class TurnObserver:
         adapter: Any = self.adapter
         self._stream = adapter if issubclass(type(adapter), CanStream) else None
         self._typist = adapter if issubclass(type(adapter), CanType) else None
+        self._works = adapter if issubclass(type(adapter), CanShowWork) else None
 
     # -- limits -----------------------------------------------------------------------------
 
@@ -79,6 +90,8 @@ class TurnObserver:
                     # From here on no limit is moved any more: it would be one that is gone.
                     self._idle = None
                     self.turn.end = lambda _: None
+                    if self._stands_in is not None:
+                        self._stands_in.cancel()
                     await self._drafted()
                     await self._typing(False)
 
@@ -89,6 +102,8 @@ class TurnObserver:
     async def begin(self) -> None:
         """Show that an answer is being made, and obey the signals that came before the turn ran here."""
         await self._typing(True)
+        if self.lease is not None and self.outbox.grows(self.item.inbound.source.platform):
+            self._stands_in = self.background.start(self._stand_in_now_and_then(), name=f"waits {self.reply_id}")
         for kind in await self.store.signals(self.item):
             self.running_turns.deliver(self.item.key, kind)
 
@@ -108,6 +123,15 @@ class TurnObserver:
         self.turn.step = step or self.turn.step
         self.turn.tools = tuple(tools)
         self.alive()
+        self._show_work()
+
+    def pausing(self, seconds: float) -> None:
+        """The model did not answer, and is asked again in so many seconds."""
+        self.turn.again_at = self.clock.monotonic() + seconds
+        self.alive()
+        self._show_work()
+        if seconds >= _LONG_PAUSE:
+            self._stand_in()
 
     def alive(self) -> None:
         """Something happened: inactivity counts from here."""
@@ -141,8 +165,8 @@ class TurnObserver:
     async def text(self, so_far: str) -> None:
         """Show the reply as it grows, where the platform can."""
         self.alive()
-        if self._draft is None and self.lease is not None:
-            self._draft, self.lease = self.outbox.draft(self.lease, self.item, self.reply_id), None
+        self._spoken = True
+        self._open_draft()
         if self._draft is not None:
             self._draft.show(so_far)
         if self._stream is not None:
@@ -155,14 +179,47 @@ class TurnObserver:
         if self._draft is not None:
             await self._draft.end()
             self.lease, self._draft = self._draft.lease, None
-        said_as, self.reply_id = self.reply_id, self.outbox.new_id()
+        said_as, self.reply_id, self._spoken = self.reply_id, self.outbox.new_id(), False
         return said_as
+
+    def _open_draft(self) -> None:
+        if self._draft is None and self.lease is not None:
+            self._draft, self.lease = self.outbox.draft(self.lease, self.item, self.reply_id), None
 
     async def _drafted(self) -> None:
         """Show no more of the reply; what was shown of it is on record then."""
         self.lease = None
         if self._draft is not None:
             await self._draft.end()
+
+    # -- a long wait ------------------------------------------------------------------------
+
+    def _show_work(self) -> None:
+        if self._works is not None:
+            to, now = self.item.inbound.source.address, self.clock.monotonic()
+            self._works.working(to, self.turn.doing, self.turn.pause(now))
+
+    async def _stand_in_now_and_then(self) -> None:
+        while True:
+            await self.clock.sleep(_STANDS_IN)
+            self._stand_in()
+
+    def _stand_in(self) -> None:
+        """Say in the place of the reply why there is none yet. The reply takes the place of the line."""
+        if self._spoken or self._stands_in is None or self.turn.phase == "waiting for your yes or no":
+            return
+        self._open_draft()
+        if self._draft is not None:
+            now = self.clock.monotonic()
+            seconds, pause = now - self.turn.started_at, self.turn.pause(now)
+            line = PAUSES.format(pause=pause, seconds=seconds) if pause >= 1 else ""
+            self._draft.stand_in(line or STANDS_IN.format(doing=self.turn.doing, seconds=seconds))
+
+    def standing_in(self) -> str:
+        """What may stay where such a line stands; "" where none does."""
+        if self._draft is None or self._spoken:
+            return ""
+        return TOOK.format(seconds=self.clock.monotonic() - self.turn.started_at)
 
     async def tell(self, text: str) -> None:
         """Show a notice while the turn runs."""

@@ -39,6 +39,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, StoreUnavailable, UserError
 from gateway.runtime.metrics import Histogram, Metrics
 from gateway.runtime.points import Points
+from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import MOST_ATTEMPTS, InboxItem, ItemOutcome, Lease, TurnJournal
@@ -103,6 +104,7 @@ class Turns:
     running_turns: RunningTurns
     outbox: Outbox
     adapters: Mapping[str, Adapter]
+    background: Background
     rules: TurnRules
     clock: Clock
     points: Points
@@ -297,6 +299,7 @@ class Turns:
             store=self.store,
             outbox=self.outbox,
             running_turns=self.running_turns,
+            background=self.background,
             clock=self.clock,
             deadline=self.rules.deadline,
             inactivity=self.rules.inactivity,
@@ -379,8 +382,11 @@ class Turns:
         conversation = ending.conversation
         rows = await self.approvals.withdrawn(item) if ending.has_asked else []
         session_id = conversation.session.id if conversation else None
-        for kind, text in ending.shown:
-            first_id = ending.reply_id if kind == "reply" else None
+        # Where there is no reply, the first sentence takes the place of what was shown of it.
+        kinds = [kind for kind, _ in ending.shown]
+        at = kinds.index("reply") if "reply" in kinds else 0
+        for number, (kind, text) in enumerate(ending.shown):
+            first_id = ending.reply_id if number == at else None
             rows += await self.outbox.written(item, kind, text, session_id=session_id, first_id=first_id)
         end = await recorder.finish(conversation, ending.outcome, rows)
         self.points("turn.finished")

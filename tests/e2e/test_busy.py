@@ -210,6 +210,21 @@ async def test_commands_that_only_look_are_answered_while_a_turn_runs(tmp_path: 
         assert (await live.answer(hung)).text == "never"
 
 
+async def test_status_says_when_the_model_is_asked_again(tmp_path: Path, clock: ManualClock) -> None:
+    gate = Gate()
+    async with running(tmp_path, clock=clock, model=FakeModel(in_turn(Say(text="hi", pause=20.0, gate=gate)))) as live:
+        event = await live.tell("hello")
+        await gate.until_waiting()
+        await clock.advance(5)
+        status = (await live.ask("/status")).splitlines()[0]
+        again = "The model did not answer; I try again in 15 s."
+        assert status == f"Working for 5 s: thinking, step 1. {again} /stop ends it."
+        await clock.advance(15)
+        assert "again" not in await live.ask("/status")
+        gate.open()
+        await live.answer(event)
+
+
 async def test_a_switch_of_the_model_waits_for_the_running_turn(tmp_path: Path) -> None:
     gate = Gate()
     async with running(tmp_path, model=FakeModel(in_turn(Say(text="one", gate=gate)))) as live:

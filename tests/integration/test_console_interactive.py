@@ -255,6 +255,13 @@ class TestShowing:
         await person.console.typing(MAIN, False)
         assert "hello" in person.screen.text[:before]
 
+    async def test_a_pause_of_the_model_is_counted_down(self, person: Person) -> None:
+        await person.says("hi" + ENTER)
+        await person.console.typing(MAIN, True)
+        person.console.working(MAIN, "thinking", 20.0)
+        await person.sees("in 20 s… (Ctrl-C stops)")  # the rest of the line is drawn over what stood there
+        await person.console.typing(MAIN, False)
+
     async def test_escapes_of_a_model_do_not_reach_the_terminal(self, person: Person) -> None:
         await person.sees("› ")
         await person.console.send(outbound("a\x1b]0;owned\x07b\x1b[2Jc\x9b1m\ud800"))

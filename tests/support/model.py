@@ -70,6 +70,7 @@ class Say:
     text: str = ""
     calls: Sequence[tuple[str, str]] = ()  # (tool, arguments as JSON)
     first: str = ""
+    pause: float = 0.0  # seconds until another attempt, which are told before `gate` is waited at
     gate: Gate | None = None
     error: Exception | None = None
     prompt: int | None = 0
@@ -139,6 +140,8 @@ class FakeModel(Changing):
             yield Restarted()
         if answer.first:
             yield TextDelta(text=answer.first)
+        if answer.pause and request.pausing is not None:
+            request.pausing(answer.pause)
         if answer.gate is not None:
             try:
                 await answer.gate.pass_through()

@@ -5,13 +5,24 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapters.console.screen import ANEW, REWRITTEN, Fragment, ReplyFlow, fold, heading, inline, whole
+from adapters.console.screen import ANEW, REWRITTEN, Fragment, ReplyFlow, Work, at_work, fold, heading, inline, whole
 
 prose = st.text(st.sampled_from("ab \n`*#"), max_size=40)
 
 
 def text_of(fragments: list[Fragment]) -> str:
     return "".join(text for _, text in fragments)
+
+
+def test_what_a_turn_is_at_is_said_with_its_seconds() -> None:
+    work = Work(since=100.0)
+    assert at_work(work, 102.9) == "· thinking… (Ctrl-C stops)\n"
+    assert at_work(work, 112.5) == "· thinking… 12 s (Ctrl-C stops)\n"
+    shell = Work(doing="running tools (shell)", since=100.0)
+    assert at_work(shell, 160.0) == "· running tools (shell)… 60 s (Ctrl-C stops)\n"
+    pausing = Work(since=100.0, again_at=130.0)
+    assert at_work(pausing, 110.5) == "· no answer yet; trying again in 20 s… 10 s (Ctrl-C stops)\n"
+    assert at_work(pausing, 130.0) == "· thinking… 30 s (Ctrl-C stops)\n"
 
 
 class TestStreaming:

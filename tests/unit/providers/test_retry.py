@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 
 import pytest
 
@@ -46,11 +47,12 @@ class Flaky:
         self.closed = True
 
 
-async def run(clock: ManualClock, provider: Retrying) -> list[ModelEvent]:
-    async def collect() -> list[ModelEvent]:
-        return [event async for event in provider.stream(SPEC, REQUEST)]
+async def collected(provider: Retrying, request: ModelRequest = REQUEST) -> list[ModelEvent]:
+    return [event async for event in provider.stream(SPEC, request)]
 
-    task = asyncio.create_task(collect())
+
+async def run(clock: ManualClock, provider: Retrying) -> list[ModelEvent]:
+    task = asyncio.create_task(collected(provider))
     for _ in range(300):
         await clock.advance(1)
         if task.done():
@@ -67,6 +69,17 @@ async def test_what_may_work_later_is_tried_again() -> None:
     flaky = Flaky(clock, ProviderUnavailable("a"), ProviderRateLimited("b"))
     assert await run(clock, retrying(clock, flaky)) == [Completed(text="done")]
     assert len(flaky.began_at) == 3
+
+
+async def test_each_pause_is_told_before_it_begins() -> None:
+    clock, told = ManualClock(), list[tuple[float, float]]()
+    flaky = Flaky(clock, ProviderRateLimited("a", retry_after=20), ProviderUnavailable("b"))
+    request = replace(REQUEST, pausing=lambda seconds: told.append((clock.monotonic(), seconds)))
+    task = asyncio.create_task(collected(retrying(clock, flaky), request))
+    await clock.advance(60)
+    assert await task == [Completed(text="done")]
+    assert [at + seconds for at, seconds in told] == flaky.began_at[1:]
+    assert 20 <= told[0][1] <= 21
 
 
 @pytest.mark.parametrize("error", [ProviderRejected("x"), QuotaExceeded("x"), ContextOverflow("x")])
