@@ -146,6 +146,13 @@ class TelegramBot:
         """What there is to say about how messages are to come, given where Telegram sends them now."""
         return ()
 
+    async def ping(self) -> None:
+        """Ask Telegram who the bot is. Raises AdapterError."""
+        try:
+            await self._bot.get_me()
+        except TelegramError as error:
+            raise failures.mapped(error) from error
+
     # -- showing ----------------------------------------------------------------------------
 
     def rates(self, to: ChatAddress) -> Sequence[Rate]:

@@ -13,7 +13,7 @@ from gateway.agent.metering import Metering
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions, opened_by
 from gateway.domain.adapter import Audience
-from gateway.domain.chat import Attachment, Inbound, OutboundKind, SessionKey
+from gateway.domain.chat import Attachment, Inbound, Outbound, OutboundKind, SessionKey
 from gateway.domain.command import CommandCall
 from gateway.domain.message import Message
 from gateway.domain.session import EndReason, Session
@@ -64,7 +64,8 @@ class Answer:
     """The answer of a command, where a text is not enough.
 
     The model answers `then` as if a person had sent it, with `files` beside those of the command's own
-    message. Everything in `conversation` that is not stored yet is stored with the answer.
+    message. Everything in `conversation` that is not stored yet is stored with the answer. `again`: rows that a
+    command which bypasses its lane shows once more, under ids of their own.
     """
 
     text: str
@@ -72,6 +73,7 @@ class Answer:
     then: str | None = None
     files: tuple[Attachment, ...] = ()
     conversation: Conversation | None = None
+    again: tuple[Outbound, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from gateway.commands.base import Answer, Command, CommandContext
-from gateway.domain.chat import file_in, unspoken
+from gateway.delivery.outbox import OUTCOME_UNKNOWN
+from gateway.domain.chat import Outbound, OutboundState, file_in, unspoken
 from gateway.domain.message import Message, last_requests, note_of, text_of
+from gateway.runtime.clock import lasting_id
 from gateway.runtime.errors import UserError
 
+_LOOKED_AT = 200  # rows: an answer has a few
+_LATELY = 3_600.0  # seconds
 GO_ON = "Go on exactly where your last answer stopped, without repeating any of it."
 
 
@@ -77,6 +81,55 @@ def _again(ctx: CommandContext, request: Message) -> Answer:
 
 
 @partial(
+    Command,
+    name="last",
+    group="Conversation",
+    help="show my last answer again",
+    bypass=True,
+    elsewhere=("repeat", "again", "resend"),
+)
+async def last(ctx: CommandContext) -> Answer:
+    """Show all parts of the last answer here once more, with its files and its questions, and whatever else was sent
+    lately and may not have arrived."""
+    here = await ctx.store.outbox(ctx.inbound.source.address, _LOOKED_AT)
+    rows = [row for row in here if row.key == ctx.key and _is_of_answer(row)]
+    if not rows:
+        raise UserError("There is no answer of mine here yet; send a message first.")
+    event = ctx.inbound.event_id
+    return Answer(
+        text="",
+        again=tuple(
+            Outbound(
+                id=lasting_id("o", ctx.key, event, row.id),
+                key=row.key,
+                to=row.to,
+                kind=row.kind,
+                text=row.text,
+                session_id=row.session_id,
+                answers=event,
+                buttons=row.buttons,
+                created_at=ctx.clock.now(),
+                file=row.file,
+            )
+            for row in reversed(rows)
+            if row.answers == rows[0].answers or _is_lost(row, ctx.clock.now() - _LATELY)
+        ),
+    )
+
+
+def _is_of_answer(row: Outbound) -> bool:
+    """Whether a row was to show some of an answer, as far as anybody knows."""
+    if _is_lost(row):
+        return True
+    is_answer = row.kind in ("reply", "remark", "question") or row.file is not None
+    return is_answer and row.edits is None and row.state == OutboundState.SENT
+
+
+def _is_lost(row: Outbound, since: float = 0.0) -> bool:
+    return row.error == OUTCOME_UNKNOWN and row.created_at >= since
+
+
+@partial(
     Command, name="continue", group="Conversation", help="let me go on where my answer stopped", elsewhere=("more",)
 )
 async def go_on(ctx: CommandContext) -> Answer:
@@ -87,4 +140,4 @@ async def go_on(ctx: CommandContext) -> Answer:
     return Answer(text="", then=GO_ON)
 
 
-COMMANDS = (stop, steer, queue, retry, go_on)
+COMMANDS = (stop, steer, queue, retry, last, go_on)

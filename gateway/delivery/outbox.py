@@ -2,8 +2,8 @@
 
 Every Outbound is a row before it is sent. The process that claims a row marks it durably as being sent
 before it calls the platform. So a crash leaves one of three facts behind: not begun (send it), begun
-(ambiguous: repeat it as often as the platform's limits allow), or sent. Within a chat the next row is
-claimed only when the one before it is in a final state.
+(ambiguous: repeat it as often as the platform's limits allow, each time after the platform has answered),
+or sent. Within a chat the next row is claimed only when the one before it is in a final state.
 
     rows, compose   make rows of a text                deliver   sends rows that a store step has claimed
     tell, emit      store rows, then deliver them       announce  shows a text that cannot be stored
@@ -18,10 +18,11 @@ from dataclasses import replace
 
 import structlog
 
+from gateway.delivery.contact import Contact
 from gateway.delivery.drafts import Draft
 from gateway.delivery.pacing import Pacing
 from gateway.delivery.splitting import split_text
-from gateway.domain.adapter import Adapter, CanEdit, CanPreview, CanSendFiles, HasButtons, HasRates, Limits
+from gateway.domain.adapter import Adapter, CanEdit, CanPing, CanPreview, CanSendFiles, HasButtons, HasRates, Limits
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.runtime.aside import RunsAside, at_once
@@ -52,6 +53,13 @@ ISOLATION_ABORTS = Counter(
     name="isolation_aborts", text="Messages held back on their way to another conversation.", labels=("platform",)
 )
 
+MAYBE_MISSING = (
+    "A message of mine may be missing here: I sent it more than once and was never told whether it arrived. /last "
+    "shows my last answer again."
+)
+OUTCOME_UNKNOWN = "nobody knows whether it was shown"
+
+_MORE_FOR_ERRORS = 4  # repeats of a sentence about a trouble
 _FIRST_RETRY = 1.0
 _LAST_RETRY = 60.0
 _CLAIM_BATCH = 256
@@ -83,6 +91,11 @@ class Outbox:
         self._tokens = {name: each.longest_token for name, each in adapters.items() if isinstance(each, HasButtons)}
         self._editors = {name: adapter for name, adapter in adapters.items() if isinstance(adapter, CanEdit)}
         self._previewers = {name: adapter for name, adapter in adapters.items() if isinstance(adapter, CanPreview)}
+        self._contacts = {
+            name: Contact(name=name, adapter=adapter, clock=clock, background=background)
+            for name, adapter in adapters.items()
+            if isinstance(adapter, CanPing)
+        }
         self.pacing = Pacing(store=store, clock=clock, rated=rated)
         self._limits = limits
         self._clock = clock
@@ -298,9 +311,13 @@ class Outbox:
         if row.edits is not None and not is_edited:
             return await self._mark_sent(row, None)  # the message to be changed cannot be, or was never shown
         allowed = adapter.limits.ambiguous_retries
-        if allowed is not None and row.ambiguous > allowed and not is_edited:
-            log.warning("delivery_unknown", outbound=row.id, attempts=row.attempts)
-            return await self._mark_sent(row, row.platform_message_id)
+        if allowed is not None and row.ambiguous and not is_edited:
+            if row.kind == "error":  # twice the same sentence about a trouble does little harm
+                allowed += _MORE_FOR_ERRORS
+            if row.ambiguous > allowed:
+                return await self._lose(row)
+            if (contact := self._contacts.get(adapter.name)) is not None and (wait := contact.wait()):
+                return await self._retry(row, wait, counted=False)
         alone: AbstractAsyncContextManager[object] = self._one_by_one.get(adapter.name) or nullcontext()
         async with alone:
             return await self._send(adapter, row)
@@ -328,6 +345,8 @@ class Outbox:
         except DeliveryRefused as error:
             return await self._refuse(row, str(error), told=True)
         except Ambiguous:
+            if (contact := self._contacts.get(adapter.name)) is not None:
+                contact.doubt()
             return await self._retry(row, ambiguous=True)
         except AdapterError:
             return await self._retry(row)
@@ -381,14 +400,27 @@ class Outbox:
         """`told`: the chat is told, unless the row is such a sentence itself."""
         log.warning("delivery_refused", outbound=row.id, reason=reason, chat_gone=gone)
         instead: Outbound | None = None
-        if told and row.kind != "error":
-            sentence = f"I could not show a message here because {row.to.platform} refused it: {reason}"
-            instead, *_ = self.compose(
-                row.key, row.to, "error", sentence, session_id=row.session_id, answers=row.answers
-            )
+        if told:
+            instead = self._told(row, f"I could not show a message here because {row.to.platform} refused it: {reason}")
         return await insist(
             lambda: self._store.mark_refused(row.id, reason, instead, gone=gone), clock=self._clock, what="mark_refused"
         )
+
+    async def _lose(self, row: Outbound) -> Sent:
+        """Repeat the row no more. Nobody knows whether it was shown, and the chat is told so, but for a notice, which
+        nobody asked for."""
+        log.warning("delivery_unknown", outbound=row.id, attempts=row.attempts)
+        instead = self._told(row, MAYBE_MISSING) if row.kind != "notice" or row.file is not None else None
+        return await insist(
+            lambda: self._store.mark_refused(row.id, OUTCOME_UNKNOWN, instead), clock=self._clock, what="mark_refused"
+        )
+
+    def _told(self, row: Outbound, sentence: str) -> Outbound | None:
+        """The sentence that takes the place of a row, unless the row is such a sentence itself."""
+        if row.kind == "error":
+            return None
+        told, *_ = self.compose(row.key, row.to, "error", sentence, session_id=row.session_id, answers=row.answers)
+        return told
 
     async def _retry(
         self,

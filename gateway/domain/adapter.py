@@ -157,6 +157,15 @@ class CanBeProbed(Protocol):
 
 
 @runtime_checkable
+class CanPing(Protocol):
+    """Can find out whether its platform answers at all, so that a send whose answer was lost is repeated only then."""
+
+    async def ping(self) -> None:
+        """Make a call that shows nothing and changes nothing; return once the platform itself answered. Raises
+        AdapterError."""
+
+
+@runtime_checkable
 class CanEdit(Protocol):
     """Changes messages that were sent, by which a reply can be shown while it is being written. `account` as in
     HasRates."""

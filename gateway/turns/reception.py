@@ -259,7 +259,8 @@ class Reception:
             answer = Answer(kind="error", text=str(error))
         said.set_result(answer.text)
         # A platform has its own way to tell the person who pressed.
-        rows = [] if call is None else self.outbox.rows(item, answer.kind, answer.text)
+        rows = self.outbox.rows(item, answer.kind, answer.text) if call is not None and answer.text else []
+        rows += answer.again
         with suppress(SessionConflict):  # another process took this one for dead, and has answered
             answered = await insist(
                 lambda: self.store.finish_bypassed(item, rows),
