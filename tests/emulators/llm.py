@@ -176,7 +176,7 @@ class LlmServer:
         if too_long:
             self.overflows += 1
             return _refusal(wire, Refuse(status=400, body=error_body(too_long, code="context_length_exceeded")))
-        return await self._answer(_Call(wire, request, body), self.reply(plain), prompt)
+        return await self._answer(Call(wire, request, body), self.reply(plain), prompt)
 
     def prompt_tokens(self, body: Mapping[str, Any]) -> int:
         """The tokens of a request, tools included."""
@@ -190,7 +190,7 @@ class LlmServer:
 
     # -- answers ----------------------------------------------------------------------------
 
-    async def _answer(self, call: _Call, answer: Answer, prompt: int) -> web.StreamResponse:
+    async def _answer(self, call: Call, answer: Answer, prompt: int) -> web.StreamResponse:
         if isinstance(answer, Reply):
             reply = self._capped(answer, call.wire.cap(call.body))
             cached = self._cache.read(call.wire.plain(call.body)) if self._cache else 0
@@ -208,7 +208,7 @@ class LlmServer:
             return web.Response(body=answer.bytes, content_type=answer.content_type)
         return await self._misbehave(call, answer)
 
-    def _frames(self, call: _Call, reply: Reply, prompt: int = 1, cached: int = 0) -> Frames:
+    def _frames(self, call: Call, reply: Reply, prompt: int = 1, cached: int = 0) -> Frames:
         return call.wire.frames(call.body, reply, prompt, self._count, next(self._numbers), cached)
 
     async def _held(self, request: web.Request, frames: list[str], answer: Reply) -> web.StreamResponse:
@@ -218,7 +218,7 @@ class LlmServer:
         await response.write("".join(frames[answer.hold_after :]).encode())
         return response
 
-    async def _misbehave(self, call: _Call, answer: Answer) -> web.StreamResponse:
+    async def _misbehave(self, call: Call, answer: Answer) -> web.StreamResponse:
         request = call.request
         if isinstance(answer, Hang):
             await self._closing.wait()
@@ -388,7 +388,9 @@ WIRES: tuple[Wire, ...] = (ChatWire(), ResponsesWire(), MessagesWire())
 
 
 @dataclass(frozen=True, slots=True)
-class _Call:
+class Call:
+    """One request, and the wire format that it came in."""
+
     wire: Wire
     request: web.Request
     body: dict[str, Any]

@@ -13,7 +13,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from gateway.domain.message import text_of
-from tests.emulators.llm import Frames, LlmServer
+from tests.emulators.llm import Call, LlmServer
 from tests.emulators.llm_replies import Answer, Reply
 
 TOKEN: Final = re.compile(r"tok\d\d[0-9a-f]{5}")
@@ -50,18 +50,16 @@ class SlowModel(LlmServer):
         super().__init__(answer, count=lambda text: len(text) // 4)
         self.rng = random.Random(0)
 
-    async def _answer(
-        self, request: web.Request, body: dict[str, Any], answer: Answer, prompt: int
-    ) -> web.StreamResponse:
+    async def _answer(self, call: Call, answer: Answer, prompt: int) -> web.StreamResponse:
         if not isinstance(answer, Reply):
-            return await super()._answer(request, body, answer, prompt)
-        kind, _ = _asked(body)
-        frames = list(Frames(body, answer, prompt, self._count, next(self._numbers)))
+            return await super()._answer(call, answer, prompt)
+        kind, _ = _asked(call.body)
+        frames = list(self._frames(call, answer, prompt))
         pause = self.rng.uniform(0.2, 1.0) * _SECONDS[kind] / _PAUSES
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         size = max(1, len(frames) // _PAUSES)
         with contextlib.suppress(ConnectionError):  # who asked may have been killed
-            await response.prepare(request)
+            await response.prepare(call.request)
             for first in range(0, len(frames), size):
                 await asyncio.sleep(pause)
                 await response.write("".join(frames[first : first + size]).encode())
