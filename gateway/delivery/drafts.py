@@ -1,7 +1,8 @@
 """A reply while it is being written: a message that is edited as its text grows, or previews of a message to come.
 
 The row of the reply is stored before anything is shown. A reply that grows by edits keeps the platform's id of its
-message, so the end of its turn gives that very message its final text, also after a crash. A preview is no message:
+message, so the end of its turn gives that very message its final text, also after a crash. That message is shown only
+when its chat has been shown everything else. A preview is no message:
 its reply is sent like any other. A draft is a comfort. One edit that fails ends it, a failed preview is followed by
 the next one, and the turn goes on either way.
 """
@@ -30,6 +31,7 @@ from gateway.store.records import InboxItem, Lease
 log = structlog.get_logger(__name__)
 
 _FIRST_LOOK = 0.7  # seconds: an answer that is ready by then is shown at once, and once
+_FREE_LOOK = 1.0  # between two looks at whether the chat has shown all that came before
 _LAST_LOOK = 1.0  # seconds for which a finished reply waits for its preview: one that came later would follow it
 _RENEWED_AT = 2 / 3  # of a preview's life: then it is shown again
 _GOES_ON = " …"
@@ -141,7 +143,22 @@ class Draft:
         return True
 
     async def _turn_comes(self) -> None:
-        """Wait for a moment that the platform leaves to drafts."""
+        """Wait for a moment that the platform leaves to drafts. A reply's first message also waits for all that its
+        chat is still to be shown: it would stand above those for good."""
+        while not self._ended.is_set():
+            if not await self._others_come_first():  # asked before, too: a moment that is taken is missing to them
+                await self._moment_comes()
+                if not await self._others_come_first():
+                    return
+            with suppress(TimeoutError):
+                async with self.clock.limit(_FREE_LOOK):
+                    await self._ended.wait()
+
+    async def _others_come_first(self) -> bool:
+        begins = self._previews is None and self.row.platform_message_id is None
+        return begins and await self.store.has_unsent(self.row.to)
+
+    async def _moment_comes(self) -> None:
         self._number += 1
         ticket = f"{self.row.id} {self._number}"
         while not self._ended.is_set() and (wait := await self._until_allowed(ticket)):

@@ -363,6 +363,10 @@ class Store(ABC):
         was handed out: the message is newer than the platform's refusal."""
 
     @abstractmethod
+    async def has_unsent(self, to: ChatAddress) -> bool:
+        """Whether rows of this chat wait to be shown, or are being sent. A reply that streams does not count."""
+
+    @abstractmethod
     async def next_due(self) -> float | None:
         """In how many seconds the earliest row that waits for a retry is due; None: no row waits."""
 

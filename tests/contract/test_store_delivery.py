@@ -34,6 +34,19 @@ async def test_rows_of_a_chat_follow_each_other(store: Store) -> None:
     assert states["x"] == ("sending", None)
 
 
+async def test_a_chat_has_unsent_rows_until_the_last_one_ended(store: Store) -> None:
+    here = outbound("o1").to
+    assert not await store.has_unsent(here)
+    await store.emit([outbound("o1"), outbound("o2"), outbound("x", "2")])
+    await store.mark_retry("o1", 30, ambiguous=False)
+    assert await store.has_unsent(here)
+    await store.mark_refused("o1", "for a reason")
+    assert await store.has_unsent(here)
+    await store.mark_sent("o2", "m2")
+    assert not await store.has_unsent(here)
+    assert await store.has_unsent(outbound("x", "2").to)
+
+
 async def test_a_row_is_emitted_once(store: Store) -> None:
     await store.emit([outbound("o1", text="first")])
     assert await store.emit([outbound("o1", text="second")]) == ()

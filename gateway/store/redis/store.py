@@ -571,6 +571,10 @@ class RedisStore(Store):
     async def open_chat(self, to: ChatAddress) -> None:
         await self._wire.run(partition_of(to.platform, to.chat), "open_chat", chat_name(to))
 
+    async def has_unsent(self, to: ChatAddress) -> bool:
+        found: int = await self._wire.ask(partition_of(to.platform, to.chat), "ZCARD", f"out:{chat_name(to)}")
+        return found > 0
+
     async def closed(self, to: ChatAddress) -> str | None:
         return await self._of_chat("closed", to.platform, to.chat)
 

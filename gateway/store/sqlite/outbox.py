@@ -237,6 +237,11 @@ def unfinished_heads(connection: apsw.Connection) -> list[tuple[str, float]]:
     return [(lane, due_at if state == State.PENDING else 0.0) for lane, (state, due_at) in heads.items()]
 
 
+def has_unsent(connection: apsw.Connection, lane: str) -> bool:
+    """Whether a chat has rows with a place that have not ended."""
+    return one(connection, _HEAD, (lane,)) is not None
+
+
 def listing(connection: apsw.Connection, address: ChatAddress | None, limit: int) -> list[Outbound]:
     """Rows of an address (None: of all), newest first."""
     if address is None:

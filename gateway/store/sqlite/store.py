@@ -523,6 +523,9 @@ class SqliteStore(Store):
     async def open_chat(self, to: ChatAddress) -> None:
         await self._database.write(outbox.reopen, chat_name(to))
 
+    async def has_unsent(self, to: ChatAddress) -> bool:
+        return await self._database.read(outbox.has_unsent, chat_name(to))
+
     async def closed(self, to: ChatAddress) -> str | None:
         return await self._database.read(outbox.closed_because, chat_name(to))
 

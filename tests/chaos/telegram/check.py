@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Final
 
 from adapters.telegram.formatting import render, split
+from gateway.delivery.outbox import MAYBE_MISSING, OUTCOME_UNKNOWN
 from gateway.turns.reception import BUSY
 from tests.chaos.telegram.doubts import Doubts, place_of, read_in, shown_as
 from tests.chaos.telegram.drafted import drafts_are_no_more_than_that
@@ -34,6 +35,7 @@ def problems(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
     yield from _nothing_else_is_seen(evidence, doubts, counts)
     yield from _the_order_is_that_of_emission(evidence, doubts)
     yield from _answers_come_in_order(evidence)
+    yield from _answers_stand_in_order(evidence, doubts)
     yield from drafts_are_no_more_than_that(evidence, counts)
     yield from silence_is_kept(evidence, counts)
     counts["messages of the bot"] += sum(len(_shown(evidence, chat)) for chat in evidence.street.chats)
@@ -56,9 +58,9 @@ def _everything_is_answered(evidence: Evidence) -> Iterator[str]:
     for row in evidence.rows:
         if row.kind in ("reply", "command"):
             answers[place_of(row.answers)].append(row)
-        elif row.kind != "notice" or row.text != BUSY:
+        elif row.text not in (BUSY, MAYBE_MISSING):
             yield f"{row.kind}: {row.text}"
-        if row.state != "sent":
+        if row.state != "sent" and not (row.state == "refused" and row.error == OUTCOME_UNKNOWN):
             yield f"a {row.kind} is {row.state}: {row.text[:80]}"
     for heard in evidence.street.heard:
         rows = answers.pop(heard.place, [])
@@ -151,6 +153,23 @@ def _answers_come_in_order(evidence: Evidence) -> Iterator[str]:
     for lane, numbers in lanes.items():
         if numbers != sorted(numbers):
             yield f"{lane}: messages were answered out of order"
+
+
+def _answers_stand_in_order(evidence: Evidence, doubts: Doubts) -> Iterator[str]:
+    """In each lane the messages of an answer stand below those of the answers before it, also where the answer was
+    shown while it grew. A send in doubt may have left its message further above."""
+    asked = {heard.place: heard for heard in evidence.street.heard}
+    last: dict[tuple[str, str | None, str], tuple[int, str]] = {}
+    for row in evidence.rows:
+        heard = asked.get(place_of(row.answers))
+        if row.kind != "reply" or heard is None or row.message is None or doubts.struck[row.chat, shown_as(row)]:
+            continue
+        chat, _, number = row.message.rpartition(":")
+        lane = (chat or row.chat, row.thread, heard.said.speaker)
+        above, text = last.get(lane, (0, ""))
+        if int(number) < above:
+            yield f"{lane}: {row.text[:60]} stands above {text[:60]}, which was answered before"
+        last[lane] = max((above, text), (int(number), row.text))
 
 
 def _shown(evidence: Evidence, chat: str) -> list[Message]:

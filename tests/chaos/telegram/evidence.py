@@ -15,7 +15,7 @@ from tests.emulators.telegram.journal import Call
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One message of the outbox. `answers` names the event that it is about, `message` its message on Telegram;
-    `place`: rows of a chat go out in its order."""
+    `place`: rows of a chat go out in its order. `error`: why it was never shown."""
 
     id: str
     chat: str
@@ -26,6 +26,7 @@ class Row:
     state: str
     message: str | None
     place: int
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -270,10 +270,10 @@ def rows(folder: Path) -> tuple[Row, ...]:
         if made is None:
             return ()
         found = connection.execute(
-            "SELECT id, chat, thread, kind, text, answers, state, platform_message_id, place FROM outbox"
+            "SELECT id, chat, thread, kind, text, answers, state, platform_message_id, place, error FROM outbox"
             " ORDER BY place, seq"
         )
-        names = ("id", "chat", "thread", "kind", "text", "answers", "state", "message", "place")
+        names = ("id", "chat", "thread", "kind", "text", "answers", "state", "message", "place", "error")
         return tuple(Row(**dict(zip(names, each, strict=True))) for each in found)
 
 

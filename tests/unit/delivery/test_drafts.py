@@ -42,6 +42,10 @@ class World:
         self.gone = None  # why the chat is closed
         self.known = None  # the message of the row, if an earlier process showed one
         self.gate = None
+        self.unsent = 0  # rows of the chat that are still to be shown
+
+    async def has_unsent(self, to):
+        return self.unsent > 0
 
     def rates(self, to):
         return [Rate(bucket="chat c", most=1, seconds=1.0)]
@@ -136,6 +140,40 @@ async def drafted(kind):
     jobs.start(draft.run(), name="draft")
     yield made, draft, clock
     await jobs.aclose()
+
+
+async def test_its_message_waits_for_all_that_the_chat_is_still_to_be_shown(world):
+    made, draft, clock = world
+    made.unsent = 3
+    draft.show("Hello")
+    await clock.advance(30.0)
+    assert made.shown == made.taken == []
+    made.unsent = 0
+    await clock.advance(2.0)
+    assert made.shown == [("sent", "Hello …")]
+    made.unsent = 1  # what was emitted since stands below it
+    draft.show("Hello you")
+    await clock.advance(2.0)
+    assert made.shown[1:] == [("m1", "Hello you …")]
+
+
+async def test_a_preview_waits_for_nothing_it_is_no_message(previews):
+    made, draft, clock = previews
+    made.unsent = 3
+    draft.show("Hello")
+    await clock.advance(2.0)
+    assert made.shown == [("preview", "Hello")]
+
+
+async def test_a_reply_that_ends_while_others_are_still_to_be_shown_was_never_shown_growing(world):
+    made, draft, clock = world
+    made.unsent = 1
+    draft.show("Hello")
+    await clock.advance(5.0)
+    await draft.end()
+    made.unsent = 0
+    await clock.advance(5.0)
+    assert made.shown == []
 
 
 async def test_it_is_sent_once_noted_and_edited_from_then_on(world):
