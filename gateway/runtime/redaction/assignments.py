@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from gateway.runtime.redaction.places import MARK, places_of, spliced
+from gateway.runtime.redaction.places import Span, places_of
+from gateway.runtime.redaction.plausible import is_code, is_path, is_placeholder, is_plain, looks_random
 
+_BEFORE_KEY: Final = (
+    *("api", "access", "private", "signing", "encryption", "auth", "master", "client", "shared", "preshared"),
+    *("account", "service", "application", "app", "db", "database", "storage", "deploy", "priv"),
+)
 _NAME = (
-    r"(?P<strong>pass(?:word|wd|phrase|code)|pwd|secret|credential)"
-    r"|(?P<weak>(?:api|access|private|signing|encryption|auth|master|client)[_-]?key|apikey|token"
-    r"|(?<![a-z0-9])(?-i:KEY))"
+    r"(?P<strong>pass(?:word|wd|phrase|code|wort)|pwd|secret|credential|kennwort|senha|(?<=mot de )passe"
+    r"|(?:(?<![a-z])|(?<=(?-i:[a-z]))(?-i:(?=P)))pass(?![a-z]))"
+    rf"|(?P<weak>(?:{'|'.join(_BEFORE_KEY)})[_-]?key|apikey|token|(?<![a-z0-9])(?-i:KEY))"
 )
 _VALUE = (
     r"\\{1,7}\"(?P<nested>[^\"\\\n]++)\\{1,7}\""  # JSON in JSON, three deep
@@ -20,21 +25,18 @@ _VALUE = (
 )
 # `max_tokens: 4096` is no assignment of a token: after a name comes nothing, or a `_suffix`.
 ASSIGNMENT: Final = re.compile(
-    rf"(?i)(?:{_NAME})(?:[_-][a-z0-9]{{1,16}}){{0,3}}\\{{0,7}}[\"']?(?P<sign>\s{{0,3}}(?:[:=]|=>|:=)\s{{0,3}})(?:{_VALUE})"
+    rf"(?i)(?:{_NAME})(?P<suffix>(?:[_-][a-z0-9]{{1,16}}){{0,3}})\\{{0,7}}[\"']?"
+    rf"(?P<sign>\s{{0,3}}(?::\s?[a-z]{{3,10}}\s?=(?=\s?[\"'])|=>|:=|={{1,3}}|:)\s{{0,3}})(?:{_VALUE})"
 )
-NAMES: Final = ("pass", "pwd", "secret", "credential", "token")  # with which a name begins
+# With which a name begins.
+NAMES: Final = ("pass", "pwd", "secret", "credential", "token", "kennwort", "senha")
 KEY: Final = "key"
-_BEFORE_KEY: Final = ("api", "access", "private", "signing", "encryption", "auth", "master", "client")
 _LONGEST_BEFORE_KEY: Final = max(map(len, _BEFORE_KEY)) + 1
-
-# What stands where a secret would: references, types, states, and marks of an earlier redaction.
-_PLACEHOLDER = re.compile(
-    r"(?i)\$\{?[a-z_][a-z0-9_]*+(?::?-[^}]*+)?\}?|[<{(\[].*|\*+|x{3,}|\.{2,}|none|null|nil|true|false|str|string|bytes"
-    r"|secretstr|optional|required|missing|invalid|unset|empty|changed?|change-?me|wrong|expired|your[_-].*"
-)
-_CODE = re.compile(r"(?i)(?:os\.|process\.env|env\.|getenv).*|[\w.]++\(.*")
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z_.]*+")
-_CLOSERS: Final = ")]}>"
+_CLOSED: Final = re.compile(r"[)\]}>]+:?\Z")
+_OF_A_PLACE: Final = ("_file", "_path", "_dir", "_url", "_uri", "-file", "-path")
+_SECTION: Final = re.compile(r"\[[\w .:@/-]{1,80}\]\s*\Z")
+_SETTING: Final = re.compile(r"\s*(?:[#;].*|[\w.-]{1,60}\s*[=:].*)?\Z")
+_FARTHEST: Final = 600  # characters before a line in which the heading of its section is looked for
 
 
 def assigned(folded: str) -> list[int]:
@@ -44,38 +46,53 @@ def assigned(folded: str) -> list[int]:
         places.add(place)
         before = folded[max(0, place - _LONGEST_BEFORE_KEY) : place]
         joint = before[-1:] in ("_", "-")
-        for name in _BEFORE_KEY:
-            if before.endswith(name, 0, len(before) - joint):
-                places.add(place - joint - len(name))
+        if before.endswith(_BEFORE_KEY, 0, len(before) - joint):
+            names = (name for name in _BEFORE_KEY if before.endswith(name, 0, len(before) - joint))
+            places.update(place - joint - len(name) for name in names)
     return sorted(places)
 
 
-def replace_value(match: re.Match[str]) -> str:
-    """Replace an assigned value that is plausibly a secret."""
+def value_of(match: re.Match[str]) -> Span | None:
+    """Where the assigned value stands, if it is plausibly a secret."""
     group = next(name for name in ("nested", "double", "single", "bare") if match[name] is not None)
     value, start = match[group], match.start(group)
-    if group == "bare" and MARK not in value:
-        value = value.rstrip(_CLOSERS)
-    if MARK in value or _PLACEHOLDER.fullmatch(value) or (group == "bare" and _CODE.fullmatch(value)):
-        return match[0]
-    quoted = group != "bare"
-    secret = _plausible_password(value, match, quoted=quoted) if match["strong"] else _looks_random(value)
-    return spliced(match, start, start + len(value)) if secret else match[0]
+    bare = group == "bare"
+    if bare:
+        value = _CLOSED.sub("", value)
+    if is_placeholder(value) or (bare and is_code(value)) or _is_place(value, match):
+        return None
+    secret = _plausible_password(value, match, quoted=not bare) if match["strong"] else looks_random(value)
+    return (start, start + len(value)) if secret else None
+
+
+def _is_place(value: str, match: re.Match[str]) -> bool:
+    """Whether a file is named: `PWD=/home/x`, `password_file: /run/secrets/x`."""
+    return (is_path(value) and not value.isalnum()) or match["suffix"].lower().endswith(_OF_A_PLACE)
 
 
 def _plausible_password(value: str, match: re.Match[str], *, quoted: bool) -> bool:
     """A password may be any word, so prose and code are told by what surrounds the word."""
     if len(value) < 4:
         return False
-    if quoted or not _PLAIN.fullmatch(value):
-        return True
+    if match["strong"].lower() == "pass" and (value.isdigit() or " " in value or match["suffix"]):
+        return False  # `pass: 1024, fail: 3`
+    if quoted or not is_plain(value):
+        return quoted or not value.startswith(("self.", "this."))
+    following = match.string[match.end("bare") : match.end("bare") + 1]
     if "=" in match["sign"]:
-        return match["sign"].strip() == match["sign"]  # `PASSWORD=word`, but not the code `password = word`
-    return match.string[match.end() : match.end() + 1] in ("", "\n", "\r")  # `password: word` and no sentence
+        if match["sign"].strip() != match["sign"]:  # the code `password = word`, or a line of a section of settings
+            return following in ("", "\n", "\r") and _in_section(match)
+        return following != "," and match.end("bare") == match.start("bare") + len(value)  # and no argument of a call
+    return following in ("", "\n", "\r")  # `password: word` and no sentence
 
 
-def _looks_random(value: str) -> bool:
-    """Whether a value is what a machine would make up, rather than a name, a path or a number."""
-    if len(value) < 12 or "://" in value or value.startswith(("/", "./", "~/")) or " " in value:
-        return False
-    return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+def _in_section(match: re.Match[str]) -> bool:
+    """Whether only settings stand between the match and the `[heading]` of a section above it."""
+    text, start = match.string, match.start()
+    lines = text[max(0, start - _FARTHEST) : start].split("\n")
+    for line in reversed(lines[:-1]):
+        if _SECTION.search(line):
+            return True
+        if not _SETTING.match(line):
+            return False
+    return False

@@ -1,12 +1,15 @@
-"""Where in a text something may begin, and replacing what does: what kinds and assignments share."""
+"""Where in a text something may begin, and cutting out what does: what all searches share."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 MARK: Final = "[REDACTED]"
+
+Span = tuple[int, int]
+"""(start, end) of a credential in a text."""
 
 
 def folded(text: str) -> str:
@@ -22,21 +25,32 @@ def places_of(literal: str, text: str) -> Iterator[int]:
         place = text.find(literal, place + 1)
 
 
-def replaced(
-    text: str, places: Iterable[int], pattern: re.Pattern[str], replacement: Callable[[re.Match[str]], str]
-) -> str:
-    """What `pattern.sub` gives where no match begins anywhere but at `places`, which are in order."""
-    pieces: list[str] = []
+def matches(text: str, places: Iterable[int], pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+    """What `pattern.finditer` gives where no match begins anywhere but at `places`, which are in order."""
     done = 0
     for place in places:
         match = pattern.match(text, place) if place >= done else None
         if match is not None:
-            pieces += (text[done:place], replacement(match))
+            yield match
             done = match.end()
+
+
+def cut(text: str, spans: Iterable[Span]) -> str:
+    """`text` with one mark in place of each span; spans that touch or overlap are one."""
+    pieces: list[str] = []
+    done = 0
+    for start, end in merged(spans):
+        pieces += (text[done:start], MARK)
+        done = end
     return "".join([*pieces, text[done:]]) if pieces else text
 
 
-def spliced(match: re.Match[str], start: int, end: int) -> str:
-    """The match with a mark in place of what stands from `start` to `end` of its text."""
-    whole, offset = match[0], match.start()
-    return whole[: start - offset] + MARK + whole[end - offset :]
+def merged(spans: Iterable[Span]) -> list[Span]:
+    """The spans in order, those that touch or overlap as one."""
+    found: list[Span] = []
+    for start, end in sorted(spans):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found

@@ -1,4 +1,4 @@
-"""`Redactor`: what was configured, then every kind, then assignments.
+"""`Redactor`: what was configured, then every kind, blocks of several lines, and assignments.
 
 Most texts hold no credential, and looking is most of what redaction costs. So a few literals are looked
 for at memory's speed, and a pattern is tried only at the places where one of its own stands. What is
@@ -7,42 +7,59 @@ found is what the patterns alone would find: a test compares the two.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
-from urllib.parse import quote
 
-from gateway.runtime.redaction.assignments import ASSIGNMENT, KEY, NAMES, assigned, replace_value
-from gateway.runtime.redaction.kinds import IN_RUN, KINDS, SHORTEST_RUN, Kind
-from gateway.runtime.redaction.places import MARK, folded, places_of, replaced, spliced
+from gateway.runtime.redaction.assignments import ASSIGNMENT, KEY, NAMES, assigned, value_of
+from gateway.runtime.redaction.blocks import cut_keys, held_in_blocks
+from gateway.runtime.redaction.commands import COMMANDS, DASH
+from gateway.runtime.redaction.configured import SHORTEST_SECRET, Configured
+from gateway.runtime.redaction.encodings import decoded, halves, original
+from gateway.runtime.redaction.kind import IN_RUN, SHORTEST_RUN, Kind
+from gateway.runtime.redaction.kinds import KINDS
+from gateway.runtime.redaction.named import NAMED
+from gateway.runtime.redaction.places import MARK, Span, cut, folded, matches, places_of
 
 Redact = Callable[[str], str]
 """Replaces every credential of a text: a `Redactor`, or a stand-in."""
 
-SHORTEST_SECRET: Final = 6  # characters; replacing shorter ones would riddle ordinary text with marks
-
-# A private key whose beginning was cut off, read backwards from its last line: that line is of any
-# length if the one before it is long.
-_KEY_END = re.compile(r"-----END[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_LONGEST_KEY: Final = 16_384  # characters; RSA with 16,384 bits takes about 13,000
-_BREAK = r"(?:\s|[nr]\\)"
-_BODY = rf"(?:(?!{_BREAK})[A-Za-z0-9+/=])"
-_BREAKS = re.compile(r"\A(?:\s|\\[nr])++")
-_REVERSED_KEY = re.compile(rf"{_BREAK}*+(?:{_BODY}++{_BREAK}++(?={_BODY}{{16}}))?+(?:{_BODY}{{16,}}+{_BREAK}*+)*+")
-
+__all__ = ["SHORTEST_SECRET", "Redact", "Redactor", "by_patterns"]
 
 _AT: Final = "@"
 _NEEDED: Final = (*NAMES, KEY, _AT)
-_WITHOUT_RUN: Final = tuple(kind for kind in KINDS if not kind.run)
-_WITHOUT_NEED: Final = tuple(kind for kind in _WITHOUT_RUN if not kind.needs)
+ALL_KINDS: Final = (*KINDS, *COMMANDS, *NAMED)
+_PROBED: Final = tuple(kind for kind in KINDS if kind.probe is not None)
+_TOKENS: Final = tuple(kind for kind in KINDS if kind.within)
+_STARTS: Final = tuple(start for kind in _TOKENS for start in kind.starts)
 _RUNS: Final = bytes(ord("x") if IN_RUN.match(chr(code)) else ord(" ") for code in range(256))
 _RUN: Final = b"x" * SHORTEST_RUN
 # Signs that a pattern which takes any case takes for one of our letters, though they are neither of its two.
 _ODD: Final = "\u0130\u0131\u017f\u1c82\u212a"
 # One letter of each literal beyond ASCII: a single sign is found a hundred times as fast as two.
-_CASED: Final = "ñÑпП"
-_UNCASED: Final = "码口प"
+_CASED: Final = "ñÑпПşŞłŁöÖ"
+_UNCASED: Final = "码碼口पパ비"
+
+
+def _literals(kinds: Iterable[Kind], wanted: Callable[[Kind], bool]) -> tuple[tuple[str, str, tuple[Kind, ...]], ...]:
+    """(literal, what its kinds need, the kinds that begin with it) for each literal of the wanted kinds."""
+    found: dict[tuple[str, str], list[Kind]] = {}
+    for kind in filter(wanted, kinds):
+        for start in kind.starts:
+            found.setdefault((start, kind.needs), []).append(kind)
+    return tuple((start, needs, tuple(given)) for (start, needs), given in found.items())
+
+
+# Which literals are looked for where: in the runs, in the text, in the text in lower case, in that of any letters.
+_IN_RUNS: Final = _literals(KINDS, lambda kind: kind.within and not kind.heads)
+_IN_TEXT: Final = _literals(KINDS, lambda kind: not (kind.within or kind.folded or kind.foreign))
+_IN_LOWER: Final = _literals(KINDS, lambda kind: kind.folded and not kind.foreign)
+_ABROAD: Final = _literals(KINDS, lambda kind: kind.foreign)
+_BY_HEAD: Final = {start[:3]: kind for kind in KINDS if kind.heads for start in kind.starts}
+_PREFIXES: Final = tuple(start for kind in KINDS if kind.heads for start in kind.starts)
+_OF_COMMANDS: Final = _literals(COMMANDS, bool)
+
+_Find = Callable[[str], Iterable[Span]]
 
 
 class Redactor:
@@ -53,52 +70,107 @@ class Redactor:
     """
 
     def __init__(self, secrets: Sequence[str] = ()) -> None:
-        spellings = {
-            spelling
-            for secret in secrets
-            if len(secret) >= SHORTEST_SECRET
-            for spelling in (
-                secret,
-                _url_quoted(secret),
-                json.dumps(secret)[1:-1],
-                json.dumps(secret, ensure_ascii=False)[1:-1],
-            )
-        }
-        # Longest first: a secret may be the beginning of another.
-        self._exact = tuple(sorted((s for s in spellings if s not in MARK), key=lambda s: (-len(s), s)))
+        self._exact = Configured(secrets)
 
     def __call__(self, text: str) -> str:
         """`text` without credentials; everything else stays as it was."""
-        for secret in self._exact:
-            text = text.replace(secret, MARK)
-        if not text.isascii() and any(sign in text for sign in _ODD):
-            return by_patterns(text)
-        given, lower = text, folded(text)
-        present = [literal for literal in _NEEDED if literal in lower]
-        runs, longest = _runs(text)
-        # Plain loops: this is asked for every text there is.
-        for kind in KINDS if longest else _WITHOUT_RUN if present else _WITHOUT_NEED:
-            if kind.run > longest or (kind.needs and kind.needs not in present):
-                continue
-            searched = runs if kind.within else _lowered(given) if kind.foreign else lower if kind.folded else given
-            for start in kind.starts:
-                if start in searched:
-                    text = replaced(text, _places(kind, text), kind.pattern, _replace_group)
-                    break
-            if kind.probe is not None and kind.probe.search(text):
-                text = kind.pattern.sub(_replace_group, text)
-        if KEY in present:
-            text = _without_cut_keys(text)
-        if present and present != [_AT]:
-            text = replaced(text, assigned(folded(text)), ASSIGNMENT, replace_value)
-        return text
+        return _cleaned(text, self._exact, _found)
 
 
 def by_patterns(text: str) -> str:
     """`text` without credentials that were not configured, by trying every pattern everywhere."""
-    for kind in KINDS:
-        text = kind.pattern.sub(_replace_group, text)
-    return ASSIGNMENT.sub(replace_value, _without_cut_keys(text))
+    return _cleaned(text, Configured(()), _found_everywhere)
+
+
+def _cleaned(text: str, exact: Configured, find: _Find) -> str:
+    """`text` without what is found in it, in it as it reads once decoded, and in its lines put together."""
+    text = exact.removed(text)
+    levels = decoded(text)
+    spans: list[Span] = []
+    for depth in range(len(levels) + 1):
+        if depth < len(levels) and levels[depth].strips:
+            continue  # the next reading is the same without what nobody sees
+        inner = levels[depth - 1].text if depth else text
+        found = [*find(inner), *_halves(inner)]
+        spans += [original(levels[:depth], span) for span in (*found, *exact.found(inner))] if depth else found
+    return cut(text, _whole_marks(text, spans)) if spans else text
+
+
+def _whole_marks(text: str, spans: Iterable[Span]) -> Iterator[Span]:
+    """The spans, so that none begins or ends inside an earlier mark."""
+    near = len(MARK) - 1
+    for start, end in spans:
+        first, last = (text.find(MARK, max(0, place - near), place + near) for place in (start, end))
+        yield (first if first >= 0 else start), (last + len(MARK) if last >= 0 else end)
+
+
+def _found(text: str) -> Iterator[Span]:
+    """Where the credentials of a text stand."""
+    if not text.isascii() and any(sign in text for sign in _ODD):
+        yield from _found_everywhere(text)
+        return
+    lower = folded(text)
+    present = [literal for literal in _NEEDED if literal in lower]
+    runs, longest = _runs(text)
+    # Plain lists: this is asked for every text there is.
+    held = {"", *present}
+    seen = [kinds for literal, needs, kinds in _IN_LOWER if needs in held and literal in lower]
+    seen += [kinds for literal, needs, kinds in _IN_TEXT if needs in held and literal in text]
+    if longest:
+        seen += [kinds for literal, _, kinds in _IN_RUNS if literal in runs]
+        words = runs.replace("=", " ").split()
+        seen += [(_BY_HEAD[word[:3]],) for word in words if word[:3] in _BY_HEAD and word.startswith(_PREFIXES)]
+    if abroad := _lowered(text):
+        seen += [kinds for literal, _, kinds in _ABROAD if literal in abroad]
+    if DASH in text:
+        seen += [kinds for literal, _, kinds in _OF_COMMANDS if literal in text]
+    for kind in dict.fromkeys(kind for kinds in seen for kind in kinds):
+        if kind.run <= longest:
+            yield from _groups(kind, matches(text, _places(kind, text, lower), kind.pattern))
+    for kind in _PROBED:
+        if kind.run <= longest and kind.probe is not None and kind.probe.search(text):
+            yield from _groups(kind, kind.pattern.finditer(text))
+    if KEY in present:
+        yield from cut_keys(text)
+    if present and present != [_AT]:
+        named = assigned(lower)
+        for kind in NAMED:
+            yield from _groups(kind, matches(text, named, kind.pattern))
+        yield from _values(matches(text, named, ASSIGNMENT))
+        yield from held_in_blocks(text, lower, named)
+
+
+def _found_everywhere(text: str) -> Iterator[Span]:
+    """Where the credentials of a text stand, by trying every pattern everywhere."""
+    for kind in ALL_KINDS:
+        yield from _groups(kind, kind.pattern.finditer(text))
+    yield from cut_keys(text)
+    yield from _values(ASSIGNMENT.finditer(text))
+    lower = folded(text)
+    yield from held_in_blocks(text, lower, assigned(lower))
+
+
+def _halves(text: str) -> Iterator[Span]:
+    """Where tokens stand whose halves are in two lines, or in two texts that are added."""
+    for begin, reading in halves(text, _STARTS):
+        for kind in _TOKENS:
+            match = kind.pattern.match(reading.text)
+            if match is not None and match.start() == 0:
+                start, end = reading.original(match.span(1))
+                yield begin + start, begin + end
+                break
+
+
+def _groups(kind: Kind, found: Iterable[re.Match[str]]) -> Iterator[Span]:
+    for match in found:
+        if match[1] and match[1] != MARK and kind.plausible(match):
+            yield match.span(1)
+
+
+def _values(found: Iterable[re.Match[str]]) -> Iterator[Span]:
+    for match in found:
+        if (span := value_of(match)) is not None:
+            yield span
 
 
 def _lowered(text: str) -> str:
@@ -124,28 +196,7 @@ def _runs(text: str) -> tuple[str, int]:
     return " ".join(found), longest
 
 
-def _places(kind: Kind, text: str) -> list[int]:
+def _places(kind: Kind, text: str, lower: str) -> list[int]:
     """Where a match of `kind` may begin, in order."""
-    searched = _lowered(text) if kind.foreign else folded(text) if kind.folded else text
-    return sorted(place for start in kind.starts for place in places_of(start, searched))
-
-
-def _url_quoted(secret: str) -> str:
-    return quote(secret.encode("utf-8", "replace"), safe="")
-
-
-def _without_cut_keys(text: str) -> str:
-    """Redact what stands before the end of a private key whose beginning is missing."""
-    pieces: list[str] = []
-    done = 0
-    for end in _KEY_END.finditer(text):
-        before = text[max(done, end.start() - _LONGEST_KEY) : end.start()]
-        found = _REVERSED_KEY.match(before[::-1])
-        key = _BREAKS.sub("", before[len(before) - found.end() :]) if found is not None else ""
-        pieces += [text[done : end.start() - len(key)], MARK if key else "", end[0]]
-        done = end.end()
-    return "".join([*pieces, text[done:]])
-
-
-def _replace_group(match: re.Match[str]) -> str:
-    return spliced(match, match.start(1), match.end(1)) if match[1] else match[0]
+    searched = _lowered(text) if kind.foreign else lower if kind.folded else text
+    return sorted({place for start in kind.starts for place in places_of(start, searched)})

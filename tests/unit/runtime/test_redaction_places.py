@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.runtime.redaction.kinds import IN_RUN, KINDS, SHORTEST_RUN
+from gateway.runtime.redaction.kind import IN_RUN, SHORTEST_RUN
+from gateway.runtime.redaction.kinds import KINDS
 from gateway.runtime.redaction.redactor import _NEEDED, by_patterns
 from tests.unit.runtime.test_redaction import ALNUM, HARMLESS, PARTLY, SAMPLES, pem, redact
 

@@ -1,0 +1,56 @@
+"""Passwords in the options of commands; each stands after a blank and a dash."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway.runtime.redaction.kind import Kind, kind
+from gateway.runtime.redaction.plausible import holds_mixed
+
+# A line of a command up to its option: the option of a command further on is another's.
+_OPTIONS = r"(?:[^\n|;&\"'\\]|\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'){0,200}?"
+
+DASH: Final = " -"
+COMMANDS: Final[tuple[Kind, ...]] = (
+    kind(
+        "user and password of curl",
+        "curl wget",
+        rf"\b(?:curl|wget)\b{_OPTIONS}\s(?:-u|-U|--user|--proxy-user|-a)"
+        r"[ =]{0,2}[\"']?[^\s:\"'$]{1,64}:((?!\$)[^\s\"']{3,200}+)",
+    ),
+    kind(
+        "cookie of curl",
+        "curl",
+        rf"\bcurl\b{_OPTIONS}\s(?:-b|--cookie)[ =]{{0,2}}[\"']?[^\s=\"']{{1,64}}=([^\s\"']{{8,4096}}+)",
+    ),
+    kind(
+        "password of mysql",
+        "mysql mariadb",
+        rf"\b(?:mysql|mariadb)[a-z-]{{0,12}}\b{_OPTIONS}\s-p[\"']?((?!\$)[^\s\"'-][^\s\"']{{3,200}}+)",
+    ),
+    kind(
+        "password of sshpass",
+        "sshpass",
+        r"\bsshpass\s{1,3}-p\s{0,3}[\"']?((?!\$)(?:(?<=[\"'])[^\"'\n]{3,200}+|[^\s\"']{3,200}+))",
+    ),
+    kind(
+        "password of a sign-in",
+        "login",
+        rf"\blogin\b{_OPTIONS}\s-p[ =]{{0,2}}[\"']?((?!\$)[^\s\"']{{4,200}}+)",
+        plausible=holds_mixed,
+    ),
+    kind("password of redis", "redis-cli", rf"\bredis-cli\b{_OPTIONS}\s-a\s{{1,3}}[\"']?((?!\$)[^\s\"']{{4,200}}+)"),
+    kind("password of ldap", "ldap", rf"\bldap[a-z]{{2,12}}\b{_OPTIONS}\s-w\s{{1,3}}[\"']?((?!\$)[^\s\"']{{4,200}}+)"),
+    kind(
+        "password of samba",
+        "smbclient rpcclient",
+        rf"\b(?:smb|rpc)client\b{_OPTIONS}\s-U\s{{1,3}}[\"']?[^\s%\"']{{1,64}}%((?!\$)[^\s\"']{{4,200}}+)",
+    ),
+    kind(
+        "password of an archive",
+        "zip 7z",
+        rf"\b(?:zip|unzip|7z[a-z]?)\b{_OPTIONS}\s(?:-P\s{{0,3}}|-p)[\"']?((?!\$)[^\s\"']{{4,200}}+)",
+        plausible=holds_mixed,
+    ),
+    kind("password of openssl", "pass:", r"(?<=[\s=\"'])pass:((?!\$)[^\s\"']{4,200}+)", plausible=holds_mixed),
+)

@@ -1,0 +1,197 @@
+"""A text as it reads once its encodings are undone, with the way back to the places of the original.
+
+A credential right after an ANSI colour, `%3D` or a JSON escape is not at the beginning of a word any more, and one
+with an invisible character inside is no run. So the searches look at a second reading, too.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+from gateway.runtime.redaction.places import Span
+
+_ROUNDS: Final = 4  # an encoding inside an encoding inside an encoding, with colours
+_INVISIBLE: Final = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+)
+# The first sign stands alone in front: a search for one of a few signs is fast. Escapes of terminals are ECMA-48's CSI,
+# OSC and those of two characters, each at most this long.
+_UNSEEN: Final = re.compile(
+    rf"[\x1b{_INVISIBLE}](?:(?<=[{_INVISIBLE}])"
+    r"|\[[0-?]{0,40}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[@-Z\\^_])"
+)
+_ENCODED: Final = re.compile(
+    r"[%&\\](?:"
+    r"(?<=%)(?P<percent>[0-9A-Fa-f]{2}(?:%[0-9A-Fa-f]{2})*+)"
+    r"|(?<=\\)(?:u(?P<code>[0-9A-Fa-f]{4})|x(?P<byte>[0-9A-Fa-f]{2})|(?P<sign>[\"'/\\nrtbf]))"
+    r"|(?<=&)(?:(?P<name>quot|amp|lt|gt|apos|nbsp)|#(?P<number>\d{1,6})|#[xX](?P<hex>[0-9A-Fa-f]{1,5}));)"
+)
+_SIGNS: Final = {"n": "\n", "r": "\r", "t": "\t", "b": " ", "f": " "}
+_NAMES: Final = {"quot": '"', "amp": "&", "lt": "<", "gt": ">", "apos": "'", "nbsp": " "}
+_ODD: Final = re.compile(rf"[{_INVISIBLE}]")
+_PERCENT: Final = re.compile(r"%[0-9A-Fa-f]{2}")
+_ESCAPE: Final = re.compile(r"\\[\"'/\\nrtux]")
+_ENTITY: Final = re.compile(r"&(?:#|quot;|amp;|lt;|gt;|apos;|nbsp;)")
+# What joins two halves of a token: a line break, with or without quotes and signs around it, or a sum of texts. What
+# follows must look made up, or the first word of the next line would be swallowed.
+_MADE_UP = r"(?=[A-Za-z_-]{0,30}\d[A-Za-z_-]{0,30}\d)"
+_JOINTS: Final = (
+    ("\n", re.compile(rf"\n(?<=[A-Za-z0-9_\"'+.\\\r-]\n)[ \t>|]{{0,40}}+[\"']?{_MADE_UP}")),
+    ("+", re.compile(rf"\+[ \t]{{0,4}}[\"']{_MADE_UP}")),
+)
+_BEFORE_JOINT: Final = re.compile(r"[\"']?[ \t]{0,4}(?:[+.][ \t]{0,4})?\\?\r?\Z")
+_IN_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]*\Z")
+_LONGEST_HALF: Final = 300  # characters
+_SHORTEST_HALF: Final = 8
+
+
+_Piece = tuple[int, int, str, int]
+"""(start, end, what stands there instead, characters of the original for each of its own)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """`text`, and for each piece of it, in order: where it begins here and there, and how wide a character is there."""
+
+    text: str
+    at: list[int]
+    origin: list[int]
+    width: list[int]
+    strips: bool = False  # whether only what nobody sees was left out
+
+    def original(self, span: Span) -> Span:
+        """Where in the original text a span of this one stands."""
+        start, end = span
+        return self._place(start), self._place(end - 1, after=1) if end > start else self._place(start)
+
+    def _place(self, position: int, after: int = 0) -> int:
+        piece = bisect_right(self.at, position) - 1
+        return self.origin[piece] + (position - self.at[piece] + after) * self.width[piece]
+
+
+def decoded(text: str) -> list[Reading]:
+    """`text` with its encodings undone, one reading for each level of them: the last is the one to look at."""
+    readings: list[Reading] = []
+    while len(readings) < _ROUNDS and (reading := _once(readings[-1].text if readings else text)) is not None:
+        readings.append(reading)
+    return readings
+
+
+def halves(text: str, starts: tuple[str, ...]) -> Iterator[tuple[int, Reading]]:
+    """(where it begins, the reading) of each piece of `text` that is a token in two or more halves.
+
+    The first half begins with one of `starts`.
+    """
+    for sign, pattern in _JOINTS:
+        if sign not in text:
+            continue
+        for joint in pattern.finditer(text):
+            start = max(0, joint.start() - _LONGEST_HALF)
+            before = text[start : joint.start()]
+            before = before[: _BEFORE_JOINT.search(before).start()]  # type: ignore[union-attr]  # matches nothing, too
+            first = _IN_TOKEN.search(before)
+            if first is None or len(first[0]) < _SHORTEST_HALF or not first[0].startswith(starts):
+                continue
+            begin = start + first.start()
+            around = text[begin : joint.end() + _LONGEST_HALF]
+            breaks = [(start + len(before) - begin, joint.end() - begin)]
+            for later in pattern.finditer(around, breaks[0][1]):
+                cut = _BEFORE_JOINT.search(around, breaks[-1][1], later.start())
+                breaks.append((later.start() if cut is None else cut.start(), later.end()))
+            yield begin, _built(around, [(first, last, "", 1) for first, last in breaks])
+
+
+def original(readings: Iterable[Reading], span: Span) -> Span:
+    """Where in the first text a span stands that was found in the last of `readings`."""
+    for reading in reversed(list(readings)):
+        span = reading.original(span)
+    return span
+
+
+def _once(text: str) -> Reading | None:
+    if "\x1b" in text or (not text.isascii() and _ODD.search(text) is not None):
+        stripped = _built(text, ((match.start(), match.end(), "", 1) for match in _UNSEEN.finditer(text)))
+        if len(stripped.text) < len(text):
+            return replace(stripped, strips=True)
+    if not (
+        ("\\" in text and _ESCAPE.search(text))
+        or ("%" in text and _PERCENT.search(text))
+        or ("&" in text and _ENTITY.search(text))
+    ):
+        return None
+    found = (piece for match in _ENCODED.finditer(text) for piece in _pieces(match))
+    reading = _built(text, _only_their_lines(text, found))
+    return reading if len(reading.text) < len(text) else None
+
+
+def _only_their_lines(text: str, found: Iterable[_Piece]) -> Iterator[_Piece]:
+    """The pieces, and what leaves out all lines without one: those read as they did before."""
+    done = 0
+    for piece in found:
+        start = piece[0]
+        if (first := text.find("\n", done, start)) >= 0 and (last := text.rfind("\n", done, start)) > first:
+            yield first, last, "", 1
+        yield piece
+        done = piece[1]
+    if done and (first := text.find("\n", done)) >= 0:
+        yield first, len(text), "", 1
+
+
+def _pieces(match: re.Match[str]) -> Iterable[_Piece]:
+    """What an encoding stands for."""
+    start, end = match.span()
+    if match["percent"]:
+        return _bytes(match["percent"], start)
+    if match["sign"]:
+        meant = _SIGNS.get(match["sign"], match["sign"])
+    elif match["name"]:
+        meant = _NAMES[match["name"]]
+    elif number := match["code"] or match["byte"] or match["hex"]:
+        meant = _character(int(number, 16))
+    elif match["number"]:
+        meant = _character(int(match["number"]))
+    else:
+        meant = ""
+    return ((start, end, meant, end - start),)
+
+
+def _character(code: int) -> str:
+    """The character of a number; none for a half of a pair and for what no character has."""
+    return "" if 0xD800 <= code < 0xE000 or code > 0x10FFFF else chr(code)
+
+
+def _bytes(escaped: str, start: int) -> Iterable[_Piece]:
+    """Each character that a row of percent signs stands for; a byte is a character where they are no UTF-8."""
+    held = bytes.fromhex(escaped.replace("%", ""))
+    try:
+        characters = held.decode()
+        sizes = [len(character.encode()) for character in characters]
+    except UnicodeDecodeError:
+        characters, sizes = held.decode("latin-1"), [1] * len(held)
+    for character, size in zip(characters, sizes, strict=True):
+        yield start, start + 3 * size, character, 3 * size
+        start += 3 * size
+
+
+def _built(text: str, replacements: Iterable[_Piece]) -> Reading:
+    pieces: list[str] = []
+    at, origin, width = [0], [0], [1]
+    done = length = 0
+    for start, end, meant, wide in replacements:
+        length += start - done
+        pieces += (text[done:start], meant)
+        if meant:
+            at.append(length)
+            origin.append(start)
+            width.append(wide)
+            length += 1
+        at.append(length)
+        origin.append(end)
+        width.append(1)
+        done = end
+    pieces.append(text[done:])
+    return Reading("".join(pieces), at, origin, width)

@@ -1,0 +1,36 @@
+"""Tokens that begin with a prefix of their vendor's own.
+
+The prefixes, lengths and alphabets are facts of the field's scanners (the rules of gitleaks, 2025; the plug-ins of
+detect-secrets, 2025) and of the vendors' documentation. Prefixes with an alphabet in common are one pattern.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+# (alphabet, least characters after the prefix, prefixes); a prefix is a literal
+_PREFIXES: Final = (
+    (r"[0-9a-f]", 32, "dapi key- shippo_live_ shippo_test_ lsv2_pt_ lsv2_sk_ access-sandbox- access-production-"),
+    (r"[0-9a-f]", 40, "pul- sgp_ sbp_ xkeysib- sntryu_ sntrys_ rubygems_ phc_ phx_"),
+    (r"[A-Za-z0-9]", 20, "LTAI AQVN nfp_ tgp_v1_ pcsk_ e2b_ sbv_ ddp_ PMAK- vercel_ CFPAT-"),
+    (r"[A-Za-z0-9]", 30, "tvly- ico- EZAK EZTK EAAC EAAM EAAG AKCp pnu_ lin_api_ lin_oauth_"),
+    (r"[A-Za-z0-9]", 30, "ntn_ p8e- dp.pt. dp.st. dp.ct."),
+    (r"[A-Za-z0-9_-]", 24, "figd_ dckr_pat_ dckr_oat_ tskey- nvapi-"),
+    (r"[A-Za-z0-9_-]", 24, "glsa_ glc_ HRKU- rdme_ tfp_ NRAK- NRII- NRJS-"),
+    (r"[A-Za-z0-9_=-]", 30, "ATATT3 ATCTT3 CLOJARS_ duffel_test_ duffel_live_ fio-u- fo1_"),
+    (r"[A-Za-z0-9_=-]", 30, "pscale_tkn_ pscale_oauth_ pscale_pw_"),
+    (r"[A-Za-z0-9_-]", 22, "dt0c01. dt0s01. sq0atp- sq0csp- FLWSECK_TEST- FLWSECK- amzn.mws."),
+    (r"[A-Za-z0-9-]", 20, "sk_prod_ bkua_ voyage- key_live_ key_test_ whsk_"),
+)  # fmt: skip
+
+
+def _alternatives() -> str:
+    return "|".join(
+        f"(?:{'|'.join(map(re.escape, names.split()))}){alphabet}{{{least},}}" for alphabet, least, names in _PREFIXES
+    )
+
+
+PREFIXES: Final = " ".join(names for _, _, names in _PREFIXES)
+PREFIXED: Final = f"({_alternatives()})"
+SHORTEST: Final = 24  # characters of the shortest of these tokens that count as a run

@@ -1,0 +1,143 @@
+"""150 forms of credentials, each in four variants; almost nothing of an innocent program; places stay right."""
+
+import base64
+import html
+import json
+import sysconfig
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.runtime.redaction import MARK, Redactor
+from gateway.runtime.redaction.encodings import decoded, original
+from tests.support.credential_forms import FORMS, HELD_BACK, VARIANTS, shows
+from tests.unit.runtime.test_redaction import HARMLESS, PARTLY, SAMPLES
+
+redact = Redactor()
+KEY = "sk-" + "proj-" + "aB3/dE+6" * 5
+
+
+def test_there_are_150_forms_and_each_shows_its_secret_before_redaction():
+    assert len(FORMS) == 150
+    assert len({form.name for form in FORMS}) == 150
+    assert all(shows(variant(form), form) for form in FORMS for variant in VARIANTS.values())
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=list(VARIANTS))
+@pytest.mark.parametrize(("forms", "least"), [(FORMS, 145), (HELD_BACK, 72)], ids=["all", "held back"])
+def test_nearly_every_form_is_known_in_every_variant(forms, least, variant):
+    shown = [form.name for form in forms if shows(redact(variant(form)), form)]
+    assert len(forms) - len(shown) >= least, shown
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize(
+    "before", ["\x1b[32m", "x%3D", "%22", "\\u0022", "&quot;", "\u200b", "\\t", "%253D", "\\\\u003d"]
+)
+def test_a_credential_right_after_an_encoded_sign_goes_alone(name, before):
+    # Digits before a number of Telegram's belong to the number.
+    before_it = before.rstrip("0123456789") if name == "telegram" else before
+    assert redact(f"a {before}{SAMPLES[name]} b").replace(before, before_it) == f"a {before_it}{MARK} b"
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_what_only_looks_odd_stays_in_every_encoding(text):
+    for encoded in (f"\x1b[1m{text}\x1b[0m", quote(text, safe=""), json.dumps(text), html.escape(text)):
+        assert redact(encoded) == encoded
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "PWD=/home/anna/work\nOLDPWD=/tmp",
+        "password_file: /run/secrets/db",
+        "docs: npm view http://registry.local:4873/@scope/name",
+        "| name | type |\n|---|---|\n| password | string |\n",
+        "# pass 12\n# fail 3\npass: 1024",
+        "host, password, port = parse(line)",
+        "Cookie: theme=dark; lang=en",
+        "mysql -port 3306; curl -u $USER:$PASS https://x",
+        "use --token TOKEN or --password to sign in",
+        "if user or passwd: self.auth_cache[key] = (user, passwd)",
+        "print('%s:%s' % (user, password)); password = f'{user}:{host}'",
+        "the seed is 42 and the recovery is slow because of the weather in this part of the country today",
+    ],
+)
+def test_what_stands_beside_a_secret_name_and_is_none_stays(text):
+    assert redact(text) == text
+
+
+def test_an_innocent_program_loses_next_to_nothing():
+    """The standard library without its tests, whose passwords are real ones: at most one mark a megabyte."""
+    files = [
+        path
+        for path in Path(sysconfig.get_paths()["stdlib"]).rglob("*.py")
+        if not {"test", "tests", "site-packages", "dist-packages", "idlelib", "lib2to3"} & set(path.parts)
+    ]
+    texts = [path.read_text(encoding="utf-8", errors="replace") for path in files]
+    megabytes = sum(map(len, texts)) / 1_000_000
+    assert megabytes > 5
+    assert sum(redact(text).count(MARK) - text.count(MARK) for text in texts) <= megabytes
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        KEY,
+        quote(KEY, safe=""),
+        quote(quote(KEY, safe=""), safe=""),
+        html.escape(KEY),
+        json.dumps(json.dumps(KEY)),
+        KEY.encode().hex(),
+        base64.b64encode(KEY.encode()).decode(),
+        base64.b64encode(b"user:" + KEY.encode() + b"\n").decode(),
+        base64.urlsafe_b64encode(b"u:" + KEY.encode()).decode(),
+        "".join(f"\\u{ord(sign):04x}" for sign in KEY),
+        "".join(f"&#{ord(sign)};" for sign in KEY),
+        "\u200b".join(KEY),
+        KEY[: len(KEY) * 2 // 3],
+        KEY[len(KEY) // 3 :],
+    ],
+)
+def test_a_configured_secret_goes_in_whatever_way_it_is_quoted(spelled):
+    cleaned = Redactor([KEY])(f"Incorrect API key provided: {spelled}. Bye")
+    assert cleaned.startswith("Incorrect API key provided: ")
+    assert cleaned.endswith("Bye")
+    assert MARK in cleaned
+    assert len(cleaned) < len("Incorrect API key provided: . Bye") + len(MARK) + 14  # what base64 holds beside the key
+
+
+pieces = st.one_of(
+    st.text(max_size=8),
+    st.sampled_from(
+        ["%3D", "%25", "%D0%BF", "%FF", "\\n", '\\"', "\\u00e9", "\x1b[0m", "\u200b", "&amp;", "&#65;", "\n"]
+    ),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(pieces, max_size=12).map("".join), st.data())
+def test_a_place_in_a_decoded_text_leads_back_to_its_origin(text, data):
+    levels = decoded(text)
+    if not levels or not levels[0].text:
+        return
+    first = levels[0]
+    start = data.draw(st.integers(0, len(first.text) - 1))
+    end = data.draw(st.integers(start + 1, len(first.text)))
+    begin, stop = original(levels[:1], (start, end))
+    assert 0 <= begin < stop <= len(text)
+    lines = first.text[start:end].count("\n")
+    inner = decoded(text[begin:stop])
+    if lines == 0:
+        alike = inner and inner[0].strips == first.strips
+        assert (inner[0].text if alike else text[begin:stop]) == first.text[start:end]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from([*FORMS, *("".join(parts) for parts in PARTLY.values())]).map(str), max_size=4), pieces)
+def test_a_second_pass_over_forms_changes_nothing(forms, joint):
+    once = redact(joint.join(forms))
+    assert redact(once) == once
