@@ -93,6 +93,7 @@ def interpolate(tree: Tree, shape: Shape, environ: Mapping[str, str]) -> None:
             tree.drop(path)
             continue
         tree.from_environment.add(path)
+        tree.referred.add(path)
         holder = tree.at(path[:-1])
         if holder is not None:  # a list goes as a whole when one of its items could not be filled in
             holder[path[-1]] = typed(shape.kind(path), text)

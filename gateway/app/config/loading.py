@@ -47,6 +47,9 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     wrong = {where for where, _ in tree.problems}
     for keys, text in (*contradictions((), config), *nobody(config, shape.platforms)):
         if not _touches(wrong, keys):
+            held = [tree.at(key) for key in keys if key in tree.referred]  # what a variable holds is not repeated
+            for value in held:
+                text = text.replace(f", not {value!r}", "")
             tree.problems.append((next((key for key in keys if key in tree.origins), keys[0]), text))
     if tree.problems:
         raise ConfigError(_lines(tree))
@@ -67,7 +70,9 @@ def _check_providers(tree: Tree, shape: Shape) -> None:
         path = (*model, "provider")
         named = tree.at(path)
         if isinstance(named, str) and named not in shape.providers:
-            tree.problems.append((path, f"{dotted(path)} {choice(shape.providers, named)}"))
+            tree.problems.append(
+                (path, f"{dotted(path)} {choice(shape.providers, named, shown=shape.may_show(path, named))}")
+            )
             tree.drop(model)
 
 

@@ -33,17 +33,20 @@ _SHOWN = 40  # characters of a wrong value that are repeated in the sentence
 
 
 def sentence(error: ErrorDetails, shape: Shape) -> str:
-    """One problem as one sentence that starts with the key; a secret's value is never repeated."""
+    """One problem as one sentence that starts with the key; what may be a secret is never repeated."""
     path: KeyPath = error["loc"]
     kind, context = error["type"], error.get("ctx", {})
     if kind == "extra_forbidden":
         return f"{dotted(path)} is not a known key{_suggestion(path, shape)}"
+    shown = kind != "missing" and shape.may_show(path, error["input"])
     if kind == "value_error":
-        return f"{dotted(path)} {context['error']}"
-    but_is = "" if kind == "missing" or shape.is_secret(path) else _but_is(error["input"])
+        said, value = str(context["error"]), error["input"]
+        return f"{dotted(path)} {said if shown else said.replace(f', not {value!r}', '')}"
+    but_is = _but_is(error["input"]) if shown else ""
     if kind == "literal_error":
         literals = (each for each in alternatives(shape.kind(path)) if get_origin(each) is Literal)
-        return f"{dotted(path)} {choice([name for each in literals for name in get_args(each)], error['input'])}"
+        names = [name for each in literals for name in get_args(each)]
+        return f"{dotted(path)} {choice(names, error['input'], shown=shown)}"
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
         return f"{dotted(path)} {words} {context[name]:g}{but_is}"
@@ -59,11 +62,11 @@ def _but_is(value: Any) -> str:
     return f", not {shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '…'}"
 
 
-def choice(names: Iterable[object], value: object) -> str:
+def choice(names: Iterable[object], value: object, *, shown: bool = True) -> str:
     """What a value must be that may only be one of these, with the one that was probably meant."""
     *others, last = [str(name) for name in names]
     listed = " or ".join([", ".join(others), last]) if others else last
-    return f"must be {listed}{_but_is(value)}{did_you_mean(value, [*others, last])}"
+    return f"must be {listed}{_but_is(value) if shown else ''}{did_you_mean(value, [*others, last])}"
 
 
 def did_you_mean(word: object, names: Iterable[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 import typing
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeGuard, Union
+from typing import Any, Final, TypeGuard, Union
 
 from pydantic import BaseModel, SecretStr, create_model
 from pydantic.fields import FieldInfo
@@ -15,7 +15,11 @@ from gateway.app.config.source import KeyPath, Tree
 from gateway.domain.platform import Platform
 from gateway.domain.settings import Section
 from gateway.providers.plugin import ModelSettings, ProviderPlugin, ServedModel
+from gateway.runtime.redaction import Redactor
+from gateway.runtime.redaction.plausible import looks_mixed
 
+_SHORTEST_SECRET: Final = 8  # characters of what may be a password, if it has letters and digits
+_REDACT: Final = Redactor()
 _SOUND_SECRET = ("api_key", "token", "secret", "password", "webhook_secret")
 
 
@@ -83,6 +87,14 @@ class Shape:
     def is_secret(self, path: KeyPath) -> bool:
         """Whether the key at `path` holds a credential; also for keys that do not exist but sound like it."""
         return path[-1:] in {(name,) for name in _SOUND_SECRET} or SecretStr in alternatives(self.kind(path))
+
+    def may_show(self, path: KeyPath, value: object) -> bool:
+        """Whether a sentence may repeat the value at `path`: not what a variable holds, nor what looks like a secret
+        that was written below the wrong key."""
+        if self.is_secret(path) or path in self._tree.referred:
+            return False
+        text = str(value)
+        return _REDACT(text) == text and not (len(text) >= _SHORTEST_SECRET and looks_mixed(text))
 
     def variable(self, path: KeyPath) -> str:
         """The variable in which people keep the secret at `path`."""

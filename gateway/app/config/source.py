@@ -33,13 +33,15 @@ class Tree:
     """Nested values, where each one came from, and what is already known to be wrong with them.
 
     `origins` maps a key path to words such as `config.yaml:12`; `from_environment` holds the paths
-    whose text came, at least in part, from an environment variable.
+    whose text came, at least in part, from an environment variable, `referred` those of them that the
+    file refers to as `${NAME}`.
     """
 
     name: str
     values: dict[str, Any] = field(default_factory=dict)
     origins: dict[KeyPath, str] = field(default_factory=dict)
     from_environment: set[KeyPath] = field(default_factory=set)
+    referred: set[KeyPath] = field(default_factory=set)
     problems: list[tuple[KeyPath, str]] = field(default_factory=list)
 
     def origin(self, path: KeyPath) -> str:

@@ -116,3 +116,15 @@ def test_bad_overrides_are_named(problems):
         "LEGATO__LOG: log is a section: name one of its keys, as LEGATO__LOG__KEY",
         "LEGATO__MODEL__API_KEY: model.api_key must not be empty",
     ]
+
+
+def test_no_sentence_repeats_what_may_be_a_secret(problems):
+    key, password = "sk-" + "ant-" + "a1B2c3D4" * 4, "hunter2" + "hunter"
+    found = problems(
+        f"hygiene: {{timeout: {password}}}\nsessions: {{busy_mode: {key}, expiry: {{timezone: {key}}}}}\n"
+        "turns: {lane_cap: '${WORD}'}\nmodel: {provider: '${WORD}'}\naccess: {allow: ['${WORD}']}",
+        WORD="swordfish",
+        LEGATO__COMPRESSION__ENABLED=password,
+    )
+    assert len(found) == 7
+    assert not [line for line in found if password in line or key in line or "swordfish" in line]
