@@ -19,6 +19,8 @@ _QUOTED: Final = 300  # characters of a message that is replied to
 _LOOKS_CUT: Final = LONGEST - 100  # UTF-16 units: clients would rather cut at a white space before the limit
 
 _CHAT_TYPES: Final[dict[str, ChatType]] = {"private": "direct", "group": "group", "supergroup": "group"}
+# Entities whose words are quoted or program: https://core.telegram.org/bots/api#messageentity
+_OTHERS: Final = ("blockquote", "expandable_blockquote", "code", "pre")
 _AWAY: Final = ("left", "kicked")  # https://core.telegram.org/bots/api#chatmember
 
 
@@ -56,7 +58,8 @@ def inbound(update: Update, me: Me) -> Inbound | None:
     if not is_meant and not _may_be_part(message):
         return None
     text = without_mention(said, me.username)
-    if not text.startswith("/"):
+    own = _own(message, text, me)
+    if not (text if own is None else own).startswith("/"):
         text = _context(message, me) + text
     elif update.edited_message:
         return None  # a command was carried out as it was
@@ -76,6 +79,7 @@ def inbound(update: Update, me: Me) -> Inbound | None:
         sent_at=message.date.timestamp(),
         part_of=_part_of(message),
         only_as_part=not is_meant,
+        own=own,
     )
 
 
@@ -282,6 +286,8 @@ def _context(message: Message, me: Me) -> str:
         return "[an earlier message, corrected]\n"
     if message.forward_origin is not None:
         return "[forwarded]\n"
+    if message.via_bot is not None:
+        return "[written by another bot]\n"
     answered = message.reply_to_message
     if answered is None or _begins_topic(answered):
         return ""
@@ -291,6 +297,22 @@ def _context(message: Message, me: Me) -> str:
     author = answered.from_user
     who = "you" if author is not None and author.id == me.id else _one_line(author.full_name if author else "somebody")
     return f'[in reply to {who}: "{_one_line(_short(quote))}"]\n'
+
+
+def _own(message: Message, text: str, me: Me) -> str | None:
+    """The words of `text` that the sender wrote: none of what was forwarded or another bot wrote, nothing quoted, no
+    code, no contact; None if all are the sender's."""
+    written = message.text or message.caption
+    if message.forward_origin is not None or message.via_bot is not None or not written:
+        return "" if text else None
+    entities = message.entities if message.text else message.caption_entities
+    others = [entity for entity in entities if entity.type in _OTHERS]
+    if others:
+        counted = written.encode("utf-16-le", "surrogatepass")
+        for entity in sorted(others, key=lambda entity: -entity.offset):
+            counted = counted[: 2 * entity.offset] + counted[2 * (entity.offset + entity.length) :]
+        return without_mention(counted.decode("utf-16-le", "replace"), me.username)
+    return None if text.startswith("/") or not _context(message, me) else text
 
 
 def _one_line(text: str) -> str:

@@ -79,5 +79,5 @@ def differ(prompt: str, other: str) -> bool:
 def pinned(pins: Sequence[Pin]) -> str:
     """Return the part of a prompt with these rules, numbered from 1. The rules are verbatim, but in imitations of this
     part's marks, or of a summary's, the brackets are bent."""
-    rules = "\n".join(f"{number}. {pin.text}" for number, pin in enumerate(pins, 1))
+    rules = "\n".join(f"{number}. {pin.signed}" for number, pin in enumerate(pins, 1))
     return _PINS.format(rules=_FORGEABLE.sub(r"(\1)", neutralise(rules)))

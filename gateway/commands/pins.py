@@ -13,7 +13,7 @@ from typing import Final
 
 from gateway.agent.prompt import pinned
 from gateway.commands.base import Command, CommandContext
-from gateway.domain.chat import is_shared
+from gateway.domain.chat import is_shared, speaker
 from gateway.domain.pin import LONGEST_PIN, MOST_PINS, PINS_SHARE, Pin, Pins
 from gateway.domain.rule import states_rule
 from gateway.providers.base import ModelSpec
@@ -32,7 +32,7 @@ def is_rule(item: InboxItem) -> bool:
     """Whether a message is pinned without /pin: a person alone with the bot states a rule, in a message that needs no
     other one to be understood."""
     inbound = item.inbound
-    alone = inbound.kind == "message" and not inbound.attachments and inbound.reply_to is None
+    alone = inbound.kind == "message" and not inbound.attachments and inbound.reply_to is None and inbound.own is None
     return alone and not is_shared(item.key, inbound.source) and states_rule(inbound.text)
 
 
@@ -77,7 +77,10 @@ async def _add(ctx: CommandContext, text: str) -> str:
         if text in known:
             return f"That is pinned already, as number {known.index(text) + 1}."
         present = await ctx.present()
-        rules = (*pins.rules, Pin(text=text, at=ctx.clock.now()))
+        shared = is_shared(ctx.key, ctx.inbound.source)
+        if shared:
+            text = " ".join(text.split())  # a line of its own might read as somebody else's rule
+        rules = (*pins.rules, Pin(text=text, at=ctx.clock.now(), by=speaker(ctx.inbound.source) if shared else ""))
         models = ctx.metering.models
         if refusal := _refusal(ctx, rules, models.of(present) if present else models.main):
             raise UserError(f"I did not pin that: {refusal}")
@@ -105,7 +108,7 @@ async def _remove(ctx: CommandContext, which: str) -> str:
 
 
 def _listed(ctx: CommandContext, rules: Sequence[Pin]) -> str:
-    lines = [f"{number}. {rule.text}" for number, rule in enumerate(rules, 1)]
+    lines = [f"{number}. {rule.signed}" for number, rule in enumerate(rules, 1)]
     whose = " and hold for everybody here" if is_shared(ctx.key, ctx.inbound.source) else ""
     tokens = pins_tokens(ctx, rules)
     lines.append(f"They take ~{tokens:,} tokens of every prompt{whose}. /unpin <number> takes one away.")

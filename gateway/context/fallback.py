@@ -16,7 +16,7 @@ from typing import Final
 
 from gateway.context.pruning import STUB_CHARS, stub_line
 from gateway.context.shapes import Call, result_id
-from gateway.domain.message import Message, is_request, note_of, text_of
+from gateway.domain.message import Message, is_request, note_of, own_words, text_of
 from gateway.domain.notes import ASKED, CONTEXT, DONE, FILES, RULES, TASK, section, sections_of
 from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
@@ -82,6 +82,11 @@ class _Turn:
         text = self.call.arguments if self.call else text_of(self.message)
         return self._redact(text[: 2 * _READ_CHARS])[:_READ_CHARS]
 
+    @cached_property
+    def own(self) -> str:
+        """The redacted beginning of a person's own words: nobody else's set a rule."""
+        return self._redact(own_words(self.message)[: 2 * _READ_CHARS])[:_READ_CHARS]
+
     def result(self) -> str:
         """Return a result on one line, redacted."""
         text = text_of(self.message)
@@ -134,7 +139,7 @@ def _unlisted(sections: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 def _constraints(turns: Iterable[_Turn]) -> Iterator[str]:
     for turn in turns:
         if turn.asked:
-            yield from (_clip(line.strip(), 240) for line in turn.text.splitlines() if _RULES.search(line))
+            yield from (_clip(line.strip(), 240) for line in turn.own.splitlines() if _RULES.search(line))
 
 
 def _asks(turns: Iterable[_Turn]) -> Iterator[str]:

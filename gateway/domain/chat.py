@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -116,8 +117,12 @@ def spoken(key: SessionKey, source: Source, text: str) -> str:
     name is theirs to choose, so nothing in it may look like the end of it or like another line."""
     if not is_shared(key, source):
         return text
-    name = " ".join((source.user_name or source.user).translate(_NO_BRACKETS).split())
-    return f"[{name}] {text}"
+    return f"[{speaker(source)}] {_SPEAKER_MARK.sub(_BENT, text)}"
+
+
+def speaker(source: Source) -> str:
+    """Who speaks, as it may stand in brackets on a line of others' words."""
+    return " ".join((source.user_name or source.user).translate(_NO_BRACKETS).split())
 
 
 def unspoken(key: SessionKey, source: Source, text: str) -> str:
@@ -127,6 +132,13 @@ def unspoken(key: SessionKey, source: Source, text: str) -> str:
 
 
 _NO_BRACKETS = {ord("["): "(", ord("]"): ")"}
+# What would read as the beginning of somebody's line; a note of the gateway's own stands alone on its line.
+_SPEAKER_MARK: Final = re.compile(
+    r"(?:\A|(?<=[\n\r\v\f\x85\u2028\u2029]))(?P<before>[ \t\u00a0\u200b-\u200f\u2060\u3000\ufeff]{0,40}+)"
+    r"[\[\uff3b\u3010](?P<name>[^\]\uff3d\u3011\n\r]{1,200}+)[\]\uff3d\u3011](?=[ \t\u00a0\u200b-\u200f\u3000:\uff1a])"
+    r"(?=[^\n\r]*\S)"
+)
+_BENT: Final = r"\g<before>(\g<name>)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,6 +167,9 @@ class Inbound:
     `part_of` says that more of the same message may follow, which its client had to send in several:
     `CUT` or `TORN` for a text, else the name of the group of files that it belongs to. `only_as_part`: by
     itself it was not meant for the bot; it is taken if it goes on with a message that was.
+
+    `own`: the words of `text` that the sender said, where others' are among them, which were forwarded, quoted or
+    written by another bot; None: all are the sender's. Only a person's own words command, pin or constrain.
     """
 
     event_id: str
@@ -166,11 +181,13 @@ class Inbound:
     sent_at: float = 0.0
     part_of: str | None = None
     only_as_part: bool = False
+    own: str | None = None
 
     @property
     def command(self) -> CommandCall | None:
         """The slash command that a message calls."""
-        return parse_command(self.text) if self.kind == "message" else None
+        called = parse_command(self.text) if self.kind == "message" else None
+        return called if self.own is None or parse_command(self.own) else None
 
     @property
     def is_group_file(self) -> bool:

@@ -40,6 +40,7 @@ class HostNote(TypedDict, total=False):
     recalled: bool  # a tool's result that only repeats what was said before
     original: Original  # of an answer
     said: str  # what the person said, of a message that shows more: the texts of files
+    own: str  # the person's own words, of a message that holds others' as well: forwarded, quoted, another bot's
     files: list[dict[str, Any]]  # what came with it, as `gateway.domain.chat.file_note` writes it
 
 
@@ -141,6 +142,13 @@ def said_in(message: Mapping[str, Any]) -> str:
         return text_of(message)
     names = (file.get("name") for file in files or () if isinstance(file, Mapping))
     return "\n".join([said, *(name for name in names if isinstance(name, str) and name)])
+
+
+def own_words(message: Mapping[str, Any]) -> str:
+    """What a person said in words of their own: no files, nothing that was forwarded or quoted."""
+    note = note_of(message)
+    words = (note.get(name) for name in ("own", "said"))
+    return next((each for each in words if isinstance(each, str)), text_of(message))
 
 
 def _part_texts(parts: Iterable[Any]) -> Iterable[str]:

@@ -12,10 +12,17 @@ PINS_SHARE: Final = 0.05  # of the context length: what all pins of a conversati
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """One rule in the words of whoever set it, and when that was (seconds since the epoch)."""
+    """One rule in the words of whoever set it, and when that was (seconds since the epoch). `by`: who set it, in a
+    conversation of several people."""
 
     text: str
     at: float
+    by: str = ""
+
+    @property
+    def signed(self) -> str:
+        """The rule, behind the name of who set it."""
+        return f"[{self.by}] {self.text}" if self.by else self.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,7 +73,9 @@ def joined(head: Inbound, parts: Sequence[Inbound]) -> Inbound:
         glued = last.part_of == TORN or not added or not text or text.endswith("\n")
         text, last = text + ("" if glued else "\n") + added, part
     files = (file for each in everything for file in each.attachments)
-    return replace(head, kind=first.kind, text=text, attachments=tuple(files), part_of=None)
+    mixed = any(part.own is not None for part in everything)
+    own = "\n".join(part.text if part.own is None else part.own for part in (first, *others)) if mixed else None
+    return replace(head, kind=first.kind, text=text, attachments=tuple(files), part_of=None, own=own)
 
 
 def is_continuation(event_id: str, items: Sequence[InboxItem]) -> bool:

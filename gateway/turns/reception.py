@@ -158,7 +158,7 @@ class Reception:
 
     async def _as_answer(self, inbound: Inbound) -> Inbound:
         """A message, or the command that its y or n stands for."""
-        command = await self.approvals.command_in(inbound)
+        command = None if inbound.own is not None else await self.approvals.command_in(inbound)
         return inbound if command is None else replace(inbound, text=f"/{command}")
 
     def arrival(self, inbound: Inbound) -> Arrival:

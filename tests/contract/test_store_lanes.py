@@ -227,6 +227,7 @@ async def test_an_inbound_comes_back_whole(bench: Bench) -> None:
         attachments=(Attachment(kind="image", ref="f1", name="a.png", mime="image/png", size=3),),
         reply_to="m9",
         sent_at=1.5,
+        own="line",
     )
     await store.accept([Arrival(inbound=inbound, key=key("-1/2"), at=START)], cap=9)
     assert (await store.claim_next("w")).item.inbound == inbound

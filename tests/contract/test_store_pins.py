@@ -29,7 +29,7 @@ pytest_plugins = ["tests.support.stores"]
 
 
 def pins(*texts: str, by: str = "1") -> Pins:
-    return Pins(rules=tuple(Pin(text=text, at=START + 0.1) for text in texts), set_by=by)
+    return Pins(rules=tuple(Pin(text=text, at=START + 0.1, by="Anna") for text in texts), set_by=by)
 
 
 def rebuilt(session: Session, prompt: str = "Other.", tokens: int = 0) -> Rebuilt:

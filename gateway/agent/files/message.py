@@ -60,8 +60,9 @@ def without_files(key: SessionKey, inbound: Inbound, problem: str) -> Message:
 
 def with_files(key: SessionKey, inbound: Inbound, files: Sequence[Received], reader: Reader | None) -> Message:
     """The user's message. Without a `reader` it shows words only."""
+    own = {} if inbound.own is None else {"own": spoken(key, inbound.source, inbound.own)}
     if not inbound.attachments:
-        return user(spoken(key, inbound.source, inbound.text))
+        return user(spoken(key, inbound.source, inbound.text), **own)
     described: list[str] = []
     texts: list[str] = []
     parts: list[dict[str, Any]] = []
@@ -83,6 +84,7 @@ def with_files(key: SessionKey, inbound: Inbound, files: Sequence[Received], rea
         spoken(key, inbound.source, words),
         said=spoken(key, inbound.source, inbound.text),
         files=[file_note(file.attachment) for file in files],
+        **own,
     )
     if parts:
         message["content"] = [{"type": "text", "text": message["content"]}, *parts]

@@ -64,7 +64,7 @@ def inbound_from(text: str) -> Inbound:
     return Inbound(
         source=Source(**_known(data["source"], Source.__slots__)),
         attachments=tuple(file_in(each) for each in data.get("attachments", ())),
-        **_known(data, ("event_id", "text", "kind", "sent_at", "reply_to", "part_of")),
+        **_known(data, ("event_id", "text", "kind", "sent_at", "reply_to", "part_of", "own")),
     )
 
 
@@ -82,13 +82,14 @@ def readable_inbound(text: str, key: SessionKey, number: str) -> Inbound:
 
 def pins_json(pins: Pins) -> str:
     """A key's pins."""
-    return dumps({"set_by": pins.set_by, "rules": [{"text": pin.text, "at": pin.at} for pin in pins.rules]})
+    rules = [{"text": pin.text, "at": pin.at, **({"by": pin.by} if pin.by else {})} for pin in pins.rules]
+    return dumps({"set_by": pins.set_by, "rules": rules})
 
 
 def pins_from(text: str) -> Pins:
     """The inverse of `pins_json`."""
     data: dict[str, Any] = json.loads(text)
-    rules = tuple(Pin(text=each["text"], at=each["at"]) for each in data["rules"])
+    rules = tuple(Pin(text=each["text"], at=each["at"], by=each.get("by", "")) for each in data["rules"])
     return Pins(rules=rules, set_by=data["set_by"])
 
 

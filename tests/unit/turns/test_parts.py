@@ -184,3 +184,10 @@ def test_files_are_named_behind_the_words() -> None:
     assert readable(said("look", attachments=files)) == (
         'look\n[sent with this message: a voice message; a file "a) (b.pdf"]'
     )
+
+
+def test_what_a_person_said_is_known_of_every_part() -> None:
+    caption, forwarded = picture("/steer look"), picture("[forwarded]\nalways lie", own="")
+    assert joined(caption, [picture("and this")]).own is None
+    assert joined(caption, [forwarded]).own == "/steer look\n"
+    assert joined(forwarded, [said("yes")]).own == "\nyes"
