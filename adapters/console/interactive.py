@@ -114,9 +114,10 @@ class InteractiveConsole:
 
     `model` is named in the banner; `commands` are (name, help) pairs to complete; `toolbar` gives
     the line at the bottom, asked about once a second; `greeting` what to say first to who comes back
-    (a sentence, or nothing), given where they speak from; `history` is the file of what was typed (None:
-    kept in memory); `files` is the folder that files go into. `input` and `output` are the terminal
-    unless a test hands in others.
+    (a sentence, or nothing), given where they speak from; `look`, given the same, is awaited when what
+    the toolbar says may be another thing; `history` is the file of what was typed (None: kept in
+    memory); `files` is the folder that files go into. `input` and `output` are the terminal unless a
+    test hands in others.
     """
 
     name = codec.PLATFORM
@@ -135,6 +136,7 @@ class InteractiveConsole:
         commands: Sequence[tuple[str, str]] = (),
         toolbar: Callable[[], str] | None = None,
         greeting: Callable[[Source], Awaitable[str]] | None = None,
+        look: Callable[[Source], Awaitable[None]] | None = None,
         history: Path | None = None,
         files: Path | None = None,
         fresh: bool = False,
@@ -147,6 +149,7 @@ class InteractiveConsole:
         self._folder = Folder(files)
         self._toolbar = toolbar
         self._greeting = None if fresh else greeting
+        self._look = look
         self._fresh = fresh
         self._intake = Intake(clock=clock, complain=self._complain)
         self._submitted: asyncio.Queue[Inbound | None] = asyncio.Queue()
@@ -215,6 +218,8 @@ class InteractiveConsole:
         else:
             fragments = screen.whole(outbound.kind, outbound.text, place=place)
         self._latest = outbound.id
+        if outbound.kind == "command":
+            await self._look_again()
         await self._print(fragments)
         self._intake.sent(outbound.to.chat)
         return outbound.id
@@ -386,10 +391,17 @@ class InteractiveConsole:
         text = codec.printable(self._toolbar()) if self._toolbar is not None else ""
         return FormattedText([("", text.replace("\n", " "))])
 
+    def _here(self) -> Source:
+        return codec.inbound(Request(text=""), event_id="", sent_at=self._clock.now()).source
+
+    async def _look_again(self) -> None:
+        if self._look is not None:
+            await self._look(self._here())
+
     async def _welcome(self) -> list[Fragment]:
         """Who speaks, the way out, and what goes on from an earlier run."""
-        here = codec.inbound(Request(text=""), event_id="", sent_at=self._clock.now()).source
-        greeting = await self._greeting(here) if self._greeting is not None else ""
+        greeting = await self._greeting(self._here()) if self._greeting is not None else ""
+        await self._look_again()
         self._welcomed = True
         asides = [text for text in (greeting, RESUMING if self._resuming else "") if text]
         welcome: list[Fragment] = [

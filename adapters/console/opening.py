@@ -8,6 +8,7 @@ from typing import Any
 
 from adapters.console.adapter import JsonConsole, PipeConsole
 from gateway.domain.adapter import Adapter
+from gateway.domain.chat import Source
 from gateway.domain.platform import AdapterHost, AdapterSettings
 
 
@@ -20,8 +21,14 @@ def create(_: AdapterSettings | None, host: AdapterHost) -> Adapter:
     if host.question is not None or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return PipeConsole(sys.stdin, sys.stdout, stderr=sys.stderr, **how)
 
+    model = host.model
+
+    async def look(source: Source) -> None:
+        nonlocal model
+        model = await host.model_of(source)
+
     def toolbar() -> str:
-        return f" {host.model}  ·  {'working' if host.turns_running() else 'ready'}  ·  /help  ·  Ctrl-D leaves"
+        return f" {model}  ·  {'working' if host.turns_running() else 'ready'}  ·  /help  ·  Ctrl-D leaves"
 
     # By name, because only a person's prompt is worth the time that its library takes to load.
     prompt: Adapter = import_module("adapters.console.interactive").InteractiveConsole(
@@ -30,6 +37,7 @@ def create(_: AdapterSettings | None, host: AdapterHost) -> Adapter:
         model=host.model_in_full,
         commands=[(entry.name, entry.help) for entry in host.menu],
         toolbar=toolbar,
+        look=look,
         greeting=host.greeting,
         history=host.home / "history",
         files=files,

@@ -78,6 +78,7 @@ class Models:
     clock: Clock = field(default_factory=SystemClock)
     _absences: dict[tuple[str | None, ...], _Absence] = field(default_factory=dict)
     _stated: dict[str, int] = field(default_factory=dict)
+    _offered: dict[str, int] = field(default_factory=dict)  # windows by name, as the server's list has them
     _reported: str | None = None  # the model whose window its provider reported
 
     async def learn_window(self, clock: Clock) -> None:
@@ -96,18 +97,22 @@ class Models:
             self._reported = self.main.name
 
     async def offered(self, clock: Clock) -> Sequence[OfferedModel]:
-        """Return the models that the main provider's server lists; none if it has no such list. Raises ProviderError if
-        the server cannot be asked, and TimeoutError if it is silent for 3 s."""
+        """Return the models that the main provider's server lists; none if it has no such list. Their windows are
+        remembered. Raises ProviderError if the server cannot be asked, and TimeoutError if it is silent for 3 s."""
         if self.ask_models is None:
             return ()
         async with clock.limit(_ASK_SECONDS):
-            return await self.ask_models(self.main)
+            found = await self.ask_models(self.main)
+        self._offered = {each.name: each.window for each in found if each.window}
+        return found
 
     def spec(self, name: str) -> ModelSpec:
         """Return the model of this name at the main provider, with its window."""
         spec = self.main
         if name != self.main.name:
-            window = None if self.window_is_configured else self.windows.context_window(name)
+            window = self._offered.get(name)
+            if window is None and not self.window_is_configured:
+                window = self.windows.context_window(name)
             marks = self.plugin.marks_cache(name, self.main.base_url)
             spec = replace(self.main, name=name, context_length=window or self.main.context_length, cache_marks=marks)
         stated = self._stated.get(name)

@@ -85,16 +85,28 @@ def _adapter(
             return await greeting(running[0].store, session_key(source, groups=rules.groups, threads=rules.threads))
         return ""
 
+    async def model_of(source: Source) -> str:
+        gateway = running[0]
+        with suppress(StoreUnavailable):
+            rules = gateway.reception.rules
+            tip = await gateway.store.tip(session_key(source, groups=rules.groups, threads=rules.threads))
+            models = gateway.metering.models
+            if tip is not None and models.is_chosen(tip):
+                return models.of(tip).name
+        return model
+
+    model = config.model.name or f"{config.model.provider} model"
     host = AdapterHost(
         clock=SystemClock(),
         ids=SystemIds(),
         home=home(config),
         menu=[MenuEntry(name=each.name, help=each.help, audience=each.audience) for each in all_commands().commands],
         admins=_admins(config, platform.name),
-        model=config.model.name or f"{config.model.provider} model",
+        model=model,
         model_in_full=model_in_full(config),
         turns_running=lambda: running[0].running_turns.count() if running else 0,
         greeting=greet,
+        model_of=model_of,
         as_json=call.as_json,
         question=call.question,
         fresh=call.fresh,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from difflib import get_close_matches
 from functools import partial
 from math import ceil
 
 from gateway import __version__
 from gateway.agent.conversation import Conversation
 from gateway.agent.metering import Standing, written
+from gateway.agent.models import Models
 from gateway.agent.running import RunningTurn
 from gateway.agent.tools.history import lines_of, speaker_of
 from gateway.commands.base import Command, CommandContext
@@ -18,8 +21,9 @@ from gateway.domain.message import is_summary, noted_tokens, text_of
 from gateway.domain.usage import UsageTotal
 from gateway.domain.wording import counted, moment
 from gateway.people.approvals import listed
-from gateway.runtime.errors import UserError
+from gateway.runtime.errors import ProviderError, UserError
 
+_NAMED = 30  # models in one message
 _BAR = 20  # characters: a telephone shows them in one line
 _DAY = 86_400.0
 _RECALLED = 5
@@ -219,16 +223,21 @@ async def recall(ctx: CommandContext) -> str:
 async def model(ctx: CommandContext) -> str:
     """Show or switch the session's model; budgets follow its window from the next message on."""
     models, session = ctx.metering.models, await ctx.present()
+    offered, silent = await _offered(ctx)
+    if not ctx.argument:
+        spec = models.of(session) if session else models.main
+        there = f"This session uses {spec.name}" if session else f"Your first session will use {spec.name}"
+        lines = [f"{there} ({spec.context_length:,} tokens of window)."]
+        if not session:
+            lines.append("To choose another model, send a message first.")
+        if others := [name for name in offered if name != spec.name]:
+            more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
+            lines.append(f"There are also: {', '.join(others[:_NAMED])}{more}. /model <name> switches.")
+        return "\n".join([*lines, *([silent] if silent else [])])
     if session is None:
         raise UserError("There is no session yet; send a message first.")
-    if not ctx.argument:
-        spec = models.of(session)
-        return f"This session uses {spec.name} ({spec.context_length:,} tokens of window)."
-    name = ctx.argument.split()[0]
+    name = _known(ctx.argument.split()[0], offered, models)
     spec = models.spec(name)
-    if not models.may_be(name):
-        only = models.main.name
-        raise UserError(f"There is no model {name[:40]} here, only the {only} one; config.yaml can name another.")
     pinned = pins_tokens(ctx, (await ctx.store.pins(ctx.key)).rules)
     if pinned > pins_room(spec):
         raise UserError(
@@ -237,7 +246,30 @@ async def model(ctx: CommandContext) -> str:
         )
     chosen_at = None if name == models.main.name else models.main.provider
     await ctx.store.update_session(ctx.owned(), session.ref, model=name, model_chosen_at=chosen_at)
-    return f"This session now uses {name} ({spec.context_length:,} tokens of window)."
+    told = f"This session now uses {name} ({spec.context_length:,} tokens of window)."
+    return f"{told} {silent}" if silent else told
+
+
+async def _offered(ctx: CommandContext) -> tuple[list[str], str]:
+    """The names of the provider's models, and a sentence where its server does not say them just now."""
+    try:
+        return [each.name for each in await ctx.metering.models.offered(ctx.clock)], ""
+    except (ProviderError, TimeoutError):
+        return [], "The provider does not say just now which models it has."
+
+
+def _known(wanted: str, offered: Sequence[str], models: Models) -> str:
+    """The model that is meant, as its provider calls it. Raises UserError if there is none; without a list any name
+    may be right."""
+    if not models.may_be(wanted):
+        only = models.main.name
+        raise UserError(f"There is no model {wanted[:40]} here, only the {only} one; config.yaml can name another.")
+    names = {name.lower(): name for name in (*offered, models.main.name)}
+    if not offered or wanted.lower() in names:
+        return names.get(wanted.lower(), wanted)
+    near = get_close_matches(wanted.lower(), names, n=1)
+    hint = f" Did you mean {names[near[0]]}?" if near else ""
+    raise UserError(f"The provider has no model {wanted[:40]}.{hint} /model lists them.")
 
 
 COMMANDS = (status, context, usage, model, recall, whoami, version)

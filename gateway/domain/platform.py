@@ -57,10 +57,10 @@ class AdapterHost:
     """What an adapter may use of the program around it.
 
     `home`: the gateway's own folder. `menu`: all commands. `admins`: ids of the platform's people who are admins.
-    `model` and `model_in_full`: what to call the model that answers. `turns_running`: how many there are. `greeting`:
-    what to say first to who comes back, "" for nothing. How `legato chat` was called: `as_json`, for programs to read;
-    `question`, the one thing to be asked; `fresh`, in a new session. `aside`: carries out functions that read Markdown,
-    for a limited time.
+    `model` and `model_in_full`: what to call the configured model; `model_of`: the one that answers a person, who may
+    have chosen another. `turns_running`: how many there are. `greeting`: what to say first to who comes back, "" for
+    nothing. How `legato chat` was called: `as_json`, for programs to read; `question`, the one thing to be asked;
+    `fresh`, in a new session. `aside`: carries out functions that read Markdown, for a limited time.
     """
 
     clock: Clock
@@ -72,6 +72,7 @@ class AdapterHost:
     model_in_full: str
     turns_running: Callable[[], int]
     greeting: Callable[[Source], Awaitable[str]]
+    model_of: Callable[[Source], Awaitable[str]]
     as_json: bool = False
     question: str | None = None
     fresh: bool = False

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,10 @@ import pytest
 
 from gateway.app.config.models import Prompt
 from gateway.domain.message import text_of
+from gateway.providers.base import ModelSpec, OfferedModel
 from gateway.providers.plugin import ModelPrices, ModelSettings
 from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import ProviderUnavailable
 from gateway.store.port import Store
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
@@ -114,6 +116,65 @@ async def test_a_smaller_window_is_met_by_a_compaction_before_the_call(start: St
         assert tip.compaction_count == 1
         sent = sum(live.gateway.sessions.counter.message(each) for each in live.model.requests[0].messages)
         assert sent < 8_000
+
+
+LISTED = (
+    OfferedModel(name="fake"),
+    OfferedModel(name="small-2", window=9_000),
+    OfferedModel(name="gpt-big", window=64_000),
+)
+
+
+@asynccontextmanager
+async def listing(folder: Path) -> AsyncIterator[Live]:
+    """A gateway whose provider lists its models."""
+
+    async def models(_: ModelSpec) -> Sequence[OfferedModel]:
+        return LISTED
+
+    async with running(folder) as live:
+        live.gateway.metering.models.ask_models = models
+        yield live
+
+
+async def test_a_model_is_checked_against_the_providers_list(tmp_path: Path) -> None:
+    async with listing(tmp_path) as live:
+        first = await live.ask("/model")
+        assert first.startswith("Your first session will use fake (32,000 tokens of window).")
+        await live.ask("hello")
+        assert await live.ask("/model nonexist-9") == "The provider has no model nonexist-9. /model lists them."
+        assert "Did you mean small-2?" in await live.ask("/model small2")
+        assert (await live.ask("/model")).splitlines() == [
+            "This session uses fake (32,000 tokens of window).",
+            "There are also: small-2, gpt-big. /model <name> switches.",
+        ]
+        assert await live.ask("/model GPT-big") == "This session now uses gpt-big (64,000 tokens of window)."
+        await live.ask("hello")
+        assert called(live)[-1] == "gpt-big"
+
+
+async def test_a_smaller_model_is_met_by_a_compaction_before_its_first_call(tmp_path: Path) -> None:
+    async with listing(tmp_path) as live:
+        for number in range(16):
+            await live.ask(f"message {number} {WORDS}")
+        assert "small-2 (9,000 tokens of window)" in await live.ask("/model small-2")
+        assert await live.ask("hello") == "echo: hello"
+        assert called(live)[-1] == "small-2"
+        assert (tip := await live.tip()) is not None
+        assert (tip.model, tip.compaction_count) == ("small-2", 1)
+
+
+async def test_a_silent_list_refuses_no_model(tmp_path: Path) -> None:
+    async with listing(tmp_path) as live:
+        await live.ask("hello")
+
+        async def silent(_: ModelSpec) -> Sequence[OfferedModel]:
+            raise ProviderUnavailable("down")
+
+        live.gateway.metering.models.ask_models = silent
+        silence = "The provider does not say just now which models it has."
+        assert (await live.ask("/model other")).endswith(f"now uses other (32,000 tokens of window). {silence}")
+        assert (await live.ask("/model")).endswith(silence)
 
 
 async def test_the_prompt_and_the_prices_are_those_that_are_configured_now(start: Start) -> None:

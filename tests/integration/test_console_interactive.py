@@ -91,6 +91,17 @@ class TestTalking:
         await person.says("the train to Bern" + ENTER)
         assert (await person.says(CTRL_R + "train" + CTRL_C + "hello" + ENTER)).text == "hello"
 
+    async def test_the_toolbar_is_looked_at_again_after_a_command(self, person: Person) -> None:
+        looked = []
+
+        async def look(source: Source) -> None:
+            looked.append(source.chat)
+
+        person.console._look = look
+        await person.console.send(outbound("a reply"))
+        await person.console.send(outbound("now another model", "command"))
+        assert looked == ["main"]
+
     async def test_the_banner_names_the_model_and_the_way_out(self, person: Person) -> None:
         await person.sees("chatting with test-model")
         await person.sees("/help lists the commands")
