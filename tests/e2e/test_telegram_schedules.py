@@ -20,8 +20,8 @@ from tests.chaos.telegram.evidence import Evidence, Heard, Row, Street
 from tests.chaos.telegram.laboratory import laboratories
 from tests.chaos.telegram.model import reply_to
 from tests.chaos.telegram.script import Kill, Said, Schedule, make_schedule
+from tests.emulators.journal import Call
 from tests.emulators.telegram import TelegramServer
-from tests.emulators.telegram.journal import Call
 
 RUNS = 6
 ASKED = Said(process=0, at=0.0, down=True, place="anna", speaker="anna", kind="say", token="tok00abcde")

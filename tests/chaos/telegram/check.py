@@ -16,8 +16,8 @@ from tests.chaos.telegram.drafted import drafts_are_no_more_than_that
 from tests.chaos.telegram.evidence import Evidence, Heard, Row
 from tests.chaos.telegram.model import TOKEN, reply_to
 from tests.chaos.telegram.silence import silence_is_kept
+from tests.emulators.journal import Call
 from tests.emulators.telegram import Message
-from tests.emulators.telegram.journal import Call
 
 TWICE: Final = "messages shown twice after a send in doubt"
 UNFINISHED: Final = "beginnings of replies left by a send in doubt"

@@ -9,7 +9,7 @@ from adapters.telegram.codec import without_columns
 from adapters.telegram.formatting import render
 from tests.chaos.telegram.evidence import Death, Evidence, Row
 from tests.chaos.telegram.model import TOKEN
-from tests.emulators.telegram.journal import Call
+from tests.emulators.journal import Call
 
 Words = tuple[str, str]
 """A chat, and what is to be read in it."""

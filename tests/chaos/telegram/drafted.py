@@ -11,7 +11,7 @@ from tests.chaos.telegram.evidence import Evidence, Heard, Row
 from tests.chaos.telegram.model import TOKEN
 from tests.chaos.telegram.silence import ON_ITS_WAY
 from tests.chaos.telegram.stalls import stood_still
-from tests.emulators.telegram.journal import Call
+from tests.emulators.journal import Call
 
 CROSSED: Final = "drafts that crossed their message on its way"
 

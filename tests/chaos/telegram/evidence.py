@@ -8,8 +8,8 @@ from typing import Self
 
 from tests.chaos.telegram.script import MOVE, Place, Said, Schedule
 from tests.chaos.telegram.stalls import Stall
+from tests.emulators.journal import Call
 from tests.emulators.telegram import Chat, Message, TelegramServer, User
-from tests.emulators.telegram.journal import Call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

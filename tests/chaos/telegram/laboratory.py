@@ -28,9 +28,9 @@ from tests.chaos.telegram.evidence import Death, Evidence, Row, Street
 from tests.chaos.telegram.model import SlowModel
 from tests.chaos.telegram.script import Kill, Said, Schedule, Trouble
 from tests.chaos.telegram.stalls import Stall, watch
+from tests.emulators.faults import Fault
+from tests.emulators.journal import Call
 from tests.emulators.telegram import TelegramServer
-from tests.emulators.telegram.faults import Fault
-from tests.emulators.telegram.journal import Call
 from tests.support.forks import Child, forks
 from tests.support.redis_server import free_port
 

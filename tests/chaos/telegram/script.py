@@ -6,8 +6,8 @@ import random
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from tests.emulators.faults import Fault
 from tests.emulators.telegram import Disconnect, Flood, LoseAnswer, Refuse, Slow
-from tests.emulators.telegram.faults import Fault
 
 Place = Literal["anna", "bob", "group", "one", "two"]
 """Where something is said: two private chats, a group, two topics of a forum."""

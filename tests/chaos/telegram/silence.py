@@ -9,7 +9,7 @@ from typing import Final
 from tests.chaos.clocks import PACE
 from tests.chaos.telegram.evidence import Evidence
 from tests.chaos.telegram.stalls import stood_still
-from tests.emulators.telegram.journal import Call, Violation
+from tests.emulators.journal import Call, Violation
 
 CROSSED: Final = "calls that crossed a 429 on its way"
 ON_ITS_WAY: Final = 0.1 * PACE  # a tenth of a real second

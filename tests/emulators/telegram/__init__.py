@@ -16,8 +16,8 @@ To try a bot by hand: `python -m tests.emulators.telegram`.
 what happened; `people` and `membership` make it happen, from a test, over HTTP (`inspection`) or by hand (`terminal`).
 """
 
+from tests.emulators.faults import Disconnect, Flood, LoseAnswer, Refuse, Seeded, Slow
 from tests.emulators.telegram.cloud import Settings
-from tests.emulators.telegram.faults import Disconnect, Flood, LoseAnswer, Refuse, Seeded, Slow
 from tests.emulators.telegram.flood import Limits
 from tests.emulators.telegram.server import TelegramServer
 from tests.emulators.telegram.world import Chat, Message, User

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from gateway.runtime.clock import Clock
-from tests.emulators.telegram.faults import Faults
+from tests.emulators.faults import Fault, Faults
+from tests.emulators.journal import Journal
 from tests.emulators.telegram.files import Files
 from tests.emulators.telegram.flood import FloodControl, Limits
-from tests.emulators.telegram.journal import Journal
 from tests.emulators.telegram.units import length
 from tests.emulators.telegram.updates import UpdateQueue
 from tests.emulators.telegram.webhook import Webhook
@@ -65,7 +65,7 @@ class Cloud:
     flood: FloodControl
     files: Files
     journal: Journal
-    faults: Faults
+    faults: Faults[Fault]
     commands: dict[tuple[str, str], list[dict[str, str]]] = field(default_factory=dict)  # (scope, language) → commands
     presses: dict[str, Press] = field(default_factory=dict)
     logged_out: bool = False

@@ -20,8 +20,8 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from tests.emulators.faults import Disconnect, Flood, LoseAnswer, Refuse, Slow
 from tests.emulators.telegram.cloud import Cloud, Press
-from tests.emulators.telegram.faults import Disconnect, Flood, LoseAnswer, Refuse, Slow
 from tests.emulators.telegram.people import People
 from tests.emulators.telegram.refusals import Refusal
 from tests.emulators.telegram.specimens import specimens

@@ -11,11 +11,11 @@ from typing import Any, Final, Self
 from aiohttp import web
 
 from gateway.runtime.clock import Clock, SystemClock
+from tests.emulators.faults import Disconnect, Fault, Faults, Flood, LoseAnswer, Refuse, Slow
+from tests.emulators.journal import Call, Journal, Violation
 from tests.emulators.telegram.cloud import Cloud, Settings
-from tests.emulators.telegram.faults import Disconnect, Fault, Faults, Flood, LoseAnswer, Refuse, Slow
 from tests.emulators.telegram.flood import Limits
 from tests.emulators.telegram.inspection import Inspection
-from tests.emulators.telegram.journal import Call, Journal, Violation
 from tests.emulators.telegram.methods import METHODS
 from tests.emulators.telegram.methods.reading import Told
 from tests.emulators.telegram.parameters import LARGEST_REQUEST, Parameters
@@ -100,7 +100,7 @@ class TelegramServer:
     # -- what is to be seen ------------------------------------------------------------------------------
 
     @property
-    def faults(self) -> Faults:
+    def faults(self) -> Faults[Fault]:
         """What is done to calls on purpose."""
         return self.cloud.faults
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from tests.emulators.faults import Disconnect, Fault, Flood, LoseAnswer, Refuse, Slow
 from tests.emulators.telegram.cloud import Press
 from tests.emulators.telegram.drawing import numbered_buttons
-from tests.emulators.telegram.faults import Disconnect, Fault, Flood, LoseAnswer, Refuse, Slow
 from tests.emulators.telegram.people import PIXEL
 from tests.emulators.telegram.refusals import Refusal
 from tests.emulators.telegram.server import TelegramServer

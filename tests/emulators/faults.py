@@ -1,9 +1,9 @@
-"""What can be done to a call on purpose, and to which.
+"""What can be done to a call of an emulated platform on purpose, and to which.
 
     server.faults.add(LoseAnswer(), method="sendMessage", chat_id=chat.id, nth=2)
     server.faults.schedule = Seeded(7, share=0.1, among=(LoseAnswer(), Refuse(), Disconnect(), Flood(seconds=3)))
 
-A fault is chosen when a call comes in; `Call.fault` names it.
+A fault is chosen when a call comes in; `Call.fault` names it. A platform may know more kinds than these.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
-from tests.emulators.telegram.journal import Call
+from tests.emulators.journal import Call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,13 +56,17 @@ class Flood:
 Fault = LoseAnswer | Refuse | Slow | Disconnect | Flood
 
 
-class Schedule(Protocol):
+F = TypeVar("F")
+F_co = TypeVar("F_co", covariant=True)
+
+
+class Schedule(Protocol[F_co]):
     """Which fault, if any, befalls a call."""
 
-    def __call__(self, call: Call) -> Fault | None: ...
+    def __call__(self, call: Call) -> F_co | None: ...
 
 
-class Seeded:
+class Seeded(Generic[F]):
     """One call in `1 / share` has a fault, chosen by the seed and the call's place among the calls of its method and
     chat, so that the order in which chats come does not matter. `methods` keeps all others out."""
 
@@ -71,14 +75,14 @@ class Seeded:
         seed: int,
         *,
         share: float,
-        among: Sequence[Fault],
+        among: Sequence[F],
         methods: Sequence[str] = ("sendMessage", "editMessageText"),
     ) -> None:
         self._seed, self._share, self._among = seed, share, tuple(among)
         self._methods = {method.lower() for method in methods}
         self._seen: dict[tuple[str, str], int] = {}
 
-    def __call__(self, call: Call) -> Fault | None:
+    def __call__(self, call: Call) -> F | None:
         name = (call.method.lower(), call.chat_id)
         if name[0] not in self._methods:
             return None
@@ -88,8 +92,8 @@ class Seeded:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Rule:
-    fault: Fault
+class _Rule(Generic[F]):
+    fault: F
     method: str
     chat_id: str
     skip: int
@@ -99,14 +103,14 @@ class _Rule:
         return self.method in ("", call.method.lower()) and self.chat_id in ("", call.chat_id)
 
 
-class Faults:
+class Faults(Generic[F]):
     """The faults of one server: rules, which come first, and a schedule."""
 
     def __init__(self) -> None:
-        self.schedule: Schedule | None = None
-        self._rules: list[_Rule] = []
+        self.schedule: Schedule[F] | None = None
+        self._rules: list[_Rule[F]] = []
 
-    def add(self, fault: Fault, *, method: str = "", chat_id: int | str = "", nth: int = 1, times: int = 1) -> None:
+    def add(self, fault: F, *, method: str = "", chat_id: int | str = "", nth: int = 1, times: int = 1) -> None:
         """Do this to the `nth` call from now of a method to a chat (empty: any), and to the `times - 1` after it."""
         rule = _Rule(fault=fault, method=method.lower(), chat_id=str(chat_id), skip=nth - 1, times=times)
         self._rules.append(rule)
@@ -116,9 +120,9 @@ class Faults:
         self.schedule = None
         self._rules.clear()
 
-    def befalling(self, call: Call) -> Fault | None:
+    def befalling(self, call: Call) -> F | None:
         """The fault of this call; asking uses it up."""
-        chosen: Fault | None = None
+        chosen: F | None = None
         rules = []
         for rule in self._rules:
             if rule.fits(call):
