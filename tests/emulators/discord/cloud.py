@@ -12,6 +12,7 @@ from tests.emulators.discord.buckets import Buckets, Limits
 from tests.emulators.discord.disturbing import Mishap
 from tests.emulators.discord.files import Files
 from tests.emulators.discord.intents import KNOWN, Intent
+from tests.emulators.discord.interactions import Interactions
 from tests.emulators.discord.sessions import Op, Session
 from tests.emulators.discord.snowflakes import Snowflakes
 from tests.emulators.discord.views import message_json
@@ -74,6 +75,14 @@ class Starts:
         return True
 
 
+@dataclass(slots=True)
+class Registered:
+    """The commands of one scope (0: everywhere; else a guild), and when commands were made there."""
+
+    commands: dict[int, dict[str, Any]] = field(default_factory=dict)
+    made: deque[float] = field(default_factory=deque)
+
+
 class Closable(Protocol):
     """A connection of the gateway."""
 
@@ -107,7 +116,12 @@ class Cloud:
     old_edits: dict[int, deque[float]] = field(default_factory=dict)  # channel → when old messages were edited
     starts: Starts
     owner: User
+    commands: dict[int, Registered] = field(default_factory=dict)  # scope → its commands
+    interactions: Interactions = field(init=False)
     gateway_url: str = ""
+
+    def __post_init__(self) -> None:
+        self.interactions = Interactions(self)
 
     @classmethod
     def make(cls, settings: Settings, clock: Clock, limits: Limits | None, *, keep: int) -> Cloud:
@@ -205,6 +219,16 @@ class Cloud:
         if channel.guild is not None:
             body["guild_id"] = str(channel.guild.id)
         self.tell("MESSAGE_DELETE", body, guild=channel.guild, channel=channel)
+
+    def remove_channel(self, channel: Channel) -> None:
+        """Delete a channel or thread with all its threads, and tell."""
+        guild = channel.guild
+        assert guild is not None
+        event = "THREAD_DELETE" if channel.is_thread else "CHANNEL_DELETE"
+        self.tell(event, channel.as_json(), guild=guild, channel=channel)
+        for gone in [each for each in guild.channels.values() if each is channel or each.parent is channel]:
+            gone.deleted = True
+            del guild.channels[gone.id]
 
     def react(self, message: Message, user: User, emoji: str, *, gone: bool = False) -> None:
         """Put a reaction on a message or take it away, and tell."""

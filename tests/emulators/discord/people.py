@@ -7,8 +7,10 @@ from typing import Any
 
 from tests.emulators.discord.asked import Upload
 from tests.emulators.discord.cloud import Cloud
+from tests.emulators.discord.interactions import Asking, Interaction
 from tests.emulators.discord.mentions import Allowed
 from tests.emulators.discord.posting import LONGEST, add, answer, keep, mention
+from tests.emulators.discord.threads import open_alone, open_from, open_post, set_archived
 from tests.emulators.discord.world import Channel, Guild, Kind, Message, Role, User
 
 PIXEL = bytes.fromhex(
@@ -122,3 +124,164 @@ class People:
     def react(self, message: Message, user: User, emoji: str, *, gone: bool = False) -> None:
         """Put a reaction on a message, or take it away."""
         self._cloud.react(message, user, emoji, gone=gone)
+
+    # -- threads -----------------------------------------------------------------------------------
+
+    def thread(self, channel: Channel, user: User, name: str, *, private: bool = False) -> Channel:
+        """Open a thread without a message."""
+        kind = Kind.PRIVATE_THREAD if private else Kind.PUBLIC_THREAD
+        return open_alone(self._cloud, channel, user, name, kind)
+
+    def thread_from(self, message: Message, user: User, name: str) -> Channel:
+        """Open a thread under a message."""
+        return open_from(self._cloud, message, user, name)
+
+    def post(self, forum: Channel, user: User, title: str, text: str, *, tags: Sequence[int] = ()) -> Channel:
+        """Open a post of a forum."""
+        thread = open_post(self._cloud, forum, user, title, applied=list(tags))
+        message = Message(id=thread.id, channel=thread, author=user, content=self._with_mentions(forum, text).strip())
+        mention(self._cloud, message, Allowed())
+        add(self._cloud, message)
+        return thread
+
+    def archive(self, thread: Channel, *, archived: bool = True) -> None:
+        """Archive a thread, or open it again."""
+        set_archived(self._cloud, thread, archived)
+
+    def delete_channel(self, channel: Channel) -> None:
+        """Delete a channel or thread."""
+        self._cloud.remove_channel(channel)
+
+    # -- commands and buttons ----------------------------------------------------------------------
+
+    def command(self, channel: Channel, user: User, name: str, **options: Any) -> Interaction:
+        """Use a slash command of the bot. Raises LookupError for one that is not offered there, or options that a
+        client would not send."""
+        command = self._command(channel, name)
+        chosen = self._options(command, options)
+        required = {option["name"] for option in command.get("options") or () if option.get("required")}
+        if required - options.keys():
+            raise LookupError(f"/{name} needs {', '.join(sorted(required - options.keys()))}.")
+        return self._cloud.interactions.start(Asking.COMMAND, user, channel, {**_named(command), "options": chosen})
+
+    def complete(self, channel: Channel, user: User, name: str, option: str, typed: str) -> Interaction:
+        """Type in an option of a slash command; the bot's proposals will be the `choices` of what this gives."""
+        command = self._command(channel, name)
+        (chosen,) = self._options(command, {option: typed}, typing=True)
+        data = {**_named(command), "options": [{**chosen, "focused": True}]}
+        return self._cloud.interactions.start(Asking.AUTOCOMPLETE, user, channel, data)
+
+    def commands(self, channel: Channel) -> dict[str, dict[str, Any]]:
+        """The bot's slash commands that a channel offers, by name."""
+        scopes = [self._cloud.commands.get(0), self._cloud.commands.get(channel.guild.id if channel.guild else -1)]
+        offered = [command for scope in scopes if scope for command in scope.commands.values() if command["type"] == 1]
+        context = 0 if channel.guild else 1
+        return {each["name"]: each for each in offered if each.get("contexts") is None or context in each["contexts"]}
+
+    def _command(self, channel: Channel, name: str) -> dict[str, Any]:
+        offered = self.commands(channel)
+        if name not in offered:
+            raise LookupError(f"There is no command /{name} here; there are: {', '.join(sorted(offered)) or 'none'}.")
+        return offered[name]
+
+    def _options(self, command: dict[str, Any], given: dict[str, Any], *, typing: bool = False) -> list[dict[str, Any]]:
+        known = {option["name"]: option for option in command.get("options") or ()}
+        chosen = []
+        for name, value in given.items():
+            if name not in known:
+                raise LookupError(f"/{command['name']} has no option {name}; it has: {', '.join(known) or 'none'}.")
+            option = known[name]
+            allowed = [choice["value"] for choice in option.get("choices") or ()]
+            if allowed and value not in allowed and not typing:
+                raise LookupError(f"{name} is one of {', '.join(map(str, allowed))}.")
+            chosen.append({"name": name, "type": option["type"], "value": value})
+        return chosen
+
+    def press(self, message: Message, user: User, button: str, *, values: Sequence[str] = ()) -> Interaction:
+        """Press the button with this label or custom id, or choose `values` in a menu. Raises LookupError if there is
+        none."""
+        for candidate in message.buttons:
+            if button in (candidate.get("label"), candidate.get("custom_id")) and "custom_id" in candidate:
+                if candidate.get("disabled"):
+                    raise LookupError(f"The button {button!r} cannot be pressed any more.")
+                return self.forge_press(message, user, candidate["custom_id"], kind=candidate["type"], values=values)
+        raise LookupError(f"Message {message.id} has no button {button!r}.")
+
+    def forge_press(
+        self, message: Message, user: User, custom_id: str, *, kind: int = 2, values: Sequence[str] = ()
+    ) -> Interaction:
+        """Press a button that is not there (any more): clients can send what they like."""
+        data: dict[str, Any] = {"custom_id": custom_id, "component_type": kind, "id": 1}
+        if kind != 2:
+            data["values"] = list(values)
+        return self._cloud.interactions.start(Asking.COMPONENT, user, message.channel, data, message)
+
+    def failed(self, interaction: Interaction) -> bool:
+        """Whether the person reads that the application did not respond."""
+        return self._cloud.interactions.failed(interaction)
+
+    # -- moods -------------------------------------------------------------------------------------
+
+    def block(self, user: User, *, blocked: bool = True) -> None:
+        """Let no bot write to oneself any more, or again."""
+        user.closed = blocked
+
+    def type(self, channel: Channel, user: User) -> None:
+        """Be seen typing."""
+        channel.typing[user.id] = self._cloud.clock.monotonic() + 10
+        body = {"channel_id": str(channel.id), "user_id": str(user.id), "timestamp": int(self._cloud.clock.now())}
+        if channel.guild is not None:
+            member = channel.guild.members[user.id].as_json(with_user=True)
+            body |= {"guild_id": str(channel.guild.id), "member": member}
+        self._cloud.tell("TYPING_START", body, guild=channel.guild, channel=channel)
+
+    def join(self, guild: Guild, user: User) -> None:
+        """Come into a guild."""
+        member = self._cloud.join(guild, user)
+        body = {**member.as_json(with_user=True), "guild_id": str(guild.id)}
+        self._cloud.tell("GUILD_MEMBER_ADD", body, guild=guild)
+
+    def kick_bot(self, guild: Guild) -> None:
+        """Throw the bot out of a guild."""
+        self._cloud.tell("GUILD_DELETE", {"id": str(guild.id)}, guild=guild)
+        guild.members.pop(self._cloud.bot.id, None)
+
+    def outage(self, guild: Guild, *, over: bool = False) -> None:
+        """A guild cannot be reached for a while, or can again."""
+        guild.available = over
+        if over:
+            self._cloud.tell("GUILD_CREATE", guild.as_json(self._cloud.bot), guild=guild)
+        else:
+            self._cloud.tell("GUILD_DELETE", {"id": str(guild.id), "unavailable": True}, guild=guild)
+
+    def forbid(self, channel: Channel, permission: int, *, who: User | Role | None = None) -> None:
+        """Take a permission from everybody in a channel, or from one person or role."""
+        self._overwrite(channel, permission, who, allowed=False)
+
+    def permit(self, channel: Channel, permission: int, *, who: User | Role | None = None) -> None:
+        """Give a permission to everybody in a channel, or to one person or role."""
+        self._overwrite(channel, permission, who, allowed=True)
+
+    def _overwrite(self, channel: Channel, permission: int, who: User | Role | None, *, allowed: bool) -> None:
+        assert channel.guild is not None
+        seen = channel.seen_by(self._cloud.bot)
+        identity = who.id if who is not None else channel.guild.id
+        allow, deny = channel.overwrites.get(identity, (0, 0))
+        if allowed:
+            allow, deny = allow | permission, deny & ~permission
+        else:
+            allow, deny = allow & ~permission, deny | permission
+        channel.overwrites[identity] = (allow, deny)
+        guild = channel.guild
+        event = "CHANNEL_UPDATE"
+        if seen and not channel.seen_by(self._cloud.bot):
+            event = "CHANNEL_DELETE"  # for whoever may not see it any more
+        elif not seen:
+            event = "CHANNEL_CREATE"
+        if seen or channel.seen_by(self._cloud.bot):
+            self._cloud.tell(event, channel.as_json(), guild=guild)
+
+
+def _named(command: dict[str, Any]) -> dict[str, Any]:
+    named = {"id": command["id"], "name": command["name"], "type": 1}
+    return {**named, "guild_id": command["guild_id"]} if "guild_id" in command else named

@@ -16,6 +16,7 @@ from tests.emulators.discord.permissions import Permission
 from tests.emulators.discord.refusals import Refusal, bad, bad_length, invalid, too_long
 from tests.emulators.discord.world import (
     COMPONENTS_V2,
+    LOADING,
     UPLOAD_LIMITS,
     Attachment,
     Channel,
@@ -111,7 +112,7 @@ def post(cloud: Cloud, channel: Channel, author: User, asked: Asked, **more: Any
     if not (content or files or form.get("embeds") or form.get("components") or form.get("sticker_ids")):
         raise bad(50006)
     message = Message(
-        id=cloud.ids.new(),
+        id=more.pop("id", None) or cloud.ids.new(),
         channel=channel,
         author=author,
         content=content,
@@ -203,8 +204,9 @@ def mention(cloud: Cloud, message: Message, may: Allowed) -> None:
             message.pings.add(member.user.id)
 
 
-def change(cloud: Cloud, message: Message, asked: Asked) -> None:
-    """Another version of a message. Raises the refusal if it would be empty or breaks a limit."""
+def change(cloud: Cloud, message: Message, asked: Asked, *, settle: bool = False) -> None:
+    """Another version of a message. `settle`: the first one of a message that was only announced. Raises the refusal if
+    the message would be empty or breaks a limit."""
     form = asked.form
     check_form(form)
     content = text_of(form) if "content" in form else message.content
@@ -216,8 +218,12 @@ def change(cloud: Cloud, message: Message, asked: Asked) -> None:
         raise bad(50006)
     message.content, message.attachments, message.embeds = content, [*kept, *added], embeds
     message.components = numbered(components) if "components" in form else components
-    message.edited = cloud.clock.now()
-    message.texts.append(content)
+    if settle:
+        message.flags &= ~LOADING
+        message.texts[:] = [content]
+    else:
+        message.edited = cloud.clock.now()
+        message.texts.append(content)
     mention(cloud, message, allowed(form))
     if message.only_for is None:
         cloud.tell_message("MESSAGE_UPDATE", message)

@@ -8,9 +8,15 @@ from typing import Any
 
 from tests.emulators.discord.asked import Asked
 from tests.emulators.discord.cloud import Cloud
-from tests.emulators.discord.routes import account, channels, messages
+from tests.emulators.discord.routes import account, channels, commands, interactions, messages
 
 Route = Callable[[Cloud, Asked], Any]
 
-_TABLES: tuple[Mapping[str, Route], ...] = (account.ROUTES, channels.ROUTES, messages.ROUTES)
+_TABLES: tuple[Mapping[str, Route], ...] = (
+    account.ROUTES,
+    channels.ROUTES,
+    commands.ROUTES,
+    interactions.ROUTES,
+    messages.ROUTES,
+)
 ROUTES: Mapping[str, Route] = {name: route for table in _TABLES for name, route in table.items()}
