@@ -20,7 +20,7 @@ from gateway.app.models import model_in_full
 from gateway.app.plugins import all_commands, platforms
 from gateway.app.workers import Workers, when_alone
 from gateway.commands.sessions import greeting
-from gateway.domain.adapter import Adapter, IsWatched, KnowsFailures, MenuEntry
+from gateway.domain.adapter import Adapter, IsWatched, KnowsFailures
 from gateway.domain.chat import Source, session_key
 from gateway.domain.platform import AdapterHost, Platform
 from gateway.runtime.aside import Aside, RunsAside, at_once
@@ -100,7 +100,7 @@ def _adapter(
         clock=SystemClock(),
         ids=SystemIds(),
         home=home(config),
-        menu=[MenuEntry(name=each.name, help=each.help, audience=each.audience) for each in all_commands().commands],
+        menu=[each.entry for each in all_commands().commands],
         admins=_admins(config, platform.name),
         model=model,
         model_in_full=model_in_full(config),

@@ -12,9 +12,9 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.metering import Metering
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions, opened_by
-from gateway.domain.adapter import Audience
+from gateway.domain.adapter import Audience, MenuEntry
 from gateway.domain.chat import Attachment, Inbound, Outbound, OutboundKind, SessionKey
-from gateway.domain.command import CommandCall
+from gateway.domain.command import CommandCall, Parameter
 from gateway.domain.message import Message
 from gateway.domain.session import EndReason, Session
 from gateway.people.approvals import Approvals
@@ -45,7 +45,8 @@ class Command:
     group: Group  # the heading that /help lists it under
     help: str  # a line of /help fits 80 columns with it
     argument: str = ""
-    options: str = ""  # further arguments, named by /help and by no menu
+    options: str = ""  # further arguments, named by /help
+    parameters: tuple[Parameter, ...] = ()  # the same and the argument, one by one; left out: the argument alone
     aliases: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()  # names that other bots have for it, and that a person may try
     audience: Audience = "everybody"  # the menus that offer it; a person who types the command gets it all the same
@@ -57,6 +58,25 @@ class Command:
     def bypasses(self, call: CommandCall) -> bool:
         """Whether this call of the command does not wait in its lane."""
         return self.bypass is True or (self.bypass == "bare" and not call.argument)
+
+    @property
+    def entry(self) -> MenuEntry:
+        """The command as menus offer it."""
+        return MenuEntry(
+            name=self.name,
+            help=self.help,
+            audience=self.audience,
+            parameters=self.parameters or _parameters(self.argument),
+            passes_on=self.sends is not None,
+        )
+
+
+def _parameters(argument: str) -> tuple[Parameter, ...]:
+    """The only one of an argument such as "[n|all]" or "<text>"."""
+    said = argument.strip("[]<>").split("|")
+    if not argument:
+        return ()
+    return (Parameter(name=said[0], help=" or ".join(said), required=argument.startswith("<")),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from gateway.commands.base import Answer, Command, CommandContext
 from gateway.context.assembly import sanitize
 from gateway.context.engine import Outcome
 from gateway.context.feedback import aging, remarks, summarize_manual_compression
+from gateway.domain.command import Parameter
 from gateway.domain.message import Message, last_requests, note_of, noted_tokens
 from gateway.domain.session import Session
 from gateway.runtime.errors import UserError
@@ -61,6 +62,12 @@ def wish(argument: str) -> Wish:
     group="What I remember",
     argument="[topic]",
     options="--preview, --keep n, undo",
+    parameters=(
+        Parameter(name="preview", help="only say what would be done", kind="flag", form="--preview"),
+        Parameter(name="keep", help="so many exchanges stay word for word", kind="number", form="--keep {}"),
+        Parameter(name="topic", help="what to keep in detail"),
+        Parameter(name="undo", help="take the last compression back", kind="flag", form="undo"),
+    ),
     help="compress what was said",
     elsewhere=("compact", "summarize"),
 )

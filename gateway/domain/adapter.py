@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound
+from gateway.domain.command import Parameter
 from gateway.domain.rates import Rate
 
 
@@ -53,11 +54,14 @@ Audience = Literal["everybody", "person", "admins"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MenuEntry:
     """A command as a platform's menu offers it: to `everybody`, to a `person` who is alone with the bot because its
-    answer is nobody else's business, or to `admins` alone with it."""
+    answer is nobody else's business, or to `admins` alone with it. `parameters`: in the order in which they are
+    written. `passes_on`: it is a message in another form, and has no answer of its own."""
 
     name: str
     help: str
     audience: Audience = "everybody"
+    parameters: tuple[Parameter, ...] = ()
+    passes_on: bool = False
 
 
 class Accept(Protocol):

@@ -4,6 +4,26 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """A value that may follow a command's name, for a platform that asks for each by itself. `form`: how the value is
+    written in a message, with {} for it; of a flag, what stands there if it is set."""
+
+    name: str
+    help: str
+    kind: Literal["text", "number", "flag"] = "text"
+    required: bool = False
+    choices: tuple[str, ...] = ()
+    form: str = "{}"
+
+    def written(self, value: object) -> str:
+        """The value as a person types it."""
+        if self.kind == "flag":
+            return self.form if value else ""
+        return self.form.format(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
