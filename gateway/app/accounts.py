@@ -8,7 +8,8 @@ loses it. Where only the reader can show messages, the right to send comes and g
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import structlog
@@ -25,6 +26,22 @@ log = structlog.get_logger(__name__)
 LEASE_SECONDS = 12.0  # a dead reader is replaced within this and one look: at most 15 s together
 _LOOK_SECONDS = 2.0
 _RENEW_SECONDS = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountNotes:
+    """What the adapter of an account remembers, in the store."""
+
+    store: Store
+    account: str
+
+    async def read(self) -> Mapping[str, str]:
+        """All notes."""
+        return await self.store.notes(self.account)
+
+    async def write(self, changes: Mapping[str, str | None]) -> None:
+        """Write these, and forget those that are None."""
+        await self.store.set_notes(self.account, changes)
 
 
 class _Account:

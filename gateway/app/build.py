@@ -23,7 +23,7 @@ from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
 from gateway.agent.tools.base import Tool, ToolHost
 from gateway.agent.tools.runtime import ToolRegistry, ToolRuntime
-from gateway.app.accounts import AccountLeases
+from gateway.app.accounts import AccountLeases, AccountNotes
 from gateway.app.config import Config
 from gateway.app.gateway import Gateway
 from gateway.app.models import configured_models
@@ -33,7 +33,7 @@ from gateway.commands.runner import CommandRunner
 from gateway.context.engine import ContextEngine
 from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.delivery.outbox import Outbox
-from gateway.domain.adapter import Adapter, Limits
+from gateway.domain.adapter import Adapter, Limits, TakesNotes, account_of
 from gateway.people.access import Access
 from gateway.people.approvals import Approvals
 from gateway.people.pairing import Pairing
@@ -217,6 +217,9 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         points=points,
         metrics=metrics,
     )
+    for adapter in adapters:
+        if isinstance(adapter, TakesNotes):
+            adapter.notebook = AccountNotes(store=store, account=account_of(adapter))
     worker = ids.new("w")
     lanes = Lanes(
         store=store,

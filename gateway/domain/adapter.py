@@ -7,7 +7,7 @@ a separate Protocol, asked for with isinstance.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -126,6 +126,25 @@ class HasRates(Protocol):
     def rates(self, to: ChatAddress) -> Sequence[Rate]:
         """The limits that a message to `to` counts against, narrowest first: the chat's own, then the
         whole account's. After a RateLimited the first of them rests, or the last if it concerns all."""
+
+
+class Notebook(Protocol):
+    """Notes of one account, small texts by name. They outlive the process, and are the same for all processes."""
+
+    async def read(self) -> Mapping[str, str]:
+        """All of them. Raises StoreUnavailable."""
+
+    async def write(self, changes: Mapping[str, str | None]) -> None:
+        """Write these, or forget those that are None; all of it or nothing. Raises StoreUnavailable."""
+
+
+@runtime_checkable
+class TakesNotes(Protocol):
+    """Remembers facts of its account from one run to the next, such as how far it has read. `account` as in
+    HasAccount; `notebook` is None until it is set, before `run` is called."""
+
+    account: str
+    notebook: Notebook | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

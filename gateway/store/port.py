@@ -18,7 +18,7 @@ Foreign failures (disk full, connection lost) become StoreUnavailable.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Unpack
 
@@ -446,6 +446,17 @@ class Store(ABC):
     @abstractmethod
     async def resting(self, account: str, bucket: str) -> float:
         """For how many seconds the bucket must stay silent; 0.0: it need not."""
+
+    # -- notes of accounts --------------------------------------------------------------------
+    # What a platform's adapter remembers of its account, such as how far it has read: small texts by name.
+
+    @abstractmethod
+    async def notes(self, account: str) -> dict[str, str]:
+        """The account's notes; an account without any is no error."""
+
+    @abstractmethod
+    async def set_notes(self, account: str, changes: Mapping[str, str | None]) -> None:
+        """Write these notes, and forget those that are None."""
 
     # -- guests -------------------------------------------------------------------------------
     # The guest book says who was let in by a code, and who asks. Both steps work in a store that is opened for

@@ -55,6 +55,9 @@ async def fill(store: Store) -> None:
     await _rows(store)
     await _files(store)
     await _spending(store)
+    await store.set_notes("x:1", {"read é/ 买": "17", "base": "3", "forgotten": "1"})
+    await store.set_notes("x:1", {"forgotten": None})
+    await store.set_notes("y:2", {"base": "4"})
     await _guest_book(store)
     await _closed_chats(store)
     await store.rename_chat("test", "ÄÖ/ 买", "x3")
@@ -285,6 +288,7 @@ async def shown(store: Store) -> dict[str, Any]:
             for size in (PICTURE, b"")
         },
         "asked": {chat: await store.approvals(outbound("x", chat).to) for chat in CHATS},
+        "notes": [await store.notes(account) for account in ("x:1", "y:2")],
         "guests": await store.guest_book(),
         "closed": {chat: await store.closed(outbound("x", chat).to) for chat in (*CHATS, "x1", "x2", "é/ 买")},
         "names": [

@@ -34,6 +34,12 @@ def pieces(content: bytes) -> Iterator[str]:
         yield b64encode(content[first : first + _PIECE]).decode()
 
 
+async def read_notes(wire: Wire, account: str) -> dict[str, str]:
+    """What an account's adapter remembers."""
+    flat: list[str] = await wire.ask(partition_of_name(account), "HGETALL", f"notes:{storable(account)}")
+    return dict(zip(flat[::2], flat[1::2], strict=True))
+
+
 async def read_guest_book(wire: Wire) -> GuestBook:
     """The guest book; an empty one if nobody ever asked."""
     document = await wire.ask(partition_of_name(GUEST_BOOK), "HGET", GUEST_BOOK, "book")

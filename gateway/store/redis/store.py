@@ -6,7 +6,7 @@ The scripts do the work of a step. Here is what each script takes, and what this
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import ceil
@@ -58,7 +58,7 @@ from gateway.store.redis.chores import Chores
 from gateway.store.redis.codec import compaction_from, compaction_json, number, row_from, session_from
 from gateway.store.redis.connection import Caller
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint
-from gateway.store.redis.keeping import GUEST_BOOK, content_of, pieces, read_guest_book
+from gateway.store.redis.keeping import GUEST_BOOK, content_of, pieces, read_guest_book, read_notes
 from gateway.store.redis.lanes import Lanes
 from gateway.store.redis.mark import check_free
 from gateway.store.redis.membership import Membership
@@ -633,6 +633,17 @@ class RedisStore(Store):
     async def resting(self, account: str, bucket: str) -> float:
         name = f"silent:{storable(account)}:{storable(bucket)}"
         return max(0, int(await self._wire.ask(partition_of_name(account), "PTTL", name))) / 1_000
+
+    # -- notes of accounts ------------------------------------------------------------------
+
+    async def notes(self, account: str) -> dict[str, str]:
+        return await read_notes(self._wire, account)
+
+    async def set_notes(self, account: str, changes: Mapping[str, str | None]) -> None:
+        parts = [storable(account), str(len(changes))]
+        for name, value in changes.items():
+            parts += [storable(name), "" if value is None else "1", storable(value or "")]
+        await self._wire.run(partition_of_name(account), "set_notes", *parts)
 
     # -- guests -----------------------------------------------------------------------------
 

@@ -39,10 +39,11 @@ def storable(text: str) -> str:
 
 
 def inbound_json(inbound: Inbound) -> str:
-    """An Inbound without fields at their default, and without `only_as_part`: nobody asks for that once the
-    Inbound is stored."""
+    """An Inbound without fields at their default, and without `only_as_part` and `notice`: nobody asks for these once
+    the Inbound is stored."""
     data = {**_given(inbound), "source": _given(inbound.source)}
     data.pop("only_as_part", None)
+    data.pop("notice", None)
     if inbound.attachments:
         data["attachments"] = [file_note(file) for file in inbound.attachments]
     return dumps(data)
@@ -62,10 +63,15 @@ def inbound_from(text: str) -> Inbound:
     TypeError for a document that lacks a field."""
     data: dict[str, Any] = json.loads(text)
     return Inbound(
-        source=Source(**_known(data["source"], Source.__slots__)),
+        source=_source_from(data["source"]),
         attachments=tuple(file_in(each) for each in data.get("attachments", ())),
         **_known(data, ("event_id", "text", "kind", "sent_at", "reply_to", "part_of", "own")),
     )
+
+
+def _source_from(data: Mapping[str, Any]) -> Source:
+    known: dict[str, Any] = _known(data, Source.__slots__)
+    return Source(**known | {name: tuple(each) for name, each in known.items() if isinstance(each, list)})
 
 
 def readable_inbound(text: str, key: SessionKey, number: str) -> Inbound:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import apsw
@@ -87,6 +88,21 @@ def set_pins(connection: apsw.Connection, key: SessionKey, pins: Pins, rebuilt: 
 
 
 # -- the guest book -----------------------------------------------------------------------------
+
+
+def notes(connection: apsw.Connection, account: str) -> dict[str, str]:
+    """An account's notes."""
+    return dict(many(connection, "SELECT name, value FROM notes WHERE account = ?", (storable(account),)))
+
+
+def set_notes(connection: apsw.Connection, account: str, changes: Mapping[str, str | None]) -> None:
+    """Write notes, and forget those that are None."""
+    for name, value in changes.items():
+        if value is None:
+            change(connection, "DELETE FROM notes WHERE account = ? AND name = ?", (storable(account), storable(name)))
+        else:
+            row = (storable(account), storable(name), storable(value))
+            change(connection, "INSERT OR REPLACE INTO notes(account, name, value) VALUES (?, ?, ?)", row)
 
 
 def guest_book(connection: apsw.Connection) -> GuestBook:

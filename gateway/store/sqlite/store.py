@@ -5,7 +5,7 @@ Each step names the function that does the work, and what this process must reme
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -575,6 +575,14 @@ class SqliteStore(Store):
 
     async def resting(self, account: str, bucket: str) -> float:
         return self._rates.resting(account, bucket, self._clock.monotonic())
+
+    # -- notes of accounts ------------------------------------------------------------------
+
+    async def notes(self, account: str) -> dict[str, str]:
+        return self._database.look(keeping.notes, account)
+
+    async def set_notes(self, account: str, changes: Mapping[str, str | None]) -> None:
+        await self._database.write(keeping.set_notes, account, changes)
 
     # -- guests -----------------------------------------------------------------------------
 

@@ -56,6 +56,7 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
         "pins": "key rules",
         # content: bytes
         "files": f"{_FILE} key content",
+        "notes": "account name value",
         "pairing": "version book",
         "closed chats": "lane reason",
         "renamed chats": "lane first later",
@@ -70,6 +71,7 @@ _CALLED: Final[dict[str, str]] = {
     "ledger": "of {session_id} at {at}",
     "pins": "of {key}",
     "files": "{ref} of {key}",
+    "notes": "{name} of {account}",
     "pairing": "the guest book",
 }
 

@@ -45,7 +45,7 @@ class Reading:
     async def pages(self) -> AsyncGenerator[Sequence[Record], None]:
         """All records."""
         kinds = (self._sessions, self._hooks, self._items, self._rows, self._calls, self._spending, self._pins)
-        for records in (*kinds, self._files, self._guest_book, self._chats):
+        for records in (*kinds, self._files, self._notes, self._guest_book, self._chats):
             async for page in records():
                 if page:
                     yield page
@@ -228,6 +228,13 @@ class Reading:
                     if content is None:
                         raise StoreError(f"The store is damaged: file {file.ref} of {key} has no content.")
                     yield [Record("files", {**FILE.facts(file), "key": key, "content": content})]
+
+    async def _notes(self) -> AsyncIterator[list[Record]]:
+        async for places in self._named("notes"):
+            for (_, account, _), notes in zip(places, await self._hashes("notes", places), strict=True):
+                yield [
+                    Record("notes", {"account": account, "name": name, "value": notes[name]}) for name in sorted(notes)
+                ]
 
     async def _guest_book(self) -> AsyncIterator[list[Record]]:
         book = pairs(await self._wire.ask(partition_of_name(GUEST_BOOK), "HGETALL", GUEST_BOOK))

@@ -148,6 +148,8 @@ def _commands(kind: str, data: dict[str, Any], number: int) -> Iterator[list[str
                 yield ["HSET", f"content:{data['key']}:{data['digest']}", str(place), piece]
             yield ["HSET", f"files:{data['key']}", data["ref"], file_json(FILE.of_texts(data))]
             yield ["ZADD", f"filed:{data['key']}", field_text(data["at"]), data["ref"]]
+        case "notes":
+            yield ["HSET", f"notes:{data['account']}", data["name"], data["value"]]
         case "pairing":
             yield ["HSET", GUEST_BOOK, *fields(data)]
         case "closed chats":
