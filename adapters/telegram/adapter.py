@@ -28,6 +28,7 @@ from adapters.telegram.menu import show
 from adapters.telegram.migrated_chats import MigratedChats
 from adapters.telegram.platform import Streaming
 from adapters.telegram.receiving import POLL_SECONDS, Receiver, ReceivingBot, poll
+from gateway.delivery.markdown.tables import without_columns
 from gateway.domain.adapter import Accept, Finding, MenuEntry
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.rates import Rate
@@ -185,7 +186,7 @@ class TelegramBot:
         except TookTooLong:
             log.warning("shown_plainly", outbound=outbound.id, size=len(outbound.text))
             return plain(outbound.text)
-        text = codec.without_columns(outbound.text) if outbound.kind == "command" else outbound.text
+        text = without_columns(outbound.text) if outbound.kind == "command" else outbound.text
         return Rendered(text=text, entities=())
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from telegram import CallbackQuery, ChatMemberUpdated, MaybeInaccessibleMessage, Message, MessageEntity, Update
 
 PLATFORM: Final = "telegram"
-_COLUMN: Final = re.compile(r"(?<=\S) {2,}(?=\S)")
 _QUOTED: Final = 300  # characters of a message that is replied to
 _LOOKS_CUT: Final = LONGEST - 100  # UTF-16 units: clients would rather cut at a white space before the limit
 
@@ -137,12 +135,6 @@ def _press(query: CallbackQuery, me: Me) -> Inbound | None:
 def press_id(bot: int, query: str) -> str:
     """The event's name: a press that is delivered again has the number it had."""
     return f"{bot}:press:q{query}"
-
-
-def without_columns(text: str) -> str:
-    """A command's answer without the columns that a terminal has: the letters of a telephone are not all
-    of one width."""
-    return "\n".join(_COLUMN.sub(" — ", line.strip()) for line in text.split("\n"))
 
 
 def event_id(bot: int, update: int, message: Message) -> str:

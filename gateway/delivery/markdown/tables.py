@@ -6,12 +6,14 @@ each of its rows becomes lines of "Header: value".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 import wcwidth
 
 _BETWEEN: Final = "  "
+_COLUMN: Final = re.compile(r"(?<=\S) {2,}(?=\S)")
 
 
 def columns(rows: Sequence[Sequence[str]], alignments: Sequence[str], *, widest: int) -> str | None:
@@ -28,6 +30,12 @@ def columns(rows: Sequence[Sequence[str]], alignments: Sequence[str], *, widest:
     if not head:  # a table that was cut goes on without its headers
         return "\n".join(body)
     return "\n".join((head, "─" * max(map(width, (head, *body))), *body))
+
+
+def without_columns(text: str) -> str:
+    """A command's answer without the columns that a terminal has: the letters of a telephone are not all of one
+    width."""
+    return "\n".join(_COLUMN.sub(" — ", line.strip()) for line in text.split("\n"))
 
 
 def width(text: str) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from adapters.telegram.codec import without_columns
+from gateway.delivery.markdown.tables import without_columns
 from adapters.telegram.formatting import render
 from tests.chaos.telegram.evidence import Death, Evidence, Row
 from tests.chaos.telegram.model import TOKEN

@@ -218,13 +218,6 @@ def test_nobody_is_not_somebody() -> None:
     assert codec.inbound(Update.de_json({"update_id": 1}, None), ME) is None
 
 
-def test_columns_become_dashes() -> None:
-    text = "Conversation\n  /new          start afresh\n\n[██░░] 2%  ~636 of 32,000 tokens\n  one word"
-    assert codec.without_columns(text) == (
-        "Conversation\n/new — start afresh\n\n[██░░] 2% — ~636 of 32,000 tokens\none word"
-    )
-
-
 @pytest.mark.parametrize(
     ("fields", "mark"),
     [
