@@ -34,7 +34,8 @@ class ChatAddress:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """Where an Inbound came from, and from whom. `renamed`: what the platform calls the chat by now, if `chat`
-    is only what it was called first."""
+    is only what it was called first. `within`: names of what the chat lies in, such as a channel around a thread;
+    `roles`: names of what the person is there."""
 
     platform: str
     chat: str
@@ -43,6 +44,8 @@ class Source:
     thread: str | None = None
     user_name: str = ""
     renamed: str | None = None
+    within: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
 
     @property
     def address(self) -> ChatAddress:
@@ -166,7 +169,8 @@ class Inbound:
 
     `part_of` says that more of the same message may follow, which its client had to send in several:
     `CUT` or `TORN` for a text, else the name of the group of files that it belongs to. `only_as_part`: by
-    itself it was not meant for the bot; it is taken if it goes on with a message that was.
+    itself it was not meant for the bot; it is taken if it goes on with a message that was. `notice`, never stored:
+    a sentence that the chat is told once the message is taken.
 
     `own`: the words of `text` that the sender said, where others' are among them, which were forwarded, quoted or
     written by another bot; None: all are the sender's. Only a person's own words command, pin or constrain.
@@ -182,6 +186,7 @@ class Inbound:
     part_of: str | None = None
     only_as_part: bool = False
     own: str | None = None
+    notice: str = ""
 
     @property
     def command(self) -> CommandCall | None:

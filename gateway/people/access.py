@@ -11,7 +11,8 @@ from gateway.domain.chat import Source
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
     """Allow lists of `platform:user` or `platform:user@chat`; `*` stands for any user or chat. A chat that was
-    renamed goes by either name. A trusted platform (a terminal of the person who started the program) needs no entry;
+    renamed goes by either name, and by the names of what it lies in; a user by the names of their roles. A
+    trusted platform (a terminal of the person who started the program) needs no entry;
     on every other one nobody is allowed until named."""
 
     allow: Collection[str] = ()
@@ -32,6 +33,10 @@ class Access:
 
     def _named(self, source: Source, entries: Collection[str]) -> bool:
         anywhere = () if "@" in source.user else ("",)  # such an id must not pass for a user in a chat
-        chats = (source.chat,) if source.renamed is None else (source.chat, source.renamed)
+        chats = (source.chat, *([source.renamed] if source.renamed else []), *source.within)
         suffixes = (*(f"@{chat}" for chat in chats), "@*", *anywhere)
-        return any(f"{source.platform}:{user}{end}" in entries for user in (source.user, "*") for end in suffixes)
+        return any(
+            f"{source.platform}:{user}{end}" in entries
+            for user in (source.user, *source.roles, "*")
+            for end in suffixes
+        )

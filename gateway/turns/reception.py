@@ -96,6 +96,9 @@ class Reception:
         for arrival, receipt in zip(arrivals, receipts, strict=True):
             self._overheard.forget(arrival)
             status[receipt.event_id] = await self._accepted(adapter, arrival, receipt, until)
+            if arrival.inbound.notice and receipt.status == "new":
+                with suppress(StoreUnavailable):  # the message is stored; a notice is not worth a failure
+                    await self.outbox.tell(arrival, arrival.inbound.notice)
         for arrival in arrivals:
             event = arrival.inbound.event_id
             if arrival.inbound.kind == "press" and event in said:

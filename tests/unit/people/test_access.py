@@ -73,3 +73,19 @@ def test_an_id_that_looks_like_an_entry_matches_nobody_else() -> None:
     assert not access.allows(source(user="7@c", chat="d"))
     assert Access(allow={"telegram:7@c@*"}).allows(source(user="7@c", chat="d"))
     assert not Access(allow={"telegram:8"}).allows(source(user="*"))
+
+
+@pytest.mark.parametrize(
+    ("entry", "allowed"),
+    [
+        ("telegram:*@guild-1", True),
+        ("telegram:7@guild-1", True),
+        ("telegram:role-5", True),
+        ("telegram:role-5@guild-1", True),
+        ("telegram:role-5@other", False),
+        ("telegram:role-6", False),
+        ("telegram:*@guild-2", False),
+    ],
+)
+def test_a_person_goes_by_their_roles_too_and_a_chat_by_what_it_lies_in(entry: str, allowed: bool) -> None:
+    assert Access(allow={entry}).allows(source(within=("parent", "guild-1"), roles=("role-4", "role-5"))) is allowed
