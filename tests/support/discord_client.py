@@ -29,11 +29,11 @@ def pointed_at(server: DiscordServer) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def connected(server: DiscordServer, client: discord.Client) -> AsyncIterator[discord.Client]:
+async def connected(server: DiscordServer, client: discord.Client, *, token: str = "") -> AsyncIterator[discord.Client]:
     """A client that is logged in and has seen its guilds."""
     with pointed_at(server):
         async with client:
-            running = asyncio.create_task(client.start(server.token))
+            running = asyncio.create_task(client.start(token or server.token))
             ready = asyncio.create_task(client.wait_until_ready())
             await asyncio.wait((running, ready), return_when=asyncio.FIRST_COMPLETED)
             ready.cancel()
@@ -46,13 +46,24 @@ async def connected(server: DiscordServer, client: discord.Client) -> AsyncItera
                 await asyncio.gather(running, return_exceptions=True)
 
 
-def client_of(heard: asyncio.Queue[discord.Message] | None = None, *, content: bool = True) -> discord.Client:
+def client_of(
+    heard: asyncio.Queue[discord.Message] | None = None, *, content: bool = True, silence: float = 60.0
+) -> discord.Client:
     """A client with the intents of a chat bot, which puts what it hears into a queue. `content`: it asks for the text
-    of what is not meant for it."""
+    of what is not meant for it; `silence`: seconds without a word of the gateway after which it connects again."""
     intents = discord.Intents(guilds=True, messages=True, reactions=True, message_content=content)
     client = discord.Client(
-        intents=intents, max_messages=None, chunk_guilds_at_startup=False, guild_ready_timeout=READY_AFTER
+        intents=intents,
+        max_messages=None,
+        chunk_guilds_at_startup=False,
+        guild_ready_timeout=READY_AFTER,
+        heartbeat_timeout=silence,
     )
+
+    async def at_once(shard_id: int | None, *, initial: bool = False) -> None:
+        """discord.py waits five seconds before another session; here none has to wait."""
+
+    client.before_identify_hook = at_once  # type: ignore[method-assign]
 
     @client.event
     async def on_message(message: discord.Message) -> None:
