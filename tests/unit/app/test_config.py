@@ -156,7 +156,7 @@ def test_all_problems_are_told_at_once_with_line_and_nearest_name(problems):
             "auxiliary: {mode: custom, compression: {provider: openai, base_url: 'http://h'}}",
             ":1: auxiliary.compression.name is needed",
         ),
-        ("adapters: {matrix: {}}", ":1: adapters.matrix is not a known key; known here: telegram"),
+        ("adapters: {matrix: {}}", ":1: adapters.matrix is not a known key; known here: discord, telegram"),
         ("adapters: {telgram: {}}", ":1: adapters.telgram is not a known key; did you mean telegram?"),
         ("adapters: [telegram]", ":1: adapters must hold keys of its own, indented below it, not a list"),
         (
@@ -241,7 +241,7 @@ def test_spend_caps_are_taken_as_they_are_given(load):
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ("12345", "must name a platform and a person, as in \"telegram:12345678\", not '12345'"),
+        ("12345", "must name a platform and a person, as in \"discord:12345678\", not '12345'"),
         (
             "telegram:@anna",
             "must give a number, as in \"telegram:12345678\", not 'telegram:@anna'; `legato access list` has",

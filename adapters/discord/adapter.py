@@ -1,0 +1,342 @@
+"""The bot: what it shows, from any process; and the one that reads while its process holds the account."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from hashlib import blake2s
+from typing import Any, Final
+
+import structlog
+from discord.errors import HTTPException, LoginFailure
+from discord.http import Route
+
+from adapters.discord import codec, failures, files
+from adapters.discord.buttons import components
+from adapters.discord.commands import SlashCommands
+from adapters.discord.connection import Calls, Connection
+from adapters.discord.formatting import plain, shown
+from adapters.discord.interactions import Interactions
+from adapters.discord.limits import LIMITS, LONGEST_TOKEN, draft_rates
+from adapters.discord.platform import DiscordSettings
+from adapters.discord.receiving import Receiver
+from gateway.delivery.markdown.tables import without_columns
+from gateway.domain.adapter import Accept, Finding, MenuEntry, Notebook
+from gateway.domain.chat import Attachment, ChatAddress, Outbound
+from gateway.domain.platform import AdapterHost
+from gateway.domain.rates import Rate
+from gateway.runtime.backoff import Backoff
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import AdapterError, DeliveryRefused, MessageGone
+
+log = structlog.get_logger(__name__)
+
+_PATIENCE: Final = 20.0  # seconds for an answer of Discord's
+_TYPING_SECONDS: Final = 8.0  # Discord shows it for ten
+_LONGEST_NONCE: Final = 25  # https://discord.com/developers/docs/resources/message#create-message
+_NO_PREVIEWS: Final = 1 << 2  # a message's flag
+_EDITED_FOR: Final = 3_300.0  # seconds: Discord slows edits of messages down that are an hour old
+_LOOKED_AT: Final = 50  # messages, for one that may have been sent
+_CLOCKS_DIFFER: Final = 120.0  # seconds
+_REMEMBERED: Final = 1_000  # questions that an answer pointed at
+_UNWRITABLE: Final = "the bot needs the permission Attach Files here"
+
+
+class DiscordAdapter:
+    """One bot. `menu`: the commands that Discord offers. `patience`: seconds for an answer of Discord's; `silence`: of
+    the gateway, after which its socket is replaced."""
+
+    name = codec.PLATFORM
+    limits = LIMITS
+    longest_token = LONGEST_TOKEN
+    waits_for_account = True
+    reader_sends = False
+    notebook: Notebook | None = None
+
+    def __init__(
+        self,
+        token: str,
+        *,
+        clock: Clock,
+        settings: DiscordSettings | None = None,
+        menu: Sequence[MenuEntry] = (),
+        base_url: str | None = None,
+        patience: float = _PATIENCE,
+        silence: float = 48.0,
+    ) -> None:
+        settings = settings or DiscordSettings()
+        self.account = account_of(token)
+        self._clock = clock
+        self._commands = SlashCommands(menu)
+        self._receiver = Receiver(settings, clock, self._commands)
+        self._connection = Connection(
+            token,
+            clock=clock,
+            heard=self._receiver.heard,
+            base_url=base_url,
+            proxy=settings.proxy,
+            patience=patience,
+            silence=silence,
+            content=settings.listen in ("free", "thread") or bool(settings.free or settings.thread),
+        )
+        self._interactions = Interactions(self._connection, self._commands, clock)
+        self._typing: dict[ChatAddress, asyncio.Task[None]] = {}
+        self._pointed: OrderedDict[str, str] = OrderedDict()  # question → the row that points at it
+
+    # -- reading ----------------------------------------------------------------------------
+
+    async def run(self, accept: Accept) -> None:
+        """Read until cancelled. Raises AdapterError if Discord does not know the token."""
+        assert self.notebook is not None, "the program gives one before it lets anybody read"
+        me = await self._introduced()
+        writing = asyncio.get_running_loop().create_task(self._write_commands())
+        try:
+            await self._receiver.run(accept, self._connection, self._interactions, self.notebook, me)
+        finally:
+            writing.cancel()
+
+    async def _introduced(self) -> codec.Me:
+        """Who the bot is, as soon as Discord can be reached."""
+        backoff = Backoff(1.0, 30.0)
+        while True:
+            try:
+                await self._connection.opened()
+                user = self._connection.user
+                assert user is not None, "a bot that is logged in is known"
+                return codec.Me(id=str(user.id), name=user.name)
+            except LoginFailure as error:
+                raise AdapterError(failures.UNKNOWN_TOKEN) from error
+            except failures.Foreign as error:
+                mapped = failures.mapped(error)
+                wait = max(backoff.pause(), getattr(mapped, "retry_after", 0.0))
+                log.warning("discord_unreachable", error=str(mapped), again_in=wait)
+            await self._clock.sleep(wait)
+
+    async def _write_commands(self) -> None:
+        assert self._connection.application_id is not None
+        await self._commands.write(self._connection.calls, self._connection.application_id)
+
+    async def probe(self) -> Sequence[Finding]:
+        """Whether Discord knows the token, what the bot may read, where it is, and which commands are offered."""
+        try:
+            calls = await self._connection.opened()
+            guilds = await calls.get_guilds(200)
+            assert self._connection.application_id is not None
+            offered = await calls.get_global_commands(self._connection.application_id)
+        except LoginFailure:
+            return [Finding(what="discord", ok=False, detail=failures.UNKNOWN_TOKEN)]
+        except failures.Foreign as error:
+            return [Finding(what="discord", ok=False, detail=str(failures.mapped(error)))]
+        user = self._connection.user
+        found = [Finding(what="discord", ok=True, detail=f"{user} (bot {self.account})")]
+        if not self._connection.reads_everything:
+            detail = f"off, so it reads mentions, replies and direct messages only; turn it on at {failures.PORTAL}"
+            found.append(Finding(what="discord Message Content", ok=None, detail=detail))
+        where = "the bot is in no server yet; docs/discord.md tells how to invite it"
+        if guilds:
+            names = ", ".join(str(each["name"]) for each in guilds[:5])
+            where = f"{len(guilds)}: {names}{', …' if len(guilds) > 5 else ''}"
+        found.append(Finding(what="discord servers", ok=bool(guilds) or None, detail=where))
+        told = f"{len(offered)} offered" if offered else "none are offered yet; a start offers them"
+        return [*found, Finding(what="discord commands", ok=bool(offered) or None, detail=told)]
+
+    # -- showing ----------------------------------------------------------------------------
+
+    async def send(self, outbound: Outbound) -> str:
+        """Show a message. Raises AdapterError."""
+        return await self._shown(outbound, None)
+
+    async def send_file(self, outbound: Outbound, content: bytes) -> str:
+        """Show a file with its caption, which is Markdown. Raises AdapterError."""
+        limit = self._largest(outbound.to.chat)
+        if len(content) > limit:
+            raise DeliveryRefused(f"it is larger than the {limit // 1024**2} MB that Discord takes here")
+        return await self._shown(outbound, content)
+
+    def _largest(self, chat: str) -> int:
+        channel = self._connection.get_channel(int(chat))
+        guild = getattr(channel, "guild", None)
+        return LIMITS.file_bytes or 0 if guild is None else int(guild.filesize_limit)
+
+    async def _shown(self, outbound: Outbound, content: bytes | None) -> str:
+        payload = self._payload(outbound)
+        try:
+            calls = await self._connection.opened()
+            interaction = codec.interaction_of(outbound.answers)
+            if interaction is not None and content is None:
+                may_be_public = outbound.kind == "error"
+                told = await self._interactions.show(interaction, payload, may_be_public=may_be_public)
+                if told is not None:
+                    return told
+            if outbound.ambiguous and (found := await self._found(calls, outbound, payload)):
+                return found
+            message = await self._posted(calls, outbound, payload, content)
+            if content is None and (message.get("content") or "").strip() != payload["content"].strip():
+                # Its nonce was known: an earlier attempt showed the beginning of it.
+                await calls.request(_message("PATCH", outbound.to.chat, message["id"]), json=_edit(payload))
+        except LoginFailure as error:
+            raise AdapterError(failures.UNKNOWN_TOKEN) from error
+        except failures.Foreign as error:
+            if content is not None and getattr(error, "code", 0) == failures.MISSING_PERMISSIONS:
+                raise DeliveryRefused(_UNWRITABLE) from error
+            raise failures.mapped(error) from error
+        return str(message["id"])
+
+    async def _posted(
+        self, calls: Calls, outbound: Outbound, payload: dict[str, Any], content: bytes | None
+    ) -> Mapping[str, Any]:
+        chat = outbound.to.chat
+        try:
+            if content is None:
+                route = Route("POST", "/channels/{channel_id}/messages", channel_id=chat)
+                message: Mapping[str, Any] = await calls.request(route, json=payload)
+            else:
+                assert outbound.file is not None, "only a row with a file is sent as one"
+                message = await files.upload(calls, chat, outbound.file, content, payload)
+        except HTTPException as error:
+            if error.code != failures.NO_HISTORY or "message_reference" not in payload:
+                raise
+            plainly = {name: value for name, value in payload.items() if name != "message_reference"}
+            return await self._posted(calls, outbound, plainly, content)
+        return message
+
+    async def _found(self, calls: Calls, outbound: Outbound, payload: Mapping[str, Any]) -> str | None:
+        """The message of an earlier attempt whose answer was lost. Discord knows a nonce for minutes only, and does not
+        look for one."""
+        if outbound.file is not None and not payload["content"]:
+            return None
+        since = codec.snowflake(outbound.created_at - _CLOCKS_DIFFER)
+        try:
+            recent = await calls.logs_from(int(outbound.to.chat), _LOOKED_AT, after=since)
+        except HTTPException as error:
+            log.info("sent_before_unknown", chat=outbound.to.chat, error=error.text)
+            return None
+        mine = (each for each in recent if each["author"]["id"] == self.account)
+        return next((str(each["id"]) for each in mine if each["content"].strip() == payload["content"].strip()), None)
+
+    def _payload(self, outbound: Outbound) -> dict[str, Any]:
+        asker, point = codec.asked_by(outbound.answers), self._points_at(outbound)
+        payload: dict[str, Any] = {
+            "content": _text(outbound),
+            "nonce": _nonce(outbound.id),
+            "enforce_nonce": True,
+            "flags": _NO_PREVIEWS,
+            "allowed_mentions": {"parse": [], "users": [asker] if asker else [], "replied_user": point is not None},
+            "components": components(outbound.buttons),
+        }
+        if point is not None:
+            payload["message_reference"] = {"message_id": point, "fail_if_not_exists": False}
+        return payload
+
+    def _points_at(self, outbound: Outbound) -> str | None:
+        """In a channel the first message of an answer points at its question, and pings who asked."""
+        number = codec.message_of(outbound.answers, outbound.to.chat)
+        if number is None or outbound.kind == "notice":
+            return None
+        first = self._pointed.setdefault(outbound.answers or "", outbound.id)
+        while len(self._pointed) > _REMEMBERED:
+            self._pointed.popitem(last=False)
+        return number if first == outbound.id else None
+
+    # -- editing ----------------------------------------------------------------------------
+
+    def draft_rates(self, to: ChatAddress) -> Sequence[Rate]:
+        """The share of unfinished replies."""
+        return draft_rates(to)
+
+    async def edit(self, outbound: Outbound, platform_message_id: str) -> None:
+        """Replace a message's text. Raises AdapterError."""
+        number = platform_message_id.removeprefix("@")
+        if outbound.edits is None and self._clock.now() - codec.moment(number) > _EDITED_FOR:
+            raise MessageGone("the message is so old that Discord slows its edits down")
+        payload = self._payload(outbound)
+        try:
+            calls = await self._connection.opened()
+            interaction = codec.interaction_of(outbound.answers)
+            if platform_message_id.startswith("@") and interaction is not None:
+                await self._interactions.edit(interaction, number, _edit(payload))
+            else:
+                await calls.request(_message("PATCH", outbound.to.chat, number), json=_edit(payload))
+        except LoginFailure as error:
+            raise AdapterError(failures.UNKNOWN_TOKEN) from error
+        except failures.Foreign as error:
+            if failures.is_over(error):
+                raise MessageGone("the answer can be changed no more") from error
+            raise failures.mapped_edit(error) from error
+
+    # -- files ------------------------------------------------------------------------------
+
+    async def fetch(self, file: Attachment) -> bytes:
+        """A file that came with a message. Raises AdapterError."""
+        try:
+            calls = await self._connection.opened()
+        except failures.Foreign as error:
+            raise failures.mapped_edit(error) from error
+        return await files.fetch(calls, file)
+
+    # -- typing -----------------------------------------------------------------------------
+
+    async def typing(self, to: ChatAddress, active: bool) -> None:
+        """Show "typing…", and go on showing it until told otherwise."""
+        running = self._typing.pop(to, None)
+        if running is not None:
+            running.cancel()
+        if active:
+            self._typing[to] = asyncio.get_running_loop().create_task(self._type(to), name=f"typing {to.chat}")
+
+    async def _type(self, to: ChatAddress) -> None:
+        with suppress(*failures.Foreign):  # nobody misses it for long
+            calls = await self._connection.opened()
+            while True:
+                await calls.send_typing(int(to.chat))
+                await self._clock.sleep(_TYPING_SECONDS)
+
+    async def aclose(self) -> None:
+        """Hang up. Idempotent."""
+        for task in self._typing.values():
+            task.cancel()
+        await asyncio.gather(*self._typing.values(), return_exceptions=True)
+        self._typing.clear()
+        await self._connection.hang_up()
+
+
+def create(settings: DiscordSettings, host: AdapterHost) -> DiscordAdapter:
+    """The bot that the settings describe."""
+    assert settings.token is not None, "the configuration sees to it that there is one"
+    token = settings.token.get_secret_value()
+    return DiscordAdapter(token, clock=host.clock, settings=settings, menu=host.menu, base_url=settings.base_url)
+
+
+def account_of(token: str) -> str:
+    """The bot's id, with which its token begins."""
+    first = token.strip().partition(".")[0]
+    with suppress(binascii.Error, ValueError):
+        number = base64.urlsafe_b64decode(first + "=" * (-len(first) % 4)).decode("ascii")
+        if number.isdecimal():
+            return number
+    return blake2s(token.encode(), digest_size=8).hexdigest()
+
+
+def _text(outbound: Outbound) -> str:
+    if outbound.file is not None and not outbound.text.strip():
+        return ""
+    if outbound.kind in ("reply", "remark") or outbound.file is not None:
+        return shown(outbound.text)
+    return plain(without_columns(outbound.text) if outbound.kind == "command" else outbound.text)
+
+
+def _nonce(row: str) -> str:
+    """A row's own, the same at every attempt."""
+    return row if len(row) <= _LONGEST_NONCE else blake2s(row.encode(), digest_size=12).hexdigest()
+
+
+def _edit(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: payload[name] for name in ("content", "components", "allowed_mentions")}
+
+
+def _message(method: str, channel: str, message: str) -> Route:
+    return Route(method, "/channels/{channel_id}/messages/{message_id}", channel_id=channel, message_id=message)

@@ -1,0 +1,296 @@
+"""What an update means: Inbounds from Discord's JSON, pure.
+
+Messages are the objects of https://discord.com/developers/docs/resources/message#message-object, interactions those of
+https://discord.com/developers/docs/interactions/receiving-and-responding#interaction-object.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from gateway.delivery.markdown.characters import length
+from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source
+
+PLATFORM: Final = "discord"
+LONGEST: Final = 2_000  # UTF-16 units of one message: Discord counts characters, of which this is never less
+
+_ALONE: Final = "alone"  # in the place of a channel
+_EPOCH: Final = 1_420_070_400.0  # https://discord.com/developers/docs/reference#snowflakes
+_LOOKS_CUT: Final = LONGEST - 50
+_QUOTED: Final = 300  # characters of a message that is quoted
+_MESSAGES: Final = (0, 19)  # https://discord.com/developers/docs/resources/message#message-object-message-types
+_FORWARD: Final = 1  # https://discord.com/developers/docs/resources/message#message-reference-types
+_VOICE: Final = 1 << 13  # https://discord.com/developers/docs/resources/message#message-object-message-flags
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Me:
+    """The bot itself. `roles`: ids of the roles that stand for it alone, by guild."""
+
+    id: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a message stands. `within`: ids of what the channel lies in, narrowest first: the channel of a thread, its
+    category; `guild` None: two are alone. `is_thread`: its participants share a conversation. `own`: the bot opened
+    it. `my_role`: the id of the role that stands for the bot there."""
+
+    channel: str
+    guild: str | None = None
+    within: tuple[str, ...] = ()
+    is_thread: bool = False
+    own: bool = False
+    my_role: str | None = None
+
+
+def moment(snowflake: str | int) -> float:
+    """When an id was given out, in seconds since the epoch."""
+    return (int(snowflake) >> 22) / 1000 + _EPOCH
+
+
+def snowflake(seconds: float) -> int:
+    """The least id that was given out at this time."""
+    return max(0, int((seconds - _EPOCH) * 1000)) << 22
+
+
+def message_inbound(message: Json, place: Place, me: Me, before: str = "", edited: bool = False) -> Inbound | None:
+    """What a person said to the bot. None: there is nothing to be read in it. `before`: what the model is shown of the
+    messages before it."""
+    said, files = words(message, me), tuple(_attachments(message))
+    if not said and not files:
+        return None
+    text = said
+    if not text.startswith("/"):
+        text = before + _context(message, me, edited=edited) + text
+    elif edited:
+        return None  # a command was carried out as it was
+    stamp = f":{message['edited_timestamp']}" if edited else ""
+    answered = message.get("message_reference") or {}
+    return Inbound(
+        event_id=event_id(me, place, f"{message['id']}{stamp}", message["author"]["id"]),
+        source=source(place, message["author"], message.get("member") or {}),
+        text=text,
+        attachments=files,
+        reply_to=answered.get("message_id"),
+        sent_at=datetime.fromisoformat(message["timestamp"]).timestamp(),
+        part_of=None if edited else _part_of(message),
+    )
+
+
+def source(place: Place, author: Json, member: Json) -> Source:
+    """Who speaks where."""
+    kind: ChatType = "direct" if place.guild is None else "thread" if place.is_thread else "group"
+    within = place.within if place.guild is None else (*place.within, f"guild-{place.guild}")
+    return Source(
+        platform=PLATFORM,
+        chat=place.channel,
+        chat_type=kind,
+        user=author["id"],
+        user_name=name_of(author, member),
+        within=within,
+        roles=tuple(f"role-{each}" for each in member.get("roles") or ()),
+    )
+
+
+def name_of(author: Json, member: Json | None = None) -> str:
+    """What a person is called where they speak."""
+    named = (member or {}).get("nick") or author.get("global_name") or author.get("username") or author["id"]
+    return str(named)
+
+
+def event_id(me: Me, place: Place, message: str, author: str) -> str:
+    """The event's name. In a guild an answer may point at the message, and ping its author."""
+    return f"{me.id}:{place.channel if place.guild else _ALONE}:{author}:{message}"
+
+
+def asked_by(event: str | None) -> str | None:
+    """The person whose message or command an event is."""
+    match (event or "").split(":"):
+        case [_, _, author, _, *_] if author.isdecimal():
+            return author
+    return None
+
+
+def message_of(event: str | None, channel: str) -> str | None:
+    """The message that an event brought, if it stands in this channel; the one that a thread was opened from does not
+    stand in the thread."""
+    match (event or "").split(":"):
+        case [_, where, _, number, *_] if where == channel != number and number.isdecimal():
+            return number
+    return None
+
+
+# -- texts ----------------------------------------------------------------------------------
+
+
+def words(message: Json, me: Me) -> str:
+    """What a message says, without the bot's name, and with people's names for their numbers."""
+    text = without_mention(message.get("content") or "", me)
+    text = _named(text, message.get("mentions") or ())
+    shown = [*([text] if text else []), *(_sticker(each) for each in message.get("sticker_items") or ())]
+    if poll := message.get("poll"):
+        answers = " / ".join(str(each["poll_media"].get("text", "")) for each in poll["answers"])
+        shown.append(f"[poll: {poll['question'].get('text', '')} — {answers}]")
+    for each in message.get("message_snapshots") or ():
+        forwarded = (each.get("message") or {}).get("content") or ""
+        shown.append(f"[forwarded]\n{forwarded}" if forwarded else "[forwarded]")
+    return "\n".join(shown).strip()
+
+
+def without_mention(text: str, me: Me) -> str:
+    """The text without the bot's name at its start or its end."""
+    name = rf"<@!?{me.id}>"
+    text = re.sub(rf"\A\s*{name}[\s,:]*", "", text)
+    return re.sub(rf"\s*{name}\s*\Z", "", text).strip()
+
+
+def is_named(message: Json, me: Me) -> bool:
+    """Whether the text itself names the bot, as a reply's ping does not."""
+    return re.search(rf"<@!?{me.id}>", message.get("content") or "") is not None
+
+
+def _named(text: str, mentioned: Iterable[Json]) -> str:
+    if "<@" not in text:
+        return text
+    names = {each["id"]: name_of(each, each.get("member")) for each in mentioned}
+    return re.sub(r"<@!?(\d+)>", lambda found: f"@{names.get(found[1], found[1])}", text)
+
+
+def _sticker(sticker: Json) -> str:
+    return f"[sticker {_one_line(sticker.get('name', ''))}]"
+
+
+def _part_of(message: Json) -> str | None:
+    size = length(message.get("content") or "", "utf16")
+    if size < _LOOKS_CUT or _is_forward(message):
+        return None
+    return TORN if size >= LONGEST else CUT
+
+
+def _context(message: Json, me: Me, *, edited: bool) -> str:
+    """A line about what this message is to others; nothing in it may look like a line of its own."""
+    if edited:
+        return "[an earlier message, corrected]\n"
+    answered = message.get("referenced_message")
+    if not answered or _is_forward(message):
+        return ""
+    quote = words(answered, me)
+    if not quote:
+        return ""
+    author = answered["author"]
+    who = "you" if author["id"] == me.id else _one_line(name_of(author))
+    return f'[in reply to {who}: "{_one_line(_short(quote))}"]\n'
+
+
+def _is_forward(message: Json) -> bool:
+    return (message.get("message_reference") or {}).get("type") == _FORWARD
+
+
+def quoted(messages: Sequence[Json], me: Me) -> str:
+    """Messages that others wrote before a mention, oldest first, as the model is shown them."""
+    lines = [
+        f"{_one_line(name_of(each['author'], each.get('member')))}: {_one_line(_short(text))}"
+        for each in messages
+        if each["type"] in _MESSAGES and (text := words(each, me) or _files(each))
+    ]
+    return "[before this, in the same channel:\n" + "\n".join(lines) + "]\n" if lines else ""
+
+
+def _files(message: Json) -> str:
+    return ", ".join(each.get("filename", "") for each in message.get("attachments") or ())
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.translate({ord("["): "(", ord("]"): ")", ord('"'): "'"}).split())
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…"
+
+
+# -- files ----------------------------------------------------------------------------------
+
+
+def _attachments(message: Json) -> Iterator[Attachment]:
+    """A file's address is good for a day only, so a file is named by where it stands."""
+    voice = bool(message.get("flags", 0) & _VOICE)
+    carried = [message, *((each.get("message") or {}) for each in message.get("message_snapshots") or ())]
+    for file in (file for each in carried for file in each.get("attachments") or ()):
+        mime = (file.get("content_type") or "").partition(";")[0]
+        yield Attachment(
+            kind="voice" if voice else "image" if mime.startswith("image/") else "document",
+            ref=f"{message['channel_id']}/{message['id']}/{file['id']}",
+            name="" if voice else file.get("filename", ""),
+            mime=mime,
+            size=file.get("size"),
+        )
+
+
+def address_of(message: Json, file: str) -> str | None:
+    """Where a file of a message can be read now."""
+    carried = [message, *((each.get("message") or {}) for each in message.get("message_snapshots") or ())]
+    found = (each for one in carried for each in one.get("attachments") or () if each["id"] == file)
+    return next((str(each["url"]) for each in found), None)
+
+
+# -- interactions ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interaction:
+    """A command or a press that Discord waits for an answer to. `private`: only the person sees the answer."""
+
+    id: str
+    token: str
+    private: bool
+
+
+def interaction_event(me: Me, place: Place, author: str, each: Interaction) -> str:
+    """The event's name. It holds the token, by which any process may answer for fifteen minutes."""
+    return event_id(me, place, f"{'p' if each.private else 'i'}{each.id}:{each.token}", author)
+
+
+def interaction_of(event: str | None) -> Interaction | None:
+    """The inverse: the interaction that an answer goes to."""
+    match (event or "").split(":", 4):
+        case [_, _, _, number, token] if number[:1] in ("i", "p") and number[1:].isdecimal():
+            return Interaction(id=number[1:], token=token, private=number[0] == "p")
+    return None
+
+
+def command_inbound(data: Json, place: Place, me: Me, text: str, *, private: bool, waited_for: bool) -> Inbound:
+    """A slash command, as if a person had typed it. `waited_for`: Discord waits for its answer."""
+    author, member = _person(data)
+    each = Interaction(id=data["id"], token=data["token"], private=private)
+    plain = event_id(me, place, f"c{data['id']}", author["id"])
+    return Inbound(
+        event_id=interaction_event(me, place, author["id"], each) if waited_for else plain,
+        source=source(place, author, member),
+        text=text,
+        sent_at=moment(data["id"]),
+    )
+
+
+def press_inbound(data: Json, place: Place, me: Me) -> Inbound:
+    """A button that somebody pressed."""
+    author, member = _person(data)
+    return Inbound(
+        event_id=event_id(me, place, f"b{data['id']}", author["id"]),
+        source=source(place, author, member),
+        text=data["data"]["custom_id"],
+        kind="press",
+        sent_at=moment(data["id"]),
+    )
+
+
+def _person(data: Json) -> tuple[Json, Json]:
+    member = data.get("member") or {}
+    return (member["user"] if member else data["user"]), member

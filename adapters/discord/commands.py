@@ -1,0 +1,129 @@
+"""Slash commands as Discord offers them: https://discord.com/developers/docs/interactions/application-commands
+
+All are written in one call, and only if Discord has others: it takes two hundred writes a day.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import structlog
+
+from adapters.discord import failures
+from adapters.discord.connection import Calls
+from gateway.domain.adapter import MenuEntry
+from gateway.domain.command import Parameter
+
+log = structlog.get_logger(__name__)
+
+_MOST: Final = 100  # commands
+_MOST_OPTIONS: Final = 25
+_MOST_CHOICES: Final = 25
+_LONGEST_NAME: Final = 32
+_LONGEST_HELP: Final = 100
+_KINDS: Final = {"text": 3, "number": 4, "flag": 5}
+_EVERYWHERE: Final = [0, 1]  # contexts: guilds, and chats of two with the bot
+_NOBODY_AT_FIRST: Final = "0"  # permissions: a guild's admins see such a command, and those whom they add
+
+
+class SlashCommands:
+    """The commands of the program, for Discord."""
+
+    def __init__(self, menu: Sequence[MenuEntry]) -> None:
+        self._menu = {each.name: each for each in menu[:_MOST]}
+
+    def is_private(self, name: str) -> bool:
+        """Whether only who gave the command may see its answer."""
+        entry = self._menu.get(name)
+        return entry is not None and entry.audience != "everybody"
+
+    def passes_on(self, name: str) -> bool:
+        """Whether the command is a message in another form, and its answer that message's."""
+        entry = self._menu.get(name)
+        return entry is not None and entry.passes_on
+
+    def typed(self, data: Mapping[str, Any]) -> str:
+        """A command as a person would have typed it."""
+        given = {each["name"]: each["value"] for each in data.get("options") or ()}
+        entry = self._menu.get(data["name"])
+        parameters = entry.parameters if entry is not None else ()
+        written = [each.written(given[_named(each.name)]) for each in parameters if _named(each.name) in given]
+        return " ".join([f"/{data['name']}", *(text for text in written if text)])
+
+    def declared(self) -> list[dict[str, Any]]:
+        """The commands as Discord wants them."""
+        return [_declared(each) for each in self._menu.values()]
+
+    async def write(self, calls: Calls, application: int) -> bool:
+        """See to it that Discord offers these; whether it had others. Logs a failure: commands can be typed, too."""
+        declared = self.declared()
+        try:
+            present = await calls.get_global_commands(application)
+            if _facts(present) == _facts(declared):
+                return False
+            await calls.bulk_upsert_global_commands(application, declared)
+        except failures.Foreign as error:
+            log.warning("commands_not_written", error=str(failures.mapped(error)))
+            return False
+        log.info("commands_written", count=len(declared))
+        return True
+
+
+def _declared(entry: MenuEntry) -> dict[str, Any]:
+    command: dict[str, Any] = {
+        "name": entry.name,
+        "type": 1,
+        "description": _help(entry.help, entry.name),
+        "options": [_option(each) for each in sorted(entry.parameters, key=lambda each: not each.required)][
+            :_MOST_OPTIONS
+        ],
+        "contexts": _EVERYWHERE,
+        "integration_types": [0],
+    }
+    if entry.audience == "admins":
+        command["default_member_permissions"] = _NOBODY_AT_FIRST
+    return command
+
+
+def _option(parameter: Parameter) -> dict[str, Any]:
+    option: dict[str, Any] = {
+        "type": _KINDS[parameter.kind],
+        "name": _named(parameter.name),
+        "description": _help(parameter.help, parameter.name),
+        "required": parameter.required,
+    }
+    if parameter.choices:
+        option["choices"] = [{"name": each, "value": each} for each in parameter.choices[:_MOST_CHOICES]]
+    return option
+
+
+def _named(name: str) -> str:
+    return re.sub(r"[^\w-]", "_", name.lower())[:_LONGEST_NAME]
+
+
+def _help(text: str, name: str) -> str:
+    return (text or name)[:_LONGEST_HELP]
+
+
+def _facts(commands: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """What people see of commands, without what Discord adds."""
+    return sorted(
+        [
+            each["name"],
+            each.get("description", ""),
+            [
+                [
+                    option["type"],
+                    option["name"],
+                    option["description"],
+                    bool(option.get("required", False)),
+                    [choice["value"] for choice in option.get("choices") or ()],
+                ]
+                for option in each.get("options") or ()
+            ],
+            each.get("default_member_permissions"),
+        ]
+        for each in commands
+    )

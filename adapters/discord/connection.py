@@ -1,0 +1,294 @@
+"""The socket to Discord's gateway, kept open; and the calls, which need none.
+
+https://discord.com/developers/docs/events/gateway. The library's own `Client.connect` ends for good when the very first
+handshake fails (discord.py issue 10520), closes all calls when a socket is refused, and gives a dead socket ninety
+seconds. So its loop is written anew here, around the library's socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, cast
+
+import aiohttp
+import structlog
+import yarl
+from discord import Client, Guild, Intents, MemberCacheFlags
+from discord.errors import ConnectionClosed
+from discord.gateway import DiscordWebSocket, ReconnectWebSocket
+from discord.http import HTTPClient, Route
+from discord.state import ConnectionState
+from discord.utils import MISSING
+
+from adapters.discord import failures
+from gateway.runtime.backoff import Backoff
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import AdapterError
+
+log = structlog.get_logger(__name__)
+
+_SILENT_SECONDS: Final = 48.0  # without a word from the gateway, which acknowledges a heartbeat every 41
+_HANDSHAKE_SECONDS: Final = 30.0
+_CLOSING_SECONDS: Final = 1.0
+_UPLOAD_SECONDS: Final = 300.0
+_LONGEST_WAIT: Final = 30.0  # for a bucket, in the library; what takes longer goes back to the outbox
+_PAUSES: Final = (1.0, 60.0)  # between two attempts to connect
+_LONG_PAUSES: Final = (60.0, 900.0)  # the same, where somebody must change something first
+
+_UNKNOWN_TOKEN: Final = 4004  # https://discord.com/developers/docs/topics/opcodes-and-status-codes#gateway
+_REFUSED_INTENTS: Final = (4013, 4014)
+_SHARDS: Final = (4010, 4011)
+_INTENTS_PAGE: Final = f"{failures.PORTAL}, page Bot, Message Content Intent"
+
+Heard = Callable[[str, Any], None]
+
+
+class Calls(HTTPClient):
+    """The library's client of the API, with its buckets. `base_url`: of another server. `patience`: seconds for an
+    answer."""
+
+    base_url: str | None = None
+    patience: float = 20.0
+
+    async def request(self, route: Route, **how: Any) -> Any:
+        """As the library's."""
+        if self.base_url is not None and route.url.startswith(Route.BASE):
+            route.url = self.base_url + route.url[len(Route.BASE) :]
+        seconds = _UPLOAD_SECONDS if how.get("form") else self.patience
+        how.setdefault("timeout", aiohttp.ClientTimeout(total=seconds))
+        return await super().request(route, **how)
+
+    async def read(self, url: str, most: int) -> bytes | None:
+        """A file's content; None if there are more than `most` bytes."""
+        session: aiohttp.ClientSession = self._HTTPClient__session  # type: ignore[attr-defined]
+        async with session.get(url, proxy=self.proxy, timeout=aiohttp.ClientTimeout(sock_read=self.patience)) as answer:
+            answer.raise_for_status()
+            content = bytearray()
+            async for chunk in answer.content.iter_chunked(1 << 16):
+                content += chunk
+                if len(content) > most:
+                    return None
+            return bytes(content)
+
+
+class _State(ConnectionState["Connection"]):
+    """The library's picture of guilds and channels. Messages go to `heard` as they came: no objects are made of them
+    and none is kept."""
+
+    heard: Heard
+
+    def parse_message_create(self, data: Any) -> None:
+        self.heard("message", data)
+
+    def parse_message_update(self, data: Any) -> None:
+        self.heard("edit", data)
+
+    def parse_message_delete(self, data: Any) -> None:
+        self.heard("delete", data)
+
+    def parse_message_delete_bulk(self, data: Any) -> None:
+        for number in data["ids"]:
+            self.heard("delete", {**data, "id": number})
+
+    def parse_interaction_create(self, data: Any) -> None:
+        self.heard("interaction", data)
+
+
+class Connection(Client):
+    """One bot's. `heard` is given each event in the moment that it comes: "message", "edit", "delete" and
+    "interaction" with Discord's JSON, "connected" (None) when a new session begins, "guild" with a guild whose channels
+    are known, "gone" with the id of a channel."""
+
+    def __init__(
+        self,
+        token: str,
+        *,
+        clock: Clock,
+        heard: Heard,
+        base_url: str | None = None,
+        proxy: str | None = None,
+        patience: float = 20.0,
+        silence: float = _SILENT_SECONDS,
+        content: bool = False,
+    ) -> None:
+        for name in ("discord.client", "discord.gateway", "discord.state"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is told in a line here
+        logging.getLogger("discord.http").setLevel(logging.ERROR)
+        self._heard = heard
+        self._wished = Intents(guilds=True, guild_messages=True, dm_messages=True)
+        super().__init__(
+            intents=self._wished,
+            max_messages=None,
+            chunk_guilds_at_startup=False,
+            member_cache_flags=MemberCacheFlags.none(),
+            heartbeat_timeout=2 * silence,  # the loop below sees to it, sooner
+            max_ratelimit_timeout=_LONGEST_WAIT,
+            proxy=proxy,
+        )
+        calls = Calls(self.loop, proxy=proxy, max_ratelimit_timeout=_LONGEST_WAIT)
+        calls.base_url, calls.patience = base_url and base_url.rstrip("/"), patience
+        self.http = self._connection.http = calls
+        self._token = token
+        self._clock = clock
+        self._silence = silence
+        self._needs_content = content
+        self._opening = asyncio.Lock()
+        self._open = False
+        self.connected_at: float | None = None  # seconds since the epoch; None: not now
+
+    def _get_state(self, **options: Any) -> Any:
+        state = _State(dispatch=self.dispatch, handlers=self._handlers, hooks=self._hooks, http=self.http, **options)
+        state.heard = self._heard
+        return state
+
+    def dispatch(self, event: str, /, *given: Any, **options: Any) -> None:
+        """Pass on the few events that matter here, at once."""
+        match event, given:
+            case "connect", _:
+                self._heard("connected", None)
+            case "guild_available" | "guild_join", (Guild() as guild,):
+                self._heard("guild", guild)
+            case "guild_channel_delete" | "raw_thread_delete", (place,):
+                self._heard("gone", str(getattr(place, "thread_id", None) or place.id))
+            case "guild_remove", (Guild() as guild,):
+                for channel in (*guild.channels, *guild.threads):
+                    self._heard("gone", str(channel.id))
+
+    async def before_identify_hook(self, shard_id: int | None, *, initial: bool = False) -> None:
+        """Nothing to wait for: the loop below makes its own pauses."""
+
+    # -- calls ------------------------------------------------------------------------------
+
+    @property
+    def calls(self) -> Calls:
+        """The client of the API. Its session begins with `opened`."""
+        return cast(Calls, self.http)
+
+    async def opened(self) -> Calls:
+        """The calls, once Discord knows who asks. Raises what the library raises."""
+        async with self._opening:
+            if not self._open:
+                try:
+                    await self.login(self._token)
+                except BaseException:
+                    await self.http.close()
+                    self.http.connector = MISSING
+                    raise
+                self._open = True
+        return self.calls
+
+    async def setup_hook(self) -> None:
+        """The portal says whether the bot may read every text: to ask for more would end the connection."""
+        flags = self.application.flags if self.application is not None else self.application_flags
+        self._wished.message_content = flags.gateway_message_content or flags.gateway_message_content_limited
+        if self._needs_content and not self._wished.message_content:
+            log.warning("message_content_missing", turn_it_on_at=_INTENTS_PAGE)
+
+    @property
+    def reads_everything(self) -> bool:
+        """Whether the bot is given texts that do not name it."""
+        return self._wished.message_content
+
+    # -- the socket -------------------------------------------------------------------------
+
+    async def keep(self) -> None:
+        """Keep connected until cancelled. Raises AdapterError where only another configuration helps."""
+        home = await self._gateway()
+        how: dict[str, Any] = {"gateway": home, "initial": True}
+        short, long = Backoff(*_PAUSES), Backoff(*_LONG_PAUSES)
+        try:
+            while True:
+                how, wait = await self._once(how, home, short, long)
+                self.connected_at = None
+                await self._hang_up()
+                if wait:
+                    await self._clock.sleep(wait)
+        finally:
+            self.connected_at = None
+            await self._hang_up(code=1000)
+
+    async def _once(
+        self, how: dict[str, Any], home: yarl.URL, short: Backoff, long: Backoff
+    ) -> tuple[dict[str, Any], float]:
+        """One connection, to its end. Gives how the next one is to begin, and the seconds before it."""
+        anew: dict[str, Any] = {"gateway": home}
+        try:
+            await self._read(how, short, long)
+        except ReconnectWebSocket as error:
+            wait = 0.0 if error.resume and self._was_good(short) else short.pause()
+            log.info("discord_reconnects", resumes=error.resume, again_in=wait)
+            return (self._resumed(home) if error.resume else anew), wait
+        except TimeoutError:
+            wait = short.pause()
+            log.warning("discord_silent", seconds=self._silence, again_in=wait)
+            return self._resumed(home), wait
+        except ConnectionClosed as error:
+            return anew, self._closed(error.code, short, long)
+        except (*failures.Foreign, AttributeError) as error:  # the library's socket is not there yet
+            wait = short.pause()
+            log.warning("discord_unreachable", error=str(failures.mapped(error)), again_in=wait)
+            return self._resumed(home), wait
+        raise AssertionError("a connection ends with an error")
+
+    async def _read(self, how: dict[str, Any], short: Backoff, long: Backoff) -> None:
+        async with self._clock.limit(_HANDSHAKE_SECONDS):
+            self.ws = await DiscordWebSocket.from_client(self, **how)
+        while True:
+            async with self._clock.limit(self._silence):
+                await self.ws.poll_event()
+            if self.connected_at is None and self.ws.session_id is not None:
+                self.connected_at = self._clock.now()
+                long.reset()
+
+    def _was_good(self, short: Backoff) -> bool:
+        if self.connected_at is None or self._clock.now() - self.connected_at < _PAUSES[1]:
+            return False
+        short.reset()
+        return True
+
+    def _resumed(self, home: yarl.URL) -> dict[str, Any]:
+        socket: DiscordWebSocket | None = self.ws
+        if socket is None or socket.session_id is None:
+            return {"gateway": home}
+        where = socket.gateway if socket.gateway != DiscordWebSocket.DEFAULT_GATEWAY else home
+        return {"gateway": where, "resume": True, "session": socket.session_id, "sequence": socket.sequence}
+
+    def _closed(self, code: int, short: Backoff, long: Backoff) -> float:
+        """The seconds to wait after the gateway hung up for a reason."""
+        if code in _SHARDS:
+            raise AdapterError(
+                "This bot is in so many guilds that Discord wants several connections, which Legato does not make; "
+                "let it leave some."
+            )
+        if code == _UNKNOWN_TOKEN:
+            wait = long.pause()
+            log.error("discord_token_unknown", what_to_do=failures.UNKNOWN_TOKEN, again_in=wait)
+        elif code in _REFUSED_INTENTS:
+            self._wished.message_content = False
+            wait = short.pause()
+            log.error("discord_intent_missing", intent="Message Content", turn_it_on_at=_INTENTS_PAGE, again_in=wait)
+        else:
+            wait = short.pause()
+            log.warning("discord_closed", code=code, again_in=wait)
+        return wait
+
+    async def _gateway(self) -> yarl.URL:
+        if self.calls.base_url is None:
+            return DiscordWebSocket.DEFAULT_GATEWAY
+        return yarl.URL((await self.calls.request(Route("GET", "/gateway/bot")))["url"])
+
+    async def _hang_up(self, code: int = 4000) -> None:
+        """A peer that is gone acknowledges no goodbye."""
+        socket: DiscordWebSocket | None = self.ws
+        if socket is not None:
+            with suppress(TimeoutError, *failures.Foreign):
+                async with self._clock.limit(_CLOSING_SECONDS):
+                    await socket.close(code)
+
+    async def hang_up(self) -> None:
+        """Let go of everything. Idempotent."""
+        self._open = False
+        await self.close()

@@ -1,0 +1,98 @@
+"""How far each channel was read, remembered from one run to the next.
+
+Discord does not send again what a process was sent before its death. So each channel, thread and chat of two has a
+cursor, the id of a message up to which everything is stored. A cursor may lag: what is fetched again is known. A
+channel without a cursor goes by the account's, which stands a minute before the newest message that was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from adapters.discord.codec import snowflake
+from gateway.domain.adapter import Notebook
+
+_MARGIN: Final = 60_000 << 22  # of the account's cursor: channels tell of their messages in no common order
+_ALONE: Final = "alone "  # begins the name of a chat of two, which a bot cannot list
+_MOST_ALONE: Final = 1_000  # chats of two that are remembered
+_BASE: Final = "base"
+_ALIVE: Final = "alive"
+_ALIVE_EVERY: Final = 30.0  # seconds
+
+
+class Cursors:
+    """The cursors of one account. `alive_at`: when it was last known to be read (seconds since the epoch)."""
+
+    def __init__(self) -> None:
+        self._read: dict[str, int] = {}
+        self._alone: set[str] = set()
+        self._base = 0
+        self._newest = 0
+        self._dirty: set[str] = set()
+        self._noted_alive = 0.0
+        self.alive_at: float | None = None
+
+    async def load(self, notebook: Notebook, now: float, oldest: float) -> None:
+        """Read them as any process left them. Those older than `oldest` seconds are of no use, but for chats of two.
+        Raises StoreUnavailable."""
+        notes = await notebook.read()
+        self.__init__()  # type: ignore[misc]
+        self._base = int(notes.get(_BASE, 0)) or snowflake(now)
+        self.alive_at = float(notes[_ALIVE]) if _ALIVE in notes else None
+        old: dict[str, str | None] = {}
+        for name, value in notes.items():
+            if name in (_BASE, _ALIVE):
+                continue
+            if not name.startswith(_ALONE) and int(value) < snowflake(now - oldest):
+                old[name] = None
+                continue
+            self._read[name.removeprefix(_ALONE)] = int(value)
+            if name.startswith(_ALONE):
+                self._alone.add(name.removeprefix(_ALONE))
+        for channel in sorted(self._alone, key=self._read.__getitem__)[:-_MOST_ALONE]:
+            old[_ALONE + channel] = None
+            self._alone.discard(channel)
+        if old:
+            await notebook.write(old)
+
+    def of(self, channel: str) -> int:
+        """The id up to which a channel is read."""
+        return self._read.get(channel, self._base)
+
+    def alone(self) -> Iterator[str]:
+        """The chats of two, the one used last first."""
+        yield from sorted(self._alone, key=self._read.__getitem__, reverse=True)
+
+    def advance(self, channel: str, message: int, *, alone: bool) -> None:
+        """Everything of the channel up to this message is stored."""
+        if message <= self._read.get(channel, 0):
+            return
+        self._read[channel] = message
+        self._newest = max(self._newest, message)
+        self._dirty.add(channel)
+        if alone:
+            self._alone.add(channel)
+
+    async def save(self, notebook: Notebook, now: float, *, connected: bool, idle: bool) -> None:
+        """Write what has changed. `idle`: no message waits to be stored. Raises StoreUnavailable."""
+        changes: dict[str, str | None] = {}
+        dirty, self._dirty = self._dirty, set()
+        for channel in dirty:
+            changes[(_ALONE if channel in self._alone else "") + channel] = str(self._read[channel])
+        if connected:
+            self.alive_at = now
+        base = self._newest - _MARGIN
+        if (idle and base > self._base) or (self.alive_at and not self._noted_alive):
+            self._base = max(base, self._base)
+            changes[_BASE] = str(self._base)
+        if self.alive_at is not None and (changes or self.alive_at - self._noted_alive >= _ALIVE_EVERY):
+            changes[_ALIVE] = f"{self.alive_at:.0f}"
+            self._noted_alive = self.alive_at
+        if not changes:
+            return
+        try:
+            await notebook.write(changes)
+        except BaseException:
+            self._dirty |= dirty
+            raise

@@ -1,0 +1,110 @@
+"""The library's errors as the gateway's: what is certain, what is not, and what is final.
+
+Discord's numbers: https://discord.com/developers/docs/topics/opcodes-and-status-codes#json
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import aiohttp
+from discord.errors import DiscordException, DiscordServerError, Forbidden, HTTPException, NotFound, RateLimited
+
+from gateway.runtime import errors
+from gateway.runtime.errors import (
+    AdapterError,
+    Ambiguous,
+    ChatGone,
+    DeliveryRefused,
+    Disconnected,
+    MessageGone,
+)
+
+Foreign = (DiscordException, aiohttp.ClientError, OSError)  # TimeoutError is one
+
+PORTAL: Final = "https://discord.com/developers/applications"
+UNKNOWN_TOKEN: Final = (
+    f"Discord does not know this bot's token; reset it at {PORTAL}, page Bot, and put the new one into the "
+    "configuration."
+)
+UNKNOWN_CHANNEL: Final = 10003
+UNKNOWN_MESSAGE: Final = 10008
+UNKNOWN_INTERACTION: Final = 10062
+UNKNOWN_WEBHOOK: Final = 10015  # a token of an interaction that is over
+MISSING_ACCESS: Final = 50001
+CANNOT_WRITE_TO: Final = 50007
+MISSING_PERMISSIONS: Final = 50013
+INVALID_TOKEN: Final = 50027  # of an interaction
+NO_HISTORY: Final = 160002  # "Cannot reply without permission to read message history"
+THREAD_EXISTS: Final = 160004
+
+_TOO_LARGE: Final = 40005
+_GONE: Final = (UNKNOWN_CHANNEL, 10004, MISSING_ACCESS, MISSING_PERMISSIONS, CANNOT_WRITE_TO)
+_BAN_SECONDS: Final = 600.0  # of an address that Cloudflare shuts out, where it does not say how long
+_NEVER_LEFT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientProxyConnectionError)
+
+
+def mapped(error: BaseException) -> AdapterError:
+    """What became of a call that ended with `error`."""
+    match error:
+        case RateLimited():
+            text = f"Discord asks to wait {error.retry_after:.0f} s"
+            return errors.RateLimited(text, retry_after=error.retry_after)
+        case HTTPException(status=429):
+            seconds = _seconds_asked(error)
+            text = f"Discord shuts this machine's address out for {seconds:.0f} s"
+            return errors.RateLimited(text, retry_after=seconds, everywhere=True)
+        case HTTPException(status=401):
+            return AdapterError(UNKNOWN_TOKEN)
+        case HTTPException(code=code) if code in _GONE:
+            return ChatGone(_why_gone(error))
+        case HTTPException(status=413) | HTTPException(code=40005):
+            return DeliveryRefused("it is too large")
+        case DiscordServerError():
+            return Ambiguous(f"Discord could not say whether it worked ({error.status}).")
+        case Forbidden() | NotFound():
+            return DeliveryRefused(error.text or f"Discord says {error.status}")
+        case HTTPException():
+            return DeliveryRefused(error.text or f"Discord says {error.status}")
+    if isinstance(error, _NEVER_LEFT):
+        return Disconnected(f"Discord cannot be reached ({_named(error)}): is there a network?")
+    return Ambiguous(f"Discord's answer was lost ({_named(error)}).")
+
+
+def mapped_edit(error: BaseException) -> AdapterError:
+    """The same of an edit, which may be repeated whatever became of it."""
+    if isinstance(error, HTTPException) and error.code == UNKNOWN_MESSAGE:
+        return MessageGone(error.text)
+    found = mapped(error)
+    return AdapterError(str(found)) if isinstance(found, Ambiguous) else found
+
+
+def is_over(error: BaseException) -> bool:
+    """Whether an interaction takes no answer any more."""
+    codes = (UNKNOWN_INTERACTION, UNKNOWN_WEBHOOK, INVALID_TOKEN)
+    return isinstance(error, HTTPException) and error.code in codes
+
+
+def is_token_unknown(error: BaseException) -> bool:
+    """Whether Discord does not know the bot."""
+    return isinstance(error, HTTPException) and error.status == 401
+
+
+def _why_gone(error: HTTPException) -> str:
+    if error.code == UNKNOWN_CHANNEL:
+        return "the channel was deleted"
+    if error.code == CANNOT_WRITE_TO:
+        return "the person takes no messages from this bot"
+    return f"the bot may not write in this channel ({error.text}): give it View Channel and Send Messages there"
+
+
+def _seconds_asked(error: HTTPException) -> float:
+    asked = error.response.headers.get("Retry-After", "")
+    try:
+        return max(1.0, float(asked))
+    except ValueError:
+        return _BAN_SECONDS
+
+
+def _named(error: BaseException) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,65 @@
+"""Files from Discord and to it: https://discord.com/developers/docs/reference#uploading-files"""
+
+from __future__ import annotations
+
+import io
+from typing import Any, Final
+
+import aiohttp
+import discord
+from discord.http import handle_message_parameters
+
+from adapters.discord import codec, failures
+from adapters.discord.connection import Calls
+from adapters.discord.limits import LARGEST_FETCHED
+from gateway.domain.chat import Attachment
+from gateway.domain.file import KeptFile
+from gateway.runtime.errors import AdapterError, DeliveryRefused, FileRefused
+
+TOO_LARGE: Final = f"it is larger than the {LARGEST_FETCHED // 1024**2} MB that I fetch"
+GONE: Final = "Discord does not have it any more"
+
+
+async def fetch(calls: Calls, file: Attachment) -> bytes:
+    """A file's content, whose address is asked for anew: it is good for a day. Raises FileRefused, or AdapterError if
+    another try may succeed."""
+    if file.size is not None and file.size > LARGEST_FETCHED:
+        raise FileRefused(TOO_LARGE)
+    channel, message, number = file.ref.split("/")
+    try:
+        found = await calls.get_message(int(channel), int(message))
+        address = codec.address_of(found, number)
+        content = await calls.read(address, LARGEST_FETCHED) if address else None
+    except aiohttp.ClientResponseError as error:
+        if error.status in (403, 404, 410):
+            raise FileRefused(GONE) from None
+        raise AdapterError(f"Discord's file server answered {error.status}") from None
+    except failures.Foreign as error:
+        mapped = failures.mapped_edit(error)
+        if isinstance(mapped, DeliveryRefused) or getattr(error, "code", 0) == failures.UNKNOWN_MESSAGE:
+            raise FileRefused(GONE) from error
+        raise mapped from error
+    if address is None:
+        raise FileRefused(GONE)
+    if content is None:
+        raise FileRefused(TOO_LARGE)
+    return content
+
+
+async def upload(calls: Calls, channel: str, file: KeptFile, content: bytes, payload: dict[str, Any]) -> Any:
+    """Show a file with its text. Raises what the library raises."""
+    reference = payload.get("message_reference")
+    mentions = discord.AllowedMentions(
+        everyone=False,
+        roles=False,
+        users=[discord.Object(int(each)) for each in payload["allowed_mentions"]["users"]],
+        replied_user=payload["allowed_mentions"]["replied_user"],
+    )
+    with handle_message_parameters(
+        payload["content"] or None,
+        file=discord.File(io.BytesIO(content), filename=file.name or "file"),
+        nonce=payload["nonce"],
+        allowed_mentions=mentions,
+        message_reference=reference if reference is not None else discord.utils.MISSING,
+    ) as parameters:
+        return await calls.send_message(int(channel), params=parameters)

@@ -1,0 +1,140 @@
+"""Answers to slash commands and to buttons: https://discord.com/developers/docs/interactions/receiving-and-responding
+
+Discord waits three seconds for a first word, which is "wait"; then it takes the answer for fifteen minutes, from
+whoever has the interaction's token. That lies in the event's name, so any process can answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import structlog
+from discord.http import Route
+
+from adapters.discord import codec, failures
+from adapters.discord.commands import SlashCommands
+from adapters.discord.connection import Connection
+from gateway.domain.adapter import Accepted
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import DeliveryRefused
+
+log = structlog.get_logger(__name__)
+
+_FIRST_WORD: Final = 2.8  # seconds
+_GOOD_FOR: Final = 14 * 60.0  # seconds of the fifteen minutes: what begins later may be too late on arrival
+_GRACE: Final = 5.0  # seconds in which a refused command may still get an answer
+_PRESSED: Final = 3
+_MESSAGE, _WAIT, _NOTHING_YET = 4, 5, 6  # kinds of first words
+_PRIVATE: Final = 1 << 6  # flags of messages
+_LOADING: Final = 1 << 7
+
+PASSED_ON: Final = "Noted."
+NOT_TAKEN: Final = "Nothing was done."
+TOO_LATE: Final = "the answer was only for who asked, and Discord takes it no more; give the command again"
+
+
+class Interactions:
+    """The interactions of one bot. Only `_waiting` changes: those that this process asked to wait and nobody answered
+    yet."""
+
+    def __init__(self, connection: Connection, commands: SlashCommands, clock: Clock) -> None:
+        self._connection = connection
+        self._commands = commands
+        self._clock = clock
+        self._waiting: set[str] = set()
+
+    async def acknowledge(self, data: Mapping[str, Any], *, private: bool) -> bool:
+        """Say the first word; whether Discord took it."""
+        first: dict[str, Any] = {"type": _WAIT, "data": {"flags": _PRIVATE if private else 0}}
+        if data["type"] == _PRESSED:
+            first = {"type": _NOTHING_YET}
+        elif self._commands.passes_on(data["data"]["name"]):
+            first = {"type": _MESSAGE, "data": {"content": PASSED_ON, "flags": _PRIVATE}}
+        route = Route(
+            "POST",
+            "/interactions/{webhook_id}/{webhook_token}/callback",
+            webhook_id=data["id"],
+            webhook_token=data["token"],
+        )
+        try:
+            async with self._clock.limit(_FIRST_WORD):
+                await self._connection.calls.request(route, json=first)
+        except failures.Foreign as error:
+            log.warning("interaction_not_acknowledged", error=str(failures.mapped(error)))
+            return False
+        if first["type"] == _WAIT:
+            self._waiting.add(data["id"])
+        return True
+
+    async def show(self, each: codec.Interaction, payload: Mapping[str, Any], *, may_be_public: bool) -> str | None:
+        """Give an answer: what it is known by. None: it is to be a message of its own. Raises what the library raises,
+        and DeliveryRefused."""
+        said = {
+            name: payload[name] for name in ("content", "components", "allowed_mentions", "flags") if name in payload
+        }
+        if self._clock.now() - codec.moment(each.id) < _GOOD_FOR:
+            try:
+                shown = await self._first_answer(each, said)
+                if shown is None and each.private:
+                    private = {**said, "flags": said.get("flags", 0) | _PRIVATE}
+                    shown = (await self._call("POST", each, "", json=private, params={"wait": "true"}))["id"]
+                if shown is not None:
+                    return f"@{shown}" if each.private else shown
+            except failures.Foreign as error:
+                if not failures.is_over(error):
+                    raise
+        self._waiting.discard(each.id)
+        if each.private and not may_be_public:
+            raise DeliveryRefused(TOO_LATE)
+        return None
+
+    async def _first_answer(self, each: codec.Interaction, said: Mapping[str, Any]) -> str | None:
+        """The answer in the place of "wait", if that still stands there."""
+        if each.id not in self._waiting:
+            found = await self._call("GET", each, "/messages/@original")
+            if not found.get("flags", 0) & _LOADING:
+                same = (found.get("content") or "").strip() == said["content"].strip()
+                return str(found["id"]) if same else None
+        shown = await self._call("PATCH", each, "/messages/@original", json=_edited(said))
+        self._waiting.discard(each.id)
+        return str(shown["id"])
+
+    async def edit(self, each: codec.Interaction, message: str, payload: Mapping[str, Any]) -> None:
+        """Change an answer that only one person sees. Raises what the library raises."""
+        await self._call("PATCH", each, f"/messages/{message}", json=_edited(payload))
+
+    async def conclude(self, data: Mapping[str, Any], result: Accepted | None) -> None:
+        """An interaction was stored, or refused: nobody may be left waiting for an answer that does not come."""
+        each = codec.Interaction(id=data["id"], token=data["token"], private=True)
+        try:
+            if data["type"] == _PRESSED:
+                if result is not None and result.told:
+                    told = {"content": result.told[: codec.LONGEST], "flags": _PRIVATE}
+                    await self._call("POST", each, "", json=told)
+                return
+            if each.id not in self._waiting:
+                return
+            is_taken = result is not None and result.status in ("new", "duplicate")
+            await self._clock.sleep(_GOOD_FOR if is_taken else _GRACE)
+            if each.id in self._waiting:
+                self._waiting.discard(each.id)
+                if is_taken:
+                    await self._call("DELETE", each, "/messages/@original")
+                else:
+                    await self._call("PATCH", each, "/messages/@original", json={"content": NOT_TAKEN})
+        except failures.Foreign as error:  # too late, or told before
+            log.info("interaction_not_concluded", error=str(failures.mapped(error)))
+
+    async def _call(self, method: str, each: codec.Interaction, path: str, **how: Any) -> Any:
+        route = Route(
+            method,
+            "/webhooks/{webhook_id}/{webhook_token}" + path,
+            webhook_id=self._connection.application_id,
+            webhook_token=each.token,
+        )
+        return await self._connection.calls.request(route, **how)
+
+
+def _edited(payload: Mapping[str, Any]) -> dict[str, Any]:
+    return {"components": [], **{name: value for name, value in payload.items() if name != "flags"}}

@@ -1,0 +1,36 @@
+"""What Discord limits. How fast a bot may write is discord.py's to keep: it knows Discord's buckets, and waits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from adapters.discord.codec import LONGEST
+from adapters.discord.formatting import fits_caption, split
+from gateway.domain.adapter import Limits
+from gateway.domain.chat import ChatAddress
+from gateway.domain.rates import Rate
+
+LARGEST_SENT: Final = 10 * 1024 * 1024  # https://discord.com/developers/docs/reference#uploading-files
+LARGEST_FETCHED: Final = 25 * 1024 * 1024
+LONGEST_TOKEN: Final = 100  # of a `custom_id`, in characters
+
+LIMITS: Final = Limits(
+    text_units=LONGEST - 100,  # the rest is for the signs that keep plain text plain
+    unit="utf16",
+    ambiguous_retries=10,  # a repeated send is looked for first, so none is shown twice
+    split_reply=split,
+    file_bytes=LARGEST_SENT,
+    fits_caption=fits_caption,
+)
+
+_DRAFT_SECONDS: Final = 1.5  # between two looks at an unfinished reply: Discord takes five edits in five seconds
+_ALL_DRAFTS: Final = 10  # a second, of the fifty calls that a bot has: the rest is for messages that count
+
+
+def draft_rates(to: ChatAddress) -> Sequence[Rate]:
+    """The share of unfinished replies."""
+    return [
+        Rate(bucket=f"drafts {to.chat}", most=1, seconds=_DRAFT_SECONDS),
+        Rate(bucket="drafts", most=_ALL_DRAFTS, seconds=1.0),
+    ]

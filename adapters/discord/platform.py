@@ -1,0 +1,79 @@
+"""What Discord is to Legato: its section `adapters.discord` of config.yaml, its people's names, and who makes its
+adapter. Nothing of the library is loaded for that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from gateway.domain.platform import AdapterSettings, Platform
+from gateway.domain.settings import AList, Contradiction, HttpUrl, Ident, Natural, Secret, Section, Text
+
+Listen = Literal["mention", "free", "thread", "off"]
+"""When the bot answers in a channel: to mentions and replies; to everything; to everything, each time in a new thread;
+never."""
+
+Channels = Annotated[tuple[Ident, ...], AList]
+
+
+class CatchUp(Section):
+    """What was written while the bot was away is fetched within these bounds, for each channel by itself."""
+
+    hours: Natural = Field(24, description="nothing older is answered")
+    messages: Natural = Field(200, description="the newest so many of a channel are looked at; 0: none")
+
+
+class DiscordSettings(AdapterSettings):
+    """The Discord bot. docs/discord.md leads to a first reply, and tells of channels and threads."""
+
+    token: Secret | None = Field(
+        None,
+        description="from discord.com/developers/applications, page Bot",
+        json_schema_extra={"variable": "DISCORD_BOT_TOKEN"},
+    )
+    listen: Listen = Field("mention", description="when it answers in channels that are not named below")
+    mention: Channels = Field((), description="ids of channels where it answers mentions and replies")
+    free: Channels = Field((), description="ids of channels where it answers everything")
+    thread: Channels = Field((), description="the same, each time in a new thread")
+    off: Channels = Field((), description="ids of channels where it is silent")
+    quoted: Natural = Field(20, description="messages before a mention that the model is shown")
+    bots: Natural = Field(0, description="mentions by one other bot that it answers in a row")
+    catch_up: CatchUp = CatchUp()
+    proxy: Text | None = Field(None, description="http://HOST:PORT; null: none")
+    base_url: HttpUrl | None = Field(None, description="of another server with Discord's API, with its version")
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """A bot needs a token, and a channel one rule."""
+        if self.enabled and self.token is None:
+            yield (
+                ("token", "enabled"),
+                'is needed: write "${DISCORD_BOT_TOKEN}" and set that variable, or set enabled to false',
+            )
+        rules = {"mention": self.mention, "free": self.free, "thread": self.thread, "off": self.off}
+        first: dict[str, str] = {}
+        for rule, channels in rules.items():
+            for channel in channels:
+                if (other := first.setdefault(channel, rule)) != rule:
+                    yield (rule, other), f"names the channel {channel}, as {other} does: leave it in one of them"
+
+
+def person_problem(name: str) -> str | None:
+    """Discord's people, roles, channels and guilds are numbers here, whatever they are called there."""
+    if re.fullmatch(r"(\d+|\*|role-\d+)(@(\d+|\*|guild-\d+))?", name):
+        return None
+    return (
+        'must give a number, as in "discord:12345678", or a role, as in "discord:role-12345678"; behind an @ a '
+        'channel\'s number or a guild, as in "discord:*@guild-12345678"'
+    )
+
+
+PLATFORM = Platform(
+    name="discord",
+    title="Discord",
+    create="adapters.discord.adapter:create",
+    settings=DiscordSettings,
+    person_problem=person_problem,
+)

@@ -1,0 +1,411 @@
+"""How messages come in: each is stored before the next one of its channel is looked at.
+
+Events are put into the queue of their channel in the moment that the socket brings them. A worker for each channel
+that has any stores them in their order. When a session begins anew, nobody sends what was missed: so a channel's
+worker fetches that first, and what comes meanwhile waits behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import structlog
+from discord import Guild, StageChannel, TextChannel, Thread, VoiceChannel
+from discord.abc import GuildChannel
+from discord.http import Route
+
+from adapters.discord import codec, failures
+from adapters.discord.commands import SlashCommands
+from adapters.discord.connection import Connection
+from adapters.discord.cursors import Cursors
+from adapters.discord.interactions import Interactions
+from adapters.discord.listening import Listening
+from adapters.discord.platform import DiscordSettings
+from gateway.domain.adapter import Accept, Accepted, Notebook
+from gateway.domain.chat import Inbound, Source
+from gateway.runtime.backoff import Backoff
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import StoreUnavailable
+
+log = structlog.get_logger(__name__)
+
+_BATCH: Final = 50
+_PAGE: Final = 100  # https://discord.com/developers/docs/resources/message#get-channel-messages
+_LOOK_BACK_SECONDS: Final = 3.0  # for what was said before a mention: the mention itself must not wait long
+_THREAD_SECONDS: Final = 5.0
+_SAVE_EVERY: Final = 2.0
+_WORTH_A_WORD: Final = 120.0  # seconds of absence
+_AT_ONCE: Final = 8  # channels whose missed messages are fetched at once
+_UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)  # what Discord sent is of another shape
+_THREAD_MINUTES: Final = 1_440  # without a message, after which Discord puts a thread away
+
+DELETED: Final = "the channel was deleted, or the bot was removed from it"
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    kind: str
+    data: Any
+    acknowledged: asyncio.Task[bool] | None = None
+
+
+@dataclass(slots=True)
+class _Queue:
+    """One channel's. `alone`: two talk there."""
+
+    channel: str
+    alone: bool
+    events: deque[_Event] = field(default_factory=deque)
+
+
+class Receiver:
+    """Hands what Discord sends to `accept`."""
+
+    def __init__(self, settings: DiscordSettings, clock: Clock, commands: SlashCommands) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._commands = commands
+        self._listening = Listening(settings)
+        self._cursors = Cursors()
+        self._queues: dict[str, _Queue] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._current: set[str] = set()  # channels whose missed messages were fetched in this session
+        self._away: float | None = None  # seconds before this session that nobody read
+        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._accept: Accept | None = None
+        self._broken: asyncio.Future[None] | None = None
+
+    # -- lifetime ---------------------------------------------------------------------------
+
+    async def run(
+        self, accept: Accept, connection: Connection, interactions: Interactions, notebook: Notebook, me: codec.Me
+    ) -> None:
+        """Read until cancelled. Raises AdapterError."""
+        self._connection, self._interactions, self._me = connection, interactions, me
+        self._queues, self._current, self._away = {}, set(), None
+        self._broken = asyncio.get_running_loop().create_future()
+        await self._loaded(notebook)
+        self._accept = accept
+        keeping = self._start(connection.keep())
+        saving = self._start(self._keep_saved(notebook))
+        try:
+            await self._broken
+        finally:
+            self._accept = None
+            for task in (keeping, *self._tasks):
+                task.cancel()
+            await asyncio.gather(keeping, saving, *self._tasks, return_exceptions=True)
+            with suppress(StoreUnavailable):
+                await self._save(notebook)
+
+    async def _loaded(self, notebook: Notebook) -> None:
+        backoff = Backoff(0.1, 5.0)
+        while True:
+            try:
+                oldest = self._settings.catch_up.hours * 3600.0
+                return await self._cursors.load(notebook, self._clock.now(), oldest)
+            except StoreUnavailable as error:
+                log.warning("cursors_wait", error=str(error))
+            await self._clock.sleep(backoff.pause())
+
+    async def _keep_saved(self, notebook: Notebook) -> None:
+        while True:
+            await self._clock.sleep(_SAVE_EVERY)
+            try:
+                await self._save(notebook)
+            except StoreUnavailable as error:
+                log.info("cursors_not_saved", error=str(error))
+
+    async def _save(self, notebook: Notebook) -> None:
+        connected = self._connection.connected_at is not None
+        await self._cursors.save(notebook, self._clock.now(), connected=connected, idle=not self._queues)
+
+    def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) and self._broken and not self._broken.done():
+            self._broken.set_exception(error)
+
+    # -- events -----------------------------------------------------------------------------
+
+    def heard(self, kind: str, data: Any) -> None:
+        """Something happened. Nothing is waited for here."""
+        if self._accept is None:
+            return
+        match kind:
+            case "connected":
+                self._begin_session()
+            case "guild":
+                self._look_at(data)
+            case "gone":
+                self._put(str(data), _Event(kind, data), alone=False)
+            case "interaction" if data.get("type") in (2, 3):
+                channel = str(data.get("channel_id") or data["channel"]["id"])
+                acknowledged = self._start(self._interactions.acknowledge(data, private=self._is_private(data)))
+                self._put(channel, _Event(kind, data, acknowledged), alone="guild_id" not in data)
+            case "delete":
+                self._forget(data)
+            case "message" | "edit":
+                self._put(data["channel_id"], _Event(kind, data), alone="guild_id" not in data)
+
+    def _put(self, channel: str, event: _Event, *, alone: bool) -> None:
+        self._queue(channel, alone=alone).events.append(event)
+
+    def _queue(self, channel: str, *, alone: bool) -> _Queue:
+        queue = self._queues.get(channel)
+        if queue is None:
+            queue = self._queues[channel] = _Queue(channel, alone)
+            self._start(self._work(queue))
+        return queue
+
+    def _forget(self, data: Mapping[str, Any]) -> None:
+        """A message that was taken back before it was stored."""
+        queue = self._queues.get(data["channel_id"])
+        if queue is not None:
+            kept = [each for each in queue.events if each.kind == "interaction" or each.data["id"] != data["id"]]
+            queue.events = deque(kept)
+
+    def _begin_session(self) -> None:
+        alive = self._cursors.alive_at
+        self._away = None if alive is None else self._clock.now() - alive
+        self._current.clear()
+        for channel in self._cursors.alone():
+            self._queue(channel, alone=True)
+
+    def _look_at(self, guild: Guild) -> None:
+        """What was written in a guild's channels while nobody read them."""
+        places: list[TextChannel | VoiceChannel | StageChannel | Thread] = [*guild.text_channels, *guild.threads]
+        places += [*guild.voice_channels, *guild.stage_channels]
+        for place in places:
+            channel = str(place.id)
+            if channel in self._current or channel in self._queues:
+                continue
+            if (place.last_message_id or 0) > self._cursors.of(channel):
+                self._queue(channel, alone=False)
+            else:
+                self._current.add(channel)
+
+    # -- one channel ------------------------------------------------------------------------
+
+    async def _work(self, queue: _Queue) -> None:
+        """Store what the queue holds, until it is empty."""
+        try:
+            while queue.events or queue.channel not in self._current:
+                if queue.channel not in self._current:
+                    await self._catch_up(queue)
+                    continue
+                taken = [queue.events.popleft() for _ in range(min(_BATCH, len(queue.events)))]
+                await self._take(queue, taken)
+        finally:
+            del self._queues[queue.channel]
+
+    async def _take(self, queue: _Queue, events: Sequence[_Event], notice: str = "") -> str:
+        """Store what these events mean; then the channel is read up to them. The chat is told `notice` before the first
+        answer; gives it back if there is none."""
+        batch: list[Inbound] = []
+        for event in events:
+            try:
+                inbound = await self._inbound(queue, event)
+            except _UNREADABLE:
+                log.exception("event_unreadable", kind=event.kind, channel=queue.channel)
+                continue
+            if inbound is not None:
+                batch.append(replace(inbound, notice=notice) if notice else inbound)
+                notice = ""
+        accepted = await self._stored(batch) if batch else ()
+        by_event = {each.event_id: each for each in accepted}
+        for event in events:
+            if event.kind == "interaction":
+                self._start(self._interactions.conclude(event.data, self._result(event, by_event)))
+            elif event.kind == "message":
+                self._cursors.advance(queue.channel, int(event.data["id"]), alone=queue.alone)
+        return notice
+
+    def _result(self, event: _Event, accepted: Mapping[str, Accepted]) -> Accepted | None:
+        number = event.data["id"]
+        return next((each for name, each in accepted.items() if f"b{number}" in name or f"{number}:" in name), None)
+
+    async def _stored(self, batch: Sequence[Inbound]) -> Sequence[Accepted]:
+        assert self._accept is not None
+        backoff = Backoff(0.1, 5.0)
+        while True:
+            try:
+                return await self._accept(batch)
+            except StoreUnavailable as error:
+                log.warning("messages_wait", count=len(batch), error=str(error))
+            await self._clock.sleep(backoff.pause())
+
+    # -- one event --------------------------------------------------------------------------
+
+    async def _inbound(self, queue: _Queue, event: _Event) -> Inbound | None:
+        data = event.data
+        if event.kind == "gone":
+            return self._of_gone(str(data))
+        place = self._place(queue, data.get("guild_id"))
+        if event.kind == "interaction":
+            acknowledged = event.acknowledged is not None and await event.acknowledged
+            return self._of_interaction(data, place, acknowledged=acknowledged)
+        if event.kind == "edit" and not ("author" in data and data.get("edited_timestamp") and "content" in data):
+            return None  # of a link's preview, say
+        if not self._listening.hears(data, self._with_role(place, data), self._me):
+            return None
+        if event.kind == "edit":
+            return codec.message_inbound(data, place, self._me, edited=True)
+        data = await self._with_member(data, place)
+        if self._listening.opens_thread(place) and await self._opened_thread(data, place):
+            within = (place.channel, *place.within)
+            place = replace(place, channel=data["id"], within=within, is_thread=True, own=True)
+        return codec.message_inbound(data, place, self._me, before=await self._before(data, place))
+
+    def _of_gone(self, channel: str) -> Inbound:
+        source = Source(platform=codec.PLATFORM, chat=channel, chat_type="group", user="")
+        return Inbound(event_id=f"gone:{channel}", source=source, kind="left", text=DELETED)
+
+    def _of_interaction(self, data: Mapping[str, Any], place: codec.Place, *, acknowledged: bool) -> Inbound:
+        if data["type"] == 3:
+            return codec.press_inbound(data, place, self._me)
+        text, name = self._commands.typed(data["data"]), data["data"]["name"]
+        waited_for = self._is_private(data) or (acknowledged and not self._commands.passes_on(name))
+        return codec.command_inbound(data, place, self._me, text, private=self._is_private(data), waited_for=waited_for)
+
+    def _is_private(self, data: Mapping[str, Any]) -> bool:
+        """Whether only who asked may see the answer."""
+        return "guild_id" in data and self._commands.is_private((data.get("data") or {}).get("name", ""))
+
+    def _place(self, queue: _Queue, guild: str | None) -> codec.Place:
+        found = None if queue.alone else self._connection.get_channel(int(queue.channel))
+        if isinstance(found, Thread):
+            parent = found.parent
+            within = [str(found.parent_id), *([str(parent.category_id)] if parent and parent.category_id else [])]
+            return codec.Place(
+                channel=queue.channel,
+                guild=str(found.guild.id),
+                within=tuple(within),
+                is_thread=True,
+                own=str(found.owner_id) == self._me.id,
+            )
+        if isinstance(found, GuildChannel):
+            within = [str(found.category_id)] if found.category_id else []
+            return codec.Place(channel=queue.channel, guild=str(found.guild.id), within=tuple(within))
+        return codec.Place(channel=queue.channel, guild=guild)
+
+    def _with_role(self, place: codec.Place, message: Mapping[str, Any]) -> codec.Place:
+        guild = self._connection.get_guild(int(place.guild)) if place.guild and message.get("mention_roles") else None
+        role = guild.self_role if guild is not None else None
+        return place if role is None else replace(place, my_role=str(role.id))
+
+    async def _with_member(self, message: Mapping[str, Any], place: codec.Place) -> Mapping[str, Any]:
+        """A message that was fetched says nothing of its writer's roles, by which they may be allowed."""
+        if place.guild is None or "member" in message:
+            return message
+        route = Route(
+            "GET", "/guilds/{guild_id}/members/{user_id}", guild_id=place.guild, user_id=message["author"]["id"]
+        )
+        with suppress(*failures.Foreign):
+            return {**message, "member": await self._connection.calls.request(route)}
+        return message
+
+    async def _opened_thread(self, message: Mapping[str, Any], place: codec.Place) -> bool:
+        """Whether the message has a thread, which has the message's own id."""
+        name = " ".join(codec.words(message, self._me).split())[:80] or "Conversation"
+        route = Route(
+            "POST",
+            "/channels/{channel_id}/messages/{message_id}/threads",
+            channel_id=place.channel,
+            message_id=message["id"],
+        )
+        try:
+            async with self._clock.limit(_THREAD_SECONDS):
+                asked = {"name": name, "auto_archive_duration": _THREAD_MINUTES}
+                await self._connection.calls.request(route, json=asked)
+        except failures.Foreign as error:
+            if getattr(error, "code", None) == failures.THREAD_EXISTS:
+                return True
+            log.warning("thread_not_opened", channel=place.channel, error=str(failures.mapped(error)))
+            return False
+        return True
+
+    async def _before(self, message: Mapping[str, Any], place: codec.Place) -> str:
+        """What was said before a mention, since the bot's own last words. Nothing of it is stored by itself."""
+        heard_anyway = place.guild is None or place.own or self._listening.mode(place) != "mention"
+        if heard_anyway or not self._settings.quoted or codec.words(message, self._me).startswith("/"):
+            return ""
+        limit = min(self._settings.quoted, _PAGE)
+        with suppress(*failures.Foreign):
+            async with self._clock.limit(_LOOK_BACK_SECONDS):
+                found = await self._connection.calls.logs_from(int(place.channel), limit, before=int(message["id"]))
+            newer: list[Mapping[str, Any]] = []
+            for each in found:
+                if each["author"]["id"] == self._me.id:
+                    break
+                newer.append(each)
+            return codec.quoted(newer[::-1], self._me)
+        return ""
+
+    # -- what was missed --------------------------------------------------------------------
+
+    async def _catch_up(self, queue: _Queue) -> None:
+        """Store what was written in a channel while nobody read it, oldest first."""
+        backoff = Backoff(1.0, 60.0)
+        while True:
+            try:
+                async with self._room:
+                    found, is_cut = await self._missed(queue)
+                break
+            except failures.Foreign as error:
+                mapped = failures.mapped(error)
+                if getattr(error, "status", 0) in (401, 403, 404):
+                    log.info("channel_not_read", channel=queue.channel, error=str(mapped))
+                    found, is_cut = [], False
+                    break
+                wait = max(backoff.pause(), getattr(mapped, "retry_after", 0.0))
+                log.warning("catching_up_waits", channel=queue.channel, error=str(mapped), again_in=wait)
+            await self._clock.sleep(wait)
+        notice = self._absence(is_cut=is_cut)
+        for first in range(0, len(found), _BATCH):
+            events = [_Event("message", each) for each in found[first : first + _BATCH]]
+            notice = await self._take(queue, events, notice)
+        self._current.add(queue.channel)
+
+    async def _missed(self, queue: _Queue) -> tuple[list[Mapping[str, Any]], bool]:
+        """The messages since the cursor, oldest first, and whether there were more than are looked at."""
+        most, hours = self._settings.catch_up.messages, self._settings.catch_up.hours
+        since = max(self._cursors.of(queue.channel), codec.snowflake(self._clock.now() - hours * 3600.0))
+        live = [int(each.data["id"]) for each in queue.events if each.kind == "message"]
+        before = min(live, default=None)
+        found: list[Mapping[str, Any]] = []
+        while len(found) <= most:
+            page = await self._connection.calls.logs_from(int(queue.channel), _PAGE, before=before)
+            newer = [each for each in page if int(each["id"]) > since]
+            found += newer
+            if len(newer) < len(page) or len(page) < _PAGE:
+                break
+            before = int(page[-1]["id"])
+        return found[:most][::-1], len(found) > most
+
+    def _absence(self, *, is_cut: bool) -> str:
+        """What a chat is told before the first answer to what was missed."""
+        if self._away is None or self._away < _WORTH_A_WORD:
+            return ""
+        told = f"I was away for {_span(self._away)}; now I answer what was written here meanwhile."
+        if is_cut:
+            told += f" That was a lot: I looked only at the last {self._settings.catch_up.messages:,} messages."
+        return told
+
+
+def _span(seconds: float) -> str:
+    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= 2 * size or (unit == "minute"):
+            count = max(1, round(seconds / size))
+            return f"{count:,} {unit}{'s' if count != 1 else ''}"
+    raise AssertionError("every time has minutes")

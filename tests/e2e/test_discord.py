@@ -1,0 +1,196 @@
+"""People on Discord, as they see the bot: in chats of two, in channels, in threads."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.emulators.discord import Channel, DiscordServer, Kind, Settings, User
+from tests.support.discord_live import on_discord
+from tests.support.model import FakeModel, Gate, Say, in_turn
+from tests.support.tools import Payment, payments
+
+
+@pytest.fixture
+async def discord() -> AsyncIterator[DiscordServer]:
+    async with DiscordServer(Settings(identify_every=0), limits=None) as running:
+        yield running
+        assert [str(each) for each in running.violations] == []
+
+
+@pytest.fixture
+def anna(discord: DiscordServer) -> User:
+    return discord.people.person("Anna")
+
+
+@pytest.fixture
+def place(discord: DiscordServer, anna: User) -> Channel:
+    return discord.people.general(discord.people.guild("Choir", anna))
+
+
+async def test_a_person_writes_and_is_answered(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    async with on_discord(tmp_path, discord, anna) as bot:
+        bot.says("Hello")
+        await bot.until_shown("echo: Hello")
+        (message,) = discord.shown(bot.chat)
+        assert message.answered is None
+
+
+async def test_in_a_channel_it_answers_who_names_it_or_answers_it(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}) as bot:
+        bot.says("nobody asks", place)
+        asked = bot.says("@Legato what is it?", place)
+        await bot.until_shown("echo: what is it?", chat=place)
+        (message,) = discord.shown(place)
+        assert message.answered is asked
+        assert [each.name for each in message.mentions] == ["anna"]
+        bot.says("and now?", place, reply_to=message)
+        await bot.until(lambda: len(discord.shown(place)) == 2)
+        assert '[in reply to you: "echo: what is it?"]\nand now?' in bot.shown(place)[1]
+
+
+async def test_it_is_shown_what_was_said_before_it_was_named_and_stores_none_of_that(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    ben = discord.people.person("Ben")
+    async with on_discord(tmp_path, discord, anna) as bot:
+        discord.people.say(place, ben, "I sing [alto]")
+        bot.says("and I bass", place)
+        bot.says("@Legato who sings what?", place)
+        await bot.until(lambda: discord.shown(place))
+        ((_, heard),) = bot.model.spoken(0)
+        assert heard == ("[before this, in the same channel:\nBen: I sing (alto)\nAnna: and I bass]\nwho sings what?")
+        bot.says("@Legato thanks", place)
+        await bot.until(lambda: len(discord.shown(place)) == 2)
+        assert bot.model.spoken(1)[-1] == ("user", "thanks")
+
+
+async def test_a_channel_may_be_free_or_silent(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    assert place.guild is not None
+    quiet = discord.people.channel(place.guild, "quiet")
+    rules = {"free": (str(place.id),), "off": (str(quiet.id),)}
+    async with on_discord(tmp_path, discord, anna, rules=rules) as bot:
+        bot.says("@Legato psst", quiet)
+        bot.says("Hello all", place)
+        await bot.until_shown("echo: Hello all", chat=place)
+        await bot.quiet()
+        assert discord.shown(quiet) == []
+
+
+async def test_a_channel_may_have_a_thread_for_each_question(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    async with on_discord(tmp_path, discord, anna, rules={"thread": (str(place.id),)}) as bot:
+        asked = bot.says("What do we sing on Sunday?", place)
+        await bot.until(lambda: asked.thread is not None and discord.shown(asked.thread))
+        thread = asked.thread
+        assert thread is not None
+        assert thread.name == "What do we sing on Sunday?"
+        assert discord.shown(place) == []
+        bot.says("And on Monday?", thread)
+        await bot.until(lambda: len(discord.shown(thread)) == 2)
+        assert [role for role, _ in bot.model.spoken(1)] == ["user", "assistant", "user"]
+        assert bot.model.spoken(1)[-1] == ("user", "[Anna] And on Monday?")
+
+
+async def test_a_post_in_a_forum_is_answered_in_it(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    assert place.guild is not None
+    forum = discord.people.channel(place.guild, "questions", kind=Kind.FORUM)
+    async with on_discord(tmp_path, discord, anna, rules={"free": (str(forum.id),)}) as bot:
+        post = discord.people.post(forum, anna, "Sunday", "What do we sing?")
+        await bot.until_shown("echo: [Anna] What do we sing?", chat=post)
+
+
+async def test_an_answer_grows_in_one_message_and_ends_in_parts(
+    tmp_path: Path, discord: DiscordServer, anna: User
+) -> None:
+    gate = Gate()
+    code = "\n".join(f"print({number})" for number in range(300))
+    model = FakeModel(in_turn(Say(first="Look", gate=gate, text=f" here:\n\n```python\n{code}\n```\nThat is all.")))
+    async with on_discord(tmp_path, discord, anna, model=model) as bot:
+        bot.says("Count")
+        await bot.until_shown("Look …")
+        gate.open()
+        await bot.until(lambda: len(discord.shown(bot.chat)) > 1 and "That is all." in bot.shown()[-1])
+        first, *others = discord.shown(bot.chat)
+        assert first.texts[0] == "Look …"
+        assert all(len(text) <= 2_000 and text.count("```") == 2 for text in bot.shown())
+        assert all(each.content.startswith("```python\n") for each in others)
+        shown = "\n".join(bot.shown())
+        assert [f"print({number})" in shown for number in range(300)] == [True] * 300
+
+
+async def test_a_person_corrects_a_message(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    async with on_discord(tmp_path, discord, anna) as bot:
+        said = bot.says("Helo")
+        await bot.until_shown("echo: Helo")
+        discord.people.edit(said, "Hello")
+        await bot.until_shown("echo: Helo", "echo: [an earlier message, corrected]\nHello")
+
+
+async def test_other_bots_are_answered_as_often_as_the_rules_say(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    robot = discord.people.person("Robot", bot=True)
+    allow = (f"discord:{robot.id}",)
+    async with on_discord(tmp_path, discord, anna, allow=allow, rules={"bots": 2, "quoted": 0}) as bot:
+        for number in range(4):
+            discord.people.say(place, robot, f"@Legato {number}")
+        await bot.until_shown("echo: 0", "echo: 1", chat=place)
+        bot.says("enough", place)
+        discord.people.say(place, robot, "@Legato 4")
+        await bot.until_shown("echo: 0", "echo: 1", "echo: 4", chat=place)
+
+
+async def test_a_role_lets_people_in_and_a_stranger_learns_nothing(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    ben, eve = discord.people.person("Ben"), discord.people.person("Eve")
+    assert place.guild is not None
+    for person in (ben, eve):
+        discord.people.join(place.guild, person)
+    role = discord.people.role(place.guild, "singers", ben)
+    async with on_discord(tmp_path, discord, anna, allow=(f"discord:role-{role.id}",), rules={"quoted": 0}) as bot:
+        discord.people.say(place, eve, "@Legato let me in")
+        discord.people.say(place, ben, "@Legato hello")
+        await bot.until_shown("echo: hello", chat=place)
+        await bot.quiet()
+        assert bot.shown(place) == ["echo: hello"]
+
+
+async def test_a_stranger_is_given_a_code_between_two(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    ben = discord.people.person("Ben")
+    admins = (f"discord:{anna.id}",)
+    async with on_discord(tmp_path, discord, anna, pairing=True, admins=admins) as bot:
+        private = discord.people.direct(ben)
+        discord.people.say(private, ben, "Hello?")
+        await bot.until(lambda: discord.shown(private))
+        code = bot.shown(private)[0].split("code")[1].split(": ")[1].split()[0]
+        bot.says(f"/pair {code}")
+        await bot.until(lambda: len(discord.shown(private)) == 2)
+        assert bot.shown(private)[1].startswith("You have been let in")
+
+
+async def test_a_question_has_buttons_that_work_after_a_restart(
+    tmp_path: Path, discord: DiscordServer, anna: User
+) -> None:
+    tool = Payment()
+    model = FakeModel(in_turn(payments(50), then=lambda *_: Say(text="Done.")))
+    async with on_discord(tmp_path, discord, anna, model=model, with_tools=[tool]) as bot:
+        bot.says("Pay")
+        await bot.until(lambda: discord.shown(bot.chat) and discord.shown(bot.chat)[-1].buttons)
+    async with on_discord(tmp_path, discord, anna, model=model, with_tools=[tool]) as bot:
+        question = discord.shown(bot.chat)[-1]
+        press = discord.people.press(question, anna, "Approve")
+        await bot.until(lambda: bot.shown()[-1:] == ["Done."])
+        assert tool.paid == [50]
+        assert press.answer is not None
+        assert not question.buttons

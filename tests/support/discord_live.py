@@ -1,0 +1,123 @@
+"""A whole gateway with a bot on the emulated Discord: what people see is what is looked at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from adapters.discord.adapter import DiscordAdapter
+from adapters.discord.platform import DiscordSettings
+from gateway.agent.tools.base import Tool
+from gateway.app import build as bootstrap
+from gateway.app.config.models import Access
+from gateway.app.gateway import Gateway
+from gateway.app.plugins import all_commands
+from gateway.runtime.clock import Clock, SystemClock
+from gateway.runtime.points import Points, ignore_points
+from gateway.turns.reception import BUSY
+from tests.emulators.discord import Channel, DiscordServer, User
+from tests.support.gateway import config_in
+from tests.support.model import PATIENCE, FakeModel
+
+
+@dataclass(slots=True, kw_only=True)
+class Bot:
+    """A running gateway and the Discord that it is on. Anna may talk to it, and whoever `allow` adds."""
+
+    discord: DiscordServer
+    gateway: Gateway
+    adapter: DiscordAdapter
+    model: FakeModel
+    anna: User
+    serving: asyncio.Task[bool]
+
+    @property
+    def chat(self) -> Channel:
+        """Anna's with the bot."""
+        return self.discord.people.direct(self.anna)
+
+    def says(self, text: str, chat: Channel | None = None, **how: Any) -> Any:
+        """Anna writes."""
+        return self.discord.people.say(chat or self.chat, self.anna, text, **how)
+
+    def shown(self, chat: Channel | None = None) -> list[str]:
+        """What the bot's messages say now, but that it is busy."""
+        texts = [message.content for message in self.discord.shown(chat or self.chat)]
+        return [text for text in texts if text != BUSY]
+
+    async def until(self, condition: Callable[[], Any]) -> None:
+        """Return once it holds. Fails after `PATIENCE`."""
+        async with asyncio.timeout(PATIENCE):
+            await self.discord.until(condition)
+
+    async def until_shown(self, *texts: str, chat: Channel | None = None) -> None:
+        """Return once the bot's messages are these."""
+        try:
+            await self.until(lambda: self.shown(chat) == list(texts))
+        except TimeoutError:
+            assert self.shown(chat) == list(texts)
+
+    async def until_ended(self) -> None:
+        """Return when the gateway has ended by itself."""
+        async with asyncio.timeout(PATIENCE):
+            await asyncio.wait([self.serving])
+
+    async def quiet(self) -> None:
+        """Return when nothing is accepted, running or being shown any more."""
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                status = await self.gateway.store.status()
+                busy = self.gateway.lanes.active or self.gateway.outbox.in_flight
+                if not (status.waiting or status.unsent or busy):
+                    return
+                await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def on_discord(
+    folder: Path,
+    discord: DiscordServer,
+    anna: User,
+    *,
+    model: FakeModel | None = None,
+    patience: float = 2.0,
+    silence: float = 48.0,
+    allow: tuple[str, ...] = (),
+    admins: tuple[str, ...] = (),
+    pairing: bool = False,
+    points: Points = ignore_points,
+    with_tools: Sequence[Tool] = (),
+    clock: Clock | None = None,
+    connected: bool = True,
+    rules: Mapping[str, Any] | None = None,
+    **sections: Any,
+) -> AsyncIterator[Bot]:
+    """A gateway on this Discord, until the block ends. `rules`: of the section `adapters.discord`."""
+    model, clock = model or FakeModel(), clock or SystemClock()
+    access = Access(allow=(f"discord:{anna.id}", *allow), admins=admins, pairing=pairing)
+    config = config_in(folder, access=access, **sections)
+    adapter = DiscordAdapter(
+        discord.token,
+        clock=clock,
+        settings=DiscordSettings(**(rules or {})),
+        menu=[each.entry for each in all_commands().commands],
+        base_url=discord.api_url,
+        patience=patience,
+        silence=silence,
+    )
+    parts = bootstrap.Parts(providers={"offline": model}, points=points, tools=with_tools, clock=clock)
+    gateway = bootstrap.build(config, [adapter], parts)
+    serving = asyncio.create_task(gateway.run())
+    bot = Bot(discord=discord, gateway=gateway, adapter=adapter, model=model, anna=anna, serving=serving)
+    try:
+        if connected:
+            await bot.until(lambda: discord.connected or serving.done())
+        yield bot
+    finally:
+        gateway.stop()
+        async with asyncio.timeout(PATIENCE):
+            await serving
