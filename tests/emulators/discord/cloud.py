@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ class Settings:
     """What may differ from bot to bot and from test to test.
 
     `allowed_intents`: those that are switched on for the bot in Discord's portal. `heartbeat`: seconds between two
-    heartbeats. `identify_every`: seconds that lie between two sessions (0: any number at once). `sessions_a_day`: how
+    heartbeats, of the machine's time. `identify_every`: seconds that lie between two sessions (0: any number at once). `sessions_a_day`: how
     many may begin. `kept`, `buffer`: how long a session without connection lives, and how many events of it. `nonces`:
     seconds for which a nonce is remembered; Discord says "the past few minutes". `acknowledge`: seconds in which an
     interaction must be answered first; `token_life`: seconds for which its token holds. `creates_a_day`: of commands.
@@ -50,6 +51,11 @@ class Settings:
     creates_a_day: int = 200
     link_life: float = 86_400.0
     edits_of_old: int = 5
+
+    @property
+    def bot_id(self) -> int:
+        """The bot's id, with which its token begins."""
+        return int(base64.urlsafe_b64decode(self.token.partition(".")[0]))
 
 
 class Starts:
@@ -127,7 +133,7 @@ class Cloud:
     def make(cls, settings: Settings, clock: Clock, limits: Limits | None, *, keep: int) -> Cloud:
         """An empty one, with only the bot in it."""
         ids = Snowflakes(clock)
-        bot = User(id=ids.new(), name=settings.bot_name, bot=True)
+        bot = User(id=settings.bot_id, name=settings.bot_name, bot=True)
         journal = Journal(clock, keep=keep)
         cloud = cls(
             settings=settings,

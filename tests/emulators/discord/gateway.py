@@ -56,7 +56,7 @@ class Connection:
         self._packer = Packer(request.query.get("compress", ""))
         self._queue: asyncio.Queue[Frame | Closed] = asyncio.Queue()
         self._sends: deque[float] = deque()
-        self._beat = cloud.clock.monotonic()
+        self._beat = asyncio.get_running_loop().time()
         self._silent = False
         self.session: Session | None = None
 
@@ -193,7 +193,7 @@ class Connection:
 
     def _received(self, op: Any, data: Any) -> None:
         if op == Op.HEARTBEAT:
-            self._beat = self._cloud.clock.monotonic()
+            self._beat = asyncio.get_running_loop().time()
             self.send(Op.HEARTBEAT_ACK)
         elif op in (Op.IDENTIFY, Op.RESUME):
             if self.session is not None:
@@ -303,10 +303,10 @@ class Connection:
         self.session.tell("GUILD_MEMBERS_CHUNK", {**chunk, "nonce": data.get("nonce")}, in_guild=True)
 
     async def _watch(self) -> None:
-        """A bot whose heartbeats stop is taken for gone."""
+        """A bot whose heartbeats stop is taken for gone. Their time is the machine's, as it is for discord.py."""
         while True:
-            await self._cloud.clock.sleep(self._heartbeat)
-            if self._cloud.clock.monotonic() - self._beat > self._heartbeat * 1.5:
+            await asyncio.sleep(self._heartbeat)
+            if asyncio.get_running_loop().time() - self._beat > self._heartbeat * 1.5:
                 raise Closed(4009)
 
 
