@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from gateway.delivery.markdown.tables import without_columns
 from adapters.telegram.formatting import render
+from gateway.delivery.markdown.tables import without_columns
 from tests.chaos.telegram.evidence import Death, Evidence, Row
 from tests.chaos.telegram.model import TOKEN
 from tests.emulators.journal import Call
