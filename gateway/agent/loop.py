@@ -164,7 +164,8 @@ class Agent:
             self._home = conversation.spec
         home, failures = self._home, list[ProviderError]()
         self._absence = self.models.absence(home) or self._absence
-        for spec in self._candidates(conversation, home):
+        for candidate in self._candidates(conversation, home):
+            spec = self.models.learned.of(candidate, conversation.session.key)
             stands_in = spec.place != home.place
             if spec.place != conversation.spec.place:
                 await self._change_model(conversation, spec)
@@ -267,6 +268,7 @@ class Agent:
         counted = conversation.counted_tokens()
         conversation.sent(request, usage, asked_at)
         conversation.reported(usage)
+        self.models.learned.fits(spec, usage.prompt_tokens)
         conversation.ledger.append(self.models.entry(self.clock.now(), "turn", spec, usage))
         if usage.prompt_tokens:
             await conversation.engine.learn({**usage.as_dict(), "estimated_prompt_tokens": counted})
@@ -292,19 +294,40 @@ class Agent:
     ) -> int | None:
         """Make room and return the output cap for the retry. Raises UserError when there is no way left."""
         spec = conversation.spec
-        todo = remedy(error, attempts=self._overflows, context_length=spec.context_length, max_tokens=max_tokens)
+        todo = remedy(
+            error,
+            attempts=self._overflows,
+            context_length=spec.context_length,
+            max_tokens=max_tokens,
+            prompt_tokens=conversation.prompt_tokens(),
+        )
         self._overflows += 1
         if todo.action == "lower_output":
             return todo.max_tokens
-        if todo.limit is not None:
-            conversation.spec = self.models.remember_limit(spec, todo.limit)
-            await adopt(conversation.engine, conversation.spec)
         compacts = todo.action != "give_up" and self.automatic
-        if compacts and await self._compact(conversation, "overflow", force=True):
+        if compacts and await self._compact_to(conversation, error, todo.limit):
             return max_tokens
         if self.metering.view.put_aside(conversation.spec, conversation.all()):
             return max_tokens
         raise UserError(NO_WAY_OUT) from error
+
+    async def _compact_to(
+        self, conversation: Conversation, error: ContextOverflow | OutputCapTooLarge, limit: int | None
+    ) -> bool:
+        """Compact after a refusal. The limit that it stated counts from now on, or for this call only where it is not
+        the model's window."""
+        spec, learned = conversation.spec, self.models.learned
+        if isinstance(error, ContextOverflow) and error.lasting:
+            known = learned.meet(spec, conversation.session.key, limit)
+            if known != spec:
+                await self._change_model(conversation, spec := known)
+        if limit is None or limit >= spec.context_length:
+            return await self._compact(conversation, "overflow", force=True)
+        await self._change_model(conversation, replace(spec, context_length=limit))
+        try:
+            return await self._compact(conversation, "overflow", force=True)
+        finally:
+            await self._change_model(conversation, spec)
 
     def _prompt(self, conversation: Conversation, *, last: bool) -> Sequence[Message]:
         # Behind the cached prefix and not stored, because only this call needs it.

@@ -9,6 +9,7 @@ from typing import Final
 import structlog
 
 from gateway.agent.fallback import reason, rest
+from gateway.agent.windows import LearnedWindows
 from gateway.context.state import Correction
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
@@ -59,8 +60,7 @@ class Models:
     """The configured models.
 
     `main` is the default, `plugin` describes its provider. `fallbacks` answer while another model cannot, in order.
-    `auxiliary` holds whole entries for purposes that have their own. A limit that a provider stated is remembered for
-    the life of the process.
+    `auxiliary` holds whole entries for purposes that have their own. `learned` has the limits that providers stated.
     """
 
     main: ModelSpec
@@ -77,7 +77,7 @@ class Models:
     metrics: Metrics = field(default_factory=Metrics)
     clock: Clock = field(default_factory=SystemClock)
     _absences: dict[tuple[str | None, ...], _Absence] = field(default_factory=dict)
-    _stated: dict[str, int] = field(default_factory=dict)
+    learned: LearnedWindows = field(default_factory=LearnedWindows)
     _offered: dict[str, int] = field(default_factory=dict)  # windows by name, as the server's list has them
     _reported: str | None = None  # the model whose window its provider reported
 
@@ -115,8 +115,7 @@ class Models:
                 window = self.windows.context_window(name)
             marks = self.plugin.marks_cache(name, self.main.base_url)
             spec = replace(self.main, name=name, context_length=window or self.main.context_length, cache_marks=marks)
-        stated = self._stated.get(name)
-        return replace(spec, context_length=min(stated, spec.context_length)) if stated else spec
+        return spec
 
     def is_assumed(self, spec: ModelSpec) -> bool:
         """Whether the model's window is a guess: nobody configured it, reported it or lists it."""
@@ -126,7 +125,8 @@ class Models:
 
     def of(self, session: Session) -> ModelSpec:
         """Return the model that answers in a session: the chosen one, else the configured one."""
-        return self.spec(session.model if self.is_chosen(session) else self.main.name)
+        spec = self.spec(session.model if self.is_chosen(session) else self.main.name)
+        return self.learned.of(spec, session.key)
 
     def is_chosen(self, session: Session) -> bool:
         """Whether a person chose the session's model, at the provider that is configured now: another one has other
@@ -136,11 +136,6 @@ class Models:
     def may_be(self, name: str) -> bool:
         """Whether the main provider could have a model of this name; only a call shows whether it has."""
         return name == self.main.name or not isinstance(self.provider(self.main), HasOneModel)
-
-    def remember_limit(self, spec: ModelSpec, limit: int) -> ModelSpec:
-        """Adopt the window that a provider stated in an error, never one larger than the known window."""
-        self._stated[spec.name] = min(limit, spec.context_length)
-        return self.spec(spec.name)
 
     def provider(self, spec: ModelSpec) -> Provider:
         """Return the provider of this model. Raises ConfigError if there is none."""

@@ -37,13 +37,23 @@ class Remedy:
 
 
 def remedy(
-    error: ContextOverflow | OutputCapTooLarge, *, attempts: int, context_length: int, max_tokens: int | None
+    error: ContextOverflow | OutputCapTooLarge,
+    *,
+    attempts: int,
+    context_length: int,
+    max_tokens: int | None,
+    prompt_tokens: int | None = None,
 ) -> Remedy:
     """Return the remedy for `error` after `attempts` remedies in this turn. A limit is adopted only if the provider
-    stated it and the known window is larger."""
+    stated it and the known window is larger. Where the limit counts the output, too, a prompt of `prompt_tokens` that
+    fits it by itself is left as it is."""
     if attempts >= MOST_ATTEMPTS:
         return Remedy(action="give_up")
     if isinstance(error, ContextOverflow):
+        if not error.lasting and error.limit and max_tokens and prompt_tokens is not None:
+            room = error.limit - prompt_tokens - _MARGIN
+            if _SMALLEST_OUTPUT <= room < max_tokens:
+                return Remedy(action="lower_output", max_tokens=room)
         smaller = error.limit is not None and 0 < error.limit < context_length
         return Remedy(action="compact", limit=error.limit if smaller else None)
     room = error.available - _MARGIN if error.available else (max_tokens or context_length // 4) // 2

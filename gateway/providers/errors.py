@@ -87,6 +87,9 @@ def _meaning(status: int, body_text: str, headers: Mapping[str, str], redact: Ca
         return QuotaExceeded(
             f"The provider says the account has no credit left{detail}. Top it up, or change the model.", status=status
         )
+    too_much = _more_than_a_minute(lowered)
+    if too_much is not None:
+        return too_much
     if status == 429 or (status < 500 and status not in (401, 403) and _RATE.search(lowered)):
         return _rate_limited(headers, lowered, detail)
     if status in (401, 403):
@@ -148,6 +151,26 @@ def _rate_limited(headers: Mapping[str, str], lowered: str, detail: str) -> Prov
     wait = retry_after(headers, lowered)
     when = f"in {wait:.0f} s" if wait else "in a moment"
     return ProviderRateLimited(f"The provider asks to slow down{detail}. Try again {when}.", retry_after=wait)
+
+
+# "on tokens per min (TPM): Limit 30000, Requested 42362": OpenAI, Groq and others.
+_ONE_MINUTE: Final = re.compile(r"\(tp[md]\):? *limit:? *([\d,]+),(?: *used:? *[\d,]+,)? *requested:? *([\d,]+)")
+
+
+def _more_than_a_minute(lowered: str) -> ContextOverflow | None:
+    """The overflow of a limit per minute or day by one request, which no waiting makes fit."""
+    found = _ONE_MINUTE.search(lowered)
+    if found is None:
+        return None
+    limit, requested = (int(number.replace(",", "")) for number in found.groups())
+    if requested <= limit:
+        return None
+    return ContextOverflow(
+        f"The request is larger than the account's limit of {limit:,} tokens per minute. "
+        "Use /compress to shorten the conversation or /new to start fresh.",
+        limit=limit,
+        lasting=False,
+    )
 
 
 def _is_rate(lowered: str, fields: Mapping[str, Any]) -> bool:

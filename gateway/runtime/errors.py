@@ -183,12 +183,14 @@ class FeatureRefused(ProviderRejected):
 
 class ContextOverflow(ProviderError):
     """The prompt is longer than the model's window; `limit` is that window in tokens if stated. `bulky`: it may be
-    its bytes that are too many, as nothing was said of tokens."""
+    its bytes that are too many, as nothing was said of tokens. `lasting`: the limit is the window; else it holds for
+    this call only, and may count the output, too."""
 
-    def __init__(self, text: str, *, limit: int | None = None, bulky: bool = False) -> None:
+    def __init__(self, text: str, *, limit: int | None = None, bulky: bool = False, lasting: bool = True) -> None:
         super().__init__(text)
         self.limit = limit
         self.bulky = bulky
+        self.lasting = lasting
 
 
 class OutputCapTooLarge(ProviderError):

@@ -158,7 +158,26 @@ async def test_a_stated_smaller_limit_is_adopted_and_the_turn_goes_on(tmp_path: 
         assert await triggers(live) == ["overflow"]
         assert model.spoken() == [("user", "notes on what was said"), ("user", "what now?")]
         assert await live.ask("and later?", chat="elsewhere") == "echo: and later?"
-        assert model.specs[-1].context_length == 20_000, "a stated limit is remembered for the model"
+        assert model.specs[-1].context_length == WINDOW, "nobody is condensed for a limit that they have not met"
+        assert await live.ask("and then?") == "echo: and then?"
+        assert model.specs[-1].context_length == 20_000, "a stated limit is remembered where it was met"
+
+
+async def test_a_limit_per_minute_is_that_of_one_call(tmp_path: Path) -> None:
+    refusal = ContextOverflow("Larger than a minute takes.", limit=5_000, lasting=False)
+    model = FakeModel(in_turn(refusal))
+    shape = CompressionSettings(min_threshold_tokens=0, protect_first_n=0, protect_last_n=2)
+    async with running(tmp_path, config=config_in(tmp_path, compression=shape), model=model) as live:
+        model.script, script = echo, model.script
+        await filled(live, 12)
+        model.script = script
+        assert await live.ask("what now?") == "echo: what now?"
+        assert await triggers(live) == ["overflow"]
+        assert sum(len(text_of(message)) for message in model.requests[-1].messages) < 4 * 5_000
+        assert model.specs[-1].context_length == WINDOW
+        tip = await live.tip()
+        assert tip is not None
+        assert (await live.gateway.sessions.engines.of(tip)).engine.threshold_tokens == WINDOW // 2
 
 
 async def test_an_unstated_or_larger_limit_changes_nothing_about_the_window(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from dataclasses import replace
+from functools import partial
 from typing import cast
 
 import pytest
@@ -13,7 +15,9 @@ from gateway.agent.auxiliary import AuxiliaryModel
 from gateway.agent.caching import Prefix
 from gateway.agent.metering import Caps, Metering
 from gateway.agent.models import Calibration, Models
-from gateway.agent.overflow import MOST_ATTEMPTS, remedy
+from gateway.agent.overflow import MOST_ATTEMPTS, Remedy, remedy
+from gateway.agent.windows import LearnedWindows
+from gateway.domain.chat import SessionKey
 from gateway.domain.message import user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason
@@ -120,12 +124,41 @@ def test_another_model_has_its_own_window_unless_one_is_configured() -> None:
     assert models().spec("main") is MAIN or models().spec("main") == MAIN
 
 
-def test_a_stated_limit_is_remembered_for_its_model_and_never_grows() -> None:
-    known = models()
-    assert known.remember_limit(MAIN, 50_000).context_length == 50_000
-    assert known.spec("main").context_length == 50_000
-    assert known.spec("small").context_length == 4_000
-    assert known.remember_limit(known.spec("main"), 900_000).context_length == 50_000
+HERE, ELSEWHERE = SessionKey(platform="test", chat="here"), SessionKey(platform="test", chat="elsewhere")
+
+
+def test_a_stated_limit_holds_for_its_model_and_address_where_it_was_met() -> None:
+    learned = LearnedWindows()
+    assert learned.meet(MAIN, HERE, 50_000).context_length == 50_000
+    assert learned.of(MAIN, HERE).context_length == 50_000
+    assert learned.of(MAIN, ELSEWHERE) is MAIN
+    assert learned.of(replace(MAIN, base_url="http://another"), HERE).context_length == 100_000
+    assert learned.of(HELPER, HERE) is HELPER
+    # A prompt that is too long there, too, without a stated limit, meets the same one.
+    assert learned.meet(MAIN, ELSEWHERE, None).context_length == 50_000
+
+
+def test_a_stated_limit_never_grows_nor_falls_below_what_fitted() -> None:
+    learned = LearnedWindows()
+    assert learned.meet(MAIN, HERE, 900_000) is MAIN
+    learned.fits(MAIN, 60_000)
+    assert not learned.is_credible(MAIN, 50_000)
+    assert learned.meet(MAIN, HERE, 50_000) is MAIN
+    assert learned.meet(MAIN, HERE, 70_000).context_length == 70_000
+
+
+def test_the_limit_of_a_session_is_that_of_its_conversation() -> None:
+    known, session = models(), new_session("1", key=HERE, model="main")
+    known.learned.meet(MAIN, HERE, 50_000)
+    assert known.of(session).context_length == 50_000
+    assert known.spec("main").context_length == 100_000
+
+
+def test_a_limit_per_minute_is_met_by_less_output_where_that_is_enough() -> None:
+    error = ContextOverflow("x", limit=30_000, lasting=False)
+    ask = partial(remedy, error, attempts=0, context_length=100_000, max_tokens=16_000)
+    assert ask(prompt_tokens=20_000) == Remedy(action="lower_output", max_tokens=9_936)
+    assert ask(prompt_tokens=29_900) == Remedy(action="compact", limit=30_000)
 
 
 def test_helpers_are_the_purposes_own_model_then_the_live_one() -> None:

@@ -267,9 +267,6 @@ OTHERS: list[tuple[int, str, type[ProviderError]]] = [
     (403, json.dumps({"error": {"message": "账户余额不足，请充值"}}), QuotaExceeded),
     (429, openai("Rate limit reached for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Used 29000, "
                  "Requested 4000. Please try again in 6s.", "rate_limit_exceeded", "tokens"), ProviderRateLimited),
-    (413, openai("Request too large for model `llama` in organization `org` on tokens per minute (TPM): Limit 6000, "
-                 "Requested 9013, please reduce your message size and try again.", "rate_limit_exceeded", "tokens"),
-     ProviderRateLimited),
     (429, anthropic("This request would exceed your organization's rate limit of 40,000 input tokens per minute",
                     "rate_limit_error"), ProviderRateLimited),
     (400, json.dumps({"message": "Too many tokens, please wait before trying again."}), ProviderRateLimited),
@@ -384,3 +381,40 @@ JSON: st.SearchStrategy[Any] = st.recursive(
 @settings(max_examples=150, deadline=None)
 def test_any_body_gives_some_provider_error(status: int, body: str) -> None:
     assert isinstance(classify(status, body, {}), ProviderError)
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "limit"),
+    [
+        (
+            429,
+            "Request too large for gpt-4o in organization org-x on tokens per min (TPM): Limit 30000, Requested 42362. "
+            "The input or output tokens must be reduced in order to run successfully.",
+            30_000,
+        ),
+        (
+            413,
+            "Request too large for model `llama` in organization `org` on tokens per minute (TPM): Limit 6000, "
+            "Requested 9013, please reduce your message size and try again.",
+            6_000,
+        ),
+    ],
+)
+def test_a_request_larger_than_a_minute_is_an_overflow_of_one_call(status: int, text: str, limit: int) -> None:
+    error = classify(status, openai(text, "rate_limit_exceeded", "tokens"), {"retry-after": "8"})
+    assert isinstance(error, ContextOverflow)
+    assert (error.limit, error.lasting) == (limit, False)
+
+
+def test_a_request_that_has_to_wait_for_its_minute_is_none() -> None:
+    text = "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30,000, Used 29,000, Requested 4,236."
+    error = classify(429, openai(text, "rate_limit_exceeded", "tokens"), {"retry-after": "8"})
+    assert isinstance(error, ProviderRateLimited)
+    assert error.retry_after == 8
+
+
+@pytest.mark.parametrize("status", [503, 529])
+def test_an_overloaded_provider_may_say_how_long_to_wait(status: int) -> None:
+    error = classify(status, anthropic("Overloaded", "overloaded_error"), {"Retry-After": "12"})
+    assert isinstance(error, ProviderUnavailable)
+    assert error.retry_after == 12

@@ -1,0 +1,59 @@
+"""The windows that providers state when they refuse a prompt, kept for the life of the process.
+
+A stated limit belongs to a model at its address. It is never below what an earlier call fitted: such a limit is that of
+a detour, not of the model. And it holds only where it was met, so that one odd error does not condense the
+conversations of others; each of them meets the limit by itself, or never.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from gateway.domain.chat import SessionKey
+from gateway.providers.base import ModelSpec
+
+_MOST_MET: Final = 50_000  # conversations that are remembered to have met a limit
+
+_Model = tuple[str, str, str | None]
+
+
+@dataclass(slots=True)
+class LearnedWindows:
+    """Limits by model and address, and the conversations that met them."""
+
+    _stated: dict[_Model, int] = field(default_factory=dict)
+    _fitted: dict[_Model, int] = field(default_factory=dict)
+    _met: set[tuple[SessionKey, _Model]] = field(default_factory=set)
+
+    def fits(self, spec: ModelSpec, tokens: int) -> None:
+        """Note that the model took and gave so many tokens in one call."""
+        model = _model(spec)
+        self._fitted[model] = max(tokens, self._fitted.get(model, 0))
+
+    def is_credible(self, spec: ModelSpec, limit: int) -> bool:
+        """Whether a stated limit may be the model's window: smaller than the known one, and no call exceeded it."""
+        return self._fitted.get(_model(spec), 0) <= limit < spec.context_length
+
+    def meet(self, spec: ModelSpec, key: SessionKey, limit: int | None) -> ModelSpec:
+        """Return the model as a conversation knows it after its prompt was too long. `limit`: as stated now; None has
+        an earlier statement count."""
+        model = _model(spec)
+        if limit is not None and self.is_credible(spec, limit):
+            self._stated[model] = limit
+        if model in self._stated:
+            if len(self._met) >= _MOST_MET:
+                self._met.clear()
+            self._met.add((key, model))
+        return self.of(spec, key)
+
+    def of(self, spec: ModelSpec, key: SessionKey) -> ModelSpec:
+        """Return the model with the window that this conversation knows."""
+        stated = self._stated.get(_model(spec))
+        if stated is None or (key, _model(spec)) not in self._met or stated >= spec.context_length:
+            return spec
+        return replace(spec, context_length=stated)
+
+
+def _model(spec: ModelSpec) -> _Model:
+    return (spec.provider, spec.name, spec.base_url)
