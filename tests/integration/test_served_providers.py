@@ -5,7 +5,6 @@ import base64
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from gateway.domain.message import Message, assistant, tool_result, user
 from gateway.providers.anthropic.messages import Messages
 from gateway.providers.base import (
     Completed,
+    Feature,
     ListsModels,
     ModelEvent,
     ModelRequest,
@@ -106,15 +106,19 @@ def said(completed: Completed) -> Message:
 # --- what is said ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("settings", [None, SimpleNamespace(stream=False)], ids=["streamed", "whole"])
-async def test_words_thoughts_and_calls_of_one_answer(server: LlmServer, provider: Provider, settings: Any) -> None:
-    if settings and provider.name == "openai":
-        settings = None
+WHOLE: frozenset[Feature] = frozenset({"stream"})
+
+
+@pytest.mark.parametrize("omit", [frozenset(), WHOLE], ids=["streamed", "whole"])
+async def test_words_thoughts_and_calls_of_one_answer(
+    server: LlmServer, provider: Provider, omit: frozenset[Feature]
+) -> None:
     thoughts = "Hm, the time in two places is wanted."
     calls = [("clock", {"zone": "UTC"}), ("clock", {})]
     server.reply = Script(Reply(text="Let me see what time it is.", reasoning=thoughts, tool_calls=calls))
-    events = await events_of(provider, spec_of(server, provider, settings=settings), asking(tools=[TOOL]))
+    events = await events_of(provider, spec_of(server, provider), asking(tools=[TOOL], omit=omit))
     completed = events[-1]
+    assert ("stream" in server.requests[-1]) == (not omit)
     assert isinstance(completed, Completed)
     assert (completed.text, completed.reasoning) == ("Let me see what time it is.", thoughts)
     assert "".join(event.text for event in events if isinstance(event, TextDelta)) == completed.text
@@ -242,10 +246,10 @@ async def test_what_nobody_here_knows_goes_back_verbatim(
     server: LlmServer, kind: Kind, blocks: list[Mapping[str, Any]]
 ) -> None:
     provider = kind(http_client(), str)
-    for settings in (None, SimpleNamespace(stream=False)):
+    for omit in (frozenset[Feature](), WHOLE):
         server.reply = Script(Reply(reasoning="hm", blocks=blocks, text="found it"))
-        spec = spec_of(server, provider, settings=settings)
-        answer = said(await complete(provider, spec, asking()))
+        spec = spec_of(server, provider)
+        answer = said(await complete(provider, spec, asking(omit=omit)))
         await complete(provider, spec, asking(user("hello"), answer, user("and?")))
         body = server.requests[-1]
         sent = body["input"] if kind is Responses else body["messages"][1]["content"]

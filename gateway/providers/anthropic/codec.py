@@ -19,6 +19,7 @@ from gateway.domain.message import Message, note_of, text_of
 from gateway.providers.answer import arguments_text
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.names import CallNames
+from gateway.providers.plugin import request_settings
 
 API: Final = "anthropic"
 DEFAULT_BASE_URL: Final = "https://api.anthropic.com"
@@ -68,7 +69,10 @@ def encode_request(
     body |= _thinking(spec, body)
     if stream:
         body["stream"] = True
-    return body
+    chosen = request_settings(spec, request)
+    if effort := chosen.pop("reasoning_effort", None):
+        body["output_config"] = {"effort": effort}
+    return {**body, **chosen}
 
 
 def _parted(messages: Sequence[Message]) -> tuple[list[dict[str, Any]], Sequence[Message]]:

@@ -61,7 +61,7 @@ class Messages:
         model = (endpoint(spec), spec.name)
         habits, thoughts = self._habits.get(model, Habits()), True
         while True:
-            streams = habits.streams and getattr(spec.settings, "stream", True) is not False
+            streams = habits.streams and "stream" not in request.omit
             body = encode_request(spec, request, cap=habits.cap, stream=streams, thoughts=thoughts)
             answer = MessagesAnswer(spec.name, lambda: self._ids.new("call"))
             try:

@@ -19,6 +19,7 @@ from gateway.domain.message import Message, note_of, text_of
 from gateway.providers.answer import arguments_text
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.names import CallNames
+from gateway.providers.plugin import request_settings
 
 API: Final = "openai-responses"
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
@@ -68,7 +69,10 @@ def encode_request(
         body["store"] = False
     if habits.streams:
         body["stream"] = True
-    return body
+    chosen = request_settings(spec, request)
+    if effort := chosen.pop("reasoning_effort", None):
+        body["reasoning"] = {"effort": effort}
+    return {**body, **chosen}
 
 
 def learn(habits: Habits, refusal: str) -> Habits | None:

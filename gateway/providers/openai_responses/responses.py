@@ -47,7 +47,7 @@ class Responses:
         model = (endpoint(spec), spec.name)
         habits, thoughts = self._habits.get(model, Habits()), True
         while True:
-            streams = habits.streams and getattr(spec.settings, "stream", True) is not False
+            streams = habits.streams and "stream" not in request.omit
             body = encode_request(spec, request, replace(habits, streams=streams), thoughts=thoughts)
             answer = ResponsesAnswer(spec.name, lambda: self._ids.new("call"))
             try:

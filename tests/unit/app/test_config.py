@@ -368,7 +368,10 @@ def test_a_fallback_is_a_name_beside_the_model_or_a_section_of_its_own(load):
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[{provider: opnai, name: q}]", "[0].provider must be offline or openai, not 'opnai'; did you mean openai?"),
+        (
+            "[{provider: opnai, name: q}]",
+            "[0].provider must be anthropic, offline, openai or openai-responses, not 'opnai'",
+        ),
         ("[small, {provider: openai, nam: q}]", "[1].nam is not a known key; did you mean name?"),
         ("[small, {name: q}]", " must name the provider in each section"),
         ("[{provider: openai, name: q}]", "[0].api_key is needed by openai"),

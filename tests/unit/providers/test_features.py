@@ -8,9 +8,13 @@ from typing import Any
 import pytest
 
 from gateway.domain.message import Message, assistant, tool_result, user
-from gateway.providers.base import Feature, ModelRequest
+from gateway.providers.anthropic.codec import encode_request as messages_request
+from gateway.providers.base import Feature, ModelRequest, ModelSpec
 from gateway.providers.errors import classify
 from gateway.providers.features import without
+from gateway.providers.openai.codec import encode_request as chat_request
+from gateway.providers.openai_responses.codec import encode_request as responses_request
+from gateway.providers.plugin import ModelSettings
 from gateway.runtime.errors import FeatureRefused
 
 REFUSALS: list[tuple[Feature, int, str]] = [
@@ -157,3 +161,20 @@ def test_a_plain_schema_keeps_its_arguments() -> None:
 def test_nothing_is_changed_where_nothing_is_refused() -> None:
     request = ModelRequest(messages=TALK)
     assert without(request, frozenset()) is request
+
+
+@pytest.mark.parametrize(
+    ("encode", "effort"),
+    [
+        (chat_request, {"reasoning_effort": "low"}),
+        (messages_request, {"output_config": {"effort": "low"}}),
+        (responses_request, {"reasoning": {"effort": "low"}}),
+    ],
+)
+def test_every_api_sends_what_the_settings_say(encode: Any, effort: dict[str, Any]) -> None:
+    settings = ModelSettings(temperature=0.5, reasoning_effort="low", extra_body={"top_k": 3})
+    spec = ModelSpec(provider="p", name="m", settings=settings)
+    body = encode(spec, ModelRequest(messages=TALK))
+    assert body.items() >= {"temperature": 0.5, "top_k": 3, **effort}.items()
+    omit: frozenset[Feature] = frozenset({"temperature", "reasoning_effort"})
+    assert not {"temperature", *effort} & encode(spec, ModelRequest(messages=TALK, omit=omit)).keys()
