@@ -188,7 +188,8 @@ class MessagesWire:
     path = "/v1/messages"
 
     def presented(self, headers: Mapping[str, str]) -> str | None:
-        return headers.get("x-api-key")
+        # The documentation has the first; the vendor's newest clients send the second.
+        return headers.get("x-api-key") or headers.get("Authorization", "").removeprefix("Bearer ") or None
 
     def violations(self, body: Any) -> Iterator[str]:
         return violations(body)

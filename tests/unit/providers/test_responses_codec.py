@@ -1,0 +1,200 @@
+"""OpenAI's Responses: every transcript becomes a valid request, and odd answers are read for what they are."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.domain.message import Message, assistant, tool_result, user
+from gateway.providers.base import Completed, ModelRequest, ModelSpec
+from gateway.providers.openai_responses.answer import ResponsesAnswer
+from gateway.providers.openai_responses.codec import Habits, encode_request, endpoint, learn
+from gateway.runtime.errors import ProviderUnavailable
+from tests.emulators.llm_responses import violations
+
+SPEC = ModelSpec(provider="openai-responses", name="gpt-5")
+TOOL = {"type": "function", "function": {"name": "t", "description": "d", "parameters": {"type": "object"}}}
+
+
+def call(call_id: str = "c1", arguments: Any = "{}") -> Any:
+    return {"id": call_id, "type": "function", "function": {"name": "t", "arguments": arguments}}
+
+
+def encoded(*messages: Message, **more: Any) -> dict[str, Any]:
+    return encode_request(SPEC, ModelRequest(messages=messages, **more))
+
+
+@pytest.mark.parametrize(
+    ("base", "expected"),
+    [
+        (None, "https://api.openai.com/v1/responses"),
+        ("http://127.0.0.1:8000/v1/", "http://127.0.0.1:8000/v1/responses"),
+        ("http://127.0.0.1/v1/responses", "http://127.0.0.1/v1/responses"),
+    ],
+)
+def test_endpoint(base: str | None, expected: str) -> None:
+    assert endpoint(ModelSpec(provider="openai-responses", name="m", base_url=base)) == expected
+
+
+def test_nothing_stays_at_the_server_and_nothing_is_sent_in_vain() -> None:
+    body = encoded(user("U"), tool_choice="none")
+    assert body.keys() == {"model", "input", "include", "store", "stream"}
+    assert body["store"] is False
+    assert encoded(user("U"), max_tokens=3)["max_output_tokens"] == 16
+
+
+def test_a_request_with_little_in_it() -> None:
+    assert list(violations(encoded({"role": "system", "content": ""}))) == []
+    assert list(violations(encoded({"role": "system", "content": "S"}, user(" ")))) == []
+
+
+@pytest.mark.parametrize(
+    ("refusal", "habits"),
+    [
+        ("Encrypted content is not supported with this model.", Habits(encrypts=False)),
+        ("Unsupported parameter: 'include' is not supported with this model.", Habits(encrypts=False)),
+        ("Your organization must be verified to stream this model.", Habits(streams=False)),
+        ("Unknown parameter: 'store'.", Habits(stores=False)),
+        ("Unsupported parameter: 'temperature' is not supported with this model.", None),
+        ("Invalid schema for function 't'.", None),
+    ],
+)
+def test_what_is_learned_from_a_refusal(refusal: str, habits: Habits | None) -> None:
+    assert learn(Habits(), refusal) == habits
+    if habits is not None:
+        assert learn(habits, refusal) is None, "each is learned once"
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=6)
+
+
+@st.composite
+def exchange(draw: st.DrawFn) -> list[Any]:
+    ids = draw(st.lists(st.text("ab-_.:é", min_size=1, max_size=70), max_size=3, unique=True))
+    calls = [call(each, draw(st.sampled_from(["{}", "", "{", "[]", '{"a": 1}']))) for each in ids]
+    return [assistant(draw(TEXT), calls), *(tool_result(each, draw(TEXT)) for each in ids), user(draw(TEXT))]
+
+
+@given(first=st.builds(user, TEXT), rest=st.lists(exchange(), max_size=4))
+@settings(max_examples=60, deadline=None)
+def test_every_sound_transcript_makes_a_valid_request(first: Any, rest: list[list[Any]]) -> None:
+    messages: list[Any] = [{"role": "system", "content": "S"}, first, *(each for part in rest for each in part)]
+    before = deepcopy(messages)
+    body = encoded(*messages, tools=[TOOL])
+    assert list(violations(json.loads(json.dumps(body)))) == []
+    assert messages == before
+
+
+# --- answers ---------------------------------------------------------------------------------
+
+
+def answered(*events: dict[str, Any]) -> Completed:
+    answer = ResponsesAnswer("m", lambda: "new")
+    for event in events:
+        assert answer.refusal(event) is None
+        answer.feed(event)
+    return answer.finish()
+
+
+def done(status: str = "completed", reason: str | None = None, **more: Any) -> dict[str, Any]:
+    response = {"status": status, "incomplete_details": {"reason": reason} if reason else None, **more}
+    return {"type": f"response.{status}", "response": response}
+
+
+def message(text: str, kind: str = "output_text", **more: Any) -> dict[str, Any]:
+    key = "refusal" if kind == "refusal" else "text"
+    return {"type": "message", "role": "assistant", "content": [{"type": kind, key: text}], **more}
+
+
+def whole(place: int, item: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "response.output_item.done", "output_index": place, "item": item}
+
+
+HELLO = {"type": "response.output_text.delta", "output_index": 0, "delta": "Hello"}
+CALL = {"type": "function_call", "call_id": "c1", "name": "t", "arguments": "{}"}
+
+
+@pytest.mark.parametrize(
+    ("events", "stop"),
+    [
+        ((HELLO, done()), "stop"),
+        ((HELLO, done("incomplete", "max_output_tokens")), "length"),
+        ((HELLO, done("incomplete", "content_filter")), "refused"),
+        ((whole(0, message("I will not.", "refusal")), done()), "refused"),
+        (({"type": "response.refusal.delta", "delta": "No."}, done()), "refused"),
+        ((HELLO, whole(1, CALL), done()), "tool_calls"),
+    ],
+)
+def test_reasons_of_an_end(events: tuple[dict[str, Any], ...], stop: str) -> None:
+    assert answered(*events).stop == stop
+
+
+@pytest.mark.parametrize("events", [(HELLO,), (done(),), (HELLO, done("cancelled")), ()])
+def test_a_broken_or_empty_answer_is_none(events: tuple[dict[str, Any], ...]) -> None:
+    with pytest.raises(ProviderUnavailable) as caught:
+        answered(*events)
+    assert caught.value.malformed
+
+
+def test_half_a_call_at_the_limit_is_left_out() -> None:
+    added = {"type": "response.output_item.added", "output_index": 1, "item": {**CALL, "arguments": ""}}
+    delta = {"type": "response.function_call_arguments.delta", "output_index": 1, "delta": '{"a'}
+    completed = answered(HELLO, added, delta, done("incomplete", "max_output_tokens"))
+    assert (completed.tool_calls, completed.cut_call) == ((), True)
+
+
+def test_a_server_without_deltas_is_understood() -> None:
+    completed = answered(whole(0, message("Hello")), whole(1, CALL), done())
+    assert (completed.text, len(completed.tool_calls)) == ("Hello", 1)
+    assert answered(done(output=[message("Hello"), CALL])) == completed
+    assert completed.original is None, "nothing is in it that the message does not say"
+
+
+def test_two_messages_stand_apart_and_go_back_as_two() -> None:
+    thoughts = {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "gAAAA"}
+    items = [thoughts, message("I look.", phase="commentary"), message("Found.", phase="final_answer")]
+    completed = answered(*(whole(at, item) for at, item in enumerate(items)), done())
+    assert completed.text == "I look.\n\nFound."
+    assert completed.original == {"api": "openai-responses", "model": "m", "blocks": items}
+
+
+def test_thoughts_without_their_content_are_not_kept() -> None:
+    """The server keeps nothing: it would not know them again."""
+    thoughts = {"type": "reasoning", "id": "rs", "summary": []}
+    assert answered(whole(0, thoughts), whole(1, message("Hello")), done()).original is None
+
+
+def test_repeated_ids_are_replaced() -> None:
+    completed = answered(whole(0, CALL), whole(1, CALL), done())
+    assert [each["id"] for each in completed.tool_calls] == ["c1", "new"]
+    assert completed.original is None
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "error", "code": "server_error", "message": "Sorry."},
+        {"type": "error", "error": {"message": "Sorry."}},
+        {
+            "type": "response.failed",
+            "response": {"status": "failed", "error": {"message": "Sorry."}, "instructions": "429"},
+        },
+        {"status": "failed", "error": {"message": "Sorry."}, "instructions": "429"},
+    ],
+)
+def test_an_error_is_told_without_what_stands_around_it(event: dict[str, Any]) -> None:
+    told = ResponsesAnswer("m", lambda: "new").refusal(event)
+    assert told is not None
+    assert "Sorry." in told
+    assert "429" not in told
+
+
+def test_a_rewritten_message_is_sent_as_it_says_now() -> None:
+    original = {"api": "openai-responses", "model": "gpt-5", "blocks": [message("long", phase="final_answer")]}
+    sent = encoded(user("U"), assistant("short", original=original), user("V"))["input"][1]
+    assert sent == {"type": "message", "role": "assistant", "content": "short"}

@@ -1,0 +1,137 @@
+"""Recorded wire files: an answer of each API, streamed and whole, and the request that carries the answer back.
+
+`wire/<provider>.sse` and `.json` are the same answer, with thoughts, words and two calls. In
+`wire/<provider>.request.json` is the next request, byte for byte: pictures, results with pictures, marks for the cache
+and the thoughts are in it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.agent.caching import prompt
+from gateway.domain.message import Message, assistant, user
+from gateway.domain.usage import CanonicalUsage
+from gateway.providers.anthropic import codec as messages
+from gateway.providers.anthropic.answer import MessagesAnswer
+from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, TextDelta
+from gateway.providers.http import json_bytes
+from gateway.providers.openai import codec as chat
+from gateway.providers.openai.answer import ChatAnswer
+from gateway.providers.openai_responses import codec as responses
+from gateway.providers.openai_responses.answer import ResponsesAnswer
+from gateway.providers.server import Answer
+from gateway.providers.sse import EventReader
+from tests.emulators import llm_messages, llm_responses, llm_rules
+
+WIRE = Path(__file__).parent / "wire"
+MODELS = {"anthropic": "claude-sonnet-4-5", "openai": "gpt-5", "openai-responses": "gpt-5"}
+ANSWERS: dict[str, Callable[[], Answer]] = {
+    "anthropic": lambda: MessagesAnswer("claude-sonnet-4-5", lambda: "new"),
+    "openai": lambda: ChatAnswer(lambda: "new"),
+    "openai-responses": lambda: ResponsesAnswer("gpt-5", lambda: "new"),
+}
+ENCODERS: dict[str, Callable[[ModelSpec, ModelRequest], dict[str, Any]]] = {
+    "anthropic": messages.encode_request,
+    "openai": chat.encode_request,
+    "openai-responses": responses.encode_request,
+}
+RULES: dict[str, Callable[[Any], Iterator[str]]] = {
+    "anthropic": llm_messages.violations,
+    "openai": llm_rules.violations,
+    "openai-responses": llm_responses.violations,
+}
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+SCHEMA = {"type": "object", "properties": {"zone": {"type": "string"}}}
+TOOL = {"type": "function", "function": {"name": "clock", "description": "Tells the time.", "parameters": SCHEMA}}
+API = pytest.mark.parametrize("api", list(ANSWERS))
+
+
+def streamed(answer: Answer, raw: bytes, size: int) -> list[ModelEvent]:
+    reader = EventReader()
+    events: list[ModelEvent] = []
+    for at in range(0, len(raw), size):
+        for _, data in reader.feed(raw[at : at + size]):
+            if data == "[DONE]":
+                answer.done()
+                continue
+            assert answer.refusal(json.loads(data)) is None
+            events += answer.feed(json.loads(data))
+    return events
+
+
+def read(api: str, form: str, size: int = 64) -> tuple[Completed, list[ModelEvent]]:
+    answer, raw = ANSWERS[api](), (WIRE / f"{api}.{form}").read_bytes()
+    events = streamed(answer, raw, size) if form == "sse" else answer.whole(json.loads(raw))
+    return answer.finish(), events
+
+
+@API
+@pytest.mark.parametrize("form", ["sse", "json"])
+def test_an_answer_is_read_in_full(api: str, form: str) -> None:
+    completed, events = read(api, form)
+    assert completed.text == "I look at both clocks 🕐."
+    assert completed.reasoning.split() == ["Two", "places", "are", "asked", "for."]
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == completed.text
+    arguments = [json.loads(call["function"]["arguments"]) for call in completed.tool_calls]
+    assert arguments == [{"zone": "Europe/Vienna"}, {}]
+    assert len({call["id"] for call in completed.tool_calls} - {"new"}) == 2
+    assert (completed.stop, completed.cut_call) == ("tool_calls", False)
+    thought = 0 if api == "anthropic" else 40
+    assert completed.usage == CanonicalUsage(
+        input_tokens=12, cache_read_tokens=3000, cache_write_tokens=100, output_tokens=89, reasoning_tokens=thought
+    )
+
+
+@API
+def test_streamed_and_whole_are_the_same_to_the_letter(api: str) -> None:
+    whole = read(api, "json")[0]
+    for size in (1, 7, 1 << 20):
+        assert read(api, "sse", size)[0].original == whole.original
+    assert (whole.original is None) == (api == "openai")
+
+
+def next_request(api: str) -> dict[str, Any]:
+    """The request after the answer: results with a picture, and a question with one."""
+    spec = ModelSpec(provider=api, name=MODELS[api], cache_marks=api == "anthropic", marks_results=True, cache_ttl="1h")
+    completed, _ = read(api, "sse")
+    note = {"original": completed.original} if completed.original else {}
+    ids = [call["id"] for call in completed.tool_calls]
+    result: Any = {"role": "tool", "tool_call_id": ids[0], "content": [{"type": "text", "text": "13:00"}]}
+    if api != "openai":
+        result["content"].append(PICTURE)
+    asked: Any = {"role": "user", "content": [{"type": "text", "text": "Which clock is right?"}, PICTURE]}
+    transcript: list[Message] = [
+        asked,
+        assistant(completed.text, completed.tool_calls, **note),
+        result,
+        {"role": "tool", "tool_call_id": ids[1], "content": ""},
+        user("And now?", id="m7"),
+    ]
+    request = ModelRequest(messages=prompt("You are a test.", transcript, spec), tools=[TOOL], max_tokens=1_000)
+    return ENCODERS[api](spec, request)
+
+
+@API
+def test_the_next_request_is_the_recorded_one_byte_for_byte(api: str) -> None:
+    body = next_request(api)
+    assert json_bytes(body) == (WIRE / f"{api}.request.json").read_bytes().rstrip(b"\n")
+    if api == "anthropic":  # the emulator's models sign otherwise
+        body["messages"][1]["content"][0]["signature"] = llm_messages.SIGNATURE
+    assert list(RULES[api](body)) == []
+
+
+@pytest.mark.parametrize("api", ["anthropic", "openai-responses"])
+def test_what_the_model_said_goes_back_to_the_letter(api: str) -> None:
+    whole = json.loads((WIRE / f"{api}.json").read_text())
+    body = next_request(api)
+    if api == "openai-responses":
+        assert body["input"][1:5] == whole["output"]
+        return
+    (sent,) = (message["content"] for message in body["messages"] if message["role"] == "assistant")
+    assert [{key: block[key] for key in block if key != "cache_control"} for block in sent] == whole["content"]
