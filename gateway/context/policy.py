@@ -42,6 +42,7 @@ class CompressionSettings(Section):
     target_ratio: Annotated[float, Field(strict=True, ge=LEAST_TARGET, le=MOST_TARGET, allow_inf_nan=False)] = Field(
         0.20, description="how much of the threshold the newest messages keep, word for word"
     )
+    max_tail_tokens: Count = Field(25_000, description="the newest messages keep no more than this, on any window")
     protect_first_n: Natural = Field(3, description="messages at the start that stay as they are")
     protect_last_n: Count = Field(20, description="messages at the end that stay while there is room")
     summary_model: Text | None = Field(
@@ -111,7 +112,7 @@ def budgets(context_length: int, settings: CompressionSettings, reserved: int) -
     return Budgets(
         usable_tokens=usable,
         threshold_tokens=threshold,
-        tail_tokens=int(threshold * settings.target_ratio),
+        tail_tokens=min(int(threshold * settings.target_ratio), settings.max_tail_tokens),
         head_tokens=min(HEAD_TOKENS, int(threshold * HEAD_SHARE)),
         max_summary_tokens=summary,
         fallback_chars=min(FALLBACK_CHARS, summary * 4),

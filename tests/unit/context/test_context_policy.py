@@ -34,6 +34,12 @@ def test_the_summary_is_capped_on_a_huge_window() -> None:
     assert budgets(1_000_000, PLAIN, 8_192).max_summary_tokens == 12_000
 
 
+def test_the_tail_is_capped_whatever_the_window() -> None:
+    assert budgets(1_000_000, PLAIN, 8_192).tail_tokens == 25_000
+    wider = CompressionSettings(max_tail_tokens=60_000)
+    assert budgets(1_000_000, wider, 8_192).tail_tokens == 60_000
+
+
 @pytest.mark.parametrize(
     ("window", "output", "threshold"),
     [
@@ -55,7 +61,7 @@ def test_shares_of_the_threshold_win(window: int, floor: int, threshold: float, 
     assert 0 < plan.threshold_tokens <= 0.85 * window
     assert plan.head_tokens <= 0.10 * plan.threshold_tokens
     assert plan.max_summary_tokens <= 0.20 * plan.threshold_tokens
-    assert 0.09 * plan.threshold_tokens - 1 <= plan.tail_tokens <= 0.80 * plan.threshold_tokens
+    assert min(25_000, 0.09 * plan.threshold_tokens - 1) <= plan.tail_tokens <= 0.80 * plan.threshold_tokens
     assert plan.fallback_chars <= min(8_000, 4 * plan.max_summary_tokens)
 
 
