@@ -36,7 +36,7 @@ _SHARES: Final = (0.3, 0.1)  # of a score, for the next message and the one afte
 _K1: Final = 1.2
 _B: Final = 0.75
 _IN_SPAN: Final = 1.5  # what the score of a message of the right day is multiplied by
-_WHOLE_RUN: Final = 1.3  # and of one that has the pairs of characters in a row
+_WHOLE_RUN: Final = 2.0  # and of one that has the pairs of characters in a row
 _TEXT: Final = 20_000  # characters of a message that are looked at
 
 Number: TypeAlias = int  # names a message in an index; a later message has a higher number

@@ -115,7 +115,7 @@ class Occurrences:
         self._wanted = wanted
         self._place_of = {term: place for place, alternatives in enumerate(wanted.wanted) for term in alternatives}
         self._dense = [(term.removeprefix("^"), place) for term, place in self._place_of.items() if _is_dense(term)]
-        self._starts = {term[:_KEPT] for term in self._place_of}
+        self._starts = {term[:_KEPT] for term in self._place_of if not _is_dense(term)}
         self._forms: dict[str, int] = {}  # a word as texts spell it, and its place in the question
         self._seen: set[str] = set()
 
