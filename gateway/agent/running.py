@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gateway.domain.chat import SessionKey
+from gateway.domain.chat import SessionKey, Source
 from gateway.store.records import SignalKind
 
 Phase = Literal[
@@ -21,10 +21,11 @@ Phase = Literal[
 
 @dataclass(slots=True, kw_only=True)
 class RunningTurn:
-    """A turn as `/status` sees it. `end` is called at most once, with the reason. A turn that is not `interruptible` is
-    ended by a `/stop` only, not by new messages."""
+    """A turn as `/status` sees it, for the person of `source`. `end` is called at most once, with the reason. A turn
+    that is not `interruptible` is ended by a `/stop` only, not by new messages."""
 
     key: SessionKey
+    source: Source
     started_at: float
     end: Callable[[SignalKind], None]
     phase: Phase = "starting"
@@ -64,6 +65,11 @@ class RunningTurns:
     def of(self, key: SessionKey) -> RunningTurn | None:
         """Return the turn that runs for this key, if there is one."""
         return self._running.get(key)
+
+    def for_person(self, platform: str, user: str) -> list[SessionKey]:
+        """Return the keys of the turns that run for this person."""
+        sources = ((key, turn.source) for key, turn in self._running.items())
+        return [key for key, source in sources if (source.platform, source.user) == (platform, user)]
 
     def count(self) -> int:
         """Return the number of running turns."""

@@ -27,7 +27,12 @@ async def pair(ctx: CommandContext) -> str:
     words = IN_CHAT if here in pairing.access.trusted else replace(IN_CHAT, person=f"{here}:12345678")
     removal = _REMOVAL.fullmatch(ctx.argument)
     if removal is not None:
-        return shown_out(await pairing.show_out(removal[1].lower(), removal[2]), IN_CHAT)
+        guest = await pairing.show_out(removal[1].lower(), removal[2])
+        answer = shown_out(guest, IN_CHAT)
+        if guest is not None:  # another process sees before its turn's next step that the guest is gone
+            for key in ctx.running_turns.for_person(guest.platform, guest.user):
+                await ctx.store.signal(key, "stop", ctx.clock.now())
+        return answer
     if _WANTS_OUT.fullmatch(ctx.argument):
         raise UserError(unnamed(words))
     verdict, guest = await pairing.confirm(ctx.argument)

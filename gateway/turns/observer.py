@@ -63,7 +63,8 @@ class TurnObserver:
 
     def __post_init__(self) -> None:
         self._alive_at = self.clock.monotonic()
-        self.turn = RunningTurn(key=self.item.key, started_at=self._alive_at, end=lambda _: None)
+        source = self.item.inbound.source
+        self.turn = RunningTurn(key=self.item.key, source=source, started_at=self._alive_at, end=lambda _: None)
         # Asked once a turn, and of the class, for which Python remembers the answer: isinstance takes longer to
         # hold an object against a Protocol than a word takes to be shown.
         adapter: Any = self.adapter

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ import structlog
 from gateway.agent.conversation import Conversation
 from gateway.agent.files.intake import FileIntake
 from gateway.agent.files.message import without_files
-from gateway.domain.chat import Inbound, readable
+from gateway.domain.chat import Inbound, Source, readable
 from gateway.domain.message import Message
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
@@ -28,7 +28,8 @@ NOT_FETCHED = "which was not fetched: the turn was ended first"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steering:
     """Steers the turn of one item. `takes_messages`: plain messages steer, too, not only those by /steer.
-    `alive` is called while files are fetched."""
+    `alive` is called while files are fetched. `lets_in` is asked of whoever's words would enter the turn; `shut_out`
+    ends the turn of a person who may not talk here any more."""
 
     item: InboxItem
     store: Store
@@ -36,11 +37,16 @@ class Steering:
     clock: Clock
     takes_messages: bool
     alive: Callable[[], None]
+    lets_in: Callable[[Source], Awaitable[bool]]
+    shut_out: Callable[[], None]
     _taken: set[str] = field(default_factory=set)
 
     async def __call__(self, conversation: Conversation) -> None:
         """Add the lane's messages for this turn to the conversation, up to the first item that needs a turn of its
         own."""
+        if not await self._may_talk(self.item.inbound.source):
+            self.shut_out()
+            return
         async with aclosing(self._messages(conversation)) as messages:
             async for parts, said, behind in messages:
                 if patience(parts[0], behind, self.clock.now()):
@@ -75,6 +81,9 @@ class Steering:
             item, *behind = waiting
             parts = [item, *following(item, behind)]
             said = joined(item.inbound, [part.inbound for part in parts[1:]])
+            if not await self._may_talk(said.source):
+                waiting = [other for other in behind if other not in parts]
+                continue  # its own turn refuses it
             if not self._is_for_this_turn(said) or conversation.too_long(readable(said)):
                 return  # a message that is too long is refused in its own turn, and spares this one
             yield parts, said, behind
@@ -85,6 +94,13 @@ class Steering:
         taken = [part.id for part in parts]
         conversation.absorbed += taken
         self._taken.update(taken)
+
+    async def _may_talk(self, source: Source) -> bool:
+        try:
+            return await self.lets_in(source)
+        except StoreUnavailable as error:
+            log.warning("guest_book_not_read", error=str(error))  # whoever was let in stays
+            return True
 
     def _is_for_this_turn(self, said: Inbound) -> bool:
         if said.kind == "steer":

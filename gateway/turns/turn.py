@@ -140,15 +140,27 @@ class Turns:
         self.points("turn.claimed")
         if item.inbound.kind == "expiry":
             return await self._expire(recorder, item)
-        if item.attempts == 1 and not await self.pairing.lets_in(item.inbound.source):
-            log.info("shown_out_meanwhile", key=str(item.key), item=item.id)  # a turn that has begun is ended, no more
-            return Ending(outcome="refused")
+        if not await self.pairing.lets_in(item.inbound.source):
+            return await self._shut_out(item)
         if (call := item.inbound.command) is not None:
             return await self._command(recorder, item, call)
         if (implied := self.commands.registry.implied(item)) is not None:
             answer = await self.commands.answer(item, implied, recorder.lease)
             await self.outbox.tell(item, answer.text)
         return await self._converse(recorder, item, item.inbound)
+
+    async def _shut_out(self, item: InboxItem) -> Ending:
+        """End the item of a person who may not talk here any more; a turn that a crash broke off says so."""
+        log.info("shown_out_meanwhile", key=str(item.key), item=item.id)
+        journal = await self.store.journal(item)
+        if journal is None or not journal.begun:
+            return Ending(outcome="refused")
+        return Ending(
+            outcome="stopped",
+            shown=[("notice", STOPPED)],
+            reply_id=journal.reply.id if journal.reply else None,
+            has_asked=bool(journal.approvals),
+        )
 
     # -- 2. a command -----------------------------------------------------------------------
 
@@ -313,6 +325,8 @@ class Turns:
             clock=self.clock,
             takes_messages=self.rules.busy_mode == "steer",
             alive=observer.alive,
+            lets_in=self.pairing.lets_in,
+            shut_out=partial(self.running_turns.deliver, item.key, "stop"),
         )
 
     def _agent(

@@ -18,6 +18,7 @@ from gateway.people.pairing import Pairing
 from gateway.people.welcome import WELCOME
 from gateway.runtime.clock import SystemClock
 from gateway.store.sqlite import SqliteStore
+from gateway.turns.observer import STOPPED
 from tests.emulators.telegram import TelegramServer
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, Live, config_in, running
@@ -67,7 +68,7 @@ async def test_a_stranger_is_given_a_code_and_let_in_by_it(tmp_path: Path, teleg
     assert telegram.violations == []
 
 
-async def test_who_is_shown_out_is_answered_what_has_begun_and_nothing_that_waits(
+async def test_what_runs_for_who_is_shown_out_is_ended_and_nothing_that_waits_is_answered(
     tmp_path: Path, telegram: TelegramServer
 ) -> None:
     anna, bob, gate = telegram.people.person("Anna"), telegram.people.person("Bob"), Gate()
@@ -85,9 +86,8 @@ async def test_who_is_shown_out_is_answered_what_has_begun_and_nothing_that_wait
         await bot.until(lambda: len(telegram.cloud.updates) == 0)
         bot.says(f"/pair remove telegram:{bob.id}")
         await bot.until(lambda: any("Shown out" in text for text in bot.shown()))
-        gate.open()
         await bot.quiet()
-        assert bot.shown(his)[2:] == ["one"]
+        assert bot.shown(his)[2:] == [STOPPED]
         assert len(model.requests) == 1
 
 
