@@ -54,6 +54,7 @@ from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
 from gateway.turns.reception import Reception, TurnRules
 from gateway.turns.turn import Turns
+from gateway.turns.turn_files import TurnFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +171,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         running_turns=running_turns,
         clock=clock,
         counter=counter,
+        files=lambda item: TurnFiles(item=item, store=store, outbox=outbox, clock=clock),
         redact=redact,
         automatic=config.compression.enabled,
         started_at=clock.now(),

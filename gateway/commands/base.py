@@ -12,6 +12,7 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.metering import Metering
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions, opened_by
+from gateway.agent.tools.base import Files
 from gateway.domain.adapter import Audience, MenuEntry
 from gateway.domain.chat import Attachment, Inbound, Outbound, OutboundKind, SessionKey
 from gateway.domain.command import CommandCall, Parameter
@@ -114,6 +115,7 @@ class CommandContext:
     running_turns: RunningTurns
     clock: Clock
     counter: TokenCounter
+    files: Callable[[InboxItem], Files]
     redact: Callable[[str], str]
     automatic: bool  # whether conversations are compressed unasked
     started_at: float  # seconds since the epoch

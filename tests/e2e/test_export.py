@@ -1,0 +1,88 @@
+"""A person's own conversation as a file, with everything that was said in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from gateway.domain.adapter import Limits
+from gateway.domain.chat import Outbound
+from tests.support.gateway import FakeAdapter, FakeModel, Gate, RecordingEngine, Say, in_turn, running
+
+
+class Filing(FakeAdapter):
+    """A platform that shows files; `files` is their text by name."""
+
+    def __init__(self, size: int = 1_000_000) -> None:
+        super().__init__(limits=Limits(trusted=True, file_bytes=size))
+        self.files: dict[str, str] = {}
+
+    async def send_file(self, outbound: Outbound, content: bytes) -> str:
+        assert outbound.file is not None
+        self.files[outbound.file.name] = content.decode()
+        return await self.send(outbound)
+
+
+async def test_a_conversation_is_exported_as_markdown_with_what_was_compressed(tmp_path: Path) -> None:
+    adapter = Filing()
+    async with running(tmp_path, adapter=adapter, engine=lambda: RecordingEngine([])) as live:
+        assert await live.ask("/export") == "There is nothing to export yet; send a message first."
+        await live.ask("Plan a trip to the coast")
+        await live.ask("/compress")
+        await live.ask("and by train?")
+        said = await live.ask("/export")
+        assert said.startswith("That is “")
+        assert "4 messages" in said
+        await live.quiet()
+    (text,) = adapter.files.values()
+    words = ["Plan a trip to the coast", "echo: Plan a trip to the coast", "and by train?", "echo: and by train?"]
+    assert text.strip().split("\n\n")[2::2] == words
+    assert "notes on what was said" not in text
+
+
+async def test_a_resumed_conversation_has_its_beginning_too_and_no_undone_words(tmp_path: Path) -> None:
+    adapter = Filing()
+    async with running(tmp_path, adapter=adapter, engine=lambda: RecordingEngine([])) as live:
+        await live.ask("all about cats")
+        await live.ask("/compress")
+        await live.ask("never mind")
+        await live.ask("/undo")
+        await live.ask("/new")
+        await live.ask("/resume 1")
+        await live.ask("/export jsonl")
+        await live.quiet()
+    (text,) = adapter.files.values()
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert [(line["role"], line["content"]) for line in lines] == [
+        ("user", "all about cats"),
+        ("assistant", "echo: all about cats"),
+    ]
+    assert all(line["at"].endswith("+00:00") for line in lines)
+
+
+async def test_it_does_not_wait_for_a_turn_and_holds_redacted_results_of_tools(tmp_path: Path) -> None:
+    adapter, gate = Filing(), Gate()
+    model = FakeModel(in_turn(Say(calls=[("clock", "{}")]), Say(text="done"), Say(text="never", gate=gate)))
+    async with running(tmp_path, adapter=adapter, model=model) as live:
+        await live.ask("what time is it?")
+        await live.tell("and now?")
+        await gate.until_waiting()
+        await live.ask("/export jsonl")
+        roles = [json.loads(line)["role"] for line in adapter.files["what-time-is-it.jsonl"].splitlines()]
+        assert roles == ["user", "assistant", "tool", "assistant"]
+        gate.open()
+
+
+async def test_where_no_files_are_shown_the_text_is(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("how are you today")
+        text = await live.ask("/export")
+        assert text.startswith("# how are you today\n\n**You** · ")
+        assert "\n\necho: how are you today" in text
+        assert "/export jsonl gives it for programs" in await live.ask("/export pdf")
+
+
+async def test_what_is_too_large_says_where_it_is(tmp_path: Path) -> None:
+    async with running(tmp_path, adapter=Filing(size=1_000)) as live:
+        await live.ask("word " * 3_000)
+        assert "in a shell prints all of it" in await live.ask("/export")
