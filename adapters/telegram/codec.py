@@ -70,6 +70,7 @@ def inbound(update: Update, me: Me) -> Inbound | None:
             user=str(message.from_user.id),
             thread=_thread(message),
             user_name=message.from_user.full_name,
+            chat_name=message.chat.title or "",
         ),
         text=text,
         attachments=files,

@@ -21,6 +21,7 @@ LIMITS: Final = Limits(
     split_reply=split,
     file_bytes=LARGEST_SENT,
     fits_caption=fits_caption,
+    direct_chat=str,  # a private chat has the number of its person
 )
 
 _CHAT_SECONDS: Final = 1.0  # "avoid sending more than one message per second" in one chat

@@ -131,6 +131,9 @@ def may_talk(allow: Sequence[str], admins: Sequence[str], *, pairing: bool) -> s
         if not pairing:
             return "nobody may talk: access.allow and access.admins are empty, and access.pairing is off"
         return "access names nobody: write to the bot, and let in with `legato access confirm CODE` whom it gave a code"
+    if public := [entry for entry in allow if entry.endswith((":*", ":*@*"))]:
+        platform = public[0].partition(":")[0]
+        return f"EVERYBODY on {platform} may talk, at your cost; {platform}:*@CHAT lets in the people of one chat"
     strangers = "strangers are given a code" if pairing else "strangers get no answer"
     return f"{len(allow):,} in access.allow, {len(admins):,} in access.admins; {strangers}"
 

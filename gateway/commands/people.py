@@ -107,7 +107,8 @@ def listed(book: GuestBook, now: float, words: Words) -> str:
     for each in book.asking:
         if abs(now - each.at) < CODE_SECONDS:
             name = f" “{each.name}”" if each.name else ""
-            lines.append(f"Asks, {int(abs(now - each.at) / 60)} min ago: {each.platform}:{each.user}{name}")
+            place = f" in {each.place}" if each.place else ""
+            lines.append(f"Asks, {int(abs(now - each.at) / 60)} min ago: {each.platform}:{each.user}{name}{place}")
     if not lines:
         return "Nobody was let in by a code, nobody asks."
     return "\n".join([*lines, f"{words.confirm} lets in a person who told you their code."])

@@ -202,6 +202,11 @@ class Outbox:
         others = (replace(row, id=f"{row_id}.{number}") for number, row in enumerate(behind, 1))
         return [replace(shown, text=short, file=file), *others]
 
+    def direct_chat(self, platform: str, user: str) -> str | None:
+        """The chat in which a person is alone with the bot; None: it is not known."""
+        chat_of = self._limits.get(platform, _UNKNOWN).direct_chat
+        return None if chat_of is None else chat_of(user)
+
     def largest_file(self, platform: str) -> int | None:
         """Bytes of the largest file that a platform shows. None: it shows no files."""
         return self._limits.get(platform, _UNKNOWN).file_bytes

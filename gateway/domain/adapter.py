@@ -27,6 +27,7 @@ class Limits:
     reading while a lane is full, instead of having messages refused. `trusted`: everyone who can
     reach it is the operator. `file_bytes`: the largest file that can be shown (None: none can).
     `fits_caption`: whether a text, which is Markdown, can be shown with a file (None: any can).
+    `direct_chat`: the chat in which a person is alone with the bot, by their id (None: it cannot be known).
     """
 
     text_units: int | None = None
@@ -37,6 +38,7 @@ class Limits:
     trusted: bool = False
     file_bytes: int | None = None
     fits_caption: Callable[[str], bool] | None = None
+    direct_chat: Callable[[str], str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,8 @@ class ChatAddress:
 class Source:
     """Where an Inbound came from, and from whom. `renamed`: what the platform calls the chat by now, if `chat`
     is only what it was called first. `within`: names of what the chat lies in, such as a channel around a thread;
-    `roles`: names of what the person is there."""
+    `roles`: names of what the person is there; `chat_name`: what people call a group, as far as the platform says
+    it."""
 
     platform: str
     chat: str
@@ -46,6 +47,7 @@ class Source:
     renamed: str | None = None
     within: tuple[str, ...] = ()
     roles: tuple[str, ...] = ()
+    chat_name: str = ""
 
     @property
     def address(self) -> ChatAddress:

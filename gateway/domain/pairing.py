@@ -19,7 +19,7 @@ from gateway.domain.chat import Source, one_line
 CODE_LENGTH: Final = 8
 CODE_LETTERS: Final = "23456789ABCDEFGHJKMNPQRSTVWXYZ"  # none that looks or sounds like another
 CODE_SECONDS: Final = 3_600.0
-MOST_ASKING: Final = 3  # on each platform
+MOST_ASKING: Final = 3  # on each platform, in private and in groups
 ASK_EVERY: Final = 600.0  # seconds between two codes for one person
 MOST_FAILURES: Final = 5
 LOCKED_SECONDS: Final = 3_600.0
@@ -28,8 +28,8 @@ _LONGEST_NAME: Final = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """A stranger who was given a code. `event` is the message that asked: heard again, it is told the
-    same."""
+    """A stranger who was given a code, or for whom admins were given one. `event` is the message that asked: heard
+    again, it is told the same. `place`: the group that they wrote in; empty: they wrote in private."""
 
     platform: str
     user: str
@@ -38,12 +38,13 @@ class Asking:
     code: str
     event: str
     at: float
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guest:
     """Somebody who was let in, when, and by which code: typed again, it is no mistake. `greeted`: they were
-    told so."""
+    told so. `place`: as in `Asking`."""
 
     platform: str
     user: str
@@ -52,6 +53,7 @@ class Guest:
     code: str
     at: float
     greeted: bool = True  # of those who were let in before this was noted, too
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,16 +79,19 @@ class GuestBook:
 
 
 def asked(book: GuestBook, source: Source, event: str, code: str, now: float) -> tuple[GuestBook, str | None]:
-    """A stranger wrote in private. Gives the book as it then is, and the code to tell them; None: they
-    have one already, or were let in meanwhile, or too many ask."""
+    """A stranger wrote. Gives the book as it then is, and the code to tell them, or in a group to tell admins; None:
+    there is one already, or they were let in meanwhile, or too many ask."""
     if book.knows(source):
         return book, None
     live = tuple(each for each in book.asking if abs(now - each.at) < CODE_SECONDS)
     own = next((each for each in live if (each.platform, each.user) == (source.platform, source.user)), None)
-    if own is not None and (own.event == event or abs(now - own.at) < ASK_EVERY):
+    place = "" if source.chat_type == "direct" else one_line(source.chat_name or source.chat)[:_LONGEST_NAME]
+    every = CODE_SECONDS if place else ASK_EVERY  # admins are told once
+    if own is not None and (own.event == event or abs(now - own.at) < every):
         return book, own.code if own.event == event else None
     others = tuple(each for each in live if each is not own)
-    if sum(each.platform == source.platform for each in others) >= MOST_ASKING:
+    # Members of groups leave the codes of those who write in private to them.
+    if sum(each.platform == source.platform and bool(each.place) == bool(place) for each in others) >= MOST_ASKING:
         return book, None
     new = Asking(
         platform=source.platform,
@@ -96,6 +101,7 @@ def asked(book: GuestBook, source: Source, event: str, code: str, now: float) ->
         code=code,
         event=event,
         at=now,
+        place=place,
     )
     return _changed(book, asking=(*others, new)), code
 
@@ -130,6 +136,7 @@ def confirmed(book: GuestBook, code: str, now: float) -> tuple[GuestBook, Verdic
         code=found.code,
         at=now,
         greeted=False,
+        place=found.place,
     )
     others = tuple(each for each in book.guests if (each.platform, each.user) != (guest.platform, guest.user))
     left = tuple(each for each in live if each is not found)

@@ -31,6 +31,11 @@ class Access:
         """Whether this person may read the gateway's own troubles in full: an admin, where nobody reads along."""
         return self.is_admin(source) and (source.platform in self.trusted or source.chat_type == "direct")
 
+    def admins_on(self, platform: str) -> list[str]:
+        """The ids of the admins of a platform who are named for all of it."""
+        named = (entry.partition(":") for entry in self.admins)
+        return sorted(user for where, _, user in named if where == platform and user != "*" and "@" not in user)
+
     def _named(self, source: Source, entries: Collection[str]) -> bool:
         anywhere = () if "@" in source.user else ("",)  # such an id must not pass for a user in a chat
         chats = (source.chat, *([source.renamed] if source.renamed else []), *source.within)

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 
 import structlog
 
-from gateway.domain.chat import Inbound, Source
+from gateway.domain.chat import Inbound, Source, one_line
 from gateway.domain.pairing import (
     CODE_LENGTH,
     CODE_LETTERS,
@@ -46,11 +46,17 @@ ASK = (
     "legato access confirm {code} (in a shell)"
 )
 
+ASKS_IN_GROUP = (
+    "{name} ({platform}:{user}) writes to me in {place}, where I answer only people whom I know. "
+    "/pair {code} lets them in; the code is good for an hour. Nobody was told."
+)
+_MOST_GROUPS: Final = 10_000  # remembered
+
 
 @dataclass(slots=True, kw_only=True)
 class Pairing:
-    """`enabled`: strangers may ask for a code. `rng` must not be predictable. Only `_book` changes: the store's book,
-    and when it was read (monotonic)."""
+    """`enabled`: strangers may ask for a code. `rng` must not be predictable. Two fields change: `_book`, the store's
+    book, and when it was read (monotonic); and `_groups`, where somebody wrote who may."""
 
     access: Access
     store: Store
@@ -58,13 +64,22 @@ class Pairing:
     rng: Random
     enabled: bool
     _book: tuple[GuestBook, float] | None = field(default=None)
+    _groups: dict[tuple[str, str], None] = field(default_factory=dict)
 
     async def lets_in(self, source: Source) -> bool:
         """Whether this person may talk here. Raises StoreUnavailable."""
-        if self.access.allows(source):
-            return True
-        known = self._book is not None and self._book[0].knows(source)
-        return (await self._read(_FRESH_FOR_GUESTS if known else _FRESH_FOR_STRANGERS)).knows(source)
+        allowed = self.access.allows(source) or (await self._read(self._fresh_for(source))).knows(source)
+        if allowed and source.chat_type != "direct" and len(self._groups) < _MOST_GROUPS:
+            self._groups[source.platform, source.chat] = None
+        return allowed
+
+    def _fresh_for(self, source: Source) -> float:
+        """How old the book may be that decides about a person. One who asks may be let in at any moment."""
+        book = self._book[0] if self._book is not None else GuestBook()
+        if book.knows(source):
+            return _FRESH_FOR_GUESTS
+        asks = any((each.platform, each.user) == (source.platform, source.user) for each in book.asking)
+        return 0.0 if asks else _FRESH_FOR_STRANGERS
 
     def greets(self, source: Source) -> bool:
         """Whether this person was let in by a code and, as far as is known, not greeted yet."""
@@ -72,10 +87,29 @@ class Pairing:
         return any(not each.greeted and (each.platform, each.user) == (source.platform, source.user) for each in guests)
 
     async def knock(self, inbound: Inbound) -> str | None:
-        """The sentence for a stranger who wrote. None: this is a group, pairing is off, they have a code already, or
-        too many ask. Raises StoreUnavailable."""
+        """The sentence for a stranger who wrote in private. None: pairing is off, they have a code already, or too many
+        ask. Raises StoreUnavailable."""
+        if inbound.source.chat_type != "direct":
+            return None
+        code = await self._code_for(inbound)
+        return ASK.format(code=code) if code else None
+
+    async def knock_in_group(self, inbound: Inbound) -> str | None:
+        """The sentence for admins about a stranger who wrote to the bot in a group. None: nobody who may talk has
+        written there, they were told already, or as of `knock`. Raises StoreUnavailable."""
         source = inbound.source
-        if not self.enabled or source.chat_type != "direct" or inbound.kind != "message":
+        if (source.platform, source.chat) not in self._groups or inbound.only_as_part:
+            return None
+        code = await self._code_for(inbound)
+        if code is None:
+            return None
+        name, place = one_line(source.user_name) or "Somebody", one_line(source.chat_name) or "a group"
+        return ASKS_IN_GROUP.format(name=name, platform=source.platform, user=source.user, place=place, code=code)
+
+    async def _code_for(self, inbound: Inbound) -> str | None:
+        """A fresh code for a stranger, or the one that this very message got before."""
+        source = inbound.source
+        if not self.enabled or inbound.kind != "message":
             return None
         code = "".join(self.rng.choice(CODE_LETTERS) for _ in range(CODE_LENGTH))
 
@@ -86,7 +120,7 @@ class Pairing:
         told, is_new = await self._change(ask, fresh=_FRESH_FOR_STRANGERS)
         if is_new:
             log.info("pairing_asked", platform=source.platform, user=source.user)
-        return ASK.format(code=written(told)) if told else None
+        return written(told) if told else None
 
     async def confirm(self, code: str) -> tuple[Verdict, Guest | None]:
         """Let in the person of a code that an admin typed. Raises StoreUnavailable."""

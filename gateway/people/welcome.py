@@ -13,9 +13,10 @@ from typing import Final
 import structlog
 
 from gateway.delivery.outbox import Outbox
-from gateway.domain.chat import Outbound, SessionKey
+from gateway.domain.chat import Inbound, Outbound, SessionKey
 from gateway.domain.pairing import Guest
 from gateway.people.pairing import Pairing
+from gateway.runtime.clock import lasting_id
 from gateway.runtime.errors import StoreUnavailable
 
 log = structlog.get_logger(__name__)
@@ -26,6 +27,8 @@ WELCOME = (
     "You have been let in: write to me whenever you like. I have not read your earlier messages, so please send them "
     "again. /help lists everything else that I can do."
 )
+
+WELCOME_IN_GROUP = "{name}, you have been let in: I answer you from now on. Please send again what I should answer."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +45,17 @@ class Welcome:
             await self.outbox.emit([row for guest in guests for row in self._greeting(guest)])
             await self.pairing.greeted(guests)
 
+    async def tell_admins(self, about: Inbound, text: str) -> None:
+        """Tell every admin of a platform something about a message, once. Raises StoreUnavailable."""
+        platform = about.source.platform
+        rows: list[Outbound] = []
+        for user in self.pairing.access.admins_on(platform):
+            if (chat := self.outbox.direct_chat(platform, user)) is not None:
+                key = SessionKey(platform=platform, chat=chat)
+                first_id = lasting_id("o", key, about.event_id, "admins")
+                rows += self.outbox.compose(key, key.address, "notice", text, first_id=first_id)
+        await self.outbox.emit(rows)
+
     async def look(self) -> None:
         """The same, later if the store is away."""
         try:
@@ -51,4 +65,5 @@ class Welcome:
 
     def _greeting(self, guest: Guest) -> list[Outbound]:
         key = SessionKey(platform=guest.platform, chat=guest.chat)
-        return self.outbox.compose(key, key.address, "notice", WELCOME, first_id=f"o_{guest.code}{int(guest.at)}")
+        text = WELCOME_IN_GROUP.format(name=guest.name or guest.user) if guest.place else WELCOME
+        return self.outbox.compose(key, key.address, "notice", text, first_id=f"o_{guest.code}{int(guest.at)}")

@@ -157,6 +157,8 @@ class Reception:
         if sentence is not None:
             await self.store.open_chat(inbound.source.address)  # a person who writes is there again
             await self.outbox.tell(self.arrival(inbound), sentence)
+        elif inbound.source.chat_type != "direct" and (told := await self.pairing.knock_in_group(inbound)):
+            await self.welcome.tell_admins(inbound, told)
         return False
 
     async def _as_answer(self, inbound: Inbound) -> Inbound:

@@ -117,6 +117,52 @@ async def test_in_a_group_and_where_pairing_is_off_a_stranger_learns_nothing(
         assert bot.shown(group) == []
 
 
+async def test_admins_hear_of_somebody_who_writes_in_a_group_where_others_may_talk(
+    tmp_path: Path, telegram: TelegramServer
+) -> None:
+    anna, bob = telegram.people.person("Anna"), telegram.people.person("Bob")
+    group, other = telegram.people.group("Book club", anna, bob), telegram.people.group("Elsewhere", bob)
+    mention = f"@{telegram.bot.username}"
+    async with on_telegram(tmp_path, telegram, anna, pairing=True, admins=(f"telegram:{anna.id}",)) as bot:
+        bot.says("hello")  # Telegram lets no bot begin to write to somebody
+        await bot.until_shown("echo: hello")
+        telegram.people.say(other, bob, f"{mention} is this bot mine?")
+        bot.says(f"{mention} hello", group)
+        await bot.until(lambda: len(bot.shown(group)) == 1)
+        for _ in range(3):
+            telegram.people.say(group, bob, f"{mention} me, too")
+        await bot.until(lambda: len(bot.shown()) == 2)
+        told = bot.shown()[1]
+        assert told.startswith(f"Bob (telegram:{bob.id}) writes to me in Book club, where")
+        bot.says("/pair")
+        await bot.until(lambda: f"telegram:{bob.id} “Bob” in Book club" in bot.shown()[-1])
+        bot.says(f"/pair {code_in(told)}")
+        await bot.until(lambda: bot.shown(group)[-1].startswith("Bob, you have been let in: "))
+        telegram.people.say(group, bob, f"{mention} and now?")
+        await bot.until(lambda: "echo: and now?" in bot.shown(group)[-1])
+        assert bot.shown(other) == []
+        assert len(bot.shown(group)) == 3
+        assert len(bot.shown()) == 4
+    assert telegram.violations == []
+
+
+async def test_who_was_let_in_elsewhere_is_heard_at_once(tmp_path: Path) -> None:
+    clock = ManualClock(1_700_000_000.0)
+    store = SqliteStore(tmp_path / "legato.db", clock=clock)
+    await store.open()
+    here, shell = (
+        Pairing(access=Lists(), store=store, clock=clock, rng=Random(seed), enabled=True) for seed in range(2)
+    )
+    bob = Source(platform="p", chat="b", chat_type="direct", user="b")
+    assert not await here.lets_in(bob)
+    await here.knock(Inbound(event_id="e", source=bob, text="hi"))
+    (asking,) = (await shell.book()).asking
+    assert not await here.lets_in(bob)
+    await shell.confirm(asking.code)
+    assert await here.lets_in(bob), "not a second later"
+    await store.aclose()
+
+
 async def test_only_an_admin_lets_people_in(tmp_path: Path, telegram: TelegramServer) -> None:
     anna, bob = telegram.people.person("Anna"), telegram.people.person("Bob")
     his = telegram.people.private(bob)

@@ -116,6 +116,10 @@ def test_who_starts_it_in_a_terminal_is_told_that_it_runs() -> None:
 def test_a_check_says_who_may_talk() -> None:
     assert "`legato access confirm CODE`" in may_talk((), (), pairing=True)
     assert may_talk((), (), pairing=False).startswith("nobody may talk: ")
+    for public in ("telegram:*", "telegram:*@*"):
+        told = may_talk(("telegram:1", public), (), pairing=True)
+        assert told == "EVERYBODY on telegram may talk, at your cost; telegram:*@CHAT lets in the people of one chat"
+    assert "EVERYBODY" not in may_talk(("telegram:*@-100123",), (), pairing=True)
     told = may_talk(("telegram:1", "telegram:2"), ("telegram:1",), pairing=False)
     assert told == "2 in access.allow, 1 in access.admins; strangers get no answer"
 

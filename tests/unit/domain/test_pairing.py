@@ -45,6 +45,22 @@ def test_a_code_lets_in_who_was_given_it_and_nobody_else() -> None:
     assert [each.user for each in book.asking] == ["1"]
 
 
+def test_members_of_a_group_leave_the_codes_of_others_alone_and_are_told_of_once() -> None:
+    book = after_asking("1", "2", "3")
+    there = {"platform": "p", "chat": "g", "chat_type": "group", "chat_name": "Book [club]"}
+    dan, eve = Source(user="4", **there), Source(user="5", **there)  # type: ignore[arg-type]
+    book, told = asked(book, dan, "e4", "CODE4", NOW)
+    assert told == "CODE4"
+    assert book.asking[-1].place == "Book (club)"
+    assert asked(book, dan, "e9", "OTHER", NOW + ASK_EVERY + 1) == (book, None)
+    assert asked(book, dan, "e9", "OTHER", NOW + CODE_SECONDS)[1] == "OTHER"
+    assert asked(book, eve, "e5", "CODE5", NOW)[1] == "CODE5"
+    assert asked(book, person("6"), "e6", "CODE6", NOW)[1] is None
+    guest = confirmed(book, "CODE4", NOW)[2]
+    assert guest is not None
+    assert (guest.chat, guest.place) == ("g", "Book (club)")
+
+
 @pytest.mark.parametrize("typed", ["code1", " CODE1\n", "co-de1", "C O D E 1"])
 def test_it_may_be_typed_as_people_type(typed: str) -> None:
     assert confirmed(after_asking("1"), typed, NOW)[1] == "let in"

@@ -56,6 +56,11 @@ def test_entries(entry: str, allowed: bool) -> None:
     assert Access(admins={entry}).is_admin(source()) is allowed
 
 
+def test_admins_of_a_platform_are_those_named_for_all_of_it() -> None:
+    access = Access(admins=("p:2", "p:1", "q:3", "p:4@chat", "p:*", "p:*@*"))
+    assert access.admins_on("p") == ["1", "2"]
+
+
 def test_an_admin_may_talk_but_who_may_talk_is_no_admin() -> None:
     assert Access(admins={"telegram:7"}).allows(source())
     assert not Access(allow={"telegram:7"}).is_admin(source())
