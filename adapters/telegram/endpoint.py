@@ -7,8 +7,9 @@
     an update that is stored now             200, also one that is of no use here
     an update that cannot be stored now      503 with `Retry-After`, so that Telegram keeps it and comes again
 
-Who is slow is cut off, and so is whoever comes when too many are connected: a stranger can keep neither
-Telegram from the door nor the rest of the program from the machine's open files.
+Who is slow is cut off. When too many are connected, the one is cut off that has been here longest without showing
+the secret: a stranger can keep neither Telegram from the door nor the rest of the program from the machine's open
+files. No body is unpacked: a few packed bytes become gigabytes.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ log = structlog.get_logger(__name__)
 SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"
 MOST_BYTES: Final = 1_048_576  # of one request; an update has a few thousand
 MOST_CONNECTED: Final = 256  # Telegram opens a hundred at most: https://core.telegram.org/bots/api#setwebhook
+MOST_STRANGERS: Final = 128  # of them from one address, which may be that of a proxy before the hundred
 _LINGER: Final = 2.0  # seconds in which the rest of a refused request is read, so that its answer arrives
 _COME_AGAIN: Final = 2  # seconds after which an update that could not be stored is to be sent again
 _LAST_WORDS: Final = 3.0  # seconds for requests that are being answered when the listening ends
@@ -55,6 +57,7 @@ class Endpoint:
     take: Take
     patience: float = 15.0
     _refused: dict[int, int] = field(default_factory=dict)  # status → how many were answered so
+    _known: Callable[[web.RequestHandler], None] = lambda _: None  # is told who showed the secret
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
@@ -63,8 +66,14 @@ class Endpoint:
         logger.parent = logging.getLogger(logger.name)
         logger.addFilter(self._is_news)
         door = _Door(
-            self._asked, keepalive_timeout=self.patience, lingering_time=_LINGER, access_log=None, logger=logger
+            self._asked,
+            keepalive_timeout=self.patience,
+            lingering_time=_LINGER,
+            access_log=None,
+            logger=logger,
+            auto_decompress=False,
         )
+        self._known = door.admit
         runner = web.ServerRunner(door, shutdown_timeout=_LAST_WORDS)
         await runner.setup()
         try:
@@ -95,9 +104,11 @@ class Endpoint:
         given = request.headers.get(SECRET_HEADER, "").encode(errors="surrogateescape")
         if not hmac.compare_digest(given, self.secret.encode()):
             return 401
+        self._known(request.protocol)
         if request.method != "POST":
             return 405
-        if request.content_type != "application/json":
+        packed = request.headers.get("Content-Encoding", "identity") != "identity"
+        if request.content_type != "application/json" or packed:
             return 415
         return 413 if (request.content_length or 0) > MOST_BYTES else None
 
@@ -145,10 +156,36 @@ class Endpoint:
 
 
 class _Door(web.Server):
-    """Lets in as many as there is room for."""
+    """Lets in as many as there is room for, and knows who has shown the secret."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._strangers: dict[web.RequestHandler, asyncio.Transport] = {}  # who came first stands first
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         """Somebody came."""
         super().connection_made(handler, transport)
-        if len(self.connections) > MOST_CONNECTED:
-            transport.abort()
+        self._strangers[handler] = transport
+        alike = [each for each, its in self._strangers.items() if _address(its) == _address(transport)]
+        if len(alike) > MOST_STRANGERS:
+            self._show_out(alike[0])
+        elif len(self.connections) > MOST_CONNECTED:
+            self._show_out(next(iter(self._strangers)))
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        """Somebody left."""
+        self._strangers.pop(handler, None)
+        super().connection_lost(handler, exc)
+
+    def admit(self, handler: web.RequestHandler) -> None:
+        """This connection showed the secret: it is not the one to make room."""
+        self._strangers.pop(handler, None)
+
+    def _show_out(self, handler: web.RequestHandler) -> None:
+        # Not at once: the library logs a traceback for a connection that ends before its task has begun.
+        asyncio.get_running_loop().call_soon(self._strangers.pop(handler).abort)
+
+
+def _address(transport: asyncio.Transport) -> object:
+    peer = transport.get_extra_info("peername")
+    return peer[0] if peer else None

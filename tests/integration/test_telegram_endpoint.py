@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import gzip
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -11,7 +13,7 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.telegram.endpoint import MOST_CONNECTED, SECRET_HEADER, Endpoint
+from adapters.telegram.endpoint import MOST_CONNECTED, MOST_STRANGERS, SECRET_HEADER, Endpoint
 from gateway.runtime.clock import SystemClock
 from tests.support.model import PATIENCE
 from tests.support.redis_server import free_port
@@ -96,6 +98,44 @@ async def _hung_up(reader: asyncio.StreamReader) -> bool:
     with suppress(ConnectionError):
         return await reader.read() == b""
     return True
+
+
+BODY = b'{"update_id": 1}'
+
+
+async def test_a_body_is_never_unpacked() -> None:
+    packed = gzip.compress(b" " * 10_000_000 + BODY)
+    async with door() as (endpoint, taken), aiohttp.ClientSession() as http:
+        for secret, status in (("", 401), (SECRET, 415)):
+            headers = {SECRET_HEADER: secret, "Content-Encoding": "gzip", "Content-Type": "application/json"}
+            async with http.post(f"http://127.0.0.1:{endpoint.port}/hook", data=packed, headers=headers) as response:
+                assert response.status == status
+        assert taken == []
+
+
+async def test_who_came_first_without_the_secret_makes_room(caplog: pytest.LogCaptureFixture) -> None:
+    unhandled: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unhandled.append(context))
+    async with door() as (endpoint, taken), asyncio.timeout(PATIENCE):
+        telegram = await asyncio.open_connection("127.0.0.1", endpoint.port)
+        call = f"{HEAD}Content-Length: {len(BODY)}\r\n\r\n".encode() + BODY
+        telegram[1].write(call)
+        assert (await telegram[0].readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        idlers = []
+        for _ in range(4):
+            together = [asyncio.open_connection("127.0.0.1", endpoint.port) for _ in range(MOST_STRANGERS)]
+            idlers += await asyncio.gather(*together)
+        for reader, _ in idlers[:MOST_STRANGERS]:
+            assert await _hung_up(reader)
+        newest = await asyncio.open_connection("127.0.0.1", endpoint.port)
+        for reader, writer in (telegram, newest):  # who showed the secret is still there, and who comes is let in
+            writer.write(call)
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200")
+        assert len(taken) == 3
+        for _, writer in (telegram, newest, *idlers):
+            writer.close()
+    gc.collect()  # a task that failed is told of when it is thrown away
+    assert unhandled == caplog.records == []
 
 
 async def test_a_flood_of_forgeries_does_not_flood_the_log() -> None:
