@@ -34,3 +34,7 @@ class Throttle:
             self._told = {other: at for other, at in self._told.items() if now - at < self.every}
         self._told[key] = now
         return True
+
+    def forget(self, key: SessionKey) -> None:
+        """The key could not be told."""
+        self._told.pop(key, None)

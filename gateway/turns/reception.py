@@ -19,7 +19,7 @@ from gateway.commands.base import Answer
 from gateway.commands.runner import CommandRunner
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Accepted, Adapter
-from gateway.domain.chat import Inbound, Sharing, session_key
+from gateway.domain.chat import Inbound, Outbound, Sharing, session_key
 from gateway.people.approvals import NOT_YOURS, Approvals
 from gateway.people.pairing import Pairing
 from gateway.people.welcome import Welcome
@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 # button is shown at work), and for notices that the bot is busy.
 _AFTERWARDS = 5.0
 
-FULL = "Too many messages are waiting here already, so I did not take this one; send it again in a moment."
+FULL = "Too many messages are waiting here already, so I take no more for now; send it again when I have answered some."
 GIVEN_UP = "An error on my side keeps me from reading your last message; please say it in another way."
 BUSY = "I am still working on your earlier message; this one comes right after it."
 ASKING = "I still wait for your yes or no: y or n, in a group /approve or /deny. This message comes after it."
@@ -77,6 +77,7 @@ class Reception:
     points: Points
     rules: TurnRules
     _told: Throttle = field(default_factory=Throttle)
+    _full: Throttle = field(default_factory=Throttle)
     _overheard: Overheard = field(default_factory=Overheard)
 
     # -- 1. a batch -------------------------------------------------------------------------
@@ -197,8 +198,7 @@ class Reception:
         if receipt.status == "full":
             if adapter.limits.pauses_when_full:
                 return Accepted(event_id=receipt.event_id, status="full")
-            (notice, *_) = self.outbox.rows(arrival, "notice", FULL)
-            self.outbox.deliver(await self.store.refuse(arrival, notice))
+            await self._refuse(arrival)
             return Accepted(event_id=receipt.event_id, status="refused")
         if receipt.status == "new" and receipt.waiting and not arrival.bypass:
             # The message is stored; a notice about it is not worth a failure.
@@ -206,6 +206,18 @@ class Reception:
                 async with self._limit(until):
                     await self._while_busy(arrival)
         return Accepted(event_id=receipt.event_id, status=receipt.status)
+
+    async def _refuse(self, arrival: Arrival) -> None:
+        """There is no room for a message. Its chat is told so once in a while: a sentence for each of a thousand
+        messages would hold up everything else that the chat is to be shown."""
+        notice: Outbound | None = None
+        if self._full.due(arrival.key, self.clock.monotonic()):
+            (notice, *_) = self.outbox.rows(arrival, "notice", FULL)
+        try:
+            self.outbox.deliver(await self.store.refuse(arrival, notice))
+        except StoreUnavailable:
+            self._full.forget(arrival.key)
+            raise
 
     async def _while_busy(self, arrival: Arrival) -> None:
         """A message came while a turn runs: act by the busy mode, and say so now and then."""

@@ -271,6 +271,12 @@ async def test_refuse_records_the_event_and_its_notice_once(store: Store) -> Non
     assert (await store.status()).waiting == 0
 
 
+async def test_an_event_is_refused_without_a_notice_where_its_chat_was_told_lately(store: Store) -> None:
+    assert await store.refuse(arrival("e1"), None) == ()
+    assert (await put(store, "e1"))[0].status == "duplicate"
+    assert (await store.status()).waiting == (await store.status()).unsent == 0
+
+
 async def test_signals_reach_the_running_item_and_end_with_it(store: Store) -> None:
     heard: list[tuple[str, str]] = []
     store.on_signal(lambda where, kind: heard.append((where.chat, kind)))

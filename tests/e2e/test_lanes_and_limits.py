@@ -91,6 +91,23 @@ async def test_a_model_that_only_calls_tools_is_asked_for_words_at_the_last_step
 # -- many messages, many lanes -----------------------------------------------------------------
 
 
+async def test_a_flood_over_the_cap_of_a_lane_is_told_of_once_in_a_while(tmp_path: Path, clock: ManualClock) -> None:
+    gate = Gate()
+    config = config_in(tmp_path, turns=Turns(lane_cap=3))
+    model = FakeModel(in_turn(Say(text="one!", gate=gate)))
+    async with running(tmp_path, config=config, model=model, clock=clock) as live:
+        for _ in range(3):
+            await live.tell("work")
+        for notices in (1, 2):
+            flood = [live.adapter.inbound(f"more {number}") for number in range(50)]
+            assert {each.status for each in await live.adapter.receive(*flood)} == {"refused"}
+            await live.adapter.receive(live.adapter.inbound("/status"))
+            await live.adapter.until(lambda count=notices: len(live.adapter.shown("c", "command")) == count)
+            assert live.adapter.shown("c", "notice").count(FULL) == notices
+            await clock.advance(31.0)
+        gate.open()
+
+
 async def test_a_full_lane_refuses_with_a_sentence_and_takes_messages_again(tmp_path: Path) -> None:
     gate = Gate()
     config = config_in(tmp_path, turns=Turns(lane_cap=3))

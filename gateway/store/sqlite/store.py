@@ -178,11 +178,11 @@ class SqliteStore(Store):
         )
         return [each.receipt for each in arrived]
 
-    async def refuse(self, arrival: Arrival, notice: Outbound) -> tuple[Outbound, ...]:
+    async def refuse(self, arrival: Arrival, notice: Outbound | None) -> tuple[Outbound, ...]:
         def work(connection: apsw.Connection, sender: Sender) -> tuple[Advance, ...]:
             if not inbox.record_refused(connection, arrival):
                 return ()
-            return outbox.emit(connection, [notice], sender)
+            return outbox.emit(connection, [notice] if notice else [], sender)
 
         return await self._send(work)
 
