@@ -13,6 +13,7 @@ from aiohttp import web
 
 from gateway.providers.offline.model import is_summary_request
 from tests.chaos.answers import model
+from tests.emulators.llm import Call as Received
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Answer, Cut, Reply, rate_limited, server_error
 
@@ -57,9 +58,8 @@ class WatchedModel(LlmServer):
         self.prompt_tokens({"messages": [{"role": "user", "content": "warm"}]})
         self.watch = Watch({}, random.Random(0))
 
-    async def _answer(
-        self, request: web.Request, body: dict[str, Any], answer: Answer, prompt: int
-    ) -> web.StreamResponse:
+    async def _answer(self, received: Received, answer: Answer, prompt: int) -> web.StreamResponse:
+        request, body = received.request, received.body
         watch = self.watch
         process = int(request.headers["Authorization"].rpartition("-")[2])
         number = len(watch.calls) + 1
@@ -74,6 +74,6 @@ class WatchedModel(LlmServer):
                 "broken": server_error(),
                 "cut": Cut(text=answer.text, after=2) if isinstance(answer, Reply) else answer,
             }
-            return await super()._answer(request, body, faulty.get(call.fault, answer), prompt)
+            return await super()._answer(received, faulty.get(call.fault, answer), prompt)
         finally:
             call.ended = time.monotonic()
