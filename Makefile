@@ -46,7 +46,8 @@ format: $(STAMP) ## put the code into shape
 	$(BIN)/ruff format $(CODE)
 	$(BIN)/ruff check --fix $(CODE)
 
-docs: $(STAMP) ## write the pictures and tables of docs/ again
+docs: $(STAMP) ## write config.yaml, and the pictures and tables of docs/ again
+	@new="$$($(BIN)/legato config)" && printf "%s\n" "$$new" > config.yaml
 	@$(BIN)/python -m tests.docs
 
 bench: $(STAMP) ## measure, and print the figures
