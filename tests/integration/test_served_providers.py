@@ -25,9 +25,11 @@ from gateway.providers.base import (
     ReportsWindow,
     TextDelta,
 )
+from gateway.providers.features import Adapting
 from gateway.providers.http import http_client
 from gateway.providers.openai.chat_completions import ChatCompletions
 from gateway.providers.openai_responses.responses import Responses
+from gateway.providers.plugin import ModelSettings
 from gateway.runtime.errors import (
     ContextOverflow,
     ProviderError,
@@ -54,6 +56,8 @@ from tests.support.pictures import png
 SYSTEM: Message = {"role": "system", "content": "You are a test."}
 TOOL = {"type": "function", "function": {"name": "clock", "description": "Time.", "parameters": {"type": "object"}}}
 PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + base64.b64encode(png(2, 2)).decode()}}
+Omit = frozenset[Feature]
+WHOLE: Omit = frozenset(["stream"])
 KINDS = [ChatCompletions, Messages, Responses]
 Kind = type[ChatCompletions | Messages | Responses]
 
@@ -106,13 +110,8 @@ def said(completed: Completed) -> Message:
 # --- what is said ----------------------------------------------------------------------------
 
 
-WHOLE: frozenset[Feature] = frozenset({"stream"})
-
-
 @pytest.mark.parametrize("omit", [frozenset(), WHOLE], ids=["streamed", "whole"])
-async def test_words_thoughts_and_calls_of_one_answer(
-    server: LlmServer, provider: Provider, omit: frozenset[Feature]
-) -> None:
+async def test_words_thoughts_and_calls_of_one_answer(server: LlmServer, provider: Provider, omit: Omit) -> None:
     thoughts = "Hm, the time in two places is wanted."
     calls = [("clock", {"zone": "UTC"}), ("clock", {})]
     server.reply = Script(Reply(text="Let me see what time it is.", reasoning=thoughts, tool_calls=calls))
@@ -246,9 +245,9 @@ async def test_what_nobody_here_knows_goes_back_verbatim(
     server: LlmServer, kind: Kind, blocks: list[Mapping[str, Any]]
 ) -> None:
     provider = kind(http_client(), str)
-    for omit in (frozenset[Feature](), WHOLE):
+    spec = spec_of(server, provider)
+    for omit in (frozenset(), WHOLE):
         server.reply = Script(Reply(reasoning="hm", blocks=blocks, text="found it"))
-        spec = spec_of(server, provider)
         answer = said(await complete(provider, spec, asking(omit=omit)))
         await complete(provider, spec, asking(user("hello"), answer, user("and?")))
         body = server.requests[-1]
@@ -346,13 +345,10 @@ async def answering(*answers: tuple[int, str]) -> AsyncIterator[tuple[str, list[
 MESSAGE = json.dumps({"type": "message", "content": [{"type": "text", "text": "Hi"}], "stop_reason": "end_turn"})
 OUTPUT = [{"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]}]
 RESPONSE = json.dumps({"object": "response", "status": "completed", "output": OUTPUT})
-UNVERIFIED = error_body("Your organization must be verified to stream this model.", code="unsupported_value")
 LEARNED: list[tuple[Kind, str, str, Callable[[dict[str, Any]], bool]]] = [
-    (Responses, RESPONSE, UNVERIFIED, lambda body: body.get("stream") is True),
     (Responses, RESPONSE, error_body("Encrypted content is not supported with this model."),
      lambda body: "include" in body),
     (Responses, RESPONSE, error_body("Unknown parameter: 'store'."), lambda body: "store" in body),
-    (Messages, MESSAGE, error_body("Streaming is not supported for this account."), lambda body: "stream" in body),
     (Messages, MESSAGE,
      error_body("max_tokens: 32000 > 8192, which is the maximum allowed number of output tokens for m"),
      lambda body: body["max_tokens"] > 8192),
@@ -381,3 +377,24 @@ async def test_giving_up_ends_the_call_at_the_server(server: LlmServer, provider
         await task
     await server.until(lambda: not server.in_flight)
     assert server.abandoned == 1
+
+
+async def test_settings_reach_the_server_under_its_own_names(server: LlmServer, provider: Provider) -> None:
+    settings = ModelSettings(temperature=0.5, reasoning_effort="low", extra_body={"service_tier": "auto"})
+    await complete(provider, spec_of(server, provider, settings=settings), asking())
+    body = server.requests[-1]
+    assert (body["temperature"], body["service_tier"]) == (0.5, "auto")
+    section = {"anthropic": "output_config", "openai-responses": "reasoning"}.get(provider.name)
+    assert (body[section]["effort"] if section else body["reasoning_effort"]) == "low"
+    assert not server.violations
+
+
+async def test_a_server_that_refuses_streams_is_asked_for_whole_answers(server: LlmServer, provider: Provider) -> None:
+    adapting = Adapting(provider)
+    server.reply = Script(
+        Refuse(status=400, body=error_body("Your organization must be verified to stream this model."))
+    )
+    completed = await complete(adapting, spec_of(server, provider), asking())
+    assert completed.text == "echo: hello there"
+    assert completed.omitted == WHOLE
+    assert ["stream" in body for body in server.requests] == [True, False]

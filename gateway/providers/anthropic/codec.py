@@ -54,7 +54,7 @@ def output_cap(spec: ModelSpec, request: ModelRequest, known: int | None = None)
 
 
 def encode_request(
-    spec: ModelSpec, request: ModelRequest, *, cap: int | None = None, stream: bool = True, thoughts: bool = True
+    spec: ModelSpec, request: ModelRequest, *, cap: int | None = None, thoughts: bool = True
 ) -> dict[str, Any]:
     """The body of a call. `cap`: the most that the model is known to write. `thoughts`: whether earlier ones return."""
     system, rest = _parted(request.messages)
@@ -67,12 +67,11 @@ def encode_request(
         if request.tool_choice != "auto":
             body["tool_choice"] = {"type": request.tool_choice}
     body |= _thinking(spec, body)
-    if stream:
+    if "stream" not in request.omit:
         body["stream"] = True
-    chosen = request_settings(spec, request)
-    if effort := chosen.pop("reasoning_effort", None):
-        body["output_config"] = {"effort": effort}
-    return {**body, **chosen}
+    more = request_settings(spec, request)
+    effort = more.pop("reasoning_effort", None)
+    return body | ({"output_config": {"effort": effort}} if effort else {}) | more
 
 
 def _parted(messages: Sequence[Message]) -> tuple[list[dict[str, Any]], Sequence[Message]]:

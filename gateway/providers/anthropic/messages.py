@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import quote
 
@@ -21,15 +20,6 @@ from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.errors import OutputCapTooLarge
 
 _LISTED: Final = 1_000  # models on one page of the list, the most that the API gives
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Habits:
-    """What a model was found to want otherwise. `cap`: the most that it writes, in tokens. `streams`: whether it may be
-    asked to stream."""
-
-    cap: int | None = None
-    streams: bool = True
 
 
 class Messages:
@@ -51,7 +41,7 @@ class Messages:
     ) -> None:
         self._server = ModelServer(client, redact, clock or SystemClock())
         self._ids = ids or SystemIds()
-        self._habits: dict[tuple[str, str], Habits] = {}  # by (address, model), where not the usual
+        self._caps: dict[tuple[str, str], int] = {}  # by (address, model), where the server said it
 
     async def aclose(self) -> None:
         await self._server.aclose()
@@ -59,10 +49,9 @@ class Messages:
     async def stream(self, spec: ModelSpec, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Call the model. Yields deltas, then exactly one `Completed`. Raises ProviderError."""
         model = (endpoint(spec), spec.name)
-        habits, thoughts = self._habits.get(model, Habits()), True
+        thoughts, corrected = True, False
         while True:
-            streams = habits.streams and "stream" not in request.omit
-            body = encode_request(spec, request, cap=habits.cap, stream=streams, thoughts=thoughts)
+            body = encode_request(spec, request, cap=self._caps.get(model), thoughts=thoughts)
             answer = MessagesAnswer(spec.name, lambda: self._ids.new("call"))
             try:
                 async with aclosing(self._server.call(endpoint(spec), _headers(spec), body, answer)) as events:
@@ -70,9 +59,9 @@ class Messages:
                         yield event
                 return
             except Refused as refused:
-                learned = learn(habits, request, refused)
-                if learned is not None:
-                    self._habits[model] = habits = learned
+                most = most_output(request, refused)
+                if most is not None and not corrected:
+                    self._caps[model], corrected = most, True
                 elif thoughts and refuses_thoughts(refused.body):
                     thoughts = False
                 else:
@@ -83,8 +72,7 @@ class Messages:
         ProviderError if the server cannot be asked."""
         about = await self._server.look_up(f"{_models(spec)}/{quote(spec.name, safe='')}", _headers(spec))
         if isinstance(about, dict) and isinstance(cap := about.get("max_tokens"), int) and cap > 0:
-            model = (endpoint(spec), spec.name)
-            self._habits[model] = replace(self._habits.get(model, Habits()), cap=cap)
+            self._caps[endpoint(spec), spec.name] = cap
         return window_in([about], spec.name)
 
     async def models(self, spec: ModelSpec) -> list[OfferedModel]:
@@ -92,17 +80,12 @@ class Messages:
         return offered(await self._server.look_up(f"{_models(spec)}?limit={_LISTED}", _headers(spec)))
 
 
-def learn(habits: Habits, request: ModelRequest, refused: Refused) -> Habits | None:
-    """The habits of a model that refused a call, or None if it objects to something that cannot be helped. Each habit
-    is learned once, so repeating this ends."""
-    error, text = refused.error, refused.body.lower()
-    ours = isinstance(error, OutputCapTooLarge) and request.max_tokens is None
-    if ours and "maximum allowed number of output tokens" in text:  # nobody asked for so much
-        most = getattr(error, "available", None)
-        return replace(habits, cap=most) if most and (habits.cap is None or most < habits.cap) else None
-    if habits.streams and "stream" in text and ("not support" in text or "unsupported" in text or "verified" in text):
-        return replace(habits, streams=False)
-    return None
+def most_output(request: ModelRequest, refused: Refused) -> int | None:
+    """The most tokens that a model writes, as it says when it refuses a cap that nobody asked for: the usual one is
+    ours. None if the refusal is about something else."""
+    if request.max_tokens is not None or not isinstance(refused.error, OutputCapTooLarge):
+        return None
+    return refused.error.available if "maximum allowed number of output tokens" in refused.body.lower() else None
 
 
 def refuses_thoughts(body: str) -> bool:

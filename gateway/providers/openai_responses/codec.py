@@ -33,11 +33,10 @@ _ENCRYPTED: Final = "reasoning.encrypted_content"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
     """What a model or its server was found to want otherwise. `encrypts`: whether it can hand out its thoughts.
-    `stores`: whether it knows the option not to store. `streams`: whether it may be asked to stream."""
+    `stores`: whether it knows the option not to store."""
 
     encrypts: bool = True
     stores: bool = True
-    streams: bool = True
 
 
 def endpoint(spec: ModelSpec) -> str:
@@ -67,12 +66,11 @@ def encode_request(
         body["include"] = [_ENCRYPTED]
     if habits.stores:
         body["store"] = False
-    if habits.streams:
+    if "stream" not in request.omit:
         body["stream"] = True
-    chosen = request_settings(spec, request)
-    if effort := chosen.pop("reasoning_effort", None):
-        body["reasoning"] = {"effort": effort}
-    return {**body, **chosen}
+    more = request_settings(spec, request)
+    effort = more.pop("reasoning_effort", None)
+    return body | ({"reasoning": {"effort": effort}} if effort else {}) | more
 
 
 def learn(habits: Habits, refusal: str) -> Habits | None:
@@ -81,8 +79,6 @@ def learn(habits: Habits, refusal: str) -> Habits | None:
     text = refusal.lower()
     if habits.encrypts and _NO_ENCRYPTION.search(text):
         return replace(habits, encrypts=False)
-    if habits.streams and _NO_STREAM.search(text):
-        return replace(habits, streams=False)
     if habits.stores and _NO_STORE.search(text):
         return replace(habits, stores=False)
     return None
@@ -91,9 +87,6 @@ def learn(habits: Habits, refusal: str) -> Habits | None:
 _OBJECTS: Final = r"unsupported|not support|unrecognized|unknown|unexpected|extra inputs|not permitted|not allowed"
 _NO_ENCRYPTION: Final = re.compile(
     rf"encrypted[ _]content[^.]{{0,40}}(?:{_OBJECTS})|(?:{_OBJECTS})[^.]{{0,60}}(?:\binclude\b|encrypted[ _]content)"
-)
-_NO_STREAM: Final = re.compile(
-    rf"verified to stream|\bstream(?:ing)?\b[^.]{{0,40}}(?:{_OBJECTS})|(?:{_OBJECTS})[^.]{{0,40}}'?\bstream"
 )
 _NO_STORE: Final = re.compile(rf"\bstore\b[^.]{{0,40}}(?:{_OBJECTS})|(?:{_OBJECTS})[^.]{{0,40}}\bstore\b")
 

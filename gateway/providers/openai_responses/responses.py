@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from dataclasses import replace
 
 import httpx
 
@@ -47,8 +46,7 @@ class Responses:
         model = (endpoint(spec), spec.name)
         habits, thoughts = self._habits.get(model, Habits()), True
         while True:
-            streams = habits.streams and "stream" not in request.omit
-            body = encode_request(spec, request, replace(habits, streams=streams), thoughts=thoughts)
+            body = encode_request(spec, request, habits, thoughts=thoughts)
             answer = ResponsesAnswer(spec.name, lambda: self._ids.new("call"))
             try:
                 async with aclosing(self._server.call(endpoint(spec), bearer(spec), body, answer)) as events:

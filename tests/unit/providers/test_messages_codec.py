@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -280,6 +279,8 @@ def test_a_rewritten_message_is_sent_as_it_says_now() -> None:
     assert encoded(user("U"), shortened, user("V"))["messages"][1]["content"] == [{"type": "text", "text": "short"}]
 
 
-def test_settings_of_others_do_no_harm() -> None:
-    spec = ModelSpec(provider="anthropic", name="m", settings=SimpleNamespace())
-    assert "thinking" not in encoded(user("U"), spec=spec)
+def test_settings_of_every_model() -> None:
+    section: Any = {"temperature": 0.5, "reasoning_effort": "low", "extra_body": {"top_k": 3}}
+    body = encoded(user("U"), spec=replace(SPEC, settings=AnthropicModel(provider="anthropic", **section)))
+    assert (body["temperature"], body["output_config"], body["top_k"]) == (0.5, {"effort": "low"}, 3)
+    assert list(violations(body)) == []

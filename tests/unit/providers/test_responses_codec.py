@@ -58,7 +58,6 @@ def test_a_request_with_little_in_it() -> None:
     [
         ("Encrypted content is not supported with this model.", Habits(encrypts=False)),
         ("Unsupported parameter: 'include' is not supported with this model.", Habits(encrypts=False)),
-        ("Your organization must be verified to stream this model.", Habits(streams=False)),
         ("Unknown parameter: 'store'.", Habits(stores=False)),
         ("Unsupported parameter: 'temperature' is not supported with this model.", None),
         ("Invalid schema for function 't'.", None),
