@@ -12,18 +12,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.domain.message import ToolCall
-from gateway.providers.base import ModelEvent, ReasoningDelta, StopReason, TextDelta
+from gateway.providers.base import ModelEvent, ReasoningDelta, Restarted, StopReason, TextDelta
 from gateway.providers.thinking import Thinking
 from gateway.runtime.errors import ProviderUnavailable
 
 
 class Speech:
-    """The words and the thoughts of one answer, as deltas and in full. Thoughts inside the words are told apart."""
+    """The words and the thoughts of one answer, as deltas and in full. What stands in the words and is none of them is
+    told apart (`thinking`). `unopened`: the model is expected to begin with thoughts in its words."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, unopened: bool = False) -> None:
         self._text: list[str] = []
         self._reasoning: list[str] = []
-        self._thinking = Thinking()
+        self._thinking = Thinking(unopened=unopened)
+        self._halves = _Halves()
+        self._thought_halves = _Halves()
+
+    @property
+    def unopened(self) -> bool:
+        """Whether the words began with thoughts that no tag opened."""
+        return self._thinking.unopened
 
     @property
     def text(self) -> str:
@@ -35,15 +43,32 @@ class Speech:
         """All thoughts so far."""
         return "".join(self._reasoning)
 
+    @property
+    def calls(self) -> list[PendingCall]:
+        """The calls of tools that stood in the words."""
+        return [PendingCall(name=name, pieces=[arguments]) for name, arguments in self._thinking.calls]
+
     def say(self, text: str = "", thoughts: str = "", *, last: bool = False) -> list[ModelEvent]:
-        """The deltas of what arrived. `last`: no words follow, so nothing is held back any more."""
+        """The deltas of what arrived; `Restarted` where the words before it were thoughts. `last`: no words follow, so
+        nothing is held back any more."""
+        if thoughts:
+            self._thinking.apart()
+            thoughts = self._thought_halves.joined(thoughts)
         inside = ""
         if text:
-            text, inside = self._thinking.feed(text)
+            text, inside = self._thinking.feed(self._halves.joined(text))
         if last:
+            if half := self._halves.flush():
+                text += self._thinking.feed(half)[0]
             late, more = self._thinking.flush()
             text, inside = text + late, inside + more
-        return self._deltas(text, thoughts + inside)
+            thoughts += self._thought_halves.flush()
+        void: list[ModelEvent] = []
+        if self._thinking.void:
+            self._thinking.void = False
+            self._text.clear()
+            void.append(Restarted())
+        return void + self._deltas(text, thoughts + inside)
 
     def _deltas(self, text: str, thoughts: str) -> list[ModelEvent]:
         events: list[ModelEvent] = []
@@ -54,6 +79,32 @@ class Speech:
             self._text.append(text)
             events.append(TextDelta(text=text))
         return events
+
+
+class _Halves:
+    """Joins a character that was cut in two: servers write an emoji as two escapes, and may end a delta between
+    them."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def joined(self, text: str) -> str:
+        """The text without a half at its end, and with the half before it."""
+        if not self._half and text.isascii():
+            return text
+        text = self._half + text
+        self._half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
+        whole = text[: len(text) - len(self._half)]
+        try:
+            whole.encode()
+        except UnicodeEncodeError:
+            return whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return whole
+
+    def flush(self) -> str:
+        """A sign for a half whose other half never came."""
+        half, self._half = self._half, ""
+        return "\ufffd" if half else ""
 
 
 @dataclass(slots=True)

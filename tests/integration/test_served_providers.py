@@ -23,6 +23,7 @@ from gateway.providers.base import (
     Provider,
     ReasoningDelta,
     ReportsWindow,
+    Restarted,
     TextDelta,
 )
 from gateway.providers.features import Adapting
@@ -398,3 +399,37 @@ async def test_a_server_that_refuses_streams_is_asked_for_whole_answers(server: 
     assert completed.text == "echo: hello there"
     assert completed.omitted == WHOLE
     assert ["stream" in body for body in server.requests] == [True, False]
+
+
+HARMONY = (
+    "<|channel|>analysis<|message|>I should greet.<|end|><|start|>assistant<|channel|>final<|message|>Hello there."
+)
+
+
+@pytest.mark.parametrize("text", ["I should greet.\n</think>\n\nHello there.", HARMONY, "<think>I</think>Hello there."])
+async def test_thoughts_in_the_words_never_stay(server: LlmServer, provider: Provider, text: str) -> None:
+    server.reply = Script(Reply(text=text), Reply(text=text))
+    shown = []
+    for _ in range(2):
+        events = await events_of(provider, spec_of(server, provider), asking())
+        words = ""
+        for event in events:
+            words = "" if isinstance(event, Restarted) else words
+            words += event.text if isinstance(event, TextDelta) else ""
+        completed = events[-1]
+        assert isinstance(completed, Completed)
+        assert words == completed.text == "Hello there."
+        assert completed.reasoning
+        shown.append(any(isinstance(event, Restarted) for event in events))
+    if provider.name == "openai":  # what a model of somebody's own server does once is known from then on
+        assert shown[1] is False
+
+
+async def test_a_call_in_the_words_is_called(server: LlmServer, provider: Provider) -> None:
+    text = 'I look.\n<tool_call>\n{"name": "clock", "arguments": {"zone": "UTC"}}\n</tool_call>'
+    server.reply = Script(Reply(text=text))
+    completed = await complete(provider, spec_of(server, provider), asking(tools=[TOOL]))
+    assert (completed.text.strip(), completed.stop) == ("I look.", "tool_calls")
+    (call,) = completed.tool_calls
+    assert call["function"] == {"name": "clock", "arguments": '{"zone": "UTC"}'}
+    assert call["id"]

@@ -167,7 +167,7 @@ class MessagesAnswer:
         self._speech.say(last=True)
         text = self._speech.text
         blocks = [self._blocks[index] for index in sorted(self._blocks)]
-        begun = [block.call for block in blocks if block.call is not None and block.call.name]
+        begun = [block.call for block in blocks if block.call is not None and block.call.name] or self._speech.calls
         stop = self._reason(begun)
         calls = whole_calls(text, begun, stop, ended=self._stop is not None, done=self._over)
         cut = len(calls) < len(begun)

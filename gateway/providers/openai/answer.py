@@ -22,11 +22,12 @@ from gateway.providers.usage import normalize_usage
 
 
 class ChatAnswer:
-    """One answer. `new_id` names tool calls that the server left without a usable id."""
+    """One answer. `new_id` names tool calls that the server left without a usable id. `unopened`: the model is expected
+    to begin with thoughts in its words that no tag opens."""
 
-    def __init__(self, new_id: Callable[[], str]) -> None:
+    def __init__(self, new_id: Callable[[], str], *, unopened: bool = False) -> None:
         self._new_id = new_id
-        self._speech = Speech()
+        self._speech = Speech(unopened=unopened)
         self._calls: list[PendingCall] = []
         self._open: dict[int, PendingCall] = {}  # by the index the server uses for it
         self._finish: str | None = None
@@ -38,6 +39,11 @@ class ChatAnswer:
     def finished(self) -> bool:
         """Whether the server has said that nothing more will be said."""
         return self._finish is not None or self._done
+
+    @property
+    def unopened(self) -> bool:
+        """Whether it did begin with such thoughts."""
+        return self._speech.unopened
 
     @property
     def over(self) -> bool:
@@ -145,7 +151,7 @@ class ChatAnswer:
         the window was full before it ended."""
         self._speech.say(last=True)
         text = self._speech.text
-        begun = [call for call in self._calls if call.name]
+        begun = [call for call in self._calls if call.name] or self._speech.calls
         stop = self._stop(begun)
         calls = whole_calls(text, begun, stop, ended=self._finish is not None, done=self._done)
         return Completed(

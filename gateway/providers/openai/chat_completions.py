@@ -15,7 +15,7 @@ import httpx
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec, OfferedModel
 from gateway.providers.http import http_client
 from gateway.providers.openai.answer import ChatAnswer
-from gateway.providers.openai.codec import Habits, encode_request, endpoint, learn
+from gateway.providers.openai.codec import Habits, encode_request, endpoint, learn, thinks_by_name
 from gateway.providers.plugin import ProviderHost
 from gateway.providers.server import ModelServer, Refused, bearer
 from gateway.providers.windows import offered, window_in
@@ -43,6 +43,7 @@ class ChatCompletions:
         self._server = ModelServer(client, redact, clock or SystemClock())
         self._ids = ids or SystemIds()
         self._habits: dict[tuple[str, str], Habits] = {}  # by (address, model), where not the usual
+        self._unopened: dict[tuple[str, str], bool] = {}  # whether the last answer began with thoughts in its words
 
     async def aclose(self) -> None:
         await self._server.aclose()
@@ -54,11 +55,13 @@ class ChatCompletions:
         while True:
             body = encode_request(spec, request, habits)
             try:
-                answer = ChatAnswer(lambda: self._ids.new("call"))
+                unopened = self._unopened.get(model, thinks_by_name(spec.name))
+                answer = ChatAnswer(lambda: self._ids.new("call"), unopened=unopened)
                 call = self._server.call(endpoint(spec), bearer(spec), body, answer)
                 async with aclosing(call) as events:
                     async for event in events:
                         yield event
+                self._unopened[model] = answer.unopened
                 return
             except Refused as refused:
                 learned = learn(habits, body, refused.body)

@@ -89,6 +89,15 @@ def _wants_reasoning(spec: ModelSpec) -> bool:
     return any(vendor in about for vendor in _REASONING_BACK)
 
 
+def thinks_by_name(model: str) -> bool:
+    """Whether a model's template is likely to open its thoughts in the prompt, as those of DeepSeek R1, QwQ and Qwen's
+    thinking models do: only the closing tag is in the answer then, unless the server takes the thoughts out."""
+    return _THINKS.search(model.lower()) is not None
+
+
+_THINKS: Final = re.compile(r"(?<![a-z0-9])(?:r1|qwq|thinking|reasoner)(?![a-z0-9])")
+
+
 def encode_message(message: Message | Mapping[str, Any], *, reasoning: bool = False) -> dict[str, Any]:
     """One message as the API may see it. The input is not changed."""
     # Runs for every message of a long transcript at every call: nothing here is done in vain.

@@ -148,7 +148,8 @@ class ResponsesAnswer:
         the window was full before it ended."""
         self._speech.say(last=True)
         text = self._speech.text
-        begun = [self._calls[place] for place in sorted(self._calls) if self._calls[place].name]
+        made = [self._calls[place] for place in sorted(self._calls) if self._calls[place].name]
+        begun = made or self._speech.calls
         stop = self._stop(begun)
         ended = self._status in ("completed", "incomplete")
         calls = whole_calls(text, begun, stop, ended=ended, done=self._done)
