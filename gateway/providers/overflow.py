@@ -39,18 +39,22 @@ _WINDOW: Final = tuple(
         rf'n_ctx(?:\\?")?\s*:\s*{_N}',
         rf"context size \({_N} tokens",
         rf"maximum context length (?:is|of) (?:only )?{_N}",
-        rf"maximum context length[^\d.]{{0,20}}{_N}",
+        rf"maximum context (?:length|limit)[^\d.]{{0,20}}{_N}",
         rf"context length (?:is|of) (?:only )?{_N}",
         rf"context length \({_N}",
+        rf"\(context length {_N}",
         rf"{_N} maximum context length",
         rf"maximum model length of {_N}",
         rf"maximum prompt length is {_N}",
         rf"configured limit of {_N}",
         rf"model token limit:? {_N}",
-        rf"exceed(?:s|ed)? (?:the )?(?:context )?limit(?: of|:)?[^\d]{{0,3}}\d+ ?\+ ?\d+ > {_N}",
+        rf"exceed(?:s|ed)? (?:the )?(?:context )?limit(?: of|:)?[^\d]{{0,3}}\d+ ?\+ ?\d+ >(?: |\\n)?{_N}",
         rf"exceeds? the limit of {_N}",
         rf"tokens > {_N} maximum",
-        rf"maximum number of tokens allowed \({_N}",
+        rf"maximum number of tokens allowed \(?{_N}",
+        rf"maximum number of (?:input )?tokens:? (?:\d+ > )?{_N}",
+        rf"(?<!with )\bmax(?:imum)? (?:allowed )?(?:input |sequence |prompt )?length (?:is |of )?\(?{_N}",
+        rf"\bmax_(?:seq|model|input)_len(?:gth)? (?:of |is )?\(?{_N}",
         rf"range of input length should be \[\d+, ?{_N}\]",
         rf"must be <= {_N}\. given",
         rf"must have less than {_N} tokens",
@@ -67,14 +71,14 @@ _WINDOW: Final = tuple(
 _INPUT: Final = tuple(
     re.compile(pattern)
     for pattern in (
-        rf"{_N} in the (?:messages|functions|prompt)",
+        rf"{_N} in (?:the|your) (?:messages|functions|prompt)",
         rf"{_N} of (?:text|tool|image|audio) input",
         rf"your messages resulted in {_N}",
         rf"your request has {_N} input",
         rf"you passed {_N} input",
         rf"{_N} tokens from the input",
         rf"given: {_N} `inputs`",
-        rf"limit[^\d]{{0,3}}{_N} ?\+ ?\d+ > \d+",
+        rf"limit[^\d]{{0,3}}{_N} ?\+ ?\d+ >(?: |\\n)?\d+",
         rf"prompt contains (?:at least )?{_N} input tokens",
     )
 )
@@ -85,12 +89,25 @@ _OUTPUT_CAP: Final = tuple(
     for pattern in (
         rf"supports at most {_N} completion tokens",
         rf"max_(?:completion_|output_)?tokens:? \d+ > {_N}",
+        rf"max_(?:completion_|output_)?tokens must be between \d+ and {_N}",
+        rf"max_(?:completion_|output_)?tokens exceeds? the [a-z ]{{0,20}}limit of {_N}",
+        rf"tokens you requested exceeds? the model limit of {_N}",
+        rf"max_(?:completion_|output_)?tokens[^\d\[]{{0,20}}\[\d+, ?{_N}\]",
         rf"(?:valid )?range of max_(?:completion_|output_)?tokens (?:is|should be) \[\d+, ?{_N}\]",
-        rf"max(?:_completion|_output)?_?tokens\W{{0,3}} (?:must be|should be|needs to be|has to be)"
-        rf" (?:less than or equal to|at most|<=|no more than|smaller than) {_N}",
+        rf"max(?:_completion|_output)?_?tokens\W{{0,3}} (?:for \S+ )?(?:must be|should be|needs to be|has to be)"
+        rf" (?:less than or equal to|at most|<=|no more than|smaller than) \W?{_N}",
         rf"maximum (?:allowed )?(?:number of )?(?:output|completion) tokens[^\d]{{0,20}}{_N}",
         rf"max_tokens[^\d]{{0,12}}(?:最大|上限|不能超过|不得超过)[^\d]{{0,8}}{_N}",
     )
+)
+
+# The same, where the number itself is too much already.
+_OUTPUT_BOUND: Final = tuple(
+    re.compile(pattern) for pattern in (rf"to {_N} \(exclusive\)", rf"supported range \[\d+, ?{_N}\)")
+)
+_OUTPUT_TOO_MUCH: Final = re.compile(
+    r"max_(?:completion_|new_|output_)?tokens\W{0,3} (?:value )?(?:is |parameter is )?"
+    r"(?:too (?:large|big|high)|(?:above|over|beyond) the)"
 )
 
 _ASKS_OUTPUT: Final = re.compile(
@@ -105,7 +122,8 @@ _TOO_LONG: Final = re.compile(
             r"exceed_context_size",
             r"request_too_large",
             r"model_context_window_exceeded",
-            r"(?:maximum|max|model'?s?|available) context (?:length|size|window)",
+            r"(?:maximum|max|model'?s?|available) context (?:length|size|window|limit)",
+            r"too many total text bytes|current length is [\d,]+ while limit is|\"token limit\"",
             r"context (?:length|size|window)[^.]{0,40}(?:exceed|overflow|too (?:small|long))",
             r"(?:exceed|overflow|larger than|longer than|greater than|beyond|surpass)[^.]{0,60}context"
             r" (?:length|size|window|limit)",
@@ -116,7 +134,12 @@ _TOO_LONG: Final = re.compile(
             r"too many (?:input |prompt )?tokens",
             r"tokens? (?:count )?[^.]{0,40}exceeds? the (?:maximum|limit)",
             r"exceed(?:s|ed)?[^.]{0,40}(?:token limit|max(?:imum)? length|maximum number of (?:input )?tokens)",
-            r"maximum prompt length",
+            r"maximum (?:prompt|input|sequence) length",
+            r"exceeds? (?:the )?(?:max|maximum|configured|allowed) (?:\w+ ){0,2}(?:length|limit|tokens)",
+            r"exceeds? (?:the )?max message tokens",
+            r"greater than max_seq_len",
+            r"token limit exceeded|(?:above|over|beyond) the (?:token limit|maximum context)",
+            r"exceeds the (?:max_model_len|maximum length|context)",
             r"input tokens exceed",
             r"range of input length should be",
             r"`inputs` (?:tokens )?(?:must|\+)",
@@ -155,13 +178,10 @@ def judge_length(text: str) -> PromptTooLong | OutputTooLong | None:
     asks_output = _ASKS_OUTPUT.search(lowered) is not None
     if asks_output and window is not None and used is not None:
         return OutputTooLong(available=window - used) if used < window else PromptTooLong(limit=window)
-    cap = _first(_OUTPUT_CAP, lowered)
-    if cap is not None:
-        return OutputTooLong(available=cap)
-    if re.search(
-        r"max_(?:completion_|new_|output_)?tokens\W{0,3} (?:value )?(?:is |parameter is )?too (?:large|big|high)",
-        lowered,
-    ):
+    cap, bound = _first(_OUTPUT_CAP, lowered), _first(_OUTPUT_BOUND, lowered)
+    if cap is not None or bound is not None:
+        return OutputTooLong(available=cap or (bound or 1) - 1 or None)
+    if _OUTPUT_TOO_MUCH.search(lowered):
         return OutputTooLong(available=None)
     return PromptTooLong(limit=window) if _TOO_LONG.search(lowered) else None
 
