@@ -133,7 +133,9 @@ async def test_so_does_a_compaction_that_a_turn_waits_for(tmp_path: Path) -> Non
         last = server.requests[server.requests.index(asked) - 1]
         assert begins_like(asked, last)
         roles = [message["role"] for message in asked["messages"][len(last["messages"]) :]]
-        assert roles == ["assistant", "user", "user"], "the answer, the message that waits, the instruction"
+        assert roles == ["assistant", "user"], "the answer, and the message that waits with the instruction behind it"
+        assert text_of(asked["messages"][-1]).count(WORDS) == 1
+        assert not server.violations
         assert (await notes_cost(live)).usage.cache_read_tokens > 0
 
 

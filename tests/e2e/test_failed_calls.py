@@ -14,8 +14,14 @@ from gateway.app.config.models import Access
 from gateway.commands.runner import UNREACHABLE
 from gateway.context.feedback import NO_SUMMARISER
 from gateway.domain.adapter import Limits
+from gateway.domain.message import text_of
 from gateway.providers.errors import classify
+from gateway.providers.http import http_client
+from gateway.providers.openai.chat_completions import ChatCompletions
+from gateway.providers.plugin import ModelSettings
 from gateway.runtime.errors import ProviderError, ProviderUnavailable
+from tests.emulators.llm import LlmServer
+from tests.emulators.llm_replies import Refuse, error_body
 from tests.support.gateway import FakeAdapter, FakeModel, Say, config_in, in_turn, running
 
 QUOTED = (
@@ -94,3 +100,21 @@ def test_a_key_that_is_quoted_in_part_is_not_passed_on(quoted: str) -> None:
     assert quoted[:4] not in str(error)
     assert "Go to your account" in str(error)
     assert error.status == 401
+
+
+async def test_a_question_whose_turn_failed_stays_and_is_sent_with_the_next_one(tmp_path: Path) -> None:
+    async with LlmServer() as server:
+        usual, server.reply = server.reply, lambda _: Refuse(status=400, body=error_body("That is wrong."))
+        entry = ModelSettings(provider="openai", name="test-model", base_url=server.url)
+        provider = ChatCompletions(http_client(), str)
+        async with running(tmp_path, config=config_in(tmp_path, model=entry), provider=provider) as live:
+            await live.ask("what is the highest mountain?")
+            server.reply = usual
+            assert (await live.answer(await live.tell("and the second one?"))).kind == "reply"
+            tip = await live.tip()
+            assert tip is not None
+            said = [text_of(each) for each in (await live.store.transcript(tip)).messages if each["role"] == "user"]
+        assert said == ["what is the highest mountain?", "and the second one?"]
+        assert server.requests[-1]["messages"][1:] == [{"role": "user", "content": "\n\n".join(said)}]
+        assert not server.violations
+        await provider.aclose()

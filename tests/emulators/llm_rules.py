@@ -1,7 +1,7 @@
 """What the real Chat Completions API refuses, as one pure function over a request body.
 
-Stricter than the real one in two places, because some of its imitators are: the first message
-after the system's is the user's, and no message is empty.
+Stricter than the real one in three places, because some of its imitators are: the first message
+after the system's is the user's, no two of the user's follow each other, and no message is empty.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import base64
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 REQUEST_KEYS = frozenset(
@@ -217,6 +218,8 @@ def _order(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     rest = [message for message in messages if message.get("role") not in ("system", "developer")]
     if not rest or rest[0].get("role") != "user":
         yield "The first message after the system's must be the user's."
+    if any(one.get("role") == other.get("role") == "user" for one, other in pairwise(rest)):
+        yield "After the optional system message, conversation roles must alternate user/assistant/user/assistant/..."
     open_calls: set[str] = set()
     for index, message in enumerate(messages):
         if message.get("role") == "tool":

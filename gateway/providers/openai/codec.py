@@ -9,6 +9,8 @@ Rules of what is sent
 - Arguments of earlier tool calls are always a JSON object, ids at most 40 characters: one odd
   call of one model must not make the whole conversation unsendable to another.
 - A content of parts only where there is more than words in it: a picture, a mark for a cache.
+- Messages of people in a row, such as a question whose turn failed and the next one, are one
+  message: many servers' templates want the roles to alternate.
 - The same message is always encoded alike, or prompt caches would miss.
 """
 
@@ -61,7 +63,7 @@ def encode_request(spec: ModelSpec, request: ModelRequest, habits: Habits | None
     reasoning = _wants_reasoning(spec)
     body: dict[str, Any] = {
         "model": spec.name,
-        "messages": [encode_message(message, reasoning=reasoning) for message in request.messages],
+        "messages": _alternating([encode_message(message, reasoning=reasoning) for message in request.messages]),
     }
     if "stream" not in request.omit:
         body["stream"] = True
@@ -120,6 +122,30 @@ def encode_message(message: Message | Mapping[str, Any], *, reasoning: bool = Fa
     if reasoning and role == "assistant" and plain.get("reasoning_content"):
         encoded["reasoning_content"] = plain["reasoning_content"]
     return encoded
+
+
+def _alternating(encoded: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The messages with those of people in a row joined to one."""
+    made: list[dict[str, Any]] = []
+    for message in encoded:
+        if made and message["role"] == made[-1]["role"] == "user":
+            made[-1] = _joined(made[-1], message)
+        else:
+            made.append(message)
+    return made
+
+
+def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    contents = (one["content"], other["content"])
+    joined: dict[str, Any] = {"role": "user"}
+    if all(isinstance(content, str) for content in contents):
+        joined["content"] = "\n\n".join(filter(None, contents))
+    else:
+        texts = [[{"type": "text", "text": each}] if isinstance(each, str) else each for each in contents if each]
+        joined["content"] = [part for parts in texts for part in parts]
+    if "name" in one and one["name"] == other.get("name"):
+        joined["name"] = one["name"]
+    return joined
 
 
 def _plainest(parts: list[Any]) -> Any:

@@ -109,7 +109,12 @@ def _tool(function: Mapping[str, Any]) -> dict[str, Any]:
 
 def _input(messages: Sequence[Message], spec: ModelSpec, thoughts: bool) -> list[dict[str, Any]]:
     names = CallNames(_ID_LIMIT)
-    items = [item for message in messages for item in _items(message, names, spec.name if thoughts else None)]
+    items: list[dict[str, Any]] = []
+    for item in (each for message in messages for each in _items(message, names, spec.name if thoughts else None)):
+        if item.get("role") == "user" and items and items[-1].get("role") == "user":  # as a question whose turn failed
+            items[-1] = {**item, "content": [*items[-1]["content"], *item["content"]]}
+        else:
+            items.append(item)
     return items or [_said("user", [_text(_EMPTY)])]
 
 

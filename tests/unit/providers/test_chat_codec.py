@@ -103,6 +103,27 @@ def test_a_name_the_api_refuses_is_left_out() -> None:
     assert encode_message({"role": "user", "content": "x", "name": "Anna"})["name"] == "Anna"
 
 
+def test_messages_of_people_in_a_row_are_sent_as_one() -> None:
+    marked = [{"type": "text", "text": "three", "cache_control": {"type": "ephemeral"}}]
+    messages: list[Any] = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "one"},
+        {"role": "user", "content": "two", "name": "anna"},
+        {"role": "assistant", "content": "yes"},
+        {"role": "user", "content": "two"},
+        {"role": "user", "content": marked},
+        {"role": "user", "content": "four"},
+    ]
+    before = deepcopy(messages)
+    body = encode_request(SPEC, ModelRequest(messages=messages))
+    assert body["messages"][1:] == [
+        {"role": "user", "content": "one\n\ntwo"},
+        {"role": "assistant", "content": "yes"},
+        {"role": "user", "content": [{"type": "text", "text": "two"}, *marked, {"type": "text", "text": "four"}]},
+    ]
+    assert messages == before
+
+
 def test_habits_are_learned_once_each() -> None:
     body = {"stream_options": {}, "max_tokens": 5}
     assert learn(Habits(), body, "unknown field stream_options") == Habits(usage_option=False)
