@@ -1,0 +1,141 @@
+"""Slash commands on Discord: offered once, acknowledged at once, answered where and to whom they were given."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.domain.chat import SessionKey
+from tests.emulators.discord import Channel, DiscordServer, Refuse, Settings, User
+from tests.support.discord_live import Bot, on_discord
+from tests.support.model import FakeModel, Gate, Say, in_turn
+from tests.support.waiting import eventually
+
+EPHEMERAL = 1 << 6
+
+
+@pytest.fixture
+async def discord() -> AsyncIterator[DiscordServer]:
+    async with DiscordServer(Settings(identify_every=0), limits=None) as running:
+        yield running
+        assert [str(each) for each in running.violations] == []
+
+
+@pytest.fixture
+def anna(discord: DiscordServer) -> User:
+    return discord.people.person("Anna")
+
+
+@pytest.fixture
+def place(discord: DiscordServer, anna: User) -> Channel:
+    return discord.people.general(discord.people.guild("Choir", anna))
+
+
+async def gives(bot: Bot, name: str, chat: Channel | None = None, **options: Any) -> Any:
+    """Anna gives a command, once it is offered."""
+    where = chat or bot.chat
+    await bot.until(lambda: name in bot.discord.people.commands(where))
+    return bot.discord.people.command(where, bot.anna, name, **options)
+
+
+def writes(discord: DiscordServer) -> int:
+    return sum(call.method.startswith("PUT /applications") for call in discord.journal.calls)
+
+
+async def test_commands_are_written_once(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    for _ in range(2):
+        async with on_discord(tmp_path, discord, anna) as bot:
+            await bot.until(lambda: "compress" in discord.people.commands(bot.chat))
+            await bot.until(lambda: any("GET /applications" in call.method for call in discord.journal.calls))
+            options = discord.people.commands(bot.chat)["compress"]["options"]
+            assert [option["name"] for option in options] == ["preview", "keep", "topic", "undo"]
+    assert writes(discord) == 1
+
+
+async def test_a_command_is_answered_in_the_place_of_wait(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    async with on_discord(tmp_path, discord, anna) as bot:
+        given = await gives(bot, "new", place)
+        await bot.until(lambda: given.original and given.original.content)
+        await bot.quiet()
+        assert "fresh" in given.original.content or "start" in given.original.content.lower()
+        assert not given.ephemeral
+        assert given.followups == []
+
+
+async def test_slash_and_text_give_the_same_answer(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    async with on_discord(tmp_path, discord, anna) as bot:
+        bot.says("Hello")
+        await bot.until_shown("echo: Hello")
+        given = await gives(bot, "compress", preview=True, keep=3, topic="the budget")
+        await bot.until(lambda: given.original and given.original.content)
+        bot.says("/compress --preview --keep 3 the budget")
+        await bot.until(lambda: len(bot.shown()) == 3)
+        assert bot.shown()[2] == given.original.content
+
+
+async def test_only_who_asks_sees_what_concerns_only_them(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    async with on_discord(tmp_path, discord, anna) as bot:
+        given = await gives(bot, "whoami", place)
+        await bot.until(lambda: given.original and given.original.content)
+        assert given.ephemeral
+        assert str(anna.id) in given.original.content
+
+
+async def test_a_stranger_is_not_left_waiting(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adapters.discord.interactions._GRACE", 0.05)
+    eve = discord.people.person("Eve")
+    assert place.guild is not None
+    discord.people.join(place.guild, eve)
+    async with on_discord(tmp_path, discord, anna) as bot:
+        await bot.until(lambda: "new" in discord.people.commands(place))
+        given = discord.people.command(place, eve, "new")
+        await bot.until(lambda: given.original and given.original.content == "Nothing was done.")
+
+
+async def test_words_for_a_running_turn_are_passed_on(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    gate = Gate()
+    model = FakeModel(in_turn(Say(text="first", gate=gate)))
+    async with on_discord(tmp_path, discord, anna, model=model) as bot:
+        bot.says("Begin")
+        await gate.until_waiting()
+        given = await gives(bot, "queue", text="and then this")
+        await bot.until(lambda: given.original and given.original.content == "Noted.")
+        gate.open()
+        await bot.until(lambda: "echo: and then this" in bot.shown())
+
+
+async def test_a_command_that_was_not_acknowledged_is_answered_by_a_message(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    async with on_discord(tmp_path, discord, anna) as bot:
+        await bot.until(lambda: "new" in discord.people.commands(place))
+        discord.faults.add(Refuse(status=503), method="POST /interactions/{interaction}/{token}/callback", times=9)
+        discord.people.command(place, anna, "new")
+        await bot.until(lambda: discord.shown(place))
+        assert discord.shown(place)[0].answered is None
+
+
+async def test_an_answer_after_a_restart_finds_its_command(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    gate = Gate()
+    model = FakeModel(in_turn(Say(text="never", gate=gate), then=lambda *_: Say(text="again")))
+    async with on_discord(tmp_path, discord, anna, model=model, rules={"quoted": 0}) as bot:
+        bot.says("@Legato say it", place)
+        await gate.until_waiting()
+        given = await gives(bot, "new", place)
+        key = SessionKey(platform="discord", chat=str(place.id), user=str(anna.id))
+        await eventually(lambda: bot.gateway.store.waiting(key, 9))
+        bot.gateway.stop(grace=0)
+    async with on_discord(tmp_path, discord, anna, model=model):
+        await bot.until(lambda: given.original and given.original.content)
+        assert bot.shown(place) == [given.original.content, "again"]

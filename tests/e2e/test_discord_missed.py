@@ -1,0 +1,139 @@
+"""What was written while nobody read it: fetched once, in order, within bounds, with a word about the pause."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gateway.store.sqlite.store import SqliteStore
+from tests.emulators.discord import Channel, DiscordServer, Refuse, Settings, Slow, User
+from tests.support.discord_live import Bot, on_discord
+
+AWAY = "I was away for {}; now I answer what was written here meanwhile."
+
+
+@pytest.fixture
+async def discord() -> AsyncIterator[DiscordServer]:
+    async with DiscordServer(Settings(identify_every=0), limits=None) as running:
+        yield running
+        assert [str(each) for each in running.violations] == []
+
+
+@pytest.fixture
+def anna(discord: DiscordServer) -> User:
+    return discord.people.person("Anna")
+
+
+@pytest.fixture
+def place(discord: DiscordServer, anna: User) -> Channel:
+    return discord.people.general(discord.people.guild("Choir", anna))
+
+
+async def notes(bot: Bot) -> dict[str, str]:
+    return await bot.gateway.store.notes("discord:424242424242424242")
+
+
+async def set_notes(folder: Path, **changes: str) -> None:
+    """As if the last run had left these."""
+    from gateway.runtime.clock import SystemClock
+
+    store = SqliteStore(folder / "legato.db", clock=SystemClock())
+    await store.open()
+    await store.set_notes("discord:424242424242424242", changes)
+    await store.aclose()
+
+
+async def once(folder: Path, discord: DiscordServer, anna: User, *chats: Channel, **options: object) -> None:
+    """A first run, in which something was said in these chats."""
+    async with on_discord(folder, discord, anna, **options) as bot:  # type: ignore[arg-type]
+        for chat in chats:
+            bot.says("@Legato first" if chat.guild else "first", chat)
+            await bot.until_shown("echo: first", chat=chat)
+        await bot.quiet()
+
+
+async def test_what_was_missed_is_answered_in_its_order(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    private = discord.people.direct(anna)
+    await once(tmp_path, discord, anna, place, private)
+    for number in range(3):
+        discord.people.say(place, anna, f"@Legato {number}")
+        discord.people.say(place, anna, "not for you")
+        discord.people.say(private, anna, f"psst {number}")
+    async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}) as bot:
+        bot.says("@Legato live", place)
+        await bot.until_shown(*(f"echo: {each}" for each in ("first", 0, 1, 2, "live")), chat=place)
+        await bot.until_shown(*(f"echo: {each}" for each in ("first", "psst 0", "psst 1", "psst 2")))
+
+
+async def test_nothing_is_answered_twice(tmp_path: Path, discord: DiscordServer, anna: User, place: Channel) -> None:
+    await once(tmp_path, discord, anna, place)
+    discord.people.say(place, anna, "@Legato missed")
+    for _ in range(2):
+        async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}) as bot:
+            await bot.until_shown("echo: first", "echo: missed", chat=place)
+            await bot.quiet()
+
+
+async def test_a_long_pause_is_told_once_in_each_chat(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    await once(tmp_path, discord, anna, place)
+    hours_ago = discord.cloud.clock.now() - 3 * 3600
+    await set_notes(tmp_path, alive=f"{hours_ago:.0f}")
+    for number in range(2):
+        discord.people.say(place, anna, f"@Legato {number}")
+    async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}) as bot:
+        shown = {"echo: first", AWAY.format("3 hours"), "echo: 0", "echo: 1"}
+        await bot.until(lambda: len(bot.shown(place)) == 4)
+        assert set(bot.shown(place)) == shown
+
+
+async def test_too_much_is_cut_and_that_is_said(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    await once(tmp_path, discord, anna, place)
+    await set_notes(tmp_path, alive=f"{discord.cloud.clock.now() - 600:.0f}")
+    for number in range(130):
+        discord.people.say(place, anna, f"@Legato {number}")
+    rules = {"quoted": 0, "catch_up": {"hours": 1, "messages": 2}}
+    async with on_discord(tmp_path, discord, anna, rules=rules) as bot:
+        await bot.until(lambda: {"echo: 128", "echo: 129"} <= set(bot.shown(place)))
+        await bot.quiet()
+        told = AWAY.format("10 minutes") + " That was a lot: I looked only at the last 2 messages."
+        assert set(bot.shown(place)) == {"echo: first", told, "echo: 128", "echo: 129"}
+
+
+async def test_what_comes_meanwhile_waits_behind_what_was_missed(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    await once(tmp_path, discord, anna, place)
+    discord.people.say(place, anna, "@Legato missed")
+    discord.faults.add(Slow(seconds=0.2), method="GET /channels/{channel}/messages")
+    async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}) as bot:
+        bot.says("@Legato live", place)
+        await bot.until_shown("echo: first", "echo: missed", "echo: live", chat=place)
+
+
+async def test_a_channel_that_cannot_be_read_is_tried_again(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    await once(tmp_path, discord, anna, place)
+    discord.people.say(place, anna, "@Legato missed")
+    discord.faults.add(Refuse(status=503), method="GET /channels/{channel}/messages", times=1)
+    async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}) as bot:
+        await bot.until_shown("echo: first", "echo: missed", chat=place)
+
+
+async def test_a_session_that_cannot_be_resumed_loses_nothing(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}) as bot:
+        bot.says("@Legato first", place)
+        await bot.until_shown("echo: first", chat=place)
+        discord.invalidate()
+        bot.says("@Legato second", place)
+        await bot.until_shown("echo: first", "echo: second", chat=place)
