@@ -13,13 +13,15 @@ import pytest
 
 from adapters.telegram.formatting import split
 from gateway.runtime.clock import SystemClock
+from tests.chaos.bots.model import reply_to
+from tests.chaos.bots.run import Row
+from tests.chaos.bots.script import Kill, Said
 from tests.chaos.campaign import campaign
 from tests.chaos.telegram.check import problems
 from tests.chaos.telegram.doubts import shown_as
-from tests.chaos.telegram.evidence import Evidence, Heard, Row, Street
+from tests.chaos.telegram.evidence import Evidence, Heard, Street
 from tests.chaos.telegram.laboratory import laboratories
-from tests.chaos.telegram.model import reply_to
-from tests.chaos.telegram.script import Kill, Said, Schedule, make_schedule
+from tests.chaos.telegram.script import Schedule, make_schedule
 from tests.emulators.journal import Call
 from tests.emulators.telegram import TelegramServer
 

@@ -16,12 +16,12 @@ from gateway.app.build import Parts, build
 from gateway.app.config import Config
 from gateway.domain.adapter import MenuEntry
 from gateway.runtime.clock import SystemIds
+from tests.chaos.bots.run import STALLS
+from tests.chaos.bots.stalls import watch
 from tests.chaos.clocks import HurriedClock, Shift
 from tests.chaos.launch import KillAt, begin
 from tests.chaos.parts import Record
-from tests.chaos.telegram.stalls import watch
 
-STALLS: Final = "stalls"
 PATIENCE: Final = 4.0  # real seconds for an answer of Telegram's: none takes that long, however busy the machine
 
 

@@ -11,10 +11,11 @@ from typing import Final
 from adapters.telegram.formatting import render, split
 from gateway.delivery.outbox import MAYBE_MISSING, OUTCOME_UNKNOWN
 from gateway.turns.reception import BUSY
+from tests.chaos.bots.model import TOKEN, reply_to
+from tests.chaos.bots.run import Row
 from tests.chaos.telegram.doubts import Doubts, place_of, read_in, shown_as
 from tests.chaos.telegram.drafted import drafts_are_no_more_than_that
-from tests.chaos.telegram.evidence import Evidence, Heard, Row
-from tests.chaos.telegram.model import TOKEN, reply_to
+from tests.chaos.telegram.evidence import Evidence, Heard
 from tests.chaos.telegram.silence import silence_is_kept
 from tests.emulators.journal import Call
 from tests.emulators.telegram import Message

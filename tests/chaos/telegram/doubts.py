@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from adapters.telegram.formatting import render
 from gateway.delivery.markdown.tables import without_columns
-from tests.chaos.telegram.evidence import Death, Evidence, Row
-from tests.chaos.telegram.model import TOKEN
+from tests.chaos.bots.model import TOKEN
+from tests.chaos.bots.run import Death, Row
+from tests.chaos.telegram.evidence import Evidence
 from tests.emulators.journal import Call
 
 Words = tuple[str, str]

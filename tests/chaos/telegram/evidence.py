@@ -3,41 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Self
 
-from tests.chaos.telegram.script import MOVE, Place, Said, Schedule
-from tests.chaos.telegram.stalls import Stall
+from tests.chaos.bots.run import Record
+from tests.chaos.bots.script import Place, Said
+from tests.chaos.telegram.script import MOVE, Schedule
 from tests.emulators.journal import Call
 from tests.emulators.telegram import Chat, Message, TelegramServer, User
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One message of the outbox. `answers` names the event that it is about, `message` its message on Telegram;
-    `place`: rows of a chat go out in its order. `error`: why it was never shown."""
-
-    id: str
-    chat: str
-    thread: str | None
-    kind: str
-    text: str
-    answers: str | None
-    state: str
-    message: str | None
-    place: int
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Death:
-    """A process that is gone: its exit status (-9: killed), when that was (seconds of Telegram's clock), the number of
-    the last call that came from it, and the outbox as it left it."""
-
-    status: int
-    at: float
-    last_call: int
-    rows: tuple[Row, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,14 +95,8 @@ class Street:
 
 
 @dataclass(slots=True, kw_only=True)
-class Evidence:
-    """One run as it went. `rows` is the outbox at its end, in the order of emission; `stalls`: when the laboratory or
-    a bot stood still."""
+class Evidence(Record):
+    """One run as it went."""
 
     schedule: Schedule
     street: Street
-    folder: Path
-    deaths: list[Death] = field(default_factory=list)
-    exit_status: int | None = None
-    rows: tuple[Row, ...] = ()
-    stalls: list[Stall] = field(default_factory=list)

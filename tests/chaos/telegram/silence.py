@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from tests.chaos.bots.stalls import stood_still
 from tests.chaos.clocks import PACE
 from tests.chaos.telegram.evidence import Evidence
-from tests.chaos.telegram.stalls import stood_still
 from tests.emulators.journal import Call, Violation
 
 CROSSED: Final = "calls that crossed a 429 on its way"

@@ -46,7 +46,7 @@ class SlowModel(LlmServer):
     """The emulator, which writes as slowly as a real one does. `rng` is replaced for every run."""
 
     def __init__(self) -> None:
-        # Telegram is in the same process and must not stand still while the vocabulary is read.
+        # The platform is in the same process and must not stand still while the vocabulary is read.
         super().__init__(answer, count=lambda text: len(text) // 4)
         self.rng = random.Random(0)
 

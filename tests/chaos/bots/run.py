@@ -1,0 +1,296 @@
+"""Carrying schedules out: people talk, calls fail, processes die and are started again; all that is seen is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from tests.chaos.bots.script import Kill, Said, Trouble
+from tests.chaos.bots.stalls import Stall
+from tests.chaos.campaign import listed
+from tests.chaos.snapshot import settled
+from tests.emulators.journal import Call, Journal
+from tests.support.forks import Child, forks
+
+PATIENCE: Final = 40.0  # real seconds for one process; it needs a few
+STALLS: Final = "stalls"
+_LOOK: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One message of the outbox. `answers` names the event that it is about, `message` its message on the platform;
+    `place`: rows of a chat go out in its order; `error`: why it was never shown."""
+
+    id: str
+    chat: str
+    thread: str | None
+    kind: str
+    text: str
+    answers: str | None
+    state: str
+    message: str | None
+    place: int
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Death:
+    """A process that is gone: its exit status (-9: killed), when that was (seconds of the platform's clock), the number
+    of the last call that came from it, and the outbox as it left it."""
+
+    status: int
+    at: float
+    last_call: int
+    rows: tuple[Row, ...]
+
+
+class Drawn(Protocol):
+    """A schedule. `kills[n]` is what ends process n; the one after them is asked to leave when all is done."""
+
+    @property
+    def seed(self) -> int: ...
+    @property
+    def kills(self) -> tuple[Kill, ...]: ...
+    @property
+    def said(self) -> tuple[Said, ...]: ...
+    @property
+    def messages(self) -> tuple[Said, ...]: ...
+    def described(self) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One run: what took place, what was excused, what was wrong, and how long it took in seconds."""
+
+    schedule: Any
+    faults: Counter[str]
+    counts: Counter[str]
+    problems: tuple[str, ...]
+    seconds: float
+    log: tuple[str, ...] = ()
+
+    @property
+    def seed(self) -> int:
+        """What it can be shown again by."""
+        return int(self.schedule.seed)
+
+    def described(self) -> list[str]:
+        """What was to happen."""
+        found: list[str] = self.schedule.described()
+        return found
+
+
+@dataclass(slots=True)
+class Planned:
+    """The faults of a schedule, by the place of a call among the calls of its method."""
+
+    faults: Sequence[Trouble]
+    _seen: Counter[str] = field(default_factory=Counter)
+
+    def __call__(self, call: Call) -> Any:
+        self._seen[call.method.lower()] += 1
+        for each in self.faults:
+            if (each.method.lower(), each.nth) == (call.method.lower(), self._seen[call.method.lower()]):
+                return each.fault
+        return None
+
+
+class Stage(Protocol):
+    """A platform with people on it. `drafting`: the method whose calls show a reply as it grows."""
+
+    drafting: str
+
+    @property
+    def journal(self) -> Journal: ...
+    def now(self) -> float:
+        """Seconds of the platform's clock."""
+
+    def hear(self, said: Said) -> None:
+        """Let it be said."""
+
+    def program(self, number: int, kill: Kill | None) -> tuple[str, str]:
+        """The module of a process, and its argument."""
+
+    def events(self) -> set[str] | None:
+        """Ids of the events that a bot must know at the end; None if some of them are still to be fetched."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Record:
+    """What the processes of a run leave behind. `rows` is the outbox at its end, in the order of emission; `stalls`:
+    when the laboratory or a bot stood still."""
+
+    folder: Path
+    deaths: list[Death] = field(default_factory=list)
+    exit_status: int | None = None
+    rows: tuple[Row, ...] = ()
+    stalls: list[Stall] = field(default_factory=list)
+
+
+class Run:
+    """One schedule on its way."""
+
+    def __init__(self, schedule: Drawn, stage: Stage, record: Record) -> None:
+        self._schedule, self._stage, self._record = schedule, stage, record
+
+    async def carry_out(self) -> None:
+        """From the first message to the moment at which nothing is left to be done."""
+        for number, kill in enumerate([*self._schedule.kills, None]):
+            for said in self._of(number, down=True):
+                self._stage.hear(said)
+            status = await self._one_process(number, kill)
+            at = self._stage.now()
+            if kill is None:
+                self._record.exit_status = status
+                self._record.rows = rows(self._record.folder)
+            else:
+                await self._until_nothing_is_late()
+                self._note_death(status, at)
+
+    def _of(self, process: int, *, down: bool) -> list[Said]:
+        return [each for each in self._schedule.said if (each.process, each.down) == (process, down)]
+
+    async def _until_nothing_is_late(self) -> None:
+        """A call of the dead that is still on its way would be done after those of the living."""
+        late = True
+        while late:
+            await asyncio.sleep(_LOOK)
+            late = any(call.fault == "Slow" and not call.status for call in self._stage.journal.calls)
+
+    def _note_death(self, status: int, at: float) -> None:
+        calls = self._stage.journal.calls
+        last = calls[-1].number if calls else 0
+        self._record.deaths.append(Death(status=status, at=at, last_call=last, rows=rows(self._record.folder)))
+
+    async def _one_process(self, number: int, kill: Kill | None) -> int:
+        process = await self._started(number, kill)
+        talking = asyncio.create_task(self._talk(number))
+        ending = asyncio.create_task(self._end(process, talking, kill))
+        try:
+            async with asyncio.timeout(PATIENCE):
+                status = await asyncio.shield(process.ended)
+                await talking  # what it did not live to hear is heard by the next
+        except TimeoutError:
+            process.send(signal.SIGKILL)
+            await process.ended
+            raise
+        finally:
+            for task in (talking, ending):
+                task.cancel()
+            await asyncio.gather(talking, ending, return_exceptions=True)
+        return status
+
+    async def _started(self, number: int, kill: Kill | None) -> Child:
+        module, argument = self._stage.program(number, kill)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        log = os.open(self._record.folder / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            return await forks().start(module, argument, descriptors=(nothing, log, log), waits=True)
+        finally:
+            os.close(nothing)
+            os.close(log)
+
+    async def _talk(self, number: int) -> None:
+        begun = time.monotonic()
+        for said in self._of(number, down=False):
+            await asyncio.sleep(max(0.0, begun + said.at - time.monotonic()))
+            self._stage.hear(said)
+
+    async def _end(self, process: Child, talking: asyncio.Task[None], kill: Kill | None) -> None:
+        """SIGKILL when its time has come; the last one is asked to leave when all is done."""
+        if kill is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(kill.after):
+                    await self._has_drafted(kill.draft)
+            process.send(signal.SIGKILL)
+            return
+        await talking
+        await until_settled(self._stage, self._record.folder)
+        while True:  # until somebody sees it leave: one that is just starting does not listen yet
+            process.send(signal.SIGTERM)
+            await asyncio.sleep(1.0)
+
+    async def _has_drafted(self, draft: int) -> None:
+        """Return when a process has called for so many drafts from now on; 0: never."""
+        journal, drafting = self._stage.journal, self._stage.drafting
+        before = len(list(journal.of(drafting)))
+        await journal.until(lambda: draft and len(list(journal.of(drafting))) >= before + draft)
+
+
+async def until_settled(stage: Stage, folder: Path) -> None:
+    """Return when the bot has heard everything, and has nothing left to do or to show."""
+    done = False
+    while not done:
+        await asyncio.sleep(_LOOK)
+        events = stage.events()
+        done = events is not None and settled(folder / "store.db", events)
+
+
+def rows(folder: Path) -> tuple[Row, ...]:
+    """The outbox as the process left it, in the order of emission."""
+    path = folder / "store.db"
+    if not path.exists():
+        return ()
+    with closing(sqlite3.connect(path)) as connection:
+        made: Any = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'outbox'").fetchone()
+        if made is None:
+            return ()
+        found = connection.execute(
+            "SELECT id, chat, thread, kind, text, answers, state, platform_message_id, place, error FROM outbox"
+            " ORDER BY place, seq"
+        )
+        names = ("id", "chat", "thread", "kind", "text", "answers", "state", "message", "place", "error")
+        return tuple(Row(**dict(zip(names, each, strict=True))) for each in found)
+
+
+def stalls_of_bots(folder: Path) -> list[Stall]:
+    """When the processes of a run stood still."""
+    path = folder / STALLS
+    lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+    return [(float(begun), float(ended)) for _, begun, ended in lines]
+
+
+def as_it_went(record: Record, calls: Iterable[Call], begun: float, said_in: Any) -> list[str]:
+    """The calls and the outbox, to be read. `said_in` gives the text of a call."""
+    lines = [
+        f"{call.at - begun:8.3f} {call.number} {call.method} {call.chat_id} {call.status} {call.fault}"
+        f"{' lost' if call.ambiguous else ''} {said_in(call)[-50:]!r}"
+        for call in calls
+    ]
+    deaths = [f"died after {death.last_call}: {row}" for death in record.deaths for row in death.rows]
+    return [*lines, *deaths, *map(str, record.rows)]
+
+
+def report(results: Sequence[Result], platform: str, *more: str) -> list[str]:
+    """The figures of a campaign."""
+    faults, counts = Counter[str](), Counter[str]()
+    for result in results:
+        faults += result.faults
+        counts += result.counts
+    failed = sum(bool(result.problems) for result in results)
+    said = sum(len(result.schedule.messages) for result in results)
+    seconds = sorted(result.seconds for result in results)
+    figures = [
+        f"{len(results)} runs of a bot on {platform}",
+        f"{said:,} messages from people",
+        f"{faults['SIGKILL']} kills",
+        *more,
+        f"{failed} runs with problems",
+    ]
+    return [
+        "faults: " + (listed(faults) or "none"),
+        "seen: " + (listed(counts) or "nothing"),
+        f"a run took {seconds[len(seconds) // 2]:.1f} s (median), {seconds[-1]:.1f} s at most",
+        ", ".join(figures),
+    ]

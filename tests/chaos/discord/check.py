@@ -1,0 +1,156 @@
+"""What must be true of every run, however it went."""
+
+from __future__ import annotations
+
+import signal
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any, Final
+
+from adapters.discord.formatting import plain, shown, split
+from gateway.delivery.markdown.tables import without_columns
+from gateway.turns.reception import BUSY
+from tests.chaos.bots.model import TOKEN, reply_to
+from tests.chaos.bots.run import Row
+from tests.chaos.discord.evidence import Evidence, Heard
+from tests.chaos.discord.script import EDIT, SEND
+from tests.emulators.journal import Call
+
+UNFINISHED: Final = "beginnings of replies left by a send in doubt, as Discord forgets nonces"
+TWICE: Final = "messages shown twice after a send in doubt, as Discord forgets nonces"
+AWAY: Final = "I was away for"
+_BESIDE_THE_LANE: Final = ("/status", "/help")
+
+
+def problems(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
+    """What was wrong, in sentences; `counts` gets what was excused and why."""
+    yield from _processes(evidence)
+    yield from _everything_is_answered(evidence, counts)
+    yield from _everything_is_seen_once(evidence, counts)
+    yield from _answers_come_in_order(evidence)
+    yield from _answers_are_seen_in_order(evidence)
+    for violation in evidence.town.discord.violations:
+        yield f"Discord: {violation}"
+    journal = evidence.town.discord.journal
+    counts["messages of the bot"] += sum(1 for _ in evidence.town.shown())
+    counts["edits"] += sum(call.done for call in journal.of(EDIT))
+    counts["messages said while the bot was down"] += sum(each.down for each in evidence.schedule.said)
+    counts["sessions resumed"] += sum(call.done for call in journal.of("send RESUMED"))
+    counts["sessions begun"] += sum(call.done for call in journal.of("send READY"))
+
+
+def shown_as(row: Row) -> str:
+    """What is to be read of a row."""
+    if row.kind == "reply":
+        return shown(row.text).strip()
+    return plain(without_columns(row.text) if row.kind == "command" else row.text).strip()
+
+
+def number_of(event: str | None) -> int:
+    """The message that an event brought."""
+    parts = (event or "").split(":")
+    return int(parts[3]) if len(parts) > 3 and parts[3].isdecimal() else 0
+
+
+def body_of(call: Call) -> dict[str, Any]:
+    """The form that a call brought."""
+    return call.parameters.get("body") or {}
+
+
+def _processes(evidence: Evidence) -> Iterator[str]:
+    if evidence.exit_status != 0:
+        yield f"the last process ended with {evidence.exit_status}"
+    for death in evidence.deaths:
+        if death.status != -signal.SIGKILL:
+            yield f"a process ended by itself, with {death.status}"
+
+
+def _everything_is_answered(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
+    """Each message has the whole answer to it, once; nothing else is a reply, and nothing failed."""
+    answers: dict[int, list[Row]] = defaultdict(list)
+    for row in evidence.rows:
+        if row.kind in ("reply", "command"):
+            answers[number_of(row.answers)].append(row)
+        elif row.kind == "notice" and row.text.startswith(AWAY):
+            counts["absences told of"] += 1
+        elif row.kind != "notice" or row.text != BUSY:
+            yield f"{row.kind}: {row.text}"
+        if row.state != "sent":
+            yield f"a {row.kind} is {row.state}: {row.text[:80]}"
+    for heard in evidence.town.heard:
+        yield from _is_answered(heard, answers.pop(heard.message.id, []))
+    for rows in answers.values():
+        yield f"nobody asked for {rows[0].text[:80]}"
+
+
+def _is_answered(heard: Heard, rows: list[Row]) -> Iterator[str]:
+    if {row.thread or row.chat for row in rows} - {heard.chat}:
+        yield f"{heard.said.text} was answered elsewhere"
+    if not heard.said.token:
+        if len(rows) != 1:
+            yield f"{heard.said.text} has {len(rows)} answers"
+        return
+    expected = [shown(part).strip() for part in split(reply_to(heard.said.kind, heard.said.token))]
+    found = [shown_as(row) for row in rows]
+    if found != expected:
+        yield f"{heard.said.text} was answered by {len(found)} messages, not {len(expected)}: {found}"
+
+
+def _everything_is_seen_once(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
+    """What people see is the outbox, neither more nor less. While Discord remembers nonces, nothing excuses another
+    copy; when it forgets them, a send whose outcome nobody knows may leave one, or the beginning of a reply."""
+    wanted = Counter((row.thread or row.chat, shown_as(row)) for row in evidence.rows)
+    seen = Counter((chat, message.content.strip()) for chat, message in evidence.town.shown())
+    doubted = _doubted(evidence)
+    for place, text in wanted.keys() | seen.keys():
+        missing = wanted[place, text] - seen[place, text]
+        if missing > 0:
+            yield f"{place}: shown {seen[place, text]} times, not {wanted[place, text]}: {text[:80]}"
+        elif missing < 0 and (evidence.schedule.nonces or doubted[place] < -missing):
+            what = "shown too often" if wanted[place, text] else "nobody wrote this, or left it unfinished"
+            yield f"{place}: {what} ({-missing} times): {text[-80:]}"
+        elif missing < 0:
+            counts[TWICE if wanted[place, text] else UNFINISHED] -= missing
+
+
+def _doubted(evidence: Evidence) -> Counter[str]:
+    """How many sends of a channel were done and their senders not told, or died before they could note it."""
+    sends = list(evidence.town.discord.journal.of(SEND))
+    doubted = Counter(call.chat_id for call in sends if call.ambiguous)
+    for death in evidence.deaths:
+        recorded = {row.message for row in death.rows}
+        before = [call for call in sends if call.number <= death.last_call and call.done and call.answered]
+        doubted.update(call.chat_id for call in before if str(call.result["id"]) not in recorded)
+    return doubted
+
+
+def _answers_come_in_order(evidence: Evidence) -> Iterator[str]:
+    """In each lane in the order in which they were said."""
+    lanes: dict[tuple[str, str], list[int]] = defaultdict(list)
+    asked = {heard.message.id: (place, heard) for place, heard in enumerate(evidence.town.heard)}
+    for row in evidence.rows:
+        place, heard = asked.get(number_of(row.answers), (0, None))
+        if row.kind in ("reply", "command") and heard and heard.said.kind not in _BESIDE_THE_LANE:
+            lanes[heard.chat, heard.said.speaker].append(place)
+    for lane, numbers in lanes.items():
+        if numbers != sorted(numbers):
+            yield f"{lane}: messages were answered out of order"
+
+
+def _answers_are_seen_in_order(evidence: Evidence) -> Iterator[str]:
+    """In each channel the replies stand in the order of the outbox."""
+    for channel in {row.thread or row.chat for row in evidence.rows}:
+        mine = (row for row in evidence.rows if (row.thread or row.chat) == channel and row.kind == "reply")
+        wanted = [shown_as(row) for row in mine]
+        stands: dict[str, int] = {}
+        for place, (where, message) in enumerate(evidence.town.shown()):
+            if where == channel:
+                stands.setdefault(message.content.strip(), place)
+        places = [stands[text] for text in wanted if text in stands]
+        if places != sorted(places) and evidence.schedule.nonces:
+            yield f"{channel}: replies stand in another order than that of the outbox"
+
+
+def tokens_in(text: str) -> set[str]:
+    """The words in a text that name messages."""
+    return set(TOKEN.findall(text))

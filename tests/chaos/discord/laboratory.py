@@ -1,0 +1,160 @@
+"""A laboratory of the bot on Discord: what a schedule needs, and what its run leaves behind."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from tests.chaos.bots import run
+from tests.chaos.bots.model import SlowModel
+from tests.chaos.bots.run import Planned, Record, Result, Run, as_it_went, stalls_of_bots
+from tests.chaos.bots.script import Kill, Said
+from tests.chaos.bots.stalls import Stall, watch
+from tests.chaos.clocks import HurriedClock, Shift
+from tests.chaos.discord.bot import BotOrder
+from tests.chaos.discord.check import body_of, problems
+from tests.chaos.discord.evidence import Evidence, Town
+from tests.chaos.discord.script import Schedule
+from tests.chaos.drive import last_words
+from tests.emulators.discord import DiscordServer, Settings
+from tests.emulators.journal import Call, Journal
+
+_HEARTBEAT: Final = 2.0  # real seconds
+_MANY: Final = 1_000_000
+
+
+@asynccontextmanager
+async def laboratories() -> AsyncIterator[Callable[[Schedule], Awaitable[Result]]]:
+    """A laboratory for `campaign`."""
+    stalls: list[Stall] = []
+    watching = asyncio.create_task(watch(stalls.append))
+    try:
+        async with SlowModel() as model:
+            yield lambda schedule: perform(schedule, model, stalls)
+    finally:
+        watching.cancel()
+
+
+async def perform(schedule: Schedule, model: SlowModel, stalls: Sequence[Stall]) -> Result:
+    """One run in a folder of its own, which is removed. `stalls` are the laboratory's own."""
+    started = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix=f"legato-discord-{schedule.seed}-"))
+    model.rng = random.Random(schedule.seed)
+    model.violations.clear()
+    counts, faults = Counter[str](), Counter[str]()
+    evidence: Evidence | None = None
+    try:
+        origin = time.time()
+        clock = HurriedClock(origin, Shift(folder / "clock"))
+        settings = Settings(identify_every=0, sessions_a_day=_MANY, heartbeat=_HEARTBEAT)
+        settings = settings if schedule.nonces else replace(settings, nonces=0.0)
+        async with DiscordServer(settings, clock=clock, limits=None) as discord:
+            evidence = Evidence(schedule=schedule, town=Town.of(discord), folder=folder)
+            stage = _Stage(evidence, model.url, origin)
+            await _warmed_up(stage, evidence)
+            discord.faults.schedule = discord.frames.schedule = Planned(schedule.faults)
+            await Run(schedule, stage, evidence).carry_out()
+        evidence.stalls = [*stalls, *stalls_of_bots(folder)]
+        found = [*problems(evidence, counts), *model.violations]
+        faults += _took_place(evidence)
+    except TimeoutError:
+        found = ["a process neither ended nor came to rest"]
+    except BaseException as error:
+        error.add_note(f"in the run of seed {schedule.seed}, whose files are in {folder}")
+        raise
+    words = (*(_as_it_went(evidence) if evidence else ()), *last_words(folder, 150)) if found else ()
+    shutil.rmtree(folder)
+    return Result(
+        schedule=schedule,
+        faults=faults,
+        counts=counts,
+        problems=tuple(found),
+        seconds=time.monotonic() - started,
+        log=words,
+    )
+
+
+async def _warmed_up(stage: _Stage, evidence: Evidence) -> None:
+    """A first process hears one message in each place and leaves in peace. Before it, there is nothing to fetch."""
+    schedule = Schedule(seed=evidence.schedule.seed, said=(), kills=(), faults=())
+    record = Record(folder=evidence.folder)
+    running = asyncio.create_task(Run(schedule, stage, record).carry_out())
+    await evidence.town.discord.until(lambda: evidence.town.discord.connected or running.done())
+    for said in evidence.town.warm():
+        evidence.town.hear(said)
+    await running
+    assert record.exit_status == 0, "nothing goes wrong before the run"
+
+
+def _as_it_went(evidence: Evidence) -> list[str]:
+    discord = evidence.town.discord
+    return as_it_went(evidence, discord.journal.calls, evidence.town.begun, _said_in)
+
+
+def _said_in(call: Call) -> str:
+    if call.method.partition(" ")[0] in ("send", "receive"):
+        data = call.parameters.get("d")
+        return str(data.get("content", "")) if isinstance(data, dict) else str(data)
+    return str(body_of(call).get("content", ""))
+
+
+def _took_place(evidence: Evidence) -> Counter[str]:
+    calls = evidence.town.discord.journal.calls
+    faults = Counter(f"{call.method} {call.fault}" for call in calls if call.fault)
+    faults["SIGKILL"] = len(evidence.deaths)
+    return +faults
+
+
+class _Stage:
+    """Discord with people on it."""
+
+    drafting = "PATCH /channels/{channel}/messages/{message}"
+
+    def __init__(self, evidence: Evidence, model: str, origin: float) -> None:
+        self._evidence, self._model, self._origin = evidence, model, origin
+
+    @property
+    def journal(self) -> Journal:
+        return self._evidence.town.discord.journal
+
+    def now(self) -> float:
+        return self._evidence.town.discord.cloud.clock.monotonic()
+
+    def hear(self, said: Said) -> None:
+        self._evidence.town.hear(said)
+
+    def events(self) -> set[str] | None:
+        town = self._evidence.town
+        bot = town.discord.bot.id
+        if not town.heard:
+            return None
+        return {f"{bot}:{heard.channel}:{heard.message.author.id}:{heard.message.id}" for heard in town.heard}
+
+    def program(self, number: int, kill: Kill | None) -> tuple[str, str]:
+        discord = self._evidence.town.discord
+        order = BotOrder(
+            number=number,
+            folder=str(self._evidence.folder),
+            model=self._model,
+            discord=discord.api_url,
+            token=discord.token,
+            origin=self._origin,
+            point=(kill.point or None) if kill else None,
+            passing=kill.passing if kill else 1,
+        )
+        return "tests.chaos.discord.bot", order.encode()
+
+
+def report(results: Sequence[Result]) -> list[str]:
+    """The figures of a campaign."""
+    missed = sum(result.schedule.missed for result in results)
+    return run.report(results, "Discord", f"{missed:,} of them in long absences")

@@ -1,0 +1,129 @@
+"""What one run does, drawn from its seed: who says what and when, which calls fail, where the gateway breaks, and how
+the bot's processes die."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from typing import Final
+
+from tests.chaos.bots.script import SLOWEST, Kill, Place, Said, Trouble, a_command, a_kill, a_message, in_order
+from tests.emulators.discord import Drop, InvalidSession, RateLimit, Reconnect, Silence
+from tests.emulators.discord.disturbing import Mishap
+from tests.emulators.faults import Disconnect, LoseAnswer, Refuse, Slow
+
+SEND: Final = "POST /channels/{channel}/messages"
+EDIT: Final = "PATCH /channels/{channel}/messages/{message}"
+HISTORY: Final = "GET /channels/{channel}/messages"
+TYPING: Final = "POST /channels/{channel}/typing"
+HANDSHAKE: Final = "GET /gateway/"
+PLACES: Final[tuple[Place, ...]] = ("anna", "bob", "group", "one", "two")
+MISSED: Final = 600  # messages that are missed in every fiftieth run
+_TROUBLES: Final[tuple[Mishap, ...]] = (
+    LoseAnswer(),
+    LoseAnswer(seconds=1.0),
+    Disconnect(),
+    Disconnect(done=True),
+    RateLimit(seconds=0.3),
+    RateLimit(seconds=0.3, scope="shared"),
+    RateLimit(seconds=0.3, scope="global"),
+    RateLimit(seconds=2.0, via=False),
+    Refuse(status=500),
+    Refuse(status=502),
+    Refuse(status=503),
+    Refuse(status=504),
+    Slow(seconds=SLOWEST),
+)
+_BREAKS: Final[tuple[Mishap, ...]] = (
+    Drop(),
+    Drop(after=True),
+    Drop(code=1000),
+    Drop(code=4000),
+    Drop(code=4009),
+    Reconnect(),
+    InvalidSession(),
+    InvalidSession(resumable=True),
+    Silence(),
+)
+_BREAKABLE: Final = (
+    "send HELLO",
+    "receive HEARTBEAT",
+    "send HEARTBEAT_ACK",
+    "receive IDENTIFY",
+    "send READY",
+    "send GUILD_CREATE",
+    "send MESSAGE_CREATE",
+    "send MESSAGE_CREATE",
+    "send MESSAGE_CREATE",
+    "send MESSAGE_UPDATE",
+    "receive RESUME",
+    "send RESUMED",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """One run. `kills[n]` is what ends process n; the one after them is asked to leave when all is done. `nonces`:
+    Discord remembers those of messages for minutes, as it says; otherwise it has forgotten them at once, as it has
+    after a long absence. `missed`: how many messages are written in one place while no process runs."""
+
+    seed: int
+    said: tuple[Said, ...]
+    kills: tuple[Kill, ...]
+    faults: tuple[Trouble, ...]
+    nonces: bool = True
+    missed: int = 0
+
+    @property
+    def messages(self) -> tuple[Said, ...]:
+        """What is said to the bot."""
+        return self.said
+
+    def described(self) -> list[str]:
+        """The schedule, to be read."""
+        kills = [f"process {number} is killed at {kill}" for number, kill in enumerate(self.kills)]
+        title = f"seed {self.seed}{'' if self.nonces else ', nonces are forgotten'}"
+        return [title, *map(str, self.said), *kills, *map(str, self.faults)]
+
+
+def make_schedule(seed: int) -> Schedule:
+    """The run of a seed."""
+    rng = random.Random(seed)
+    kills = tuple(a_kill(rng) for _ in range(rng.choice((0, 1, 1, 2, 3))))
+    said = [a_message(rng, number, rng.randint(0, len(kills))) for number in range(rng.randint(5, 12))]
+    said += [a_command(rng, rng.randint(0, len(kills))) for _ in range(rng.randint(1, 3))]
+    faults = (*_faults(rng), *_breaks(rng))
+    missed = MISSED if seed % 50 == 49 else 0
+    if missed:
+        said = [_one_of_many(rng, number) for number in range(missed)]
+    return Schedule(seed=seed, said=in_order(said), kills=kills, faults=faults, nonces=seed % 3 != 2, missed=missed)
+
+
+def _one_of_many(rng: random.Random, number: int) -> Said:
+    each = a_message(rng, number % 100, 0)
+    token = f"tok{number // 100:02d}{number:05x}"
+    return replace(each, place="group", speaker="anna", down=True, at=0.0, kind="say", token=token)
+
+
+def _faults(rng: random.Random) -> list[Trouble]:
+    """Most of them befall what people see; typing, looking back and the handshake have theirs."""
+    faults = [
+        Trouble(method=rng.choice((SEND, SEND, EDIT)), nth=rng.randint(1, 12), fault=rng.choice(_TROUBLES))
+        for _ in range(rng.randint(1, 5))
+    ]
+    if rng.random() < 0.3:
+        faults.append(Trouble(method=HISTORY, nth=rng.randint(1, 8), fault=rng.choice(_TROUBLES)))
+    if rng.random() < 0.3:
+        faults.append(Trouble(method=TYPING, nth=rng.randint(1, 6), fault=rng.choice(_TROUBLES)))
+    if rng.random() < 0.3:
+        lost: Mishap = rng.choice((Refuse(status=502), Disconnect(), LoseAnswer(seconds=1.0)))
+        faults.append(Trouble(method=HANDSHAKE, nth=rng.randint(1, 3), fault=lost))
+    return faults
+
+
+def _breaks(rng: random.Random) -> list[Trouble]:
+    """What befalls payloads of the gateway."""
+    return [
+        Trouble(method=rng.choice(_BREAKABLE), nth=rng.randint(1, 6), fault=rng.choice(_BREAKS))
+        for _ in range(rng.randint(0, 3))
+    ]
