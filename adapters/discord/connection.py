@@ -36,6 +36,7 @@ _CLOSING_SECONDS: Final = 1.0
 _UPLOAD_SECONDS: Final = 300.0
 _LONGEST_WAIT: Final = 30.0  # for a bucket, in the library; what takes longer goes back to the outbox
 _PAUSES: Final = (1.0, 60.0)  # between two attempts to connect
+_GOOD_AFTER: Final = 60.0  # seconds
 _LONG_PAUSES: Final = (60.0, 900.0)  # the same, where somebody must change something first
 
 _UNKNOWN_TOKEN: Final = 4004  # https://discord.com/developers/docs/topics/opcodes-and-status-codes#gateway
@@ -218,17 +219,17 @@ class Connection(Client):
         try:
             await self._read(how, short, long)
         except ReconnectWebSocket as error:
-            wait = 0.0 if error.resume and self._was_good(short) else short.pause()
+            wait = self._pause(short)
             log.info("discord_reconnects", resumes=error.resume, again_in=wait)
             return (self._resumed(home) if error.resume else anew), wait
         except TimeoutError:
-            wait = short.pause()
+            wait = self._pause(short)
             log.warning("discord_silent", seconds=self._silence, again_in=wait)
             return self._resumed(home), wait
         except ConnectionClosed as error:
             return anew, self._closed(error.code, short, long)
-        except (*failures.Foreign, AttributeError) as error:  # the library's socket is not there yet
-            wait = short.pause()
+        except failures.Foreign as error:
+            wait = self._pause(short)
             log.warning("discord_unreachable", error=str(failures.mapped(error)), again_in=wait)
             return self._resumed(home), wait
         raise AssertionError("a connection ends with an error")
@@ -243,11 +244,12 @@ class Connection(Client):
                 self.connected_at = self._clock.now()
                 long.reset()
 
-    def _was_good(self, short: Backoff) -> bool:
-        if self.connected_at is None or self._clock.now() - self.connected_at < _PAUSES[1]:
-            return False
+    def _pause(self, short: Backoff) -> float:
+        """The seconds before the next connection: none after one that was good for a while."""
+        if self.connected_at is None or self._clock.now() - self.connected_at < _GOOD_AFTER:
+            return short.pause()
         short.reset()
-        return True
+        return 0.0
 
     def _resumed(self, home: yarl.URL) -> dict[str, Any]:
         socket: DiscordWebSocket | None = self.ws
@@ -271,7 +273,7 @@ class Connection(Client):
             wait = short.pause()
             log.error("discord_intent_missing", intent="Message Content", turn_it_on_at=_INTENTS_PAGE, again_in=wait)
         else:
-            wait = short.pause()
+            wait = self._pause(short)
             log.warning("discord_closed", code=code, again_in=wait)
         return wait
 

@@ -93,6 +93,7 @@ async def on_discord(
     with_tools: Sequence[Tool] = (),
     clock: Clock | None = None,
     connected: bool = True,
+    token: str = "",
     rules: Mapping[str, Any] | None = None,
     **sections: Any,
 ) -> AsyncIterator[Bot]:
@@ -101,7 +102,7 @@ async def on_discord(
     access = Access(allow=(f"discord:{anna.id}", *allow), admins=admins, pairing=pairing)
     config = config_in(folder, access=access, **sections)
     adapter = DiscordAdapter(
-        discord.token,
+        token or discord.token,
         clock=clock,
         settings=DiscordSettings(**(rules or {})),
         menu=[each.entry for each in all_commands().commands],

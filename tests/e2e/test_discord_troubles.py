@@ -1,0 +1,211 @@
+"""What goes wrong with Discord: each ends in a line, a pause and a recovery."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.runtime.clock import SystemClock
+from tests.emulators.discord import (
+    Channel,
+    Disconnect,
+    DiscordServer,
+    Intent,
+    LoseAnswer,
+    Permission,
+    RateLimit,
+    Refuse,
+    Settings,
+    User,
+)
+from tests.support.discord_live import on_discord
+from tests.support.waiting import eventually
+
+POST = "POST /channels/{channel}/messages"
+
+
+class Hasty(SystemClock):
+    """Pauses take a hundredth of their time."""
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds / 100)
+
+
+@pytest.fixture
+async def discord() -> AsyncIterator[DiscordServer]:
+    async with DiscordServer(Settings(identify_every=0), limits=None) as running:
+        yield running
+
+
+@pytest.fixture
+def anna(discord: DiscordServer) -> User:
+    return discord.people.person("Anna")
+
+
+@pytest.fixture
+def place(discord: DiscordServer, anna: User) -> Channel:
+    return discord.people.general(discord.people.guild("Choir", anna))
+
+
+def live(folder: Path, discord: DiscordServer, anna: User, **options: Any) -> Any:
+    return on_discord(folder, discord, anna, clock=Hasty(), **{"rules": {"quoted": 0}, **options})
+
+
+# -- the socket -----------------------------------------------------------------------------
+
+
+async def test_the_first_handshake_may_fail(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    discord.faults.add(Refuse(status=502), method="GET /gateway/", times=3)
+    async with live(tmp_path, discord, anna) as bot:
+        bot.says("Hello")
+        await bot.until_shown("echo: Hello")
+
+
+async def test_discord_may_be_away_at_the_start(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    discord.faults.add(Disconnect(done=False), method="GET /users/@me", times=4)
+    async with live(tmp_path, discord, anna) as bot:
+        bot.says("Hello")
+        await bot.until_shown("echo: Hello")
+
+
+@pytest.mark.parametrize("code", [0, 1000, 1001, 4000, 4003, 4007, 4009])
+async def test_a_connection_that_ends_is_made_again(
+    tmp_path: Path, discord: DiscordServer, anna: User, code: int
+) -> None:
+    async with live(tmp_path, discord, anna) as bot:
+        bot.says("Hello")
+        await bot.until_shown("echo: Hello")
+        discord.close(code)
+        bot.says("There?")
+        await bot.until_shown("echo: Hello", "echo: There?")
+
+
+async def test_a_zombie_is_replaced(tmp_path: Path) -> None:
+    async with DiscordServer(Settings(identify_every=0, heartbeat=0.5), limits=None) as discord:
+        anna = discord.people.person("Anna")
+        async with live(tmp_path, discord, anna, silence=1.2) as bot:
+            bot.says("Hello")
+            await bot.until_shown("echo: Hello")
+            discord.silence()
+            bot.says("There?")
+            await bot.until_shown("echo: Hello", "echo: There?")
+
+
+async def test_discord_may_ask_to_come_again(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    async with live(tmp_path, discord, anna) as bot:
+        discord.reconnect()
+        bot.says("There?")
+        await bot.until_shown("echo: There?")
+        assert not [each for each in discord.violations if "GET" not in str(each)]
+
+
+async def test_an_intent_that_is_off_costs_nothing_but_what_it_brings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = Settings(identify_every=0, allowed_intents=Settings().allowed_intents & ~Intent.MESSAGE_CONTENT)
+    async with DiscordServer(settings, limits=None) as discord:
+        anna = discord.people.person("Anna")
+        place = discord.people.general(discord.people.guild("Choir", anna))
+        async with live(tmp_path, discord, anna, rules={"free": (str(place.id),), "quoted": 0}) as bot:
+            bot.says("nobody can read this", place)
+            bot.says("@Legato this is for you", place)
+            await bot.until_shown("echo: this is for you", chat=place)
+            bot.says("Hello")
+            await bot.until_shown("echo: Hello")
+        assert not discord.violations
+    told = capsys.readouterr().out
+    assert "message_content_missing" in told
+    assert "discord.com/developers/applications, page Bot" in told
+
+
+@pytest.mark.parametrize(("code", "line"), [(4014, "discord_intent_missing"), (4004, "discord_token_unknown")])
+async def test_a_refusal_is_told_and_tried_again(
+    tmp_path: Path, discord: DiscordServer, anna: User, code: int, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with live(tmp_path, discord, anna) as bot:
+        bot.says("Hello")
+        await bot.until_shown("echo: Hello")
+        discord.close(code)
+        await eventually(lambda: not discord.connected)
+        bot.says("There?")
+        await bot.until_shown("echo: Hello", "echo: There?")
+    assert line in capsys.readouterr().out
+
+
+async def test_a_wrong_token_ends_the_program_with_a_sentence(
+    tmp_path: Path, discord: DiscordServer, anna: User
+) -> None:
+    async with live(tmp_path, discord, anna, connected=False, token=f"{discord.token}x") as bot:
+        await bot.until_ended()
+        assert bot.gateway.failure is not None
+        assert bot.gateway.failure.startswith("Discord does not know this bot's token; reset it at https://")
+
+
+# -- sending --------------------------------------------------------------------------------
+
+
+async def test_a_lost_answer_is_no_second_message(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    async with live(tmp_path, discord, anna, patience=0.3) as bot:
+        discord.faults.add(LoseAnswer(), method=POST)
+        bot.says("Hello")
+        await bot.until_shown("echo: Hello")
+        await bot.quiet()
+        assert bot.shown() == ["echo: Hello"]
+
+
+async def test_a_lost_answer_is_found_when_its_nonce_is_forgotten(tmp_path: Path) -> None:
+    async with DiscordServer(Settings(identify_every=0, nonces=0.0), limits=None) as discord:
+        anna = discord.people.person("Anna")
+        async with live(tmp_path, discord, anna, patience=0.3) as bot:
+            discord.faults.add(LoseAnswer(), method=POST)
+            bot.says("Hello")
+            await bot.until_shown("echo: Hello")
+            await bot.quiet()
+            assert bot.shown() == ["echo: Hello"]
+
+
+@pytest.mark.parametrize("via", [True, False])
+async def test_a_pause_that_discord_asks_for_is_kept(
+    tmp_path: Path, discord: DiscordServer, anna: User, via: bool
+) -> None:
+    async with live(tmp_path, discord, anna) as bot:
+        discord.faults.add(RateLimit(seconds=0.05, via=via), method=POST)
+        bot.says("Hello")
+        await bot.until_shown("echo: Hello")
+
+
+async def test_a_channel_where_it_may_not_write_is_left_alone(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with live(tmp_path, discord, anna) as bot:
+        discord.people.forbid(place, Permission.SEND_MESSAGES)
+        bot.says("@Legato Hello", place)
+        await eventually(lambda: "may not write in this channel" in capsys.readouterr().out)
+        await bot.quiet()
+        discord.people.permit(place, Permission.SEND_MESSAGES)
+        bot.says("@Legato again", place)
+        await bot.until_shown("echo: again", chat=place)
+
+
+async def test_a_channel_that_is_deleted_ends_nothing_else(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    async with live(tmp_path, discord, anna) as bot:
+        bot.says("@Legato Hello", place)
+        discord.people.delete_channel(place)
+        bot.says("Hello")
+        await bot.until_shown("echo: Hello")
+        await bot.quiet()
+
+
+async def test_a_person_who_blocks_the_bot_is_left_alone(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    async with live(tmp_path, discord, anna) as bot:
+        bot.says("Hello")
+        discord.people.block(anna)
+        await bot.quiet()
+        discord.people.block(anna, blocked=False)
+        bot.says("Again")
+        await bot.until(lambda: bot.shown()[-1:] == ["echo: Again"])
