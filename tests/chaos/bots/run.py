@@ -66,6 +66,10 @@ class Drawn(Protocol):
     def said(self) -> tuple[Said, ...]: ...
     @property
     def messages(self) -> tuple[Said, ...]: ...
+    @property
+    def patience(self) -> float:
+        """Real seconds for one process."""
+
     def described(self) -> list[str]: ...
 
 
@@ -178,7 +182,7 @@ class Run:
         talking = asyncio.create_task(self._talk(number))
         ending = asyncio.create_task(self._end(process, talking, kill))
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(self._schedule.patience):
                 status = await asyncio.shield(process.ended)
                 await talking  # what it did not live to hear is heard by the next
         except TimeoutError:

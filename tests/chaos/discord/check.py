@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, Final
 
 from adapters.discord.formatting import plain, shown, split
 from gateway.delivery.markdown.tables import without_columns
 from gateway.turns.reception import BUSY
-from tests.chaos.bots.model import TOKEN, reply_to
+from tests.chaos.bots.model import reply_to
+from tests.chaos.bots.order import shown_out_of_order
 from tests.chaos.bots.run import Row
 from tests.chaos.discord.evidence import Evidence, Heard
 from tests.chaos.discord.script import EDIT, SEND
@@ -28,11 +30,12 @@ def problems(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
     yield from _everything_is_answered(evidence, counts)
     yield from _everything_is_seen_once(evidence, counts)
     yield from _answers_come_in_order(evidence)
-    yield from _answers_are_seen_in_order(evidence)
+    yield from _the_order_is_that_of_emission(evidence)
     for violation in evidence.town.discord.violations:
         yield f"Discord: {violation}"
     journal = evidence.town.discord.journal
     counts["messages of the bot"] += sum(1 for _ in evidence.town.shown())
+    counts["replies that stand above an earlier answer"] += _stand_above(evidence)
     counts["edits"] += sum(call.done for call in journal.of(EDIT))
     counts["messages said while the bot was down"] += sum(each.down for each in evidence.schedule.said)
     counts["sessions resumed"] += sum(call.done for call in journal.of("send RESUMED"))
@@ -53,8 +56,14 @@ def number_of(event: str | None) -> int:
 
 
 def body_of(call: Call) -> dict[str, Any]:
-    """The form that a call brought."""
-    return call.parameters.get("body") or {}
+    """The form that a call brought; a list of commands is none."""
+    body = call.parameters.get("body")
+    return body if isinstance(body, dict) else {}
+
+
+def said_in(call: Call) -> str:
+    """What is to be read of a call."""
+    return str(body_of(call).get("content") or "").strip()
 
 
 def _processes(evidence: Evidence) -> Iterator[str]:
@@ -137,20 +146,22 @@ def _answers_come_in_order(evidence: Evidence) -> Iterator[str]:
             yield f"{lane}: messages were answered out of order"
 
 
-def _answers_are_seen_in_order(evidence: Evidence) -> Iterator[str]:
-    """In each channel the replies stand in the order of the outbox."""
-    for channel in {row.thread or row.chat for row in evidence.rows}:
-        mine = (row for row in evidence.rows if (row.thread or row.chat) == channel and row.kind == "reply")
-        wanted = [shown_as(row) for row in mine]
-        stands: dict[str, int] = {}
-        for place, (where, message) in enumerate(evidence.town.shown()):
-            if where == channel:
-                stands.setdefault(message.content.strip(), place)
-        places = [stands[text] for text in wanted if text in stands]
-        if places != sorted(places) and evidence.schedule.nonces:
-            yield f"{channel}: replies stand in another order than that of the outbox"
+def _the_order_is_that_of_emission(evidence: Evidence) -> Iterator[str]:
+    calls: dict[str, list[Call]] = defaultdict(list)
+    for call in evidence.town.discord.journal.calls:
+        if call.method in (SEND, EDIT) and call.done:
+            calls[call.chat_id].append(call)
+    struck = Counter((call.chat_id, said_in(call)) for call in evidence.town.discord.journal.of(SEND) if call.ambiguous)
+    yield from shown_out_of_order(evidence.rows, calls, read_in=said_in, shown_as=shown_as, struck=struck)
 
 
-def tokens_in(text: str) -> set[str]:
-    """The words in a text that name messages."""
-    return set(TOKEN.findall(text))
+def _stand_above(evidence: Evidence) -> int:
+    """How many replies began to be shown before an earlier answer in their channel: its send was held up, and the next
+    reply did not wait for it."""
+    above = 0
+    for channel in evidence.town.places.values():
+        stands = {message.content.strip(): message.id for message in evidence.town.discord.shown(channel)}
+        rows = (row for row in evidence.rows if row.chat == str(channel.id) and row.kind == "reply")
+        places = [stands[shown_as(row)] for row in rows if shown_as(row) in stands]
+        above += sum(later < earlier for earlier, later in pairwise(places))
+    return above

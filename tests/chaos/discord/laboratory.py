@@ -21,7 +21,7 @@ from tests.chaos.bots.script import Kill, Said
 from tests.chaos.bots.stalls import Stall, watch
 from tests.chaos.clocks import HurriedClock, Shift
 from tests.chaos.discord.bot import BotOrder
-from tests.chaos.discord.check import body_of, problems
+from tests.chaos.discord.check import problems, said_in
 from tests.chaos.discord.evidence import Evidence, Town
 from tests.chaos.discord.script import Schedule
 from tests.chaos.drive import last_words
@@ -104,7 +104,7 @@ def _said_in(call: Call) -> str:
     if call.method.partition(" ")[0] in ("send", "receive"):
         data = call.parameters.get("d")
         return str(data.get("content", "")) if isinstance(data, dict) else str(data)
-    return str(body_of(call).get("content", ""))
+    return said_in(call)
 
 
 def _took_place(evidence: Evidence) -> Counter[str]:

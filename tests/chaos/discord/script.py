@@ -4,9 +4,10 @@ the bot's processes die."""
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass
+from typing import Final, Literal
 
+from tests.chaos.bots.run import PATIENCE
 from tests.chaos.bots.script import SLOWEST, Kill, Place, Said, Trouble, a_command, a_kill, a_message, in_order
 from tests.emulators.discord import Drop, InvalidSession, RateLimit, Reconnect, Silence
 from tests.emulators.discord.disturbing import Mishap
@@ -18,7 +19,7 @@ HISTORY: Final = "GET /channels/{channel}/messages"
 TYPING: Final = "POST /channels/{channel}/typing"
 HANDSHAKE: Final = "GET /gateway/"
 PLACES: Final[tuple[Place, ...]] = ("anna", "bob", "group", "one", "two")
-MISSED: Final = 600  # messages that are missed in every fiftieth run
+MISSED: Final = 600  # messages that are missed in every fiftieth run, all before its first process
 _TROUBLES: Final[tuple[Mishap, ...]] = (
     LoseAnswer(),
     LoseAnswer(seconds=1.0),
@@ -65,7 +66,7 @@ _BREAKABLE: Final = (
 class Schedule:
     """One run. `kills[n]` is what ends process n; the one after them is asked to leave when all is done. `nonces`:
     Discord remembers those of messages for minutes, as it says; otherwise it has forgotten them at once, as it has
-    after a long absence. `missed`: how many messages are written in one place while no process runs."""
+    after a long absence. `missed`: how many messages are written while no process runs."""
 
     seed: int
     said: tuple[Said, ...]
@@ -73,6 +74,11 @@ class Schedule:
     faults: tuple[Trouble, ...]
     nonces: bool = True
     missed: int = 0
+
+    @property
+    def patience(self) -> float:
+        """Real seconds for one process."""
+        return PATIENCE + self.missed * 0.2
 
     @property
     def messages(self) -> tuple[Said, ...]:
@@ -95,14 +101,16 @@ def make_schedule(seed: int) -> Schedule:
     faults = (*_faults(rng), *_breaks(rng))
     missed = MISSED if seed % 50 == 49 else 0
     if missed:
-        said = [_one_of_many(rng, number) for number in range(missed)]
+        said = [_one_of_many(number) for number in range(missed)]
     return Schedule(seed=seed, said=in_order(said), kills=kills, faults=faults, nonces=seed % 3 != 2, missed=missed)
 
 
-def _one_of_many(rng: random.Random, number: int) -> Said:
-    each = a_message(rng, number % 100, 0)
+def _one_of_many(number: int) -> Said:
+    """Fewer in each place than the bot looks back in one channel."""
+    place = PLACES[number % len(PLACES)]
+    speaker: Literal["anna", "bob"] = "bob" if place == "bob" else "anna"
     token = f"tok{number // 100:02d}{number:05x}"
-    return replace(each, place="group", speaker="anna", down=True, at=0.0, kind="say", token=token)
+    return Said(process=0, at=0.0, down=True, place=place, speaker=speaker, kind="say", token=token)
 
 
 def _faults(rng: random.Random) -> list[Trouble]:

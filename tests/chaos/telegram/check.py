@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from itertools import groupby
 from typing import Final
 
 from adapters.telegram.formatting import render, split
 from gateway.delivery.outbox import MAYBE_MISSING, OUTCOME_UNKNOWN
 from gateway.turns.reception import BUSY
 from tests.chaos.bots.model import TOKEN, reply_to
+from tests.chaos.bots.order import shown_out_of_order
 from tests.chaos.bots.run import Row
 from tests.chaos.telegram.doubts import Doubts, place_of, read_in, shown_as
 from tests.chaos.telegram.drafted import drafts_are_no_more_than_that
@@ -118,26 +118,11 @@ def _nothing_else_is_seen(evidence: Evidence, doubts: Doubts, counts: Counter[st
 
 
 def _the_order_is_that_of_emission(evidence: Evidence, doubts: Doubts) -> Iterator[str]:
-    """Each message of a chat got its last text after those that were emitted before it. One that was never seen, or
-    only by a send in doubt, has no place."""
     calls: dict[str, list[Call]] = defaultdict(list)
     for call in evidence.street.telegram.journal.calls:
         if call.method in ("sendMessage", "editMessageText") and (call.done or "is not modified" in call.description):
             calls[evidence.street.chats[call.chat_id]].append(call)
-    reached: Counter[str] = Counter()
-    alike = Counter((row.chat, shown_as(row)) for row in evidence.rows)
-    for _, together in groupby(evidence.rows, key=lambda row: row.place):
-        begun = reached.copy()  # rows that share a place go in any order
-        for row in together:
-            text = shown_as(row)
-            if alike[row.chat, text] > 1 and doubts.struck[row.chat, text]:
-                continue  # which of them was never seen, nobody can tell
-            own = [call.number for call in calls[row.chat] if read_in(call) == text]
-            later = [number for number in own if number > begun[row.chat]]
-            if later:
-                reached[row.chat] = max(reached[row.chat], later[0])
-            elif own and not doubts.struck[row.chat, text]:
-                yield f"{row.chat}: was shown before what was emitted earlier: {text[:80]}"
+    yield from shown_out_of_order(evidence.rows, calls, read_in=read_in, shown_as=shown_as, struck=doubts.struck)
 
 
 def _answers_come_in_order(evidence: Evidence) -> Iterator[str]:

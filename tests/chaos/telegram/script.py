@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Final
 
+from tests.chaos.bots.run import PATIENCE
 from tests.chaos.bots.script import SLOWEST, Kill, Said, Trouble, a_command, a_kill, a_message, in_order
 from tests.emulators.faults import Fault
 from tests.emulators.telegram import Disconnect, Flood, LoseAnswer, Refuse, Slow
@@ -41,6 +42,11 @@ class Schedule:
     faults: tuple[Trouble, ...]
     called: bool = False
     drafts: bool = False
+
+    @property
+    def patience(self) -> float:
+        """Real seconds for one process."""
+        return PATIENCE
 
     @property
     def messages(self) -> tuple[Said, ...]:

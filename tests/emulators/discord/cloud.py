@@ -29,12 +29,12 @@ class Settings:
     """What may differ from bot to bot and from test to test.
 
     `allowed_intents`: those that are switched on for the bot in Discord's portal. `heartbeat`: seconds between two
-    heartbeats, of the machine's time. `identify_every`: seconds that lie between two sessions (0: any number at
-    once). `sessions_a_day`: how many may begin. `kept`, `buffer`: how long a session without connection lives, and
-    how many events of it. `nonces`: seconds for which a nonce is remembered; Discord says "the past few minutes".
-    `acknowledge`: seconds in which an interaction must be answered first; `token_life`: seconds for which its token
-    holds. `creates_a_day`: of commands. `link_life`: seconds for which the link of a file holds. `edits_of_old`:
-    how many edits an hour a message older than an hour takes; Discord does not publish the number.
+    heartbeats, of the machine's time. `identify_every`: seconds that lie between two sessions (0: any number at once).
+    `sessions_a_day`: how many may begin. `kept`, `buffer`: how long a session without connection lives, and how many
+    events of it. `nonces`: seconds for which a nonce is remembered; Discord says "the past few minutes". `acknowledge`:
+    seconds in which an interaction must be answered first; `token_life`: seconds for which its token holds.
+    `creates_a_day`: of commands. `link_life`: seconds for which the link of a file holds. `edits_of_old`: how many
+    edits an hour a message older than an hour takes; Discord does not publish the number.
     """
 
     token: str = "NDI0MjQyNDI0MjQyNDI0MjQy.EMULAT.and_opens_nothing_anywhere_at_all"

@@ -174,6 +174,8 @@ class DiscordServer:
             call = self.journal.open(name, place, {})
             try:
                 return await self._disturbed(request, call, route)
+            except ConnectionError:  # the bot died in the middle of its request
+                return _cut(request)
             finally:
                 self.journal.changed()
 
