@@ -55,12 +55,16 @@ class Calls(HTTPClient):
     patience: float = 20.0
 
     async def request(self, route: Route, **how: Any) -> Any:
-        """As the library's."""
+        """As the library's, which leaves all calls waiting for ever when one is cancelled in a pause for all."""
         if self.base_url is not None and route.url.startswith(Route.BASE):
             route.url = self.base_url + route.url[len(Route.BASE) :]
         seconds = _UPLOAD_SECONDS if how.get("form") else self.patience
         how.setdefault("timeout", aiohttp.ClientTimeout(total=seconds))
-        return await super().request(route, **how)
+        try:
+            return await super().request(route, **how)
+        except asyncio.CancelledError:
+            self._global_over.set()
+            raise
 
     async def read(self, url: str, most: int) -> bytes | None:
         """A file's content; None if there are more than `most` bytes."""

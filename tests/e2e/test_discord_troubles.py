@@ -22,6 +22,7 @@ from tests.emulators.discord import (
     User,
 )
 from tests.support.discord_live import on_discord
+from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.waiting import eventually
 
 POST = "POST /channels/{channel}/messages"
@@ -175,6 +176,17 @@ async def test_a_pause_that_discord_asks_for_is_kept(
         discord.faults.add(RateLimit(seconds=0.05, via=via), method=POST)
         bot.says("Hello")
         await bot.until_shown("echo: Hello")
+
+
+async def test_a_pause_for_all_that_is_broken_off_is_over(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    gate = Gate()
+    async with live(tmp_path, discord, anna, model=FakeModel(in_turn(Say(text="Here.", gate=gate)))) as bot:
+        discord.faults.add(RateLimit(seconds=600.0, scope="global"), method="POST /channels/{channel}/typing")
+        bot.says("Hello")
+        await gate.until_waiting()
+        await bot.until(lambda: any(call.fault == "RateLimit" for call in discord.journal.calls))
+        gate.open()
+        await bot.until_shown("Here.")
 
 
 async def test_a_channel_where_it_may_not_write_is_left_alone(
