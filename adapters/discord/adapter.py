@@ -29,9 +29,10 @@ from gateway.domain.adapter import Accept, Finding, MenuEntry, Notebook
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.platform import AdapterHost
 from gateway.domain.rates import Rate
+from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import AdapterError, DeliveryRefused, MessageGone
+from gateway.runtime.errors import AdapterError, DeliveryRefused, MessageGone, TookTooLong
 
 log = structlog.get_logger(__name__)
 
@@ -48,7 +49,7 @@ _UNWRITABLE: Final = "the bot needs the permission Attach Files here"
 
 class DiscordAdapter:
     """One bot. `menu`: the commands that Discord offers. `patience`: seconds for an answer of Discord's; `silence`: of
-    the gateway, after which its socket is replaced."""
+    the gateway, after which its socket is replaced. `aside` fits replies into messages."""
 
     name = codec.PLATFORM
     limits = LIMITS
@@ -67,10 +68,12 @@ class DiscordAdapter:
         base_url: str | None = None,
         patience: float = _PATIENCE,
         silence: float = 48.0,
+        aside: RunsAside = at_once,
     ) -> None:
         settings = settings or DiscordSettings()
         self.account = account_of(token)
         self._clock = clock
+        self._aside = aside
         self._commands = SlashCommands(menu)
         self._receiver = Receiver(settings, clock, self._commands)
         self._connection = Connection(
@@ -163,7 +166,7 @@ class DiscordAdapter:
         return LIMITS.file_bytes or 0 if guild is None else int(guild.filesize_limit)
 
     async def _shown(self, outbound: Outbound, content: bytes | None) -> str:
-        payload = self._payload(outbound)
+        payload = await self._payload(outbound)
         try:
             calls = await self._connection.opened()
             interaction = codec.interaction_of(outbound.answers)
@@ -218,10 +221,10 @@ class DiscordAdapter:
         mine = (each for each in recent if each["author"]["id"] == self.account)
         return next((str(each["id"]) for each in mine if each["content"].strip() == payload["content"].strip()), None)
 
-    def _payload(self, outbound: Outbound) -> dict[str, Any]:
+    async def _payload(self, outbound: Outbound) -> dict[str, Any]:
         asker, point = codec.asked_by(outbound.answers), self._points_at(outbound)
         payload: dict[str, Any] = {
-            "content": _text(outbound),
+            "content": await self._text(outbound),
             "nonce": _nonce(outbound.id),
             "enforce_nonce": True,
             "flags": _NO_PREVIEWS,
@@ -231,6 +234,17 @@ class DiscordAdapter:
         if point is not None:
             payload["message_reference"] = {"message_id": point, "fail_if_not_exists": False}
         return payload
+
+    async def _text(self, outbound: Outbound) -> str:
+        if outbound.file is not None and not outbound.text.strip():
+            return ""
+        if outbound.kind not in ("reply", "remark") and outbound.file is None:
+            return plain(without_columns(outbound.text) if outbound.kind == "command" else outbound.text)
+        try:
+            return await self._aside(shown, outbound.text)
+        except TookTooLong:
+            log.warning("shown_plainly", outbound=outbound.id, size=len(outbound.text))
+            return plain(outbound.text)
 
     def _points_at(self, outbound: Outbound) -> str | None:
         """In a channel the first message of an answer points at its question, and pings who asked."""
@@ -253,7 +267,7 @@ class DiscordAdapter:
         number = platform_message_id.removeprefix("@")
         if outbound.edits is None and self._clock.now() - codec.moment(number) > _EDITED_FOR:
             raise MessageGone("the message is so old that Discord slows its edits down")
-        payload = self._payload(outbound)
+        payload = await self._payload(outbound)
         try:
             calls = await self._connection.opened()
             interaction = codec.interaction_of(outbound.answers)
@@ -308,7 +322,9 @@ def create(settings: DiscordSettings, host: AdapterHost) -> DiscordAdapter:
     """The bot that the settings describe."""
     assert settings.token is not None, "the configuration sees to it that there is one"
     token = settings.token.get_secret_value()
-    return DiscordAdapter(token, clock=host.clock, settings=settings, menu=host.menu, base_url=settings.base_url)
+    return DiscordAdapter(
+        token, clock=host.clock, settings=settings, menu=host.menu, base_url=settings.base_url, aside=host.aside
+    )
 
 
 def account_of(token: str) -> str:
@@ -319,14 +335,6 @@ def account_of(token: str) -> str:
         if number.isdecimal():
             return number
     return blake2s(token.encode(), digest_size=8).hexdigest()
-
-
-def _text(outbound: Outbound) -> str:
-    if outbound.file is not None and not outbound.text.strip():
-        return ""
-    if outbound.kind in ("reply", "remark") or outbound.file is not None:
-        return shown(outbound.text)
-    return plain(without_columns(outbound.text) if outbound.kind == "command" else outbound.text)
 
 
 def _nonce(row: str) -> str:

@@ -1,26 +1,92 @@
 """Markdown made into Discord's, no longer than one message may be. Pure.
 
-Discord reads most of Markdown itself. A text that is none is kept from being read so.
+Discord reads most of Markdown itself (https://support.discord.com/hc/en-us/articles/210298617), but no tables and only
+three levels of headings. A text that is no Markdown is kept from being read so.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from adapters.discord.codec import LONGEST
 from gateway.delivery.markdown.characters import is_visible, length, sound
+from gateway.delivery.markdown.events import Event
+from gateway.delivery.markdown.layout import Medium, laid_out
+from gateway.delivery.markdown.page import Kind, Span
+from gateway.delivery.markdown.reading import read
 from gateway.delivery.markdown.splitting import Splitter
 
 _EMPTY: Final = "(empty message)"
-_SIGNS: Final = re.compile(r"([\\*_`~|])|^(#{1,3} |-# |>|[-+] |\d+\. )", re.MULTILINE)
+_SIGNS: Final = re.compile(r"[\\*_`~|]|^(?:#{1,3} |-# |>|[-+] |\d+\. )", re.MULTILINE)
 _ADDRESS: Final = re.compile(r"(https?://\S+)")
+_SCREEN: Final = 56  # columns that a block of code shows without breaking its lines
+_DEEP: Final = re.compile(rb"#{4,6}")
+_FENCE: Final = "```"
+_MARKS: Final[dict[Kind, str]] = {"bold": "**", "code": "`"}
 
 
 def shown(markdown: str) -> str:
-    """What Discord is to show of one part of Markdown; never empty."""
+    """What Discord is to show of one part of Markdown; never raises, never empty."""
     text = sound(markdown).strip("\n")
+    if "|" in text or "####" in text:
+        try:
+            fitted = _fitted(text)
+        except (LookupError, RecursionError, TypeError, ValueError):
+            fitted = text  # a mistake of ours or of a library costs the message its looks, not its delivery
+        text = fitted if length(fitted, "utf16") <= LONGEST else text
     return text if is_visible(text) else _EMPTY
+
+
+def _fitted(text: str) -> str:
+    """The text with its tables as code or as lines, and with no heading that Discord does not know."""
+    source, events = read(text)
+    pieces: list[str] = []
+    done = 0
+    for start, end, instead in _replaced(source, events):
+        pieces += [source[done:start].decode(), instead]
+        done = end
+    return "".join([*pieces, source[done:].decode()])
+
+
+def _replaced(source: bytes, events: Sequence[Event]) -> Iterator[tuple[int, int, str]]:
+    """(start, end, text instead) of what Discord does not know, in order; nothing of it stands in a quote or a list."""
+    depth = 0
+    for event in events:
+        if event.edge == "start":
+            if not depth and event.name == "Table":
+                yield event.start, event.end, _table(source[event.start : event.end].decode())
+            elif not depth and event.name == "Heading" and (deep := _DEEP.match(source, event.start)):
+                yield event.start, deep.end(), "###"
+            depth += 1
+        elif event.edge == "end":
+            depth -= 1
+
+
+def _table(markdown: str) -> str:
+    text, spans = laid_out(markdown, _MEDIUM)
+    if _FENCE in text:
+        return markdown
+    if any(span.kind == "pre" for span in spans):
+        return f"{_FENCE}\n{text}\n{_FENCE}\n"
+    return _marked(text, spans) + "\n"
+
+
+def _marked(text: str, spans: Sequence[Span]) -> str:
+    """The text with signs for what is bold, code or a link in it."""
+    signs: list[tuple[int, int, str]] = []
+    for span in spans:
+        if (mark := _MARKS.get(span.kind)) is not None:
+            signs += [(span.start, 1, mark), (span.end, 0, mark)]
+        elif span.kind == "text_link":
+            signs += [(span.start, 1, "["), (span.end, 0, f"]({span.url})")]
+    for at, _, sign in sorted(signs, reverse=True):
+        text = text[:at] + sign + text[at:]
+    return text
+
+
+_MEDIUM: Final = Medium(cleaned=lambda text: text, linked=lambda target: target, table_columns=_SCREEN)
 
 
 def plain(text: str) -> str:
@@ -34,7 +100,7 @@ def plain(text: str) -> str:
 
 
 def _literal(found: re.Match[str]) -> str:
-    return f"\\{found[0]}" if not found[0][0].isdigit() else found[0].replace(".", "\\.")
+    return found[0].replace(".", "\\.") if found[0][0].isdigit() else f"\\{found[0]}"
 
 
 def fits_caption(text: str) -> bool:
@@ -44,7 +110,7 @@ def fits_caption(text: str) -> bool:
 
 def load(part: str) -> float:
     """How full a message a part makes: 1 is all it holds."""
-    return max(length(part, "utf16"), length(shown(part), "utf16")) / LONGEST
+    return length(part, "utf16") / LONGEST
 
 
 split: Final = Splitter(limit=LONGEST, unit="utf16", load=load).split

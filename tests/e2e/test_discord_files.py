@@ -1,0 +1,57 @@
+"""Files on Discord, both ways."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.emulators.discord import DiscordServer, Refuse, Settings, User
+from tests.emulators.discord.asked import Upload
+from tests.support.discord_live import on_discord
+from tests.support.model import FakeModel, Say, in_turn
+
+
+@pytest.fixture
+async def discord() -> AsyncIterator[DiscordServer]:
+    async with DiscordServer(Settings(identify_every=0), limits=None) as running:
+        yield running
+        assert [str(each) for each in running.violations] == []
+
+
+@pytest.fixture
+def anna(discord: DiscordServer) -> User:
+    return discord.people.person("Anna")
+
+
+def wants(tool: str, **arguments: Any) -> Say:
+    return Say(calls=[(tool, json.dumps(arguments))])
+
+
+async def test_a_document_is_read(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    async with on_discord(tmp_path, discord, anna) as bot:
+        note = Upload(name="note.txt", content=b"The choir meets on Monday.", content_type="text/plain")
+        bot.says("When?", files=[note])
+        await bot.until(lambda: discord.shown(bot.chat))
+        assert "The choir meets on Monday." in bot.model.spoken(0)[-1][1]
+
+
+async def test_a_file_that_cannot_be_had_is_named(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    async with on_discord(tmp_path, discord, anna) as bot:
+        discord.faults.add(Refuse(status=404), method="(download)", times=9)
+        bot.says("When?", files=[Upload(name="note.txt", content=b"x", content_type="text/plain")])
+        await bot.until(lambda: discord.shown(bot.chat))
+        assert "note.txt" in bot.model.spoken(0)[-1][1]
+
+
+async def test_the_model_sends_a_file(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    script = in_turn(wants("send_file", name="list.txt", content="1. Alto\n", caption="The **list**"), Say(text="There."))
+    async with on_discord(tmp_path, discord, anna, model=FakeModel(script)) as bot:
+        bot.says("Send me the list")
+        await bot.until(lambda: bot.shown()[-1:] == ["There."])
+        (file, _) = discord.shown(bot.chat)
+        assert file.content == "The **list**"
+        assert [each.name for each in file.attachments] == ["list.txt"]

@@ -1,0 +1,97 @@
+"""What Discord shows of a reply, and of a text that is none."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given, settings
+
+from adapters.discord.formatting import fits_caption, plain, shown, split
+from tests.support.markdown_pieces import BLOCKS, numbered, replies, words
+
+LONGEST = 2_000
+
+
+def units(text: str) -> int:
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def messages(markdown: str) -> list[str]:
+    """The messages that a reply becomes, each of which Discord takes."""
+    found = [shown(part) for part in split(markdown)]
+    assert all(text.strip() and units(text) <= LONGEST for text in found)
+    return found
+
+
+@settings(max_examples=100, deadline=None)
+@given(replies)
+def test_every_word_of_a_reply_is_shown_once_and_in_its_place(markdown: str) -> None:
+    assert words(*messages(markdown)) == words(markdown)
+
+
+def test_a_reply_may_be_of_any_length() -> None:
+    dice = random.Random(5)
+    for _ in range(20):
+        markdown = numbered([dice.choice(BLOCKS) for _ in range(60)], "\n\n")
+        assert words(*messages(markdown)) == words(markdown)
+
+
+def test_code_is_closed_and_opened_again_with_its_language() -> None:
+    code = "\n".join(f"line({number})" for number in range(400))
+    first, *others = messages(f"See:\n\n```python\n{code}\n```\n")
+    assert first.startswith("See:\n\n```python\nline(0)")
+    assert all(text.startswith("```python\n") and text.rstrip().endswith("```") for text in others)
+
+
+def test_a_narrow_table_is_a_block_of_code() -> None:
+    assert shown("Voices:\n\n| Voice | Who |\n|---|--:|\n| Alto | **Anna** |\n\nThat is all.") == (
+        "Voices:\n\n```\nVoice   Who\n───────────\nAlto   Anna\n```\n\nThat is all."
+    )
+
+
+def test_a_wide_table_is_lines() -> None:
+    table = f"| Voice | What |\n|---|---|\n| Alto | {'long ' * 20} |\n| Bass | [here](https://a.example/) |\n"
+    said = shown(table)
+    assert said.startswith("**Voice: **Alto\n**What: **long")
+    assert "[here](https://a.example/)" in said
+    assert "|" not in said
+
+
+@pytest.mark.parametrize(
+    ("markdown", "text"),
+    [("#### Deep\ntext", "### Deep\ntext"), ("### Three", "### Three"), ("```\n#### no\n```", "```\n#### no\n```")],
+)
+def test_deep_headings_are_as_deep_as_discord_knows(markdown: str, text: str) -> None:
+    assert shown(markdown) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a *b* _c_ `d` ~e~ |f|", r"a \*b\* \_c\_ \`d\` \~e\~ \|f\|"),
+        ("# no heading\n> no quote\n- no list\n1. none", "\\# no heading\n\\> no quote\n\\- no list\n1\\. none"),
+        ("see https://a.example/x_y_z now_", r"see https://a.example/x_y_z now\_"),
+        ("  ", "(empty message)"),
+    ],
+)
+def test_what_is_no_markdown_is_shown_as_it_is(text: str, said: str) -> None:
+    assert plain(text) == said
+
+
+def test_a_plain_text_that_signs_would_make_too_long_is_left_alone() -> None:
+    assert plain("*" * 1_500) == "*" * 1_500
+
+
+def test_nothing_to_see_is_said() -> None:
+    assert shown("\n \n") == "(empty message)"
+    assert fits_caption("x" * 2_000)
+    assert not fits_caption("x" * 2_001)
+
+
+@pytest.mark.slow
+def test_ten_thousand_fuzzed_replies() -> None:
+    for seed in range(10_000):
+        dice = random.Random(seed)
+        markdown = numbered([dice.choice(BLOCKS) for _ in range(dice.randrange(1, 40))], "\n\n")
+        assert words(*messages(markdown)) == words(markdown), seed
