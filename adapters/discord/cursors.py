@@ -27,7 +27,8 @@ class Cursors:
     def __init__(self) -> None:
         self._read: dict[str, int] = {}
         self._alone: set[str] = set()
-        self._base = 0
+        self._base = 0  # as it stood when the session began: a server may be told of late
+        self._noted_base = 0
         self._newest = 0
         self._dirty: set[str] = set()
         self._noted_alive = 0.0
@@ -38,7 +39,7 @@ class Cursors:
         Raises StoreUnavailable."""
         notes = await notebook.read()
         self.__init__()  # type: ignore[misc]
-        self._base = int(notes.get(_BASE, 0)) or snowflake(now)
+        self._base = self._noted_base = int(notes.get(_BASE, 0)) or snowflake(now)
         self.alive_at = float(notes[_ALIVE]) if _ALIVE in notes else None
         old: dict[str, str | None] = {}
         for name, value in notes.items():
@@ -55,6 +56,10 @@ class Cursors:
             self._alone.discard(channel)
         if old:
             await notebook.write(old)
+
+    def begin_session(self) -> None:
+        """From now on nothing that is missed is sent again."""
+        self._base = self._noted_base
 
     def of(self, channel: str) -> int:
         """The id up to which a channel is read."""
@@ -82,10 +87,10 @@ class Cursors:
             changes[(_ALONE if channel in self._alone else "") + channel] = str(self._read[channel])
         if connected:
             self.alive_at = now
-        base = self._newest - _MARGIN
-        if (idle and base > self._base) or (self.alive_at and not self._noted_alive):
-            self._base = max(base, self._base)
-            changes[_BASE] = str(self._base)
+        base = max(self._newest - _MARGIN, self._noted_base) if idle else self._noted_base
+        if base > self._noted_base or not self._noted_alive:
+            self._noted_base = base
+            changes[_BASE] = str(base)
         if self.alive_at is not None and (changes or self.alive_at - self._noted_alive >= _ALIVE_EVERY):
             changes[_ALIVE] = f"{self.alive_at:.0f}"
             self._noted_alive = self.alive_at

@@ -39,6 +39,7 @@ _PAGE: Final = 100  # https://discord.com/developers/docs/resources/message#get-
 _LOOK_BACK_SECONDS: Final = 3.0  # for what was said before a mention: the mention itself must not wait long
 _THREAD_SECONDS: Final = 5.0
 _SAVE_EVERY: Final = 2.0
+_SETTLED_AFTER: Final = 30.0  # seconds in which Discord has told of every server
 _WORTH_A_WORD: Final = 120.0  # seconds of absence
 _AT_ONCE: Final = 8  # channels whose missed messages are fetched at once
 _UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)  # what Discord sent is of another shape
@@ -122,8 +123,9 @@ class Receiver:
                 log.info("cursors_not_saved", error=str(error))
 
     async def _save(self, notebook: Notebook) -> None:
-        connected = self._connection.connected_at is not None
-        await self._cursors.save(notebook, self._clock.now(), connected=connected, idle=not self._queues)
+        now, since = self._clock.now(), self._connection.connected_at
+        settled = since is not None and now - since > _SETTLED_AFTER
+        await self._cursors.save(notebook, now, connected=since is not None, idle=settled and not self._queues)
 
     def _start(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work)
@@ -179,6 +181,7 @@ class Receiver:
         alive = self._cursors.alive_at
         self._away = None if alive is None else self._clock.now() - alive
         self._current.clear()
+        self._cursors.begin_session()
         for channel in self._cursors.alone():
             self._queue(channel, alone=True)
 

@@ -1,0 +1,190 @@
+"""What Discord's JSON means."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from adapters.discord import codec
+from adapters.discord.codec import Interaction, Me, Place
+from gateway.domain.chat import CUT, TORN, Inbound
+
+ME = Me(id="42", name="Legato")
+ALONE = Place(channel="7")
+CHANNEL = Place(channel="7", guild="9", within=("5",))
+ANNA = {"id": "1", "username": "anna", "global_name": "Anna"}
+
+
+def message(text: str = "Hello", **more: Any) -> dict[str, Any]:
+    base = {
+        "id": "1000",
+        "channel_id": "7",
+        "type": 0,
+        "content": text,
+        "author": ANNA,
+        "timestamp": "2026-11-22T12:00:00.500000+00:00",
+    }
+    return base | more
+
+
+def read(text: str = "Hello", place: Place = ALONE, edited: bool = False, **more: Any) -> Inbound | None:
+    return codec.message_inbound(message(text, **more), place, ME, edited=edited)
+
+
+def said(text: str = "Hello", **more: Any) -> str:
+    inbound = read(text, **more)
+    assert inbound is not None
+    return inbound.text
+
+
+def test_between_two() -> None:
+    inbound = read()
+    assert inbound is not None
+    assert (inbound.source.chat, inbound.source.chat_type, inbound.source.user) == ("7", "direct", "1")
+    assert (inbound.source.user_name, inbound.text, inbound.sent_at) == ("Anna", "Hello", 1_795_348_800.5)
+    assert inbound.source.within == inbound.source.roles == ()
+    assert codec.message_of(inbound.event_id, "7") is None
+
+
+def test_in_a_channel_an_answer_can_point_at_its_question() -> None:
+    member = {"nick": "Änni", "roles": ["3", "4"]}
+    inbound = read(place=CHANNEL, member=member)
+    assert inbound is not None
+    assert inbound.source.chat_type == "group"
+    assert (inbound.source.within, inbound.source.roles) == (("5", "guild-9"), ("role-3", "role-4"))
+    assert inbound.source.user_name == "Änni"
+    assert codec.message_of(inbound.event_id, "7") == "1000"
+    assert codec.message_of(inbound.event_id, "8") is None
+    assert codec.asked_by(inbound.event_id) == "1"
+
+
+def test_a_thread_does_not_hold_the_message_that_it_was_opened_from() -> None:
+    inbound = read(place=Place(channel="1000", guild="9", within=("7",), is_thread=True))
+    assert inbound is not None
+    assert inbound.source.chat_type == "thread"
+    assert codec.message_of(inbound.event_id, "1000") is None
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("<@42> hi", "hi"),
+        ("<@!42>, hi", "hi"),
+        ("hi <@42>", "hi"),
+        ("hi <@1> and <@!8>", "hi @Anna and @8"),
+        ("ask <@42> about it", "ask @Legato about it"),
+        ("<@42> /new", "/new"),
+    ],
+)
+def test_names_instead_of_numbers(content: str, text: str) -> None:
+    bot = {"id": "42", "username": "Legato"}
+    assert said(content, mentions=[ANNA, bot]) == text
+
+
+def test_what_else_a_message_may_hold() -> None:
+    assert said("", sticker_items=[{"id": "5", "name": "a wave]"}]) == "[sticker a wave)]"
+    poll = {
+        "question": {"text": "When?"},
+        "answers": [{"poll_media": {"text": "Now"}}, {"poll_media": {"text": "Never"}}],
+    }
+    assert said("", poll=poll) == "[poll: When? — Now / Never]"
+    assert said("", message_snapshots=[{"message": {"content": "said there"}}]) == "[forwarded]\nsaid there"
+    assert read("") is None
+    assert read("<@42>") is None
+
+
+def test_a_reply_quotes_what_it_answers() -> None:
+    answered = message("a [long] story " * 50, author={"id": "42", "username": "Legato"}, id="999")
+    text = said("why?", referenced_message=answered, message_reference={"message_id": "999"})
+    first, rest = text.split("\n")
+    assert first.startswith('[in reply to you: "a (long) story')
+    assert first.endswith('…"]')
+    assert rest == "why?"
+    other = said("why?", referenced_message=message("x\ny", author=ANNA))
+    assert other == '[in reply to Anna: "x y"]\nwhy?'
+
+
+def test_a_corrected_message_is_an_event_of_its_own() -> None:
+    corrected = read("Hello", edited=True, edited_timestamp="2026-11-22T12:01:00+00:00")
+    assert corrected is not None
+    assert corrected.text == "[an earlier message, corrected]\nHello"
+    first = read()
+    assert first is not None
+    assert corrected.event_id != first.event_id
+    again = read("Hello", edited=True, edited_timestamp="2026-11-22T12:02:00+00:00")
+    assert again is not None
+    assert again.event_id != corrected.event_id
+    assert read("/new", edited=True, edited_timestamp="2026-11-22T12:01:00+00:00") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "part"), [("x" * 1_949, None), ("x" * 1_950, CUT), ("x" * 2_000, TORN), ("\N{FOX FACE}" * 1_000, TORN)]
+)
+def test_what_looks_cut(text: str, part: str | None) -> None:
+    inbound = read(text)
+    assert inbound is not None
+    assert inbound.part_of == part
+
+
+def test_files_are_named_by_where_they_stand() -> None:
+    picture = {"id": "5", "filename": "a.png", "size": 9, "content_type": "image/png", "url": "https://cdn/a?x=1"}
+    note = {
+        "id": "6",
+        "filename": "n.txt",
+        "size": 2,
+        "content_type": "text/plain; charset=utf-8",
+        "url": "https://cdn/n",
+    }
+    inbound = read("", attachments=[picture, note])
+    assert inbound is not None
+    kinds = [(each.kind, each.ref, each.name, each.mime, each.size) for each in inbound.attachments]
+    assert kinds == [
+        ("image", "7/1000/5", "a.png", "image/png", 9),
+        ("document", "7/1000/6", "n.txt", "text/plain", 2),
+    ]
+    assert codec.address_of(message(attachments=[picture, note]), "6") == "https://cdn/n"
+    assert codec.address_of(message(), "6") is None
+    spoken = read("", flags=1 << 13, attachments=[{**note, "content_type": "audio/ogg"}])
+    assert spoken is not None
+    assert [(each.kind, each.name) for each in spoken.attachments] == [("voice", "")]
+
+
+def test_messages_before_a_mention_are_one_line_each() -> None:
+    messages = [
+        message("first\nline"),
+        message("", attachments=[{"id": "1", "filename": "a.png"}]),
+        message("joined", type=7),
+        message("[x]", author={"id": "2", "username": "ben"}),
+    ]
+    assert codec.quoted(messages, ME) == (
+        "[before this, in the same channel:\nAnna: first line\nAnna: a.png\nben: (x)]\n"
+    )
+    assert codec.quoted([], ME) == ""
+
+
+def test_an_interaction_can_be_answered_by_who_has_its_event() -> None:
+    data = {"id": "77", "token": "aW50:eraction", "type": 2, "member": {"user": ANNA, "roles": ["3"]}}
+    for private in (True, False):
+        inbound = codec.command_inbound(data, CHANNEL, ME, "/new", private=private, waited_for=True)
+        assert codec.interaction_of(inbound.event_id) == Interaction(id="77", token="aW50:eraction", private=private)
+        assert codec.asked_by(inbound.event_id) == "1"
+        assert codec.message_of(inbound.event_id, "7") is None
+    plain = codec.command_inbound(data, CHANNEL, ME, "/steer x", private=False, waited_for=False)
+    assert codec.interaction_of(plain.event_id) is None
+    first = read()
+    assert first is not None
+    assert codec.interaction_of(first.event_id) is None
+    assert codec.interaction_of(None) is None
+
+
+def test_a_press_says_its_token() -> None:
+    data = {"id": "78", "token": "t", "type": 3, "user": ANNA, "data": {"custom_id": "approve a_1"}}
+    inbound = codec.press_inbound(data, ALONE, ME)
+    assert (inbound.kind, inbound.text, inbound.source.user) == ("press", "approve a_1", "1")
+
+
+def test_ids_tell_their_time() -> None:
+    assert codec.moment("175928847299117063") == pytest.approx(1_462_015_105.796)
+    assert codec.moment(codec.snowflake(1_795_348_800.0)) == pytest.approx(1_795_348_800.0)
+    assert codec.snowflake(0.0) == 0

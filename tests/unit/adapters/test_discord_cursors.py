@@ -1,0 +1,98 @@
+"""How far channels were read, from one run to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from adapters.discord.codec import snowflake
+from adapters.discord.cursors import Cursors
+from gateway.runtime.errors import StoreUnavailable
+
+NOW = 1_795_348_800.0
+DAY = 86_400.0
+
+
+class Notes:
+    """A notebook that may fail."""
+
+    def __init__(self, **notes: str) -> None:
+        self.notes = dict(notes)
+        self.failing = False
+        self.writes = 0
+
+    async def read(self) -> Mapping[str, str]:
+        return dict(self.notes)
+
+    async def write(self, changes: Mapping[str, str | None]) -> None:
+        if self.failing:
+            raise StoreUnavailable("full")
+        self.writes += 1
+        for name, value in changes.items():
+            self.notes.pop(name, None)
+            if value is not None:
+                self.notes[name] = value
+
+
+async def loaded(notes: Notes) -> Cursors:
+    cursors = Cursors()
+    await cursors.load(notes, NOW, DAY)
+    return cursors
+
+
+async def test_a_first_run_begins_now() -> None:
+    cursors = await loaded(Notes())
+    assert cursors.of("c") == snowflake(NOW)
+    assert cursors.alive_at is None
+
+
+async def test_a_channel_goes_on_where_it_was() -> None:
+    notes = Notes()
+    cursors = await loaded(notes)
+    message = snowflake(NOW + 100)
+    cursors.advance("c", message, alone=False)
+    cursors.advance("c", message - 1, alone=False)
+    cursors.advance("d", message - 5, alone=True)
+    await cursors.save(notes, NOW + 101, connected=True, idle=True)
+    later = await loaded(notes)
+    assert (later.of("c"), later.of("d")) == (message, message - 5)
+    assert list(later.alone()) == ["d"]
+    assert later.alive_at == NOW + 101
+    assert later.of("another") == message - (60_000 << 22)
+
+
+async def test_the_account_does_not_advance_while_a_message_waits() -> None:
+    notes = Notes(base="7", alive="1")
+    cursors = await loaded(notes)
+    cursors.advance("c", snowflake(NOW), alone=False)
+    await cursors.save(notes, NOW, connected=True, idle=False)
+    assert (await loaded(notes)).of("another") == 7
+
+
+async def test_what_could_not_be_saved_is_saved_later() -> None:
+    notes = Notes()
+    cursors = await loaded(notes)
+    cursors.advance("c", snowflake(NOW), alone=False)
+    notes.failing = True
+    with pytest.raises(StoreUnavailable):
+        await cursors.save(notes, NOW, connected=True, idle=True)
+    notes.failing = False
+    await cursors.save(notes, NOW, connected=True, idle=True)
+    assert notes.notes["c"] == str(snowflake(NOW))
+
+
+async def test_where_nothing_happens_nothing_is_written_but_that_it_is_alive_now_and_then() -> None:
+    notes = Notes()
+    cursors = await loaded(notes)
+    for second in range(60):
+        await cursors.save(notes, NOW + second, connected=True, idle=True)
+    assert notes.writes == 2
+
+
+async def test_old_channels_are_forgotten_but_no_chat_of_two() -> None:
+    old = str(snowflake(NOW - 2 * DAY))
+    notes = Notes(**{"c": old, "alone d": old, "base": "7"})
+    cursors = await loaded(notes)
+    assert list(cursors.alone()) == ["d"]
+    assert set(notes.notes) == {"alone d", "base"}
