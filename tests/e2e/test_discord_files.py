@@ -48,8 +48,8 @@ async def test_a_file_that_cannot_be_had_is_named(tmp_path: Path, discord: Disco
 
 
 async def test_the_model_sends_a_file(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
-    script = in_turn(wants("send_file", name="list.txt", content="1. Alto\n", caption="The **list**"), Say(text="There."))
-    async with on_discord(tmp_path, discord, anna, model=FakeModel(script)) as bot:
+    sent = wants("send_file", name="list.txt", content="1. Alto\n", caption="The **list**")
+    async with on_discord(tmp_path, discord, anna, model=FakeModel(in_turn(sent, Say(text="There.")))) as bot:
         bot.says("Send me the list")
         await bot.until(lambda: bot.shown()[-1:] == ["There."])
         (file, _) = discord.shown(bot.chat)

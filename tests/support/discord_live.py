@@ -18,6 +18,7 @@ from gateway.app.gateway import Gateway
 from gateway.app.plugins import all_commands
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.points import Points, ignore_points
+from gateway.store.port import Store
 from gateway.turns.reception import BUSY
 from tests.emulators.discord import Channel, DiscordServer, User
 from tests.support.gateway import config_in
@@ -94,6 +95,7 @@ async def on_discord(
     clock: Clock | None = None,
     connected: bool = True,
     token: str = "",
+    store: Store | None = None,
     rules: Mapping[str, Any] | None = None,
     **sections: Any,
 ) -> AsyncIterator[Bot]:
@@ -110,7 +112,7 @@ async def on_discord(
         patience=patience,
         silence=silence,
     )
-    parts = bootstrap.Parts(providers={"offline": model}, points=points, tools=with_tools, clock=clock)
+    parts = bootstrap.Parts(providers={"offline": model}, points=points, tools=with_tools, clock=clock, store=store)
     gateway = bootstrap.build(config, [adapter], parts)
     serving = asyncio.create_task(gateway.run())
     bot = Bot(discord=discord, gateway=gateway, adapter=adapter, model=model, anna=anna, serving=serving)
