@@ -42,8 +42,9 @@ _LONGEST_NONCE: Final = 25  # https://discord.com/developers/docs/resources/mess
 _NO_PREVIEWS: Final = 1 << 2  # a message's flag
 _EDITED_FOR: Final = 3_300.0  # seconds: Discord slows edits of messages down that are an hour old
 _LOOKED_AT: Final = 50  # messages, for one that may have been sent
+_NONCE_SECONDS: Final = 60.0  # for which Discord surely knows a nonce: it says "the past few minutes"
 _CLOCKS_DIFFER: Final = 120.0  # seconds
-_REMEMBERED: Final = 1_000  # questions that an answer pointed at
+_REMEMBERED: Final = 1_000  # questions that an answer pointed at, messages that were shown
 _UNWRITABLE: Final = "the bot needs the permission Attach Files here"
 
 
@@ -88,6 +89,7 @@ class DiscordAdapter:
         )
         self._interactions = Interactions(self._connection, self._commands, clock)
         self._typing: dict[ChatAddress, asyncio.Task[None]] = {}
+        self._shown_ids: OrderedDict[str, None] = OrderedDict()  # messages of this process
         self._pointed: OrderedDict[str, str] = OrderedDict()  # question → the row that points at it
 
     # -- reading ----------------------------------------------------------------------------
@@ -122,6 +124,16 @@ class DiscordAdapter:
     async def _write_commands(self) -> None:
         assert self._connection.application_id is not None
         await self._commands.write(self._connection.calls, self._connection.application_id)
+
+    async def ping(self) -> None:
+        """Ask Discord who the bot is. Raises AdapterError."""
+        try:
+            calls = await self._connection.opened()
+            await calls.request(Route("GET", "/users/@me"))
+        except LoginFailure as error:
+            raise AdapterError(failures.UNKNOWN_TOKEN) from error
+        except failures.Foreign as error:
+            raise failures.mapped(error) from error
 
     async def probe(self) -> Sequence[Finding]:
         """Whether Discord knows the token, what the bot may read, where it is, and which commands are offered."""
@@ -175,8 +187,9 @@ class DiscordAdapter:
                 told = await self._interactions.show(interaction, payload, may_be_public=may_be_public)
                 if told is not None:
                     return told
-            if outbound.ambiguous and (found := await self._found(calls, outbound, payload)):
-                return found
+            old = self._clock.now() - outbound.created_at > _NONCE_SECONDS
+            if outbound.ambiguous and old and (found := await self._found(calls, outbound, payload)):
+                return self._known(found)
             message = await self._posted(calls, outbound, payload, content)
             if content is None and (message.get("content") or "").strip() != payload["content"].strip():
                 # Its nonce was known: an earlier attempt showed the beginning of it.
@@ -187,7 +200,14 @@ class DiscordAdapter:
             if content is not None and getattr(error, "code", 0) == failures.MISSING_PERMISSIONS:
                 raise DeliveryRefused(_UNWRITABLE) from error
             raise failures.mapped(error) from error
-        return str(message["id"])
+        return self._known(str(message["id"]))
+
+    def _known(self, message: str) -> str:
+        """A message that belongs to a row, and so to no other."""
+        self._shown_ids[message] = None
+        while len(self._shown_ids) > _REMEMBERED:
+            self._shown_ids.popitem(last=False)
+        return message
 
     async def _posted(
         self, calls: Calls, outbound: Outbound, payload: dict[str, Any], content: bytes | None
@@ -218,7 +238,7 @@ class DiscordAdapter:
         except HTTPException as error:
             log.info("sent_before_unknown", chat=outbound.to.chat, error=error.text)
             return None
-        mine = (each for each in recent if each["author"]["id"] == self.account)
+        mine = (each for each in recent if each["author"]["id"] == self.account and each["id"] not in self._shown_ids)
         return next((str(each["id"]) for each in mine if each["content"].strip() == payload["content"].strip()), None)
 
     async def _payload(self, outbound: Outbound) -> dict[str, Any]:

@@ -157,7 +157,10 @@ async def test_a_lost_answer_is_no_second_message(tmp_path: Path, discord: Disco
         assert bot.shown() == ["echo: Hello"]
 
 
-async def test_a_lost_answer_is_found_when_its_nonce_is_forgotten(tmp_path: Path) -> None:
+async def test_a_lost_answer_is_found_when_its_nonce_is_forgotten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adapters.discord.adapter._NONCE_SECONDS", 0.0)
     async with DiscordServer(Settings(identify_every=0, nonces=0.0), limits=None) as discord:
         anna = discord.people.person("Anna")
         async with live(tmp_path, discord, anna, patience=0.3) as bot:
@@ -166,6 +169,11 @@ async def test_a_lost_answer_is_found_when_its_nonce_is_forgotten(tmp_path: Path
             await bot.until_shown("echo: Hello")
             await bot.quiet()
             assert bot.shown() == ["echo: Hello"]
+            discord.faults.add(LoseAnswer(), method=POST)
+            bot.says("Hello")  # another message that says the same is not taken for the first
+            await bot.until_shown("echo: Hello", "echo: Hello")
+            await bot.quiet()
+            assert bot.shown() == ["echo: Hello", "echo: Hello"]
 
 
 @pytest.mark.parametrize("via", [True, False])
