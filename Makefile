@@ -20,7 +20,7 @@ find_usable  = for p in $(PYTHONS); do "$$p" -c '$(USABLE)' 2>/dev/null && { com
 find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { echo "$$p"; break; }; done
 
 .DEFAULT_GOAL := help
-.PHONY: help run test slow check lint format docs bench bench-context bench-peers chaos planted lock python clean
+.PHONY: help run test slow check lint format docs bench bench-context bench-recall bench-peers chaos planted lock python clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ bench: $(STAMP) ## measure, and print the figures
 
 bench-context: $(STAMP) ## measure what context engines keep of long conversations, without a model
 	@$(BIN)/python -m tests.bench_context
+
+bench-recall: $(STAMP) ## measure whether a search finds what answers a question
+	@$(BIN)/python -m tests.bench_recall
 
 bench-peers: $(PEERS) ## the same transcripts through our compressor and hermes-agent's; takes five minutes
 	$(BIN)/python -m tests.bench_peers
