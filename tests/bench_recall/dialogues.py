@@ -42,8 +42,8 @@ _TALK: Final = (
 )
 _MOODS: Final = _words("lovely dull strange loud busy quiet long funny tiring slow")
 _TOPICS: Final = _words(
-    "soup football elections gardens trains maps jazz neighbours holidays gifts roofs clinics pets weddings harbours bread "
-    "bicycles music lessons houses rivers shoes libraries"
+    "soup football elections gardens trains maps jazz neighbours holidays gifts roofs clinics pets weddings harbours "
+    "bread bicycles music lessons houses rivers shoes libraries"
 )
 
 
