@@ -21,14 +21,16 @@ class CallNames:
         self._limit = limit
         self._used: set[str] = set()
         self._latest: dict[str, str] = {}
+        self._numbers: dict[str, int] = {}  # how often a name was wanted
 
     def call(self, call_id: str) -> str:
         """The name of a call; results with this id belong to it from now on."""
         base = call_id if len(call_id) <= self._limit and _SOUND.fullmatch(call_id) else _digest(call_id)
-        name, number = base, 1
+        name, number = base, self._numbers.get(base, 1)
         while name in self._used:
             number += 1
             name = f"{base[: self._limit - 8]}_{number}"
+        self._numbers[base] = number
         self._used.add(name)
         self._latest[call_id] = name
         return name

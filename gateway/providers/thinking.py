@@ -39,7 +39,7 @@ _MARK: Final = re.compile("|".join(map(re.escape, _MARKS)))
 _END: Final = re.compile("|".join(map(re.escape, _ENDS)))
 _RECIPIENT: Final = re.compile(r"\bto=(?:functions\.)?([\w.-]{1,64})")
 _FUNCTION: Final = re.compile(r"<function=([\w.-]{1,64})>")
-_PARAMETER: Final = re.compile(r"<parameter=([\w.-]{1,64})>\n?((?:[^<]|<(?!/parameter>))*?)\n?</parameter>")
+_PARAMETER: Final = "<parameter="
 _MARK_BEGINS: Final = frozenset(mark[0] for mark in _MARKS)
 _MARK_ENDS: Final = frozenset(mark[-1] for mark in (*_MARKS, *_ENDS, _CALL_END, *_OPENINGS))
 _ALONE: Final = (*_CLOSING.values(), _CALL)
@@ -317,7 +317,10 @@ def read_call(body: str) -> tuple[str, str] | None:
     function = _FUNCTION.search(body)
     if function is None:
         return None
-    given = {key: _value(text) for key, text in _PARAMETER.findall(body)}
+    given: dict[str, object] = {}
+    for part in body.split(_PARAMETER)[1:]:
+        key, _, text = part.partition(">")
+        given[key] = _value(text.partition("</parameter>")[0].removeprefix("\n").removesuffix("\n"))
     return function.group(1), json.dumps(given, ensure_ascii=False)
 
 

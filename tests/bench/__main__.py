@@ -14,6 +14,7 @@ from tests.bench.table import render
 BENCHES = (
     "throughput",
     "loopback",
+    "wires",
     "commits",
     "transcript",
     "compaction",

@@ -39,8 +39,8 @@ from gateway.runtime.errors import (
     ProviderUnavailable,
     QuotaExceeded,
 )
-from tests.emulators.llm import LlmServer
-from tests.emulators.llm_messages import SIGNATURE
+from tests.emulators.llm import ChatWire, LlmServer
+from tests.emulators.llm_messages import SIGNATURE, MessagesWire
 from tests.emulators.llm_replies import (
     Answer,
     Cut,
@@ -52,6 +52,7 @@ from tests.emulators.llm_replies import (
     error_body,
     server_error,
 )
+from tests.emulators.llm_responses import ResponsesWire
 from tests.support.pictures import png
 
 SYSTEM: Message = {"role": "system", "content": "You are a test."}
@@ -433,3 +434,21 @@ async def test_a_call_in_the_words_is_called(server: LlmServer, provider: Provid
     (call,) = completed.tool_calls
     assert call["function"] == {"name": "clock", "arguments": '{"zone": "UTC"}'}
     assert call["id"]
+
+
+async def test_an_answer_without_an_end_is_left(
+    server: LlmServer, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.providers.server._WHOLE_ANSWER", 10_000)
+    for content_type, body in (("text/event-stream", "data: {}\n\n" * 5_000), ("application/json", " " * 50_000)):
+        server.reply = Script(Garbage(body=body, content_type=content_type))
+        with pytest.raises(ProviderUnavailable, match="does not end"):
+            await complete(provider, spec_of(server, provider), asking())
+
+
+async def test_bytes_that_are_no_text_do_not_end_an_answer(server: LlmServer, provider: Provider) -> None:
+    wire = {"openai": ChatWire(), "anthropic": MessagesWire(), "openai-responses": ResponsesWire()}[provider.name]
+    frames = wire.frames({"model": "m"}, Reply(text="Grüße an alle."), 1, len, 1, 0)
+    body = "".join(frames).replace("\\u00fc", "ü").encode().replace("ü".encode(), b"\xff")
+    server.reply = Script(Garbage(body=body, content_type="text/event-stream"))
+    assert (await complete(provider, spec_of(server, provider), asking())).text == "Gr\ufffdße an alle."
