@@ -17,7 +17,7 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.engines import adopt
 from gateway.agent.fallback import NOT_AVAILABLE, STOOD_IN, explained, passes_on, reason
 from gateway.agent.gate import Gate
-from gateway.agent.metering import Metering
+from gateway.agent.metering import Metering, millionths, written
 from gateway.agent.models import Models
 from gateway.agent.overflow import MOST_EXTENSIONS, NO_ROOM, NO_WAY_OUT, lacks_room, more_output, remedy
 from gateway.agent.ports import Observer, Questions, TranscriptWriter
@@ -25,17 +25,27 @@ from gateway.agent.tools.base import Files, Recall, ToolContext
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime
 from gateway.context import feedback
 from gateway.domain.message import Message, ToolCall, assistant, note_of, tool_result
-from gateway.domain.usage import CanonicalUsage
+from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.domain.window import is_emergency
 from gateway.providers.base import Completed, ModelRequest, ModelSpec, ReasoningDelta, StopReason, TextDelta
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import ContextOverflow, OutputCapTooLarge, ProviderError, ProviderUnavailable, UserError
+from gateway.runtime.errors import (
+    ContextOverflow,
+    OutputCapTooLarge,
+    ProviderError,
+    ProviderUnavailable,
+    SpendCapReached,
+    StoreUnavailable,
+    UserError,
+)
 from gateway.runtime.points import Points
 
 _MOST_PASSES = 3  # automatic compactions in a turn that do not bring its prompt under the mark; then the person is told
 _LONGEST_TOKEN = 10  # characters, on average: an answer longer than that many windows' worth is a fault
 _EMPTY_RETRIES = 1  # an empty answer is asked for once more
 _BLOCKED_MARK = "compaction-blocked"
+_CHEAPER_MARK = "cheaper-model"
+CHEAPER = "{model} answers for now, because a spend cap leaves no room for {home}."
 OUT_OF_STEPS = "You have used all tool calls of this turn. Answer now with what you know."
 NO_WORDS_LEFT = "I used all the steps I have for one message without finishing. Ask me to go on and I will."
 
@@ -71,6 +81,7 @@ class Agent:
     automatic: bool = True  # compression.enabled
     partial_text: str = ""
     remarks: list[str] = field(default_factory=list)  # what there is to say about the reply, behind it
+    _spent: list[LedgerEntry] = field(default_factory=list)  # the turn's calls
     _home: ModelSpec | None = None  # the conversation's own model, which another one may stand in for
     _absence: str = ""  # why that one does not answer
     _passes: int = 0
@@ -100,6 +111,27 @@ class Agent:
                 return completed.text
             await self._run_tools(conversation, completed.tool_calls, step)
         raise AssertionError("the last step is asked for text only")
+
+    def footer(self) -> str:
+        """Return the tokens and the cost of the turn as the last line of its answer; "" unless that is wanted."""
+        if not self.metering.caps.footer or not self._spent:
+            return ""
+        usage = sum((entry.usage for entry in self._spent), CanonicalUsage())
+        costs = [entry.cost_usd for entry in self._spent]
+        known = sum(cost for cost in costs if cost is not None)
+        cost = written(millionths(known)) if None not in costs else "no price known"
+        return f"\n\n({usage.prompt_tokens:,} tokens in, {usage.output_tokens:,} out, {cost})"
+
+    async def warn(self, conversation: Conversation) -> list[str]:
+        """Return the news about spend caps that are nearly used up; each is told once."""
+        if not self.metering.caps or not any(entry.cost_usd for entry in self._spent):
+            return []
+        try:
+            news, marks = await self.metering.warnings(conversation.session, conversation.announced)
+        except StoreUnavailable:
+            return []  # a warning is not worth the turn that it follows
+        conversation.announced = marks
+        return news
 
     def interrupt(self, conversation: Conversation) -> None:
         """Make a conversation whole again after its turn was cut short: the text so far is kept, and a call without a
@@ -163,6 +195,7 @@ class Agent:
         if self._home is None or conversation.spec.place == self._home.place:
             self._home = conversation.spec
         home, failures = self._home, list[ProviderError]()
+        unpaid: SpendCapReached | None = None
         self._absence = self.models.absence(home) or self._absence
         for candidate in self._candidates(conversation, home):
             spec = self.models.learned.of(candidate, conversation.session.key)
@@ -172,17 +205,33 @@ class Agent:
                 await self._fit(conversation)
             try:
                 completed = await self._ask(conversation, step, last=last)
+            except SpendCapReached as error:
+                if self.metering.caps.when_reached == "stop":
+                    raise
+                unpaid = unpaid or error
+                continue
             except ProviderError as error:
                 if not passes_on(error, stands_in=stands_in):
                     raise
                 failures.insert(len(failures) if stands_in else 0, error)
                 self._absence = self._absence if stands_in else reason(error)
                 continue
-            if stands_in and not completed.tool_calls:
-                why = self._absence if self.details else NOT_AVAILABLE
-                self.remarks.insert(0, STOOD_IN.format(model=spec.name, home=home.name, reason=why))
+            if not completed.tool_calls:
+                self._tell_who_answered(conversation, spec, home)
             return completed
-        raise explained(failures[0], self.models.fallbacks)
+        raise unpaid or explained(failures[0], self.models.fallbacks)
+
+    def _tell_who_answered(self, conversation: Conversation, spec: ModelSpec, home: ModelSpec) -> None:
+        """Say behind the answer that another model gave it: each time where the own one is away, once where it is too
+        dear."""
+        if spec.place == home.place:
+            conversation.announced = tuple(mark for mark in conversation.announced if mark != _CHEAPER_MARK)
+        elif self._absence:
+            why = self._absence if self.details else NOT_AVAILABLE
+            self.remarks.insert(0, STOOD_IN.format(model=spec.name, home=home.name, reason=why))
+        elif _CHEAPER_MARK not in conversation.announced:
+            conversation.announced = (*conversation.announced, _CHEAPER_MARK)
+            self.remarks.insert(0, CHEAPER.format(model=spec.name, home=home.name))
 
     def _candidates(self, conversation: Conversation, home: ModelSpec) -> list[ModelSpec]:
         """Return the models to be asked, in order. One that stood in at the step before goes on: two models in one turn
@@ -269,7 +318,9 @@ class Agent:
         conversation.sent(request, usage, asked_at)
         conversation.reported(usage)
         self.models.learned.fits(spec, usage.prompt_tokens)
-        conversation.ledger.append(self.models.entry(self.clock.now(), "turn", spec, usage))
+        entry = self.models.entry(self.clock.now(), "turn", spec, usage)
+        conversation.ledger.append(entry)
+        self._spent.append(entry)
         if usage.prompt_tokens:
             await conversation.engine.learn({**usage.as_dict(), "estimated_prompt_tokens": counted})
         return completed

@@ -12,12 +12,12 @@ an unanswered attempt goes unseen.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from math import ceil
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import structlog
 from pydantic import Field
@@ -27,7 +27,7 @@ from gateway.agent.models import Models
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Session
-from gateway.domain.settings import Contradiction, Section, SpendCap
+from gateway.domain.settings import Contradiction, Flag, Section, SpendCap
 from gateway.domain.usage import CanonicalUsage, Purpose
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Restarted
 from gateway.runtime.clock import Clock, Ids
@@ -62,11 +62,16 @@ CALLS: Final = Histogram(
     labels=("provider", "model", "purpose", "outcome"),
 )
 
+_NEAR_MARK: Final = "cap-nearly-reached:"
 _WHOSE: Final = {
     "session": ("This conversation's", "budgets.per_session_usd"),
     "person": ("Your daily", "budgets.per_user_daily_usd"),
     "gateway": ("This bot's daily", "budgets.daily_usd"),
 }
+
+_LOOK: Final = 1 / 20  # of a cap
+NEAR: Final = 0.8  # of a cap: then the person is told once
+NEARLY_REACHED: Final = "{whose} spend cap of {limit} is nearly used up: {left} is left{until}."
 
 REACHED = (
     "{whose} spend cap of {limit} leaves no room for another answer ({spent} is spent or set aside, and this one "
@@ -93,6 +98,12 @@ class Caps(Section):
         None, description="one person (in a shared conversation: the chat), one day"
     )
     daily_usd: SpendCap | None = Field(None, description="everybody together, one day")
+    when_reached: Literal["stop", "fallback"] = Field(
+        "stop",
+        description="a message for which no room is left is refused, or goes to the first of fallback_models "
+        "that has room",
+    )
+    footer: Flag = Field(False, description="whether each answer ends with its tokens and cost")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """Nobody can spend more than all."""
@@ -115,6 +126,11 @@ class Standing:
     cap: Cap
     spent: int
 
+    @property
+    def is_near(self) -> bool:
+        """Whether the cap is nearly used up."""
+        return self.spent >= NEAR * self.cap.limit
+
 
 @dataclass(slots=True, kw_only=True)
 class Metering:
@@ -130,6 +146,7 @@ class Metering:
     ids: Ids
     view: FileView = field(init=False)
     _roots: dict[str, str] = field(default_factory=dict)
+    _since_look: dict[str, int] = field(default_factory=dict)  # spent by this process since a cap was looked at
 
     def __post_init__(self) -> None:
         self.view = FileView(self.store)
@@ -228,6 +245,20 @@ class Metering:
         spent = await self.store.spent([cap.account for cap in caps])
         return [Standing(cap=cap, spent=used) for cap, used in zip(caps, spent, strict=True)]
 
+    async def warnings(self, session: Session, told: Collection[str]) -> tuple[list[str], tuple[str, ...]]:
+        """Return a sentence for each cap that is nearly used up and of which nothing was `told`, and the session's
+        marks with all that is told now. The store is asked when this process has spent a twentieth of a cap since."""
+        caps = await self._in_force(session.key, session)
+        if not any(self._since_look.get(cap.account, cap.limit) >= cap.limit * _LOOK for cap in caps):
+            return [], tuple(told)
+        if len(self._since_look) >= _MOST_ROOTS:
+            self._since_look.clear()
+        self._since_look |= {cap.account: 0 for cap in caps}
+        near = [each for each in await self.standings(session.key, session) if each.is_near]
+        marks = {f"{_NEAR_MARK}{each.cap.account}": each for each in near}
+        others = [mark for mark in told if not mark.startswith(_NEAR_MARK)]
+        return [_nearly(each) for mark, each in marks.items() if mark not in told], (*others, *marks)
+
     async def _in_force(self, key: SessionKey, session: Session | None) -> tuple[Cap, ...]:
         caps: list[Cap] = []
         now = datetime.fromtimestamp(self.clock.now(), UTC)
@@ -271,6 +302,9 @@ class Metering:
     async def _settle(self, reservation: Reservation, cost: int | None) -> None:
         if cost is None:
             return
+        for cap in reservation.caps:
+            if cap.account in self._since_look:
+                self._since_look[cap.account] += cost
         try:
             await self.store.settle(reservation, cost)
         except StoreUnavailable as error:  # it stays at its worst case, and the answer is kept
@@ -330,6 +364,16 @@ def written(amount: int) -> str:
     """Return millionths of a US dollar for people: "$1.50", "$0.0042"."""
     places = 2 if amount >= 1_000_000 or amount % 10_000 == 0 else 4
     return f"${amount / 1_000_000:,.{places}f}"
+
+
+def _nearly(standing: Standing) -> str:
+    cap = standing.cap
+    return NEARLY_REACHED.format(
+        whose=_WHOSE[cap.name][0],
+        limit=written(cap.limit),
+        left=written(max(0, cap.limit - standing.spent)),
+        until="" if cap.resets_at is None else " until 00:00 UTC",
+    )
 
 
 def _sentence(reached: CapReached, amount: int, now: float) -> str:

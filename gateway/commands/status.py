@@ -141,11 +141,11 @@ async def usage(ctx: CommandContext) -> str:
         # A person sees one session in a lineage, and the cap counts all of it.
         whole = {each.id for each in await ctx.store.lineage(session.id)}
         spent = await ctx.store.usage(0.0, "session", key=ctx.key)
-        lines.append(f"This session: {_total([total for total in spent if total.label in whole])}")
+        lines.append(f"This session: {total_line([total for total in spent if total.label in whole])}")
     day = await ctx.store.usage(ctx.clock.now() - _DAY, "model", key=ctx.key)
-    lines.append(f"Last 24 hours: {_total(day)}")
+    lines.append(f"Last 24 hours: {total_line(day)}")
     if len(day) > 1:
-        lines += [f"  {total.label}: {_total([total])}" for total in day]
+        lines += [f"  {total.label}: {total_line([total])}" for total in day]
     lines += map(_left, await ctx.metering.standings(ctx.key, session))
     return "\n".join(lines)
 
@@ -156,7 +156,8 @@ def _left(standing: Standing) -> str:
     return f"Cap for {whose}: {left} left of {written(cap.limit)}{'' if cap.resets_at is None else ' until 00:00 UTC'}"
 
 
-def _total(totals: list[UsageTotal]) -> str:
+def total_line(totals: Sequence[UsageTotal]) -> str:
+    """Calls, tokens and dollars of these totals together."""
     calls = sum(total.calls for total in totals)
     read = sum(total.usage.prompt_tokens for total in totals)
     cached = sum(total.usage.cache_read_tokens for total in totals)

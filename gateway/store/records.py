@@ -16,7 +16,7 @@ Acceptance = Literal["new", "duplicate", "full"]
 CapName = Literal["session", "person", "gateway"]
 ItemOutcome = Literal["answered", "stopped", "failed", "dead", "absorbed", "refused"]
 SignalKind = Literal["stop", "interrupt"]
-UsageBy = Literal["model", "purpose", "platform", "session"]
+UsageBy = Literal["model", "purpose", "platform", "session", "key"]
 
 SUSPECT_ATTEMPTS: Final = 3  # that no process survived, after which an item is tried alone
 MOST_ATTEMPTS: Final = 5  # that no process survived, after which an item is a dead letter

@@ -247,8 +247,9 @@ class Turns:
                 await self._clean(observer, conversation, agent)
                 waiting = {intent.call_id for intent in journal.intents if intent.waits}
                 outcome: ItemOutcome = "answered"
-                shown = [("reply", await agent.run(conversation, waiting))]
-            told = [*agent.remarks, *announce(conversation, self.metrics, automatic=agent.automatic)]
+                shown = [("reply", await agent.run(conversation, waiting) + agent.footer())]
+            told = [*agent.remarks, *await agent.warn(conversation)]
+            told += announce(conversation, self.metrics, automatic=agent.automatic)
             shown += [("notice", text) for text in told]
         except TimeoutError:
             outcome, sentence = observer.why_ended()

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from gateway.domain.chat import SessionKey
 from gateway.domain.message import assistant, note_of, noted, tool_result, user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
 from gateway.store.port import Store
@@ -227,6 +228,7 @@ async def test_usage_is_totalled_most_expensive_first(store: Store) -> None:
     assert [total.label for total in await store.usage(START, "purpose")] == ["turn", "compression"]
     assert [total.label for total in await store.usage(START - 99, "session")] == ["s2", "s1"]
     assert [(t.label, t.calls) for t in await store.usage(START, "platform")] == [("test", 4)]
+    assert sum(t.calls for t in await store.usage(START, "key") if SessionKey.parse(t.label).platform == "test") == 4
     assert [(t.label, t.calls) for t in await store.usage(START, "model", session_id="s2")] == [("a", 1)]
     assert [(t.label, t.calls) for t in await store.usage(START, "session", key=key("1"))] == [("s1", 3)]
     assert await store.usage(START, "model", session_id="nobody") == []

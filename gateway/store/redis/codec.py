@@ -114,6 +114,7 @@ def ledger_json(entry: LedgerEntry, session_id: str, key: SessionKey) -> str:
         {
             "platform": key.platform,
             "session": session_id,
+            "key": str(key),
             "purpose": entry.purpose,
             "provider": entry.provider,
             "model": entry.model,

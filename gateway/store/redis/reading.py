@@ -103,7 +103,8 @@ async def usage(
     for partition in partitions:
         async for entry in _ledger(wire, partition, name, since):
             if session_id is None or entry["session"] == session_id:
-                totals[entry[by]] = _with(totals.get(entry[by]), entry[by], entry)
+                label = entry.get(by, "")  # an earlier release noted no keys
+                totals[label] = _with(totals.get(label), label, entry)
     return sorted(
         totals.values(), key=lambda t: (-t.cost_usd, -(t.usage.input_tokens + t.usage.output_tokens), t.label)
     )

@@ -1,0 +1,114 @@
+"""/insights: what the last days cost, and for what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import Final
+
+from gateway.agent.metering import written
+from gateway.commands.base import Command, CommandContext
+from gateway.commands.status import total_line
+from gateway.domain.chat import SessionKey
+from gateway.domain.usage import UsageTotal
+from gateway.domain.wording import counted
+from gateway.runtime.errors import UserError
+
+_DAY: Final = 86_400.0
+_DEFAULT_DAYS: Final = 7
+_MOST_DAYS: Final = 365
+_BAR: Final = 10  # characters
+_ROWS: Final = 6  # of a table; a telephone shows no more without scrolling
+_LABEL: Final = 24  # characters
+
+
+@partial(
+    Command,
+    name="insights",
+    group="About",
+    argument="[days]",
+    help="what the last days cost, and for what",
+    bypass=True,
+    audience="person",
+    elsewhere=("stats", "statistics"),
+)
+async def insights(ctx: CommandContext) -> str:
+    """Add up the last days by model and purpose: of this conversation, or of everybody for an admin where nobody reads
+    along."""
+    days = _days(ctx.argument)
+    everybody = ctx.pairing.access.sees_details(ctx.inbound.source)
+    read = partial(ctx.store.usage, ctx.clock.now() - days * _DAY, key=None if everybody else ctx.key)
+    models = await read("model")
+    if not models:
+        return f"Nothing was used in the last {counted(days, 'day')}."
+    whose = "everybody" if everybody else "this conversation"
+    lines = [f"Last {counted(days, 'day')}, {whose}: {total_line(models)}", *_table("model", models)]
+    lines += _table("purpose", await read("purpose"))
+    if everybody:
+        lines += _table("person", _by_person(await read("key")))
+        lines += _table("platform", await read("platform"))
+    return "\n".join(lines)
+
+
+def _days(argument: str) -> int:
+    if not argument:
+        return _DEFAULT_DAYS
+    if not argument.isdecimal() or len(argument) > len(str(_MOST_DAYS)) or not 1 <= int(argument) <= _MOST_DAYS:
+        raise UserError(f"Say how many days to look back, from 1 to {_MOST_DAYS}, for example: /insights 30")
+    return int(argument)
+
+
+def _by_person(totals: Sequence[UsageTotal]) -> list[UsageTotal]:
+    """Totals by conversation as totals by person: the user of a key, else its chat."""
+    merged: dict[str, UsageTotal] = {}
+    for total in totals:
+        name = _person(total.label)
+        known = merged.get(name)
+        merged[name] = replace(total, label=name) if known is None else _sum(known, total)
+    return sorted(merged.values(), key=lambda total: -total.cost_usd)
+
+
+def _person(label: str) -> str:
+    try:
+        key = SessionKey.parse(label)
+    except ValueError:
+        return "unknown"
+    return f"{key.platform}:{key.user or key.chat}"
+
+
+def _sum(one: UsageTotal, other: UsageTotal) -> UsageTotal:
+    return replace(
+        one,
+        calls=one.calls + other.calls,
+        usage=one.usage + other.usage,
+        cost_usd=one.cost_usd + other.cost_usd,
+        unpriced_calls=one.unpriced_calls + other.unpriced_calls,
+    )
+
+
+def _table(what: str, totals: Sequence[UsageTotal]) -> list[str]:
+    """A bar for each label: its share of the dollars, or of the tokens where nothing cost anything."""
+    weigh: Callable[[UsageTotal], float] = lambda total: total.cost_usd  # noqa: E731
+    if not any(map(weigh, totals)):
+        weigh = lambda total: total.usage.total_tokens  # noqa: E731
+    whole = sum(map(weigh, totals)) or 1.0
+    ranked = sorted(totals, key=weigh, reverse=True)
+    lines = [f"By {what}:"]
+    for total in islice(ranked, _ROWS):
+        share = weigh(total) / whole
+        filled = round(_BAR * share)
+        cost = written(round(1_000_000 * total.cost_usd))
+        label = total.label if len(total.label) <= _LABEL else f"{total.label[: _LABEL - 1]}…"
+        lines.append(f"  [{'█' * filled}{'░' * (_BAR - filled)}] {share:4.0%}  {label}: {cost}, {_tokens(total)}")
+    if len(ranked) > _ROWS:
+        lines.append(f"  and {len(ranked) - _ROWS} more")
+    return lines
+
+
+def _tokens(total: UsageTotal) -> str:
+    return f"{total.usage.total_tokens:,} tokens"
+
+
+COMMANDS = (insights,)

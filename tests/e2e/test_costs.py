@@ -1,0 +1,124 @@
+"""What talking costs, told in time: insights, a footer, a warning before a cap, and a cheaper model behind it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gateway.agent.loop import CHEAPER
+from gateway.agent.metering import Caps
+from gateway.app.config import Config
+from gateway.app.config.models import Access
+from gateway.domain.adapter import Limits
+from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.providers.plugin import ModelPrices, ModelSettings
+from tests.support.fakes import ManualClock
+from tests.support.gateway import FakeAdapter, config_in, running
+from tests.support.model import FakeModel, Say
+
+DEAR = ModelSettings(
+    provider="openai",
+    name="dear",
+    context_length=32_000,
+    max_output_tokens=10,
+    prices=ModelPrices(input=100, output=100),
+)
+CHEAP = DEAR.model_copy(update={"name": "cheap", "prices": ModelPrices(input=0.1, output=0.1)})
+
+
+def counting(prompt: int) -> FakeModel:
+    """A model whose calls have that many prompt tokens, and say who answers."""
+    return FakeModel(lambda spec, request: Say(text=f"{spec.name} here", prompt=prompt))
+
+
+def settings(folder: Path, caps: Caps, *fallbacks: ModelSettings, **sections: Any) -> Config:
+    config = config_in(folder, model=DEAR, budgets=caps, **sections)
+    return config.model_copy(update={"fallback_models": fallbacks})
+
+
+async def test_insights_of_a_conversation_and_of_everybody(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with running(tmp_path, config=settings(tmp_path, Caps()), model=counting(1_000), clock=clock) as live:
+        assert await live.ask("/insights") == "Nothing was used in the last 7 days."
+        await live.ask("hello")
+        await live.ask("again")
+        await live.ask("hi", chat="b", user="boss")
+        everybody = (await live.ask("/insights 30")).splitlines()
+        assert everybody[0].startswith("Last 30 days, everybody: 3 calls, 3,000 tokens in, 9 out, $0.30")
+        assert "  [██████████] 100%  dear: $0.3009, 3,009 tokens" in everybody
+        assert everybody[everybody.index("By person:") + 1].startswith("  [███████░░░]  67%  fake:c")
+        assert [line for line in everybody if line.startswith("By ")] == [
+            "By model:",
+            "By purpose:",
+            "By person:",
+            "By platform:",
+        ]
+        assert (await live.ask("/insights x")).startswith("Say how many days to look back")
+        await clock.advance(8 * 86_400)
+        assert (await live.ask("/insights")).startswith("Nothing was used")
+
+
+async def test_who_is_no_admin_sees_the_own_conversation(tmp_path: Path) -> None:
+    access = Access(allow=("fake:*",), admins=("fake:boss",))
+    adapter = FakeAdapter()
+    adapter.limits = Limits(trusted=False)
+    config = settings(tmp_path, Caps(), access=access)
+    async with running(tmp_path, config=config, model=counting(1_000), adapter=adapter) as live:
+        await live.ask("hello")
+        await live.ask("hi", chat="b", user="other")
+        told = await live.ask("/insights")
+        assert told.startswith("Last 7 days, this conversation: 1 call")
+        assert "By person" not in told
+
+
+async def test_a_footer_by_choice(tmp_path: Path) -> None:
+    config = settings(tmp_path, Caps(footer=True))
+    async with running(tmp_path, config=config, model=counting(1_000)) as live:
+        assert await live.ask("hello") == "dear here\n\n(1,000 tokens in, 3 out, $0.1003)"
+        await live.ask("again")
+    assert ("assistant", "dear here") in live.model.spoken()
+
+
+async def test_a_cap_that_is_nearly_used_up_is_told_once(tmp_path: Path) -> None:
+    config = settings(tmp_path, Caps(per_session_usd=1.0))
+    async with running(tmp_path, config=config, model=counting(2_000)) as live:
+        for word in ("one", "two", "three"):
+            await live.ask(word)
+        await live.quiet()
+        assert live.adapter.shown("c", "notice") == []
+        await live.ask("four")
+        await live.quiet()
+        warning = "This conversation's spend cap of $1.00 is nearly used up: $0.1988 is left."
+        assert live.adapter.shown("c", "notice") == [warning]
+        assert "cap" in await live.ask("five")
+        await live.quiet()
+        assert live.adapter.shown("c", "notice") == [warning]
+
+
+async def test_a_cheaper_model_answers_where_a_cap_leaves_no_room_and_says_so_once(tmp_path: Path) -> None:
+    caps = Caps(per_session_usd=1.0, when_reached="fallback")
+    config = settings(tmp_path, caps, CHEAP)
+    async with running(tmp_path, config=config, model=counting(9_000)) as live:
+        assert await live.ask("one") == "dear here"
+        assert [await live.ask(word) for word in ("two", "three")] == ["cheap here"] * 2
+        await live.quiet()
+        told = live.adapter.shown("c", "notice")
+        assert told.count(CHEAPER.format(model="cheap", home="dear")) == 1
+        tip = await live.tip()
+        assert tip is not None
+        (standing,) = await live.gateway.metering.standings(tip.key, tip)
+        assert standing.spent <= standing.cap.limit
+
+
+async def test_fifty_turns_at_once_stay_within_a_cap(tmp_path: Path) -> None:
+    config = settings(tmp_path, Caps(daily_usd=0.5))
+
+    def script(spec: ModelSpec, request: ModelRequest) -> Say:
+        return Say(text="yes", prompt=200)
+
+    async with running(tmp_path, config=config, model=FakeModel(script)) as live:
+        events = [await live.tell("hi", chat=f"c{number}") for number in range(50)]
+        answers = [(await live.answer(event)).text for event in events]
+        (total,) = await live.store.usage(0.0, "model")
+        assert 0 < answers.count("yes") < 50
+        assert total.cost_usd <= 0.5
