@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from gateway.domain.message import ToolCall
 from gateway.providers.base import ModelEvent, ReasoningDelta, Restarted, StopReason, TextDelta
@@ -107,6 +107,9 @@ class _Halves:
         return "\ufffd" if half else ""
 
 
+_MOST_LOOKS: Final = 64  # at one call
+
+
 @dataclass(slots=True)
 class PendingCall:
     """A tool call that is still arriving."""
@@ -114,11 +117,18 @@ class PendingCall:
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list)  # joined once: a long file comes in thousands
+    _looks: int = 0
 
     @property
     def arguments(self) -> str:
         """The arguments so far; an object even if the server sends nothing for "none"."""
         return "".join(self.pieces) or "{}"
+
+    def seems_whole(self) -> bool:
+        """Whether the arguments are an object already, although the answer goes on. Only the first pieces are looked
+        at: whoever sends whole calls sends each in one."""
+        self._looks += 1
+        return self._looks <= _MOST_LOOKS and bool(self.pieces) and is_object(self.arguments)
 
     @property
     def is_whole(self) -> bool:

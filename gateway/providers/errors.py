@@ -55,7 +55,8 @@ _NO_PICTURES: Final = re.compile(
 )
 # A key that a vendor quotes in part: "sk-ab***cd", "sk-abcd…".
 _MASKED_KEY: Final = re.compile(
-    r"[\w-]*\*{3,}[\w*-]*|\b(?=[\w-]*[-_\d])[\w-]{5,}(?:…|\.{3})[\w-]*|\b(?:sk|pk|rk|gsk|xai)-[\w-]+"
+    r"(?:(?<![\w-])[\w-]{1,200}+)?\*{3,}+[\w*-]*+"
+    r"|(?<![\w-])(?=[\w-]{0,200}[-_\d])[\w-]{5,200}+(?:…|\.{3})[\w-]*+|\b(?:sk|pk|rk|gsk|xai)-[\w-]++"
 )
 # What vendors call the sentence for people.
 _ALIASES: Final = {"msg": "message", "detail": "message", "error_msg": "message", "errorMessage": "message"}

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.answer import PendingCall, Speech, is_object, named, whole_calls
+from gateway.providers.answer import PendingCall, Speech, named, whole_calls
 from gateway.providers.base import Completed, ModelEvent, StopReason
 from gateway.providers.ends import stop_reason
 from gateway.providers.openai.codec import text_parts
@@ -30,6 +30,7 @@ class ChatAnswer:
         self._speech = Speech(unopened=unopened)
         self._calls: list[PendingCall] = []
         self._open: dict[int, PendingCall] = {}  # by the index the server uses for it
+        self._by_id: dict[str, PendingCall] = {}
         self._finish: str | None = None
         self._refused = False
         self._done = False
@@ -123,7 +124,9 @@ class ChatAnswer:
             arguments = json.dumps(arguments)
         arguments = arguments if isinstance(arguments, str) else ""
         call = self._call_for(piece.get("index"), call_id, name, arguments)
-        call.id = call.id or call_id
+        if call_id and not call.id:
+            call.id = call_id
+            self._by_id.setdefault(call_id, call)
         # A name may come in parts, but only before the arguments; some servers repeat it throughout.
         if name != call.name and not call.pieces:
             call.name += name
@@ -135,7 +138,7 @@ class ChatAnswer:
         if isinstance(index, int):
             found = self._open.get(index)
         else:
-            found = next((call for call in self._calls if call_id and call.id == call_id), None)
+            found = self._by_id.get(call_id)
             if found is None and self._calls and not (call_id and name):
                 found = self._calls[-1]
         if found is not None and not _begins_another(found, call_id, name, arguments):
@@ -179,4 +182,4 @@ def _begins_another(call: PendingCall, call_id: str, name: str, arguments: str) 
         return False
     if call_id and call.id and call_id != call.id:
         return True
-    return not call_id and bool(arguments) and bool(call.pieces) and is_object(call.arguments)
+    return not call_id and bool(arguments) and call.seems_whole()

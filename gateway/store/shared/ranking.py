@@ -15,6 +15,7 @@ only rank what the rarer words have found.
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ _K1: Final = 1.2
 _B: Final = 0.75
 _IN_SPAN: Final = 1.5  # what the score of a message of the right day is multiplied by
 _WHOLE_RUN: Final = 2.0  # and of one that has the pairs of characters in a row
+_ASKED: Final = 2_000  # characters of a question in which a date is looked for
 _TEXT: Final = 20_000  # characters of a message that are looked at
 
 Number: TypeAlias = int  # names a message in an index; a later message has a higher number
@@ -84,7 +86,8 @@ async def find(index: Index, words: str, limit: int, now: float, *, reach: int =
         return []
     told = _words(wanted, listed, await index.size())
     read = await index.read(_shortlist(told))
-    scores = _scores(wanted, told, read, spans(words, now))
+    # Megabytes of texts: in a thread, so that nobody waits for a search.
+    scores = await asyncio.to_thread(_scores, wanted, told, read, spans(words[:_ASKED], now))
     best = nlargest(max(_SHARING, limit), scores, key=lambda number: (scores[number], number))
     around = await index.around(best, reach)
     shared = {number: _shared(number, around[number], scores) for number in best if number in around}

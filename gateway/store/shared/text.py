@@ -22,7 +22,7 @@ from gateway.store.shared.languages import ENGLISH, is_stop, language_of, stems
 _ASKED: Final = 2_000  # characters of a question
 _MOST_WORDS: Final = 24  # of a question
 _KEPT: Final = 2  # characters at the beginning of a word that a stemmer leaves as they are
-_MOST_SPOTS: Final = 5_000
+_MOST_SPOTS: Final = 2_000
 MAX_TERM: Final = 64  # characters; a search finds a longer word (base64, a hash) by its beginning
 
 # Thai, Lao, Myanmar, Hangul jamo, Khmer; kana, bopomofo; Han; Hangul; Han of the other planes.
@@ -143,14 +143,17 @@ class Occurrences:
 def spots(text: str, wanted: Question) -> Iterator[tuple[int, str]]:
     """The places of a question's terms in a text, each with its term."""
     terms = set(wanted.terms)
+    known: dict[str, str | None] = {}  # a word as it is spelled, and its term in the question
     for match in _looked_for(wanted.terms).finditer(text) if terms else ():
         word = match["word"]
         if word is None:
             dense = match[0].casefold()
             yield match.start(), dense if dense in terms else "^" + dense
             continue
-        plain = normalised(word)
-        term = next((each for each in stems(plain[:MAX_TERM], wanted.language) if each in terms), None)
+        if word not in known:
+            held = stems(normalised(word[:MAX_TERM])[:MAX_TERM], wanted.language)
+            known[word] = next((each for each in held if each in terms), None)
+        term = known[word]
         if term is not None:
             yield match.start(), term
 

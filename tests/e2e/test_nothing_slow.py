@@ -1,0 +1,76 @@
+"""No text that the size limits let in holds up the event loop: messages, answers, calls, files, searches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from gateway.providers.errors import classify
+from gateway.providers.openai.answer import ChatAnswer
+from gateway.runtime.redaction import Redactor
+from tests.support.gateway import FakeModel, Say, in_turn, running
+from tests.support.watchdog import nothing_slow
+
+SIZE: Final = 40_000  # characters of a message of several parts, or of a long answer
+UNITS: Final = {
+    "headings": "# a\n",
+    "stars": "*a**b",
+    "words": "w1 x2 y3 ",
+    "chinese": "界面密码",
+    "passwords": "password=",
+    "speakers": "\n[Anna] ",
+    "percent": "%25",
+    "escapes": "\x1b[1m",
+    "info": "```a=b,",
+    "table": "|a|b|\n|-|-|\n",
+}
+
+
+@pytest.mark.parametrize("name", UNITS)
+async def test_no_message_and_no_answer_holds_up_the_loop(tmp_path: Path, name: str) -> None:
+    text = UNITS[name] * (SIZE // len(UNITS[name]))
+    search = json.dumps({"query": text})
+    model = FakeModel(in_turn(Say(text=text, calls=[("search_history", search)]), Say(text=text)))
+    async with running(tmp_path, model=model) as live:
+        await live.ask("hello")
+        with nothing_slow():
+            await live.ask(text)
+            await live.ask(f"/recall {text}")
+            await live.ask(f"/pin {text}")
+            await live.ask("/retry")
+
+
+def chunk(**call: object) -> dict[str, object]:
+    return {"choices": [{"delta": {"tool_calls": [call]}}]}
+
+
+async def test_no_answer_of_a_server_holds_up_the_loop() -> None:
+    async def feed(*chunks: dict[str, object]) -> None:
+        answer = ChatAnswer(lambda: "c")
+        for each in chunks:
+            answer.feed(each)
+
+    piece = {"name": "f", "arguments": '{"a": "}'}
+    with nothing_slow(1):
+        await feed(*[chunk(index=0, function=piece)] * 4_000)
+        await feed(*[chunk(function=piece)] * 4_000)
+        await feed(*[chunk(id=f"c{number}", function=piece) for number in range(4_000)])
+        await feed({"choices": [{"delta": {"tool_calls": [{"index": 0, "function": piece}] * 4_000}}]})
+
+
+@pytest.mark.parametrize(
+    "unit", ["9", "9,", "9_", "a", "sk-", "prompt ", "a*", "1h", "上下文", "超过", "a...", "max_tokens "]
+)
+async def test_no_refusal_holds_up_the_loop(unit: str) -> None:
+    redact = Redactor(["sk-" + "a1" * 20])
+
+    async def read(body: str) -> None:
+        for status in (200, 400, 429, 500):
+            classify(status, body, {}, redact=redact)
+
+    with nothing_slow(1):
+        for around in ("{}", "maximum context length is {}", '{{"error": {{"message": "{}"}}}}', '{{"a": {}}}'):
+            await read(around.format(unit * (20_000 // len(unit))))
