@@ -31,7 +31,7 @@ class OutputTooLong:
 
 
 # A number of tokens; one with more digits is none. Not from the middle of a number: each digit would be a beginning.
-_N = r"(?<![\d,_])(\d[\d,_]{0,15})(?![\d,_])"
+_N = r"(?<![\d_])(\d[\d,_]{0,15})(?![\d,_])"
 
 # What the text says the whole window is. The first match wins, so the telling ones come first.
 _WINDOW: Final = tuple(
