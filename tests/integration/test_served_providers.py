@@ -33,6 +33,7 @@ from gateway.providers.openai_responses.responses import Responses
 from gateway.providers.plugin import ModelSettings
 from gateway.runtime.errors import (
     ContextOverflow,
+    OutputCapTooLarge,
     ProviderError,
     ProviderRateLimited,
     ProviderRejected,
@@ -452,3 +453,15 @@ async def test_bytes_that_are_no_text_do_not_end_an_answer(server: LlmServer, pr
     body = "".join(frames).replace("\\u00fc", "ü").encode().replace("ü".encode(), b"\xff")
     server.reply = Script(Garbage(body=body, content_type="text/event-stream"))
     assert (await complete(provider, spec_of(server, provider), asking())).text == "Gr\ufffdße an alle."
+
+
+async def test_an_output_cap_beyond_the_window_is_told_from_a_long_prompt(server: LlmServer) -> None:
+    provider = Messages(http_client(), str)
+    spec = spec_of(server, provider)
+    with pytest.raises(OutputCapTooLarge) as caught:
+        await complete(provider, spec, asking(max_tokens=99_999))
+    assert caught.value.available == 100_000 - server.prompt_tokens(MessagesWire().plain(server.requests[-1]))
+    with pytest.raises(ContextOverflow) as long:
+        await complete(provider, spec, asking(user("word " * 100_001)))
+    assert long.value.limit == 100_000
+    await provider.aclose()

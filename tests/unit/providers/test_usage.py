@@ -45,6 +45,40 @@ TABLE: list[tuple[Api, dict[str, Any], CanonicalUsage]] = [
             input_tokens=10, output_tokens=50, cache_read_tokens=100, cache_write_tokens=20, reasoning_tokens=40
         ),
     ),
+    # The names of the vendors' newest clients.
+    (
+        "messages",
+        {
+            "input_tokens": 10,
+            "output_tokens": 50,
+            "cache_creation": {"ephemeral_5m_input_tokens": 5, "ephemeral_1h_input_tokens": 15},
+            "output_tokens_details": {"thinking_tokens": 40},
+        },
+        CanonicalUsage(input_tokens=10, output_tokens=50, cache_write_tokens=20, reasoning_tokens=40),
+    ),
+    (
+        "responses",
+        {
+            "input_tokens": 130,
+            "output_tokens": 5,
+            "input_tokens_details": {"cached_tokens": 100, "cache_write_tokens": 20},
+        },
+        CanonicalUsage(input_tokens=10, output_tokens=5, cache_read_tokens=100, cache_write_tokens=20),
+    ),
+    # Proxies that speak one API and count as another.
+    ("messages", {"prompt_tokens": 7, "completion_tokens": 3}, CanonicalUsage(input_tokens=7, output_tokens=3)),
+    ("responses", {"prompt_tokens": 7, "completion_tokens": 3}, CanonicalUsage(input_tokens=7, output_tokens=3)),
+    (
+        "chat_completions",
+        {"input_tokens": 130, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 100}},
+        CanonicalUsage(input_tokens=30, output_tokens=5, cache_read_tokens=100),
+    ),
+    # Moonshot.
+    (
+        "chat_completions",
+        {"prompt_tokens": 130, "completion_tokens": 5, "cached_tokens": 100},
+        CanonicalUsage(input_tokens=30, output_tokens=5, cache_read_tokens=100),
+    ),
     # A proxy that puts Anthropic's names beside OpenAI's.
     (
         "chat_completions",

@@ -1,0 +1,76 @@
+"""A conversation with thoughts and tools over each API: stored, read again by a new process, continued elsewhere."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.providers.anthropic.messages import Messages
+from gateway.providers.http import http_client
+from gateway.providers.openai.chat_completions import ChatCompletions
+from gateway.providers.openai_responses.responses import Responses
+from gateway.providers.plugin import ModelSettings
+from tests.emulators.llm import LlmServer
+from tests.emulators.llm_replies import Answer, Reply, last_user_text
+from tests.support.gateway import Live, config_in, running
+
+KINDS = [ChatCompletions, Messages, Responses]
+
+
+def thinking(body: dict[str, Any]) -> Answer:
+    """A model that thinks before it calls a tool, and before it answers."""
+    if body["messages"][-1]["role"] == "tool":
+        return Reply(reasoning="The clock spoke.", text=f"At {last_user_text(body)} it was late.")
+    return Reply(reasoning="I need a clock.", text="I look.", tool_calls=[("clock", {"timezone": "UTC"})])
+
+
+@asynccontextmanager
+async def talking(folder: Path, server: LlmServer, kind: Any) -> AsyncIterator[Live]:
+    """A gateway whose model is on the server, with a store that stays."""
+    name = "claude" if kind is Messages else "gpt"
+    model = ModelSettings(provider=kind.name, name=name, base_url=server.url, context_length=100_000)
+    async with AsyncExitStack() as stack:
+        provider = kind(http_client(), str)
+        stack.push_async_callback(provider.aclose)
+        yield await stack.enter_async_context(running(folder, config=config_in(folder, model=model), provider=provider))
+
+
+def sent(body: dict[str, Any]) -> list[Any]:
+    """What a request says, without the marks for the cache, which move on."""
+    said = json.dumps(body.get("messages") or body["input"])
+    return json.loads(said, object_hook=lambda each: {key: each[key] for key in each if key != "cache_control"})  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+async def test_a_stored_conversation_goes_back_to_the_letter(tmp_path: Path, kind: Any) -> None:
+    async with LlmServer(thinking, context_length=100_000) as server:
+        async with talking(tmp_path, server, kind) as live:
+            assert "it was late" in await live.ask("noon")
+        async with talking(tmp_path, server, kind) as live:  # a new process knows what the store knows
+            assert "it was late" in await live.ask("midnight")
+        assert not server.violations
+        requests = [sent(body) for body in server.requests]
+        assert len(requests) == 4
+        for before, after in itertools.pairwise(requests):
+            if kind is Messages:  # what people say next to results shares a message with them
+                assert after[: len(before) - 1] == before[:-1]
+                assert after[len(before) - 1]["content"][: len(before[-1]["content"])] == before[-1]["content"]
+            else:
+                assert after[: len(before)] == before
+        secrets = json.dumps(requests[-1]).count("sig-of-") + json.dumps(requests[-1]).count("gAAAA")
+        assert secrets == (0 if kind is ChatCompletions else 3)
+
+
+async def test_a_conversation_whose_provider_is_changed_goes_on(tmp_path: Path) -> None:
+    async with LlmServer(thinking, context_length=100_000) as server:
+        for number, kind in enumerate((*KINDS, ChatCompletions)):
+            async with talking(tmp_path, server, kind) as live:
+                assert f"At time {number} it was late." in await live.ask(f"time {number}")
+        assert not server.violations
+        assert json.dumps(server.requests[-1]).count("it was late") == 3
