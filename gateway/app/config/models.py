@@ -248,6 +248,8 @@ class Config(Section):
                 ("fallback_models",),
                 "must name the provider in each section; a name alone stands for another model at the same address",
             )
+        if self.budgets.when_reached == "fallback" and not self.fallback_models:
+            yield ("budgets.when_reached", "fallback_models"), "is fallback, but fallback_models names none"
         patience, deadline = self.tools.approval_deadline, self.turns.deadline
         if patience >= deadline:
             yield (

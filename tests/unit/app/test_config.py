@@ -235,7 +235,14 @@ def test_spend_caps_are_taken_as_they_are_given(load):
         "per_session_usd": None,
         "per_user_daily_usd": 0.5,
         "daily_usd": 5,
+        "when_reached": "stop",
+        "footer": False,
     }
+
+
+def test_a_cap_gives_way_to_fallback_models_only_where_there_are_any(problems):
+    (found,) = problems("budgets: {daily_usd: 5, when_reached: fallback}")
+    assert found == "config.yaml:1: budgets.when_reached is fallback, but fallback_models names none"
 
 
 @pytest.mark.parametrize(
