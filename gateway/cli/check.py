@@ -37,10 +37,10 @@ _TOOL: Mapping[str, Any] = {
     },
 }
 _OMITTED: Mapping[Feature, str] = {
-    "tools": "tools, so it can only talk",
+    "tools": "tools (it can only talk)",
     "parallel_calls": "several tool calls at once",
     "schema_extras": "some keys of tools' schemas",
-    "stream": "streaming, so answers come whole",
+    "stream": "streaming (answers come whole)",
     "system_role": "system messages",
     "temperature": "a temperature",
     "reasoning_effort": "a reasoning effort",

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.agent.models import Models
+from gateway.app.models import NoTable
+from gateway.cli.check import findings
 from gateway.domain.message import user
 from gateway.providers.base import Completed, ModelRequest, ModelSpec, TextDelta
 from gateway.providers.features import Adapting
 from gateway.providers.http import http_client
+from gateway.providers.openai import PLUGIN
 from gateway.providers.openai.chat_completions import ChatCompletions
 from gateway.providers.plugin import ModelSettings
+from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import FeatureRefused, ProviderRejected
+from gateway.store.sqlite.store import SqliteStore
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Answer, Refuse, Reply, error_body
 
@@ -107,3 +114,27 @@ async def test_what_does_not_help_is_not_remembered(provider: Adapting) -> None:
             await ask(provider, spec)
         assert (await ask(provider, spec))[0].omitted == frozenset()
         assert server.requests[-1]["messages"][0]["role"] == "system"
+
+
+async def test_a_check_says_what_a_model_does_without_and_asks_the_fallbacks(
+    tmp_path: Path, provider: Adapting
+) -> None:
+    async with LlmServer(picky) as server:
+        main = ModelSpec(provider="openai", name="tiny", base_url=server.url, context_length=8_000)
+        dead = ModelSpec(provider="openai", name="dead", base_url="http://127.0.0.1:1", context_length=8_000)
+        models = Models(
+            main=main,
+            plugin=PLUGIN,
+            providers={"openai": provider},
+            windows=NoTable(),
+            prices=NoTable(),
+            fallbacks=[dead],
+        )
+        store = SqliteStore(tmp_path / "legato.db", clock=SystemClock())
+        found = [each async for each in findings(store, models, threshold=0.5, caching="off")]
+    first, second = (each for each in found if each.what in ("model", "fallback model"))
+    assert first.ok
+    told = "; it does without streaming (answers come whole), system messages, tools (it can only talk)"
+    assert first.detail.endswith(f"answers{told}")
+    assert second.ok is False
+    assert "dead (openai)" in second.detail
