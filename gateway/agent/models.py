@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -82,19 +83,27 @@ class Models:
     _reported: str | None = None  # the model whose window its provider reported
 
     async def learn_window(self, clock: Clock) -> None:
-        """Ask the provider for the main model's window, unless the configuration gives it. The order is configuration,
-        provider's report, table. The wait for a silent provider ends after 3 s."""
-        if self.window_is_configured or self.ask_window is None:
-            return
+        """Ask the providers for the windows of the main model and of the fallbacks that have none configured. The order
+        is configuration, provider's report, table. The wait for a silent provider ends after 3 s."""
+        specs = [self.main, *self.fallbacks]
+        windows = await asyncio.gather(*(self._reported_window(clock, spec) for spec in specs))
+        self.main, *self.fallbacks = [
+            replace(spec, context_length=window or spec.context_length)
+            for spec, window in zip(specs, windows, strict=True)
+        ]
+        if windows[0]:
+            self._reported = self.main.name
+
+    async def _reported_window(self, clock: Clock, spec: ModelSpec) -> int | None:
+        configured = spec.settings is not None and spec.settings.context_length is not None
+        if configured or self.ask_window is None or (spec is self.main and self.window_is_configured):
+            return None
         try:
             async with clock.limit(_ASK_SECONDS):
-                window = await self.ask_window(self.main)
+                return await self.ask_window(spec)
         except (ProviderError, TimeoutError) as error:
-            log.info("window_not_reported", model=self.main.name, error=str(error))
-            return
-        if window:
-            self.main = replace(self.main, context_length=window)
-            self._reported = self.main.name
+            log.info("window_not_reported", model=spec.name, error=str(error))
+            return None
 
     async def offered(self, clock: Clock) -> Sequence[OfferedModel]:
         """Return the models that the main provider's server lists; none if it has no such list. Their windows are

@@ -68,12 +68,17 @@ def configured_models(
         fallbacks=[model_spec(each, table) for each in fallbacks],
         auxiliary={"compression": model_spec(helper, table)} if helper else {},
         window_is_configured=config.model.context_length is not None,
-        ask_window=main.reported_window if isinstance(main, ReportsWindow) else None,
+        ask_window=partial(_reported_window, made),
         ask_models=main.models if isinstance(main, ListsModels) else None,
         metrics=metrics,
         clock=host.clock,
     )
     return models, [each.aclose for each in made.values()]
+
+
+async def _reported_window(made: Mapping[str, Provider], spec: ModelSpec) -> int | None:
+    provider = made.get(spec.provider)
+    return await provider.reported_window(spec) if isinstance(provider, ReportsWindow) else None
 
 
 def model_spec(entry: ModelSettings, windows: Windows) -> ModelSpec:

@@ -13,7 +13,7 @@ from gateway.domain.adapter import Limits
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelPrices, ModelSettings
 from tests.support.fakes import ManualClock
-from tests.support.gateway import FakeAdapter, config_in, running
+from tests.support.gateway import FakeAdapter, KillAt, config_in, running
 from tests.support.model import FakeModel, Say
 
 DEAR = ModelSettings(
@@ -122,3 +122,16 @@ async def test_fifty_turns_at_once_stay_within_a_cap(tmp_path: Path) -> None:
         (total,) = await live.store.usage(0.0, "model")
         assert 0 < answers.count("yes") < 50
         assert total.cost_usd <= 0.5
+
+
+async def test_what_a_killed_turn_may_have_cost_stays_counted(tmp_path: Path) -> None:
+    config, kill = settings(tmp_path, Caps(daily_usd=1.0)), KillAt("turn.model_called")
+    async with running(tmp_path, config=config, model=counting(1_000), points=kill) as live:
+        await live.tell("one")
+        await kill.passed.wait()
+    async with running(tmp_path, config=config, model=counting(1_000)) as live:
+        await live.adapter.until(lambda: live.adapter.shown("c", "reply"))
+        tip = await live.tip()
+        assert tip is not None
+        (standing,) = await live.gateway.metering.standings(tip.key, tip)
+        assert standing.spent >= 2 * 100_000  # the call that was killed, and its repetition

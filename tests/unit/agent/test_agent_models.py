@@ -258,3 +258,19 @@ def test_an_output_cap_without_a_stated_room_is_halved() -> None:
     assert remedy(error, attempts=0, context_length=8_000, max_tokens=4_000).max_tokens == 2_000
     assert remedy(error, attempts=0, context_length=8_000, max_tokens=None).max_tokens == 1_000
     assert remedy(error, attempts=0, context_length=8_000, max_tokens=300).action == "compact"
+
+
+async def test_the_windows_of_all_configured_models_are_asked_for() -> None:
+    asked = {"main": 50_000, "first": 9_000, "second": None}
+
+    async def ask(spec: ModelSpec) -> int | None:
+        if spec.name == "away":
+            raise ProviderUnavailable("It cannot be reached.")
+        return asked[spec.name]
+
+    known = models()
+    known.ask_window = ask
+    known.fallbacks = [replace(HELPER, name=name) for name in ("first", "second", "away")]
+    await known.learn_window(ManualClock())
+    assert known.main.context_length == 50_000
+    assert [spec.context_length for spec in known.fallbacks] == [9_000, 16_000, 16_000]
