@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.agent.models import Models
+from gateway.app.config.environment import overlooked
 from gateway.app.config.variables import FILE
 from gateway.domain.adapter import Adapter, CanBeProbed, Finding
 from gateway.domain.message import Message, user
@@ -86,14 +87,18 @@ async def findings(
                 yield finding
 
 
-def of_files(config: Path | None) -> Iterator[Finding]:
-    """Which file the configuration is (None: there is none), and whether others can read the secrets beside it."""
+def of_files(config: Path | None, environ: Mapping[str, str]) -> Iterator[Finding]:
+    """Which file the configuration is (None: there is none), whether others can read the secrets beside it, and which
+    variables set nothing."""
     folder = config.parent if config else Path()
     detail = str(config.absolute()) if config else f"no config.yaml in {folder.absolute()}: defaults"
     yield Finding(what="config", ok=True, detail=detail)
     secrets = folder / FILE
     if secrets.exists() and secrets.stat().st_mode & _BY_OTHERS:
         yield Finding(what="secrets", ok=None, detail=f"others on this machine can read {secrets}: chmod 600 {secrets}")
+    for name in overlooked(environ):
+        detail = f"{name} sets nothing: there are two underscores each, as in LEGATO__MODEL__NAME"
+        yield Finding(what="environment", ok=None, detail=detail)
 
 
 def _no_store(database: Path | None) -> Finding | None:

@@ -337,7 +337,7 @@ async def _check(settings: Config, path: Path | None) -> int:
     served, access = adapters(settings), settings.access
     gateway = build(settings, served, Parts(store=configured_store(settings, waits=False)))
     models = gateway.metering.models
-    for finding in of_files(find_config(path)):  # only now: building finds what no single value can show
+    for finding in of_files(find_config(path), os.environ):  # only now: building finds what no single value can show
         show(finding)
     await models.learn_window(gateway.clock)
     async for finding in findings(

@@ -6,8 +6,8 @@ nothing heavy: the HTTP stack, say, comes with `create`, when a model of it is c
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field
@@ -139,12 +139,12 @@ class ProviderPlugin:
 
     `name` is its entry point's and `model.provider`'s. `create` names the function, as "module:function", that is
     called with a `ProviderHost` and returns the `Provider`. `settings`: its models'; `examples`: lines that people may
-    write into config.yaml. `only_model`: what to call the
-    one model that it has ("the offline model"); "": its models have names. `free`: no call costs anything. `window`:
-    of models that nobody knows the window of. `pictures`: whether its models take them; None: that is found out.
-    `listed`: where a price table may list a model, the most telling place first: (a vendor's list, or None for any;
-    the name there). `marks_cache`: whether a model, at an address or the vendor's own, wants its prompts marked for
-    its cache. `marks_results`: whether results of tools, and answers without words, can carry a mark, too.
+    write into config.yaml. `only_model`: what to call the one model that it has ("the offline model"); "": its models
+    have names. `free`: no call costs anything. `window`: of models that nobody knows the window of. `pictures`: whether
+    its models take them; None: that is found out. `servers`: addresses of its API, by names that people may take for
+    providers. `listed`: where a price table may list a model, the most telling place first: (a vendor's list, or None
+    for any; the name there). `marks_cache`: whether a model, at an address or the vendor's own, wants its prompts
+    marked for its cache. `marks_results`: whether results of tools, and answers without words, can carry a mark, too.
     """
 
     name: str
@@ -155,6 +155,7 @@ class ProviderPlugin:
     free: bool = False
     window: int | None = None
     pictures: bool | None = None
+    servers: Mapping[str, str] = field(default_factory=dict)
     listed: Callable[[str], Iterator[tuple[str | None, str]]] = anywhere
     marks_cache: Callable[[str, str | None], bool] = lambda *_: False
     marks_results: bool = False

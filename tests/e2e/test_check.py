@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -13,11 +14,12 @@ from typing import Any
 import pytest
 import structlog
 
-from gateway.app.config import Config
+from gateway.app.config import Config, load_config
 from gateway.app.models import configured_models
 from gateway.cli import main as cli
 from gateway.cli.check import _model
 from gateway.providers.plugin import ModelSettings, ProviderHost
+from gateway.runtime.errors import ConfigError
 from gateway.runtime.logs import configure_logs, redact_crashes
 from gateway.runtime.metrics import Metrics
 from gateway.runtime.redaction import Redactor
@@ -72,6 +74,45 @@ def test_it_names_the_file_that_it_read(tmp_path: Path, capsys: pytest.CaptureFi
     assert lines["store"] == f"FAIL  {tmp_path}/no/such is no folder that can be written to; correct store.url"
     (tmp_path / ".env").chmod(0o600)
     assert "secrets" not in check(capsys)[1]
+
+
+def test_a_variable_with_one_underscore_is_pointed_at(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LEGATO_MODEL_NAME", "x")
+    monkeypatch.setenv("LEGATO__LOG__LEVEL", "error")
+    status, lines = check(capsys)
+    assert status == 0
+    assert lines["environment"].startswith("note  LEGATO_MODEL_NAME sets nothing: ")
+
+
+def test_a_reader_that_has_seen_enough_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as gone:
+        monkeypatch.setattr(sys, "stdout", gone)
+        with pytest.raises(SystemExit) as ended:
+            cli.app(["check"])
+        assert ended.value.code == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("model:\n\tprovider: offline\n", "indent with spaces, YAML takes no tabs"),
+        ("model:\n  provider:offline\n", "write a space behind each colon"),
+        ("model:\n  provider:offline\n  name: x\n", "write a space behind each colon"),
+        ("model:offline\n", "write a space behind each colon"),
+        ("model: {provider: ollama, name: x}", 'write provider: openai and base_url: "http://127.0.0.1:11434/v1"'),
+        ("model: {provider: OpenRouter, name: x}", 'and base_url: "https://openrouter.ai/api/v1"'),
+        ("model: {provider: deepseek, name: x}", 'and base_url: "https://api.deepseek.com/v1"'),
+    ],
+)
+def test_a_usual_slip_gets_a_hint(tmp_path: Path, text: str, hint: str) -> None:
+    (tmp_path / "config.yaml").write_text(text)
+    with pytest.raises(ConfigError) as raised:
+        load_config(tmp_path / "config.yaml", {})
+    assert hint in str(raised.value)
 
 
 @pytest.mark.parametrize(

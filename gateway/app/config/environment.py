@@ -63,6 +63,11 @@ def override(tree: Tree, shape: Shape, environ: Mapping[str, str]) -> None:
             tree.from_environment.add(path)
 
 
+def overlooked(environ: Mapping[str, str]) -> list[str]:
+    """Variables that seem to be meant as overrides and are none, for their underscores."""
+    return sorted(name for name in environ if name.startswith("LEGATO_") and not name.startswith(PREFIX))
+
+
 def _section_for(tree: Tree, path: KeyPath, name: str) -> dict[str, Any] | None:
     """The mapping that holds the last key of `path`, made where it is missing; None if a value is in its way."""
     holder: Any = tree.values

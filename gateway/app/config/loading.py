@@ -70,10 +70,17 @@ def _check_providers(tree: Tree, shape: Shape) -> None:
         path = (*model, "provider")
         named = tree.at(path)
         if isinstance(named, str) and named not in shape.providers:
-            tree.problems.append(
-                (path, f"{dotted(path)} {choice(shape.providers, named, shown=shape.may_show(path, named))}")
-            )
+            tree.problems.append((path, f"{dotted(path)} {_instead(shape, path, named)}"))
             tree.drop(model)
+
+
+def _instead(shape: Shape, path: KeyPath, named: str) -> str:
+    """What to write for a provider that does not exist: a server may speak the API of one that does."""
+    for plugin in shape.providers.values():
+        if address := plugin.servers.get(named.lower()):
+            said = f"cannot be {named}, which speaks the API of {plugin.name}"
+            return f'{said}: write provider: {plugin.name} and base_url: "{address}"'
+    return choice(shape.providers, named, shown=shape.may_show(path, named))
 
 
 def _validated(tree: Tree, shape: Shape) -> Config:

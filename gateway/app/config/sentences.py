@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic_core import ErrorDetails
 
 from gateway.app.config.shape import Shape, alternatives
-from gateway.app.config.source import KeyPath, dotted
+from gateway.app.config.source import UNSPACED, KeyPath, dotted, is_unspaced
 
 _WANTED = {
     "bool_type": "must be true or false",
@@ -50,6 +50,8 @@ def sentence(error: ErrorDetails, shape: Shape) -> str:
     if kind in _BOUNDS:
         name, words = _BOUNDS[kind]
         return f"{dotted(path)} {words} {context[name]:g}{but_is}"
+    if kind in ("model_type", "dict_type") and is_unspaced(str(error["input"])):
+        but_is += UNSPACED
     return f"{dotted(path)} {_WANTED.get(kind, error['msg'][:1].lower() + error['msg'][1:])}{but_is}"
 
 

@@ -6,13 +6,15 @@ here, and the line of every key is noted on the way.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
+UNSPACED: Final = "; write a space behind each colon, as in `provider: offline`"
 KeyPath = tuple[str | int, ...]
 
 
@@ -120,14 +122,29 @@ def read_text(text: str, tree: Tree) -> None:
         mark = error.problem_mark or error.context_mark
         tree.origins[()] = f"{tree.name}:{mark.line + 1}" if mark else tree.name
         reason = " ".join(part for part in (error.context, error.problem) if part)
-        tree.problems.append(((), f"the file is not valid YAML: {reason}"))
+        tree.problems.append(((), f"the file is not valid YAML: {reason}{_hint(text, mark, reason)}"))
         return
     if root is None or root.tag == "tag:yaml.org,2002:null":
         return
     if not isinstance(root, yaml.MappingNode):
-        tree.problems.append(((), "the file must hold sections such as `model:` at its top level"))
+        hint = UNSPACED if isinstance(root, yaml.ScalarNode) and is_unspaced(root.value) else ""
+        tree.problems.append(((), f"the file must hold sections such as `model:` at its top level{hint}"))
         return
     _Builder(tree).mapping((), root, tree.values)
+
+
+def _hint(text: str, mark: yaml.Mark | None, reason: str) -> str:
+    """What a person probably did; "" if nobody can tell."""
+    lines = text.splitlines()
+    around = lines[max(0, mark.line - 1) : mark.line + 1] if mark else []
+    if "\\t" in reason or any("\t" in line[: len(line) - len(line.lstrip())] for line in around):
+        return "; indent with spaces, YAML takes no tabs"
+    return UNSPACED if any(is_unspaced(line.strip()) for line in around) else ""
+
+
+def is_unspaced(text: str) -> bool:
+    """Whether a text seems to be a key and its value without the space that YAML wants between them."""
+    return re.match(r"[A-Za-z_]\w*:[^\s/]", text) is not None
 
 
 class _Builder:
