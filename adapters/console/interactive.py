@@ -45,6 +45,7 @@ from gateway.runtime.errors import Disconnected
 BATCH: Final = 64
 NAME: Final = "Legato"
 LEAVE: Final = ("/quit", "/exit")
+LEAVING: Final = "/quit, /exit or Ctrl-D leaves; what is running is finished first"
 LIVE_ROWS: Final = 5  # most screen rows of the line being written: the prompt must keep its place
 REFRESH: Final = 1.0  # seconds between looks at the toolbar
 REDRAW: Final = 0.03  # seconds, at least, between redraws while text streams
@@ -154,6 +155,7 @@ class InteractiveConsole:
         self._intake = Intake(clock=clock, complain=self._complain)
         self._submitted: asyncio.Queue[Inbound | None] = asyncio.Queue()
         self._open: dict[str, None] = {}  # event ids not answered yet, oldest first
+        self._help_id: str | None = None  # the latest /help
         self._stop_id: str | None = None  # the latest /stop that Ctrl-C sent
         self._working = False
         self._work = screen.Work()
@@ -207,6 +209,8 @@ class InteractiveConsole:
     async def send(self, outbound: Outbound) -> str:
         """Show a message, or what of it did not stream. Raises Disconnected if the terminal is gone."""
         self._note_answer(outbound)
+        if outbound.kind == "command" and outbound.answers == self._help_id:
+            outbound = replace(outbound, text=f"{outbound.text}\n\nIn this terminal\n  {LEAVING}")
         place = self._place(outbound.to)
         if outbound.kind in ("reply", "remark"):
             flow = self._flows.pop(outbound.id, None) or ReplyFlow()
@@ -299,6 +303,8 @@ class InteractiveConsole:
         self._spoken = True
         request = Request(text=codec.storable(text.rstrip("\n")))  # a paste often ends with a line end
         self._open[event_id] = None
+        if text.strip().lower() == "/help":
+            self._help_id = event_id
         self._submitted.put_nowait(codec.inbound(request, event_id=event_id, sent_at=self._clock.now()))
         return event_id
 

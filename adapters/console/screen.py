@@ -14,7 +14,7 @@ from math import ceil
 from typing import Final
 
 from adapters.console.codec import MARKS, marked, printable
-from adapters.console.wrapping import VERBATIM, Cells, Fragment, breaks
+from adapters.console.wrapping import LONGEST, VERBATIM, Cells, Fragment, breaks
 from gateway.domain.chat import OutboundKind
 
 REWRITTEN: Final = "· (the answer changed; it goes on from here as it is now)\n"
@@ -152,7 +152,7 @@ def fold(text: str, *, columns: int, rows: int, cells: Cells, code: bool = False
     the line is printed.
     """
     line = text.expandtabs(8)
-    indent, spans = (0, [(0, len(line))]) if code else breaks(line, columns=columns, cells=cells)
+    indent, spans = (0, [(0, len(line))]) if code else breaks(line, columns=columns, cells=cells, longest=LONGEST)
     folded: list[str] = []
     for start, end in reversed(spans):
         row = " " * (indent if start else 0) + line[start:end]

@@ -19,7 +19,8 @@ Cells = Callable[[str], int]
 
 VERBATIM: Final = "class:block"  # the style of lines that are never broken
 _TAB: Final = 8  # cells from one tab stop to the next
-_LONGEST: Final = 8_000  # characters of a line that is looked through: a few milliseconds, for each redraw
+_MOST: Final = 100_000  # characters of a line that is broken at all
+LONGEST: Final = 8_000  # characters of a line that is broken at each redraw: that takes a few milliseconds
 
 # Han, kana, their punctuation and full-width forms. Korean has spaces between its words.
 _UNSPACED: Final = re.compile(
@@ -51,13 +52,14 @@ def wrap(fragments: Iterable[Fragment], *, columns: int, cells: Cells) -> list[F
     return wrapped
 
 
-def breaks(line: str, *, columns: int, cells: Cells) -> tuple[int, list[tuple[int, int]]]:
+def breaks(line: str, *, columns: int, cells: Cells, longest: int = _MOST) -> tuple[int, list[tuple[int, int]]]:
     """How far the rows after the first are indented, and where in `line` each row starts and ends.
 
-    The white space at a break belongs to no row. A line that fits, or may not be broken, is one row.
+    The white space at a break belongs to no row. A line that fits, or may not be broken, is one row; so is one with
+    more than `longest` characters.
     """
     short = len(line) * 2 <= columns and "\t" not in line
-    if short or len(line) > _LONGEST or _TABLE.match(line):
+    if short or len(line) > longest or _TABLE.match(line):
         return 0, [(0, len(line))]
     prefix = _MARKER.match(line)
     first = prefix.end() if prefix is not None else 0  # no break before this: a marker keeps its text

@@ -102,6 +102,11 @@ class TestTalking:
         await person.console.send(outbound("now another model", "command"))
         assert looked == ["main"]
 
+    async def test_the_help_says_how_to_leave(self, person: Person) -> None:
+        said = await person.says("/help" + ENTER)
+        await person.console.send(outbound("  /new  start fresh", "command", answers=said.event_id))
+        await person.sees("/quit, /exit or Ctrl-D leaves")
+
     async def test_the_banner_names_the_model_and_the_way_out(self, person: Person) -> None:
         await person.sees("chatting with test-model")
         await person.sees("/help lists the commands")

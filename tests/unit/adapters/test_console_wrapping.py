@@ -29,6 +29,13 @@ def test_a_word_longer_than_the_screen_is_left_to_the_terminal() -> None:
     assert rows("see https://example.org/a/long/path now", 12) == ["see", "https://example.org/a/long/path", "now"]
 
 
+def test_a_line_of_any_length_is_broken_between_words() -> None:
+    line = "wordy words " * 1_000
+    broken = rows(line, 80)
+    assert max(map(len, broken)) <= 80
+    assert " ".join(broken).split() == line.split()
+
+
 def test_chinese_is_broken_anywhere_but_at_its_punctuation() -> None:
     assert rows("今天天气很好", 8) == ["今天天气", "很好"]
     assert rows("今天天气。很好", 8) == ["今天天", "气。很好"]
