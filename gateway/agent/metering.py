@@ -29,6 +29,7 @@ from gateway.domain.message import Message
 from gateway.domain.session import Session
 from gateway.domain.settings import Contradiction, Flag, Section, SpendCap
 from gateway.domain.usage import CanonicalUsage, Purpose
+from gateway.domain.wording import lasting
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Restarted
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import (
@@ -93,7 +94,7 @@ class Caps(Section):
     lacks needs `prices` then. Without model.max_output_tokens an answer has at most a tenth of the window, and at most
     8,192 tokens, once there is a cap."""
 
-    per_session_usd: SpendCap | None = Field(None, description="one conversation, however often it is condensed")
+    per_session_usd: SpendCap | None = Field(None, description="one conversation, however often it is compressed")
     per_user_daily_usd: SpendCap | None = Field(
         None, description="one person (in a shared conversation: the chat), one day"
     )
@@ -384,8 +385,7 @@ def _sentence(reached: CapReached, amount: int, now: float) -> str:
     elif cap.resets_at is None:
         way_out = "/new starts a conversation with a cap of its own"
     else:
-        minutes = max(1, ceil((cap.resets_at - now) / 60))
-        way_out = f"it starts anew at 00:00 UTC, in {minutes // 60} h {minutes % 60} min"
+        way_out = f"it starts anew in {lasting(cap.resets_at - now)}"
     return REACHED.format(
         whose=whose,
         limit=written(cap.limit),

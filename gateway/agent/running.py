@@ -39,6 +39,8 @@ class RunningTurn:
     def doing(self) -> str:
         """The present phase, with the tools that run."""
         running = self.tools and self.phase == "running tools"
+        if self.phase == "compacting":
+            return "compressing"  # the one word that people read for it
         return f"{self.phase} ({', '.join(self.tools)})" if running else self.phase
 
     def pause(self, now: float) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from difflib import get_close_matches
 from functools import partial
 from math import ceil
@@ -19,7 +18,7 @@ from gateway.commands.pins import pins_room, pins_tokens
 from gateway.domain.chat import is_shared
 from gateway.domain.message import is_summary, noted_tokens, text_of
 from gateway.domain.usage import UsageTotal
-from gateway.domain.wording import counted, moment
+from gateway.domain.wording import counted, lasting, moment
 from gateway.people.approvals import listed
 from gateway.runtime.errors import ProviderError, UserError
 
@@ -65,7 +64,8 @@ def _times(count: int) -> str:
 
 def _running(turn: RunningTurn, now: float) -> str:
     again = f" The model did not answer; I try again in {left:.0f} s." if (left := ceil(turn.pause(now))) else ""
-    return f"Working for {now - turn.started_at:.0f} s: {turn.doing}, step {max(turn.step, 1)}.{again} /stop ends it."
+    worked = lasting(now - turn.started_at, short=True)
+    return f"Working for {worked}: {turn.doing}, step {max(turn.step, 1)}.{again} /stop ends it."
 
 
 async def _elsewhere(ctx: CommandContext) -> str:
@@ -73,7 +73,8 @@ async def _elsewhere(ctx: CommandContext) -> str:
     item = await ctx.store.running(ctx.key)
     if item is None:
         return "Nothing is running."
-    return f"Working on a message that came {max(0.0, ctx.clock.now() - item.accepted_at):.0f} s ago. /stop ends it."
+    since = lasting(ctx.clock.now() - item.accepted_at, short=True)
+    return f"Working on a message that came {since} ago. /stop ends it."
 
 
 @partial(
@@ -146,14 +147,16 @@ async def usage(ctx: CommandContext) -> str:
     lines.append(f"Last 24 hours: {total_line(day)}")
     if len(day) > 1:
         lines += [f"  {total.label}: {total_line([total])}" for total in day]
-    lines += map(_left, await ctx.metering.standings(ctx.key, session))
+    now = ctx.clock.now()
+    lines += [_left(standing, now) for standing in await ctx.metering.standings(ctx.key, session)]
     return "\n".join(lines)
 
 
-def _left(standing: Standing) -> str:
+def _left(standing: Standing, now: float) -> str:
     cap, whose = standing.cap, _WHOSE[standing.cap.name]
     left = written(max(0, cap.limit - standing.spent))
-    return f"Cap for {whose}: {left} left of {written(cap.limit)}{'' if cap.resets_at is None else ' until 00:00 UTC'}"
+    until = "" if cap.resets_at is None else f", for another {lasting(cap.resets_at - now)}"
+    return f"Cap for {whose}: {left} left of {written(cap.limit)}{until}"
 
 
 def total_line(totals: Sequence[UsageTotal]) -> str:
@@ -166,7 +169,10 @@ def total_line(totals: Sequence[UsageTotal]) -> str:
     text = f"{counted(calls, 'call')}, {read:,} tokens in"
     if cached:
         text += f" ({cached:,} cached)"
-    text += f", {out:,} out, {written(round(1_000_000 * sum(total.cost_usd for total in totals)))}"
+    text += f", {out:,} out"
+    if calls and unpriced == calls:
+        return f"{text}, no price known"
+    text += f", {written(round(1_000_000 * sum(total.cost_usd for total in totals)))}"
     return f"{text} (no price known for {unpriced} of the calls)" if unpriced else text
 
 
@@ -183,7 +189,7 @@ async def whoami(ctx: CommandContext) -> str:
 @partial(Command, name="version", group="About", help="which Legato this is", audience="person", bypass=True)
 async def version(ctx: CommandContext) -> str:
     """Say which Legato this is, and since when it runs."""
-    since = datetime.fromtimestamp(ctx.started_at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    since = moment(ctx.started_at, ctx.sessions.policy.zone)
     return f"Legato {__version__}, running since {since}."
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
+from gateway.domain.wording import lasting
 from gateway.providers.features import refused_feature
 from gateway.providers.overflow import OutputTooLong, PromptTooLong, judge_length
 from gateway.runtime.errors import (
@@ -150,7 +151,7 @@ def _output_cap(length: OutputTooLong) -> OutputCapTooLarge:
 
 def _rate_limited(headers: Mapping[str, str], lowered: str, detail: str) -> ProviderRateLimited:
     wait = retry_after(headers, lowered)
-    when = f"in {wait:.0f} s" if wait else "in a moment"
+    when = f"in {lasting(wait, short=True)}" if wait else "in a moment"
     return ProviderRateLimited(f"The provider asks to slow down{detail}. Try again {when}.", retry_after=wait)
 
 

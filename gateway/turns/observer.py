@@ -14,6 +14,7 @@ from gateway.agent.running import Phase, RunningTurn, RunningTurns
 from gateway.delivery.drafts import Draft
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter, CanShowWork, CanStream, CanType
+from gateway.domain.wording import lasting
 from gateway.runtime.clock import Clock, Deadline
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import Background, best_effort
@@ -31,7 +32,7 @@ INTERRUPTED = "I stopped what I was doing to turn to your new message."
 STANDS_IN = "Still at it: {doing}, {seconds:.0f} s so far. /stop ends it."
 PAUSES = "The model did not answer; I try again in {pause:.0f} s ({seconds:.0f} s so far). /stop ends it."
 TOOK = "That took me {seconds:.0f} s."
-GAVE_UP = "I gave this up because {why} for {minutes:g} minutes; ask again, perhaps in parts."
+GAVE_UP = "I gave this up because {why} for {time}; ask again, perhaps in parts."
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,8 +114,8 @@ class TurnObserver:
         if self.turn.ended_by is not None:
             return "stopped", STOPPED if self.turn.ended_by == "stop" else INTERRUPTED
         if self.clock.monotonic() - self._alive_at >= self.inactivity:
-            return "failed", GAVE_UP.format(why="nothing happened", minutes=self.inactivity / 60)
-        return "failed", GAVE_UP.format(why="it was not finished", minutes=self.deadline / 60)
+            return "failed", GAVE_UP.format(why="nothing happened", time=lasting(self.inactivity))
+        return "failed", GAVE_UP.format(why="it was not finished", time=lasting(self.deadline))
 
     # -- signs of life ----------------------------------------------------------------------
 

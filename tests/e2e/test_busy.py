@@ -274,7 +274,7 @@ async def test_a_stop_in_a_compaction_leaves_the_conversation_as_it_was(tmp_path
         before = await live.tip()
         compressing = await live.tell("/compress")
         await gate.until_waiting()
-        assert "compacting" in await live.ask("/status")
+        assert "compressing" in await live.ask("/status")
         waiting = await live.tell("meanwhile")
         await live.ask("/stop")
         assert (await live.answer(compressing)).text == COMPACTION_STOPPED

@@ -334,7 +334,7 @@ async def test_a_hygiene_pass_that_hangs_ends_at_its_deadline(tmp_path: Path, cl
         await live.ask("the report is large")
         event = await live.tell("hello")
         await gate.until_waiting()
-        assert "compacting" in await live.ask("/status")
+        assert "compressing" in await live.ask("/status")
         await clock.advance(121)
         assert (await live.answer(event)).text == "echo: hello"
         assert any("it took longer than 120 seconds" in text for text in live.adapter.shown("c", "notice"))

@@ -187,8 +187,8 @@ async def test_a_call_without_a_limit_of_its_own_gets_one() -> None:
     ("cap", "whose", "way_out"),
     [
         ("per_session_usd", "This conversation's", "/new starts a conversation with a cap of its own"),
-        ("per_user_daily_usd", "Your daily", "it starts anew at 00:00 UTC, in 12 h 0 min"),
-        ("daily_usd", "This bot's daily", "it starts anew at 00:00 UTC, in 12 h 0 min"),
+        ("per_user_daily_usd", "Your daily", "it starts anew in 12 h"),
+        ("daily_usd", "This bot's daily", "it starts anew in 12 h"),
     ],
 )
 async def test_a_refused_call_is_not_made_and_the_sentence_says_all(cap: str, whose: str, way_out: str) -> None:
