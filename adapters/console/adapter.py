@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from adapters.console import codec
-from adapters.console.codec import Complaint, Line, LineSplitter, Request
+from adapters.console.codec import DEFAULT_USER, Complaint, Line, LineSplitter, Request
 from adapters.console.folder import LARGEST, Folder, told
 from adapters.console.intake import Intake
 from adapters.console.pipes import FileDescriptorLike, InputReader, Interrupted, OutputWriter
@@ -58,7 +58,7 @@ class _LineConsole(ABC):
         self._folder = Folder(files)
         self._ids = ids
         self._clock = clock
-        self._intake = Intake(clock=clock, complain=self._complain_of_outage)
+        self._intake = Intake(clock=clock, complain=self._complain_of_outage, refuse=self._complain_of_user)
 
     @abstractmethod
     def _decode(self, line: Line) -> Request | Complaint | None:
@@ -161,6 +161,13 @@ class _LineConsole(ABC):
     async def _complain_of_outage(self, text: str) -> None:
         await self._complain(Complaint(id=self._ids.new("error"), text=text))
 
+    async def _complain_of_user(self, inbound: Inbound) -> None:
+        everybody = f"{codec.PLATFORM}:*"
+        who = f"{codec.PLATFORM}:{inbound.source.user}"
+        text = f"The user {who} is not let in: name them in access.allow of the configuration ({everybody} names all)."
+        complaint = Complaint(id=self._ids.new("error"), text=text, chat=inbound.source.chat, answers=inbound.event_id)
+        await self._complain(complaint)
+
     def _leave_if_gone(self) -> None:
         if self._writer.gone:
             self._intake.abandon()
@@ -175,7 +182,14 @@ class JsonConsole(_LineConsole):
     Outbound's line carries its id, so that a reader can tell a repeat after a crash.
     """
 
-    limits = Limits(text_units=None, ambiguous_retries=None, pauses_when_full=True, trusted=True, file_bytes=LARGEST)
+    limits = Limits(
+        text_units=None,
+        ambiguous_retries=None,
+        pauses_when_full=True,
+        trusted=True,
+        operator=DEFAULT_USER,
+        file_bytes=LARGEST,
+    )
 
     def __init__(self, stdin: FileDescriptorLike, stdout: FileDescriptorLike, **how: Any) -> None:
         super().__init__(stdin, stdout, **how)
@@ -218,7 +232,14 @@ class PipeConsole(_LineConsole):
     only its answer goes to `stdout`. `failed` after any error.
     """
 
-    limits = Limits(text_units=None, ambiguous_retries=1, pauses_when_full=True, trusted=True, file_bytes=LARGEST)
+    limits = Limits(
+        text_units=None,
+        ambiguous_retries=1,
+        pauses_when_full=True,
+        trusted=True,
+        operator=DEFAULT_USER,
+        file_bytes=LARGEST,
+    )
 
     def __init__(
         self,

@@ -166,6 +166,8 @@ def _problem(fields: dict[str, Any]) -> str | None:
     if unknown:
         known = ", ".join(_FIELDS)
         return f"has a field that does not exist ({printable(', '.join(unknown))[:200]}; there are {known})"
+    if fields.get("user") == DEFAULT_USER:
+        return f'names the user "{DEFAULT_USER}", who is the operator: leave "user" out to speak as the operator'
     if "text" not in fields:
         return 'has no "text"'
     for name, content in fields.items():

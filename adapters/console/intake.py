@@ -16,14 +16,17 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
 
 Complain = Callable[[str], Awaitable[None]]
+Refuse = Callable[[Inbound], Awaitable[None]]
 
 
 class Intake:
-    """Offers batches to `accept`; `complain` shows one sentence, once per outage of the store."""
+    """Offers batches to `accept`; `complain` shows one sentence, once per outage of the store; `refuse` tells that a
+    message was not taken, because nobody lets its user in."""
 
-    def __init__(self, *, clock: Clock, complain: Complain) -> None:
+    def __init__(self, *, clock: Clock, complain: Complain, refuse: Refuse | None = None) -> None:
         self._clock = clock
         self._complain = complain
+        self._refuse = refuse
         self._held: frozenset[str] = frozenset()  # chats whose messages wait to be offered again
         self._moved = asyncio.Event()
         self._outage = False
@@ -65,6 +68,10 @@ class Intake:
                 await self._complain(f"Messages cannot be stored just now ({error}): they wait until that works again.")
             return batch
         self._outage = False
+        refused = {result.event_id for result in results if result.status == "refused"}
+        for inbound in batch:
+            if self._refuse is not None and inbound.event_id in refused:
+                await self._refuse(inbound)
         full = {result.event_id for result in results if result.status == "full"}
         return [inbound for inbound in batch if inbound.event_id in full]
 

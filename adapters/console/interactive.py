@@ -32,7 +32,7 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import get_cwidth, is_dumb_terminal
 
 from adapters.console import codec, screen
-from adapters.console.codec import Request
+from adapters.console.codec import DEFAULT_USER, Request
 from adapters.console.folder import LARGEST, Folder, told
 from adapters.console.intake import Intake
 from adapters.console.screen import ReplyFlow
@@ -126,7 +126,14 @@ class InteractiveConsole:
     waits_for_account = False
     reader_sends = True
     watched = True
-    limits = Limits(text_units=None, ambiguous_retries=1, pauses_when_full=False, trusted=True, file_bytes=LARGEST)
+    limits = Limits(
+        text_units=None,
+        ambiguous_retries=1,
+        pauses_when_full=False,
+        trusted=True,
+        operator=DEFAULT_USER,
+        file_bytes=LARGEST,
+    )
 
     def __init__(
         self,

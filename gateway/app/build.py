@@ -154,6 +154,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         allow=frozenset(config.access.allow),
         admins=frozenset(config.access.admins),
         trusted=frozenset(name for name, limit in limits.items() if limit.trusted),
+        operators={name: limit.operator for name, limit in limits.items() if limit.operator is not None},
     )
     approvals = Approvals(
         store=store, outbox=outbox, access=access, clock=clock, ids=ids, seconds=config.tools.approval_deadline

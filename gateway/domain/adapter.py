@@ -20,12 +20,12 @@ from gateway.domain.rates import Rate
 class Limits:
     """What the platform limits, declared.
 
-    `text_units`: most text units of one message (None: no limit), counted in `unit`. `split_reply`
-    cuts a reply, which is Markdown, into parts that can be shown each by itself (None: as any text).
-    `ambiguous_retries`: how often a send whose answer was lost is repeated (None: until it works,
-    because the reader can tell repeats apart by their id). `pauses_when_full`: the adapter stops
-    reading while a lane is full, instead of having messages refused. `trusted`: everyone who can
-    reach it is the operator. `file_bytes`: the largest file that can be shown (None: none can).
+    `text_units`: most text units of one message (None: no limit), counted in `unit`. `split_reply` cuts a reply,
+    which is Markdown, into parts that can be shown each by itself (None: as any text). `ambiguous_retries`: how
+    often a send whose answer was lost is repeated (None: until it works, because the reader can tell repeats apart
+    by their id). `pauses_when_full`: the adapter stops reading while a lane is full, instead of having messages
+    refused. `trusted`: everyone who can reach it is the operator; with an `operator`, only who goes by this id, and
+    the access lists hold for others. `file_bytes`: the largest file that can be shown (None: none can).
     `fits_caption`: whether a text, which is Markdown, can be shown with a file (None: any can).
     `direct_chat`: the chat in which a person is alone with the bot, by their id (None: it cannot be known).
     """
@@ -36,6 +36,7 @@ class Limits:
     ambiguous_retries: int | None = 1
     pauses_when_full: bool = False
     trusted: bool = False
+    operator: str | None = None
     file_bytes: int | None = None
     fits_caption: Callable[[str], bool] | None = None
     direct_chat: Callable[[str], str] | None = None

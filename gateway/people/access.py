@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from gateway.domain.chat import Source
 
@@ -13,23 +13,29 @@ class Access:
     """Allow lists of `platform:user` or `platform:user@chat`; `*` stands for any user or chat. A chat that was
     renamed goes by either name, and by the names of what it lies in; a user by the names of their roles. A
     trusted platform (a terminal of the person who started the program) needs no entry;
-    on every other one nobody is allowed until named."""
+    on every other one nobody is allowed until named. `operators`: the only trusted person of a trusted platform that
+    others may speak on as well."""
 
     allow: Collection[str] = ()
     admins: Collection[str] = ()
     trusted: Collection[str] = ()
+    operators: Mapping[str, str] = field(default_factory=dict)
 
     def allows(self, source: Source) -> bool:
         """Whether this person may talk here."""
-        return source.platform in self.trusted or self._named(source, self.allow) or self.is_admin(source)
+        return self._named(source, self.allow) or self.is_admin(source)
 
     def is_admin(self, source: Source) -> bool:
         """Whether this person may give admin commands."""
-        return source.platform in self.trusted or self._named(source, self.admins)
+        return self._is_trusted(source) or self._named(source, self.admins)
 
     def sees_details(self, source: Source) -> bool:
         """Whether this person may read the gateway's own troubles in full: an admin, where nobody reads along."""
-        return self.is_admin(source) and (source.platform in self.trusted or source.chat_type == "direct")
+        return self.is_admin(source) and (self._is_trusted(source) or source.chat_type == "direct")
+
+    def _is_trusted(self, source: Source) -> bool:
+        operator = self.operators.get(source.platform, source.user)
+        return source.platform in self.trusted and source.user == operator
 
     def admins_on(self, platform: str) -> list[str]:
         """The ids of the admins of a platform who are named for all of it."""

@@ -136,7 +136,7 @@ def configuration(*, number: int, model: str, window: int, store: str, sessions:
                 "background": False,
             },
             "sessions": dict(sessions),
-            "access": {"allow": ["socket:*"]},
+            "access": {"allow": ["socket:*", "console:*"]},
             "store": {"url": store},
         }
     )

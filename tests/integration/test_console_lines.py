@@ -12,6 +12,7 @@ import pytest
 
 from adapters.console.adapter import JsonConsole
 from adapters.console.codec import MAX_LINE
+from gateway.domain.adapter import Accepted
 from tests.support.console_pipes import Gateway, Pipe, break_down, lines, outbound, refuse, take_first
 from tests.support.fakes import ManualClock, SequentialIds
 
@@ -43,6 +44,21 @@ async def console(stdin: Pipe, stdout: Pipe, clock: ManualClock) -> AsyncIterato
 
 
 class TestReading:
+    async def test_a_user_who_is_not_let_in_is_told_so(self, console: JsonConsole, stdin: Pipe, stdout: Pipe) -> None:
+        gateway = Gateway(lambda batch: [Accepted(event_id=each.event_id, status="refused") for each in batch])
+        await stdin.say(lines({"text": "hi", "user": "eve", "id": "e1"}), end=True)
+        await console.run(gateway)
+        said = json.loads(await stdout.line())
+        assert (said["kind"], said["answers"]) == ("error", "e1")
+        assert "console:eve is not let in: name them in access.allow" in said["text"]
+
+    async def test_nobody_goes_by_the_operators_name(self, console: JsonConsole, stdin: Pipe, stdout: Pipe) -> None:
+        gateway = Gateway()
+        await stdin.say(lines({"text": "/pair", "user": "local", "id": "e1"}, {"text": "hi"}), end=True)
+        await console.run(gateway)
+        assert gateway.texts == ["hi"]
+        assert 'leave \\"user\\" out' in (await stdout.line()).decode()
+
     async def test_lines_become_inbounds_until_the_input_ends(self, console: JsonConsole, stdin: Pipe) -> None:
         gateway = Gateway()
         await stdin.say(lines({"text": "one"}, {"text": "two", "id": "x"}) + b'{"text": "three"}', end=True)

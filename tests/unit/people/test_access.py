@@ -94,3 +94,10 @@ def test_an_id_that_looks_like_an_entry_matches_nobody_else() -> None:
 )
 def test_a_person_goes_by_their_roles_too_and_a_chat_by_what_it_lies_in(entry: str, allowed: bool) -> None:
     assert Access(allow={entry}).allows(source(within=("parent", "guild-1"), roles=("role-4", "role-5"))) is allowed
+
+
+def test_a_user_who_is_named_on_a_trusted_platform_is_not_its_operator() -> None:
+    access = Access(trusted={"console"}, operators={"console": "local"}, allow={"console:ann"}, admins={"console:bob"})
+    speaking = {user: source(platform="console", user=user) for user in ("local", "ann", "bob", "eve")}
+    assert [user for user, who in speaking.items() if access.allows(who)] == ["local", "ann", "bob"]
+    assert [user for user, who in speaking.items() if access.is_admin(who)] == ["local", "bob"]
