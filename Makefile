@@ -72,6 +72,7 @@ chaos: $(STAMP) ## kill programs, servers and connections at every point of a me
 	$(BIN)/python -m tests.chaos.run --store sqlite --runs 250
 	$(BIN)/python -m tests.chaos.run --store redis --runs 250
 	$(BIN)/python -m tests.chaos.telegram --runs 200
+	$(BIN)/python -m tests.chaos.discord --runs 200
 
 planted: $(STAMP) ## put known bugs into a copy of the program; the tests must find each
 	$(BIN)/python -m tests.planted

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any, Final
 
 from adapters.discord.formatting import plain, shown, split
@@ -31,11 +30,11 @@ def problems(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
     yield from _everything_is_seen_once(evidence, counts)
     yield from _answers_come_in_order(evidence)
     yield from _the_order_is_that_of_emission(evidence)
+    yield from _answers_stand_in_order(evidence, counts)
     for violation in evidence.town.discord.violations:
         yield f"Discord: {violation}"
     journal = evidence.town.discord.journal
     counts["messages of the bot"] += sum(1 for _ in evidence.town.shown())
-    counts["replies that stand above an earlier answer"] += _stand_above(evidence)
     counts["edits"] += sum(call.done for call in journal.of(EDIT))
     counts["messages said while the bot was down"] += sum(each.down for each in evidence.schedule.said)
     counts["sessions resumed"] += sum(call.done for call in journal.of("send RESUMED"))
@@ -82,7 +81,7 @@ def _everything_is_answered(evidence: Evidence, counts: Counter[str]) -> Iterato
             answers[number_of(row.answers)].append(row)
         elif row.kind == "notice" and row.text.startswith(AWAY):
             counts["absences told of"] += 1
-        elif row.kind != "notice" or row.text != BUSY:
+        elif row.text != BUSY:
             yield f"{row.kind}: {row.text}"
         if row.state != "sent":
             yield f"a {row.kind} is {row.state}: {row.text[:80]}"
@@ -155,13 +154,18 @@ def _the_order_is_that_of_emission(evidence: Evidence) -> Iterator[str]:
     yield from shown_out_of_order(evidence.rows, calls, read_in=said_in, shown_as=shown_as, struck=struck)
 
 
-def _stand_above(evidence: Evidence) -> int:
-    """How many replies began to be shown before an earlier answer in their channel: its send was held up, and the next
-    reply did not wait for it."""
-    above = 0
-    for channel in evidence.town.places.values():
-        stands = {message.content.strip(): message.id for message in evidence.town.discord.shown(channel)}
-        rows = (row for row in evidence.rows if row.chat == str(channel.id) and row.kind == "reply")
-        places = [stands[shown_as(row)] for row in rows if shown_as(row) in stands]
-        above += sum(later < earlier for earlier, later in pairwise(places))
-    return above
+def _answers_stand_in_order(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
+    """In each lane a reply stands below those before it, also one that was shown while it grew. A send in doubt may
+    have left its message further above, if Discord forgets nonces."""
+    asked = {heard.message.id: heard.said.speaker for heard in evidence.town.heard}
+    last: dict[tuple[str, str | None], tuple[int, str]] = {}
+    for row in evidence.rows:
+        if row.kind != "reply" or row.message is None:
+            continue
+        lane = (row.chat, asked.get(number_of(row.answers)))
+        above, text = last.get(lane, (0, ""))
+        number = int(row.message)
+        if number < above and evidence.schedule.nonces:
+            yield f"{lane}: {row.text[:60]} stands above {text[:60]}, which was answered before"
+        counts["replies that stand above an earlier one"] += number < above
+        last[lane] = max((above, text), (number, row.text))
