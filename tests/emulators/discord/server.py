@@ -24,6 +24,7 @@ from tests.emulators.faults import Disconnect, Faults, Flood, LoseAnswer, Refuse
 from tests.emulators.journal import Call, Journal, Violation
 
 CLOSE: Final = 0.2  # seconds that open requests get when the server closes
+HUNG_UP: Final = 499  # what proxies note of a client that went away
 VIA: Final = {"Via": "1.1 google"}
 _DOCUMENTED: Final = Limits()
 _OPEN: Final = ("GET /gateway", "POST /interactions", "/webhooks/")
@@ -175,6 +176,7 @@ class DiscordServer:
             try:
                 return await self._disturbed(request, call, route)
             except ConnectionError:  # the bot died in the middle of its request
+                call.status = HUNG_UP
                 return _cut(request)
             finally:
                 self.journal.changed()
