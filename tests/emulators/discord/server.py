@@ -264,7 +264,10 @@ class DiscordServer:
         if isinstance(fault, LoseAnswer):
             return await self._lose(request, fault)
         call.done = call.answered = True
-        return await Connection(self.cloud, request).serve()
+        try:
+            return await Connection(self.cloud, request).serve()
+        except ConnectionError:  # the bot died before the handshake was over
+            return _cut(request)
 
     async def _downloaded(self, request: web.Request) -> web.StreamResponse:
         path = request.match_info["path"]
