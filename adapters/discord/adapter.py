@@ -147,7 +147,7 @@ class DiscordAdapter:
         except failures.Foreign as error:
             return [Finding(what="discord", ok=False, detail=str(failures.mapped(error)))]
         user = self._connection.user
-        found = [Finding(what="discord", ok=True, detail=f"{user} (bot {self.account})")]
+        found = [Finding(what="discord", ok=True, detail=f"{user.name if user else ''} (bot {self.account})")]
         if not self._connection.reads_everything:
             detail = f"off, so it reads mentions, replies and direct messages only; turn it on at {failures.PORTAL}"
             found.append(Finding(what="discord Message Content", ok=None, detail=detail))

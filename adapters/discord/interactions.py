@@ -35,8 +35,8 @@ TOO_LATE: Final = "the answer was only for who asked, and Discord takes it no mo
 
 
 class Interactions:
-    """The interactions of one bot. Only `_waiting` changes: those that this process asked to wait and nobody answered
-    yet."""
+    """The interactions of one bot. Only `_waiting` changes: those that this process asked to wait, and did not answer
+    itself."""
 
     def __init__(self, connection: Connection, commands: SlashCommands, clock: Clock) -> None:
         self._connection = connection
@@ -91,13 +91,12 @@ class Interactions:
 
     async def _first_answer(self, each: codec.Interaction, said: Mapping[str, Any]) -> str | None:
         """The answer in the place of "wait", if that still stands there."""
-        if each.id not in self._waiting:
-            found = await self._call("GET", each, "/messages/@original")
-            if not found.get("flags", 0) & _LOADING:
-                same = (found.get("content") or "").strip() == said["content"].strip()
-                return str(found["id"]) if same else None
-        shown = await self._call("PATCH", each, "/messages/@original", json=_edited(said))
+        found = await self._call("GET", each, "/messages/@original")  # another process may have answered
         self._waiting.discard(each.id)
+        if not found.get("flags", 0) & _LOADING:
+            same = (found.get("content") or "").strip() == said["content"].strip()
+            return str(found["id"]) if same else None
+        shown = await self._call("PATCH", each, "/messages/@original", json=_edited(said))
         return str(shown["id"])
 
     async def edit(self, each: codec.Interaction, message: str, payload: Mapping[str, Any]) -> None:
@@ -119,6 +118,9 @@ class Interactions:
             await self._clock.sleep(_GOOD_FOR if is_taken else _GRACE)
             if each.id in self._waiting:
                 self._waiting.discard(each.id)
+                found = await self._call("GET", each, "/messages/@original")
+                if not found.get("flags", 0) & _LOADING:
+                    return
                 if is_taken:
                     await self._call("DELETE", each, "/messages/@original")
                 else:

@@ -194,3 +194,23 @@ async def test_a_question_has_buttons_that_work_after_a_restart(
         assert tool.paid == [50]
         assert press.answer is not None
         assert not question.buttons
+
+
+async def test_a_check_says_what_there_is_to_know(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    async with on_discord(tmp_path, discord, anna) as bot:
+        await bot.until(lambda: "new" in discord.people.commands(place))
+        found = {each.what: (each.ok, each.detail) for each in await bot.adapter.probe()}
+    assert found["discord"] == (True, "Legato (bot 424242424242424242)")
+    assert found["discord servers"] == (True, "1: Choir")
+    assert found["discord commands"][1].endswith(" offered")
+    assert "discord Message Content" not in found
+
+
+async def test_a_check_of_a_token_that_is_wrong(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    async with on_discord(tmp_path, discord, anna, connected=False, token=f"{discord.token}x") as bot:
+        (finding,) = await bot.adapter.probe()
+        assert not finding.ok
+        assert "reset it at https://discord.com/developers/applications, page Bot" in finding.detail
+        discord.journal.violations.clear()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from adapters.discord.codec import Interaction
 from gateway.domain.chat import SessionKey
 from tests.emulators.discord import Channel, DiscordServer, Refuse, Settings, User
 from tests.support.discord_live import Bot, on_discord
@@ -139,3 +140,21 @@ async def test_an_answer_after_a_restart_finds_its_command(
     async with on_discord(tmp_path, discord, anna, model=model):
         await bot.until(lambda: given.original and given.original.content)
         assert bot.shown(place) == [given.original.content, "again"]
+
+
+async def test_an_answer_that_another_process_gave_is_left_alone(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adapters.discord.interactions._GRACE", 0.0)
+    async with on_discord(tmp_path, discord, anna) as bot:
+        given = await gives(bot, "new", place)
+        await bot.until(lambda: given.original and given.original.content)
+        answer = given.original.content
+        interactions = bot.adapter._interactions
+        interactions._waiting.add(str(given.id))  # as in the process that asked to wait, if another one answered
+        await interactions.conclude({"id": str(given.id), "token": given.token, "type": 2}, None)
+        again = {"content": "more", "components": [], "allowed_mentions": {"parse": []}}
+        interactions._waiting.add(str(given.id))
+        each = Interaction(id=str(given.id), token=given.token, private=False)
+        assert await interactions.show(each, again, may_be_public=True) is None
+        assert given.original.content == answer

@@ -1,0 +1,86 @@
+"""What the adapter knows without asking Discord."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from adapters.discord.adapter import DiscordAdapter, account_of
+from adapters.discord.buttons import components
+from adapters.discord.codec import snowflake
+from adapters.discord.commands import SlashCommands
+from gateway.app.plugins import all_commands
+from gateway.domain.adapter import MenuEntry
+from gateway.domain.chat import Button, ChatAddress, Outbound, SessionKey
+from gateway.domain.command import Parameter
+from gateway.runtime.errors import MessageGone
+from tests.support.fakes import ManualClock
+
+TOKEN = "NDI0MjQyNDI0MjQyNDI0MjQy.EMULAT.x"
+
+
+def row(text: str = "Hello", **more: Any) -> Outbound:
+    key = SessionKey(platform="discord", chat="7")
+    to = ChatAddress(platform="discord", chat="7")
+    return Outbound(id="o_1", key=key, to=to, kind="reply", text=text, **more)
+
+
+@pytest.mark.parametrize("token", [TOKEN, f" {TOKEN}\n"])
+def test_the_account_is_the_id_that_the_token_begins_with(token: str) -> None:
+    assert account_of(token) == "424242424242424242"
+
+
+def test_of_another_token_the_account_is_a_name_that_says_nothing_of_it() -> None:
+    name = account_of("no token at all")
+    assert name == account_of("no token at all") != account_of("another")
+    assert "token" not in name
+
+
+async def test_a_message_that_is_old_is_sent_anew() -> None:
+    clock = ManualClock()
+    adapter = DiscordAdapter(TOKEN, clock=clock)
+    old = snowflake(clock.now() - 4_000)
+    for name in (str(old), f"@{old}"):
+        with pytest.raises(MessageGone):
+            await adapter.edit(row(), name)
+    await adapter.aclose()
+
+
+def test_buttons_carry_their_own_tokens() -> None:
+    rows = ((Button(label="Approve", token="approve a_1"), Button(label="x" * 90, token="deny a_1")),)
+    ((line),) = components(rows)
+    assert [(each["label"], each["custom_id"]) for each in line["components"]] == [
+        ("Approve", "approve a_1"),
+        ("x" * 80, "deny a_1"),
+    ]
+    assert components(()) == []
+
+
+def test_all_commands_are_declared_as_discord_takes_them() -> None:
+    declared = SlashCommands([each.entry for each in all_commands().commands]).declared()
+    assert len({each["name"] for each in declared}) == len(declared) <= 100
+    for command in declared:
+        assert 1 <= len(command["description"]) <= 100
+        options = command["options"]
+        assert [each["required"] for each in options] == sorted((each["required"] for each in options), reverse=True)
+        assert all(1 <= len(each["description"]) <= 100 for each in options)
+    assert {each["name"] for each in declared if "default_member_permissions" in each} == {"pair"}
+
+
+def test_what_is_chosen_reads_like_what_is_typed() -> None:
+    entry = MenuEntry(
+        name="paint",
+        help="Paint.",
+        parameters=(
+            Parameter(name="Wet", help="wet", kind="flag", form="--wet"),
+            Parameter(name="colour", help="which", choices=("red", "blue")),
+        ),
+    )
+    commands = SlashCommands([entry])
+    chosen = [{"name": "colour", "value": "red"}, {"name": "wet", "value": True}]
+    assert commands.typed({"name": "paint", "options": chosen}) == "/paint --wet red"
+    assert commands.typed({"name": "paint", "options": [{"name": "wet", "value": False}]}) == "/paint"
+    assert commands.typed({"name": "gone"}) == "/gone"
+    (option,) = [each for each in commands.declared()[0]["options"] if each["name"] == "colour"]
+    assert option["choices"] == [{"name": "red", "value": "red"}, {"name": "blue", "value": "blue"}]
