@@ -216,6 +216,8 @@ class DiscordServer:
             result = route(self.cloud, asked)
         except Refusal as refused:
             return self._refused(call, refused, verdict)
+        except ConnectionError:
+            raise
         except Exception as error:
             self.journal.violation(call.method, call.chat_id, f"The emulator itself failed: {error!r}")
             raise
