@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 Place = Literal["anna", "bob", "group", "one", "two"]
 """Where something is said: two private chats, a place of many, two threads."""
+Speaker = Literal["anna", "bob"]
 
 FROM_OUTSIDE: Final = ""
 COMMANDS: Final = ("/status", "/new", "/help")
@@ -37,7 +38,7 @@ class Said:
     at: float
     down: bool
     place: Place
-    speaker: Literal["anna", "bob"]
+    speaker: Speaker
     kind: str
     token: str = ""
 
@@ -99,7 +100,7 @@ def a_command(rng: random.Random, process: int) -> Said:
 
 def _said(rng: random.Random, process: int, kind: str, token: str = "") -> Said:
     place: Place = rng.choice(("anna", "anna", "bob", "group", "one", "two"))
-    speaker: Literal["anna", "bob"] = "bob" if place == "bob" or (place == "group" and rng.random() < 0.5) else "anna"
+    speaker: Speaker = "bob" if place == "bob" or (place == "group" and rng.random() < 0.5) else "anna"
     return Said(
         process=process,
         at=round(rng.uniform(0.0, 0.8), 2),

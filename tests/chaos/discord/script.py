@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from tests.chaos.bots.run import PATIENCE
-from tests.chaos.bots.script import SLOWEST, Kill, Place, Said, Trouble, a_command, a_kill, a_message, in_order
+from tests.chaos.bots.script import SLOWEST, Kill, Place, Said, Speaker, Trouble, a_command, a_kill, a_message, in_order
 from tests.emulators.discord import Drop, InvalidSession, RateLimit, Reconnect, Silence
 from tests.emulators.discord.disturbing import Mishap
 from tests.emulators.faults import Disconnect, LoseAnswer, Refuse, Slow
@@ -20,6 +20,16 @@ TYPING: Final = "POST /channels/{channel}/typing"
 HANDSHAKE: Final = "GET /gateway/"
 PLACES: Final[tuple[Place, ...]] = ("anna", "bob", "group", "one", "two")
 MISSED: Final = 600  # messages that are missed in every fiftieth run, all before its first process
+_LANES: Final[tuple[tuple[Place, Speaker], ...]] = (
+    ("anna", "anna"),
+    ("bob", "bob"),
+    ("group", "anna"),
+    ("group", "bob"),
+    ("one", "anna"),
+    ("one", "bob"),
+    ("two", "anna"),
+    ("two", "bob"),
+)
 _TROUBLES: Final[tuple[Mishap, ...]] = (
     LoseAnswer(),
     LoseAnswer(seconds=1.0),
@@ -106,9 +116,8 @@ def make_schedule(seed: int) -> Schedule:
 
 
 def _one_of_many(number: int) -> Said:
-    """Fewer in each place than the bot looks back in one channel."""
-    place = PLACES[number % len(PLACES)]
-    speaker: Literal["anna", "bob"] = "bob" if place == "bob" else "anna"
+    """No more of one person in one place than a conversation lets wait, nor more in one place than is fetched."""
+    place, speaker = _LANES[number % len(_LANES)]
     token = f"tok{number // 100:02d}{number:05x}"
     return Said(process=0, at=0.0, down=True, place=place, speaker=speaker, kind="say", token=token)
 
