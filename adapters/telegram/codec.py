@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from adapters.telegram.characters import LONGEST, units
 from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source
+from gateway.domain.quoting import BY_A_BOT, CORRECTED, FORWARDED, in_reply_to
 
 if TYPE_CHECKING:
     from telegram import CallbackQuery, ChatMemberUpdated, MaybeInaccessibleMessage, Message, MessageEntity, Update
 
 PLATFORM: Final = "telegram"
-_QUOTED: Final = 300  # characters of a message that is replied to
 _LOOKS_CUT: Final = LONGEST - 100  # UTF-16 units: clients would rather cut at a white space before the limit
 
 _CHAT_TYPES: Final[dict[str, ChatType]] = {"private": "direct", "group": "group", "supergroup": "group"}
@@ -276,11 +276,11 @@ def _part(text: str, entity: MessageEntity) -> str:
 def _context(message: Message, me: Me) -> str:
     """A line about what this message is to others; nothing in it may look like a line of its own."""
     if message.edit_date is not None:
-        return "[an earlier message, corrected]\n"
+        return CORRECTED
     if message.forward_origin is not None:
-        return "[forwarded]\n"
+        return FORWARDED
     if message.via_bot is not None:
-        return "[written by another bot]\n"
+        return BY_A_BOT
     answered = message.reply_to_message
     if answered is None or _begins_topic(answered):
         return ""
@@ -288,8 +288,8 @@ def _context(message: Message, me: Me) -> str:
     if not quote:
         return ""
     author = answered.from_user
-    who = "you" if author is not None and author.id == me.id else _one_line(author.full_name if author else "somebody")
-    return f'[in reply to {who}: "{_one_line(_short(quote))}"]\n'
+    who = "you" if author is not None and author.id == me.id else author.full_name if author else "somebody"
+    return in_reply_to(who, quote)
 
 
 def _own(message: Message, text: str, me: Me) -> str | None:
@@ -306,11 +306,3 @@ def _own(message: Message, text: str, me: Me) -> str | None:
             counted = counted[: 2 * entity.offset] + counted[2 * (entity.offset + entity.length) :]
         return without_mention(counted.decode("utf-16-le", "replace"), me.username)
     return None if text.startswith("/") or not _context(message, me) else text
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.translate({ord("["): "(", ord("]"): ")", ord('"'): "'"}).split())
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…"

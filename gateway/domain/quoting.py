@@ -1,0 +1,28 @@
+"""Lines that an adapter puts before a person's words: what these words are to others. Nothing in such a line may look
+like the end of it, or like a line of its own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+CORRECTED: Final = "[an earlier message, corrected]\n"
+FORWARDED: Final = "[forwarded]\n"
+BY_A_BOT: Final = "[written by another bot]\n"
+
+_LONGEST: Final = 300  # characters of a message that is quoted
+_NO_MARKS: Final = {ord("["): "(", ord("]"): ")", ord('"'): "'"}
+
+
+def in_reply_to(who: str, said: str) -> str:
+    """The line before an answer to what somebody said; `who`: a name, or "you"."""
+    return f'[in reply to {flat(who)}: "{flat(clipped(said))}"]\n'
+
+
+def flat(text: str) -> str:
+    """Somebody's text as it may stand in such a line."""
+    return " ".join(text.translate(_NO_MARKS).split())
+
+
+def clipped(text: str) -> str:
+    """As much of a message as is quoted."""
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
