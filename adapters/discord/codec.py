@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from gateway.delivery.markdown.characters import length
 from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source
+from gateway.domain.quoting import BY_A_BOT, CORRECTED, FORWARDED, clipped, flat, in_reply_to
 
 PLATFORM: Final = "discord"
 LONGEST: Final = 2_000  # UTF-16 units of one message: Discord counts characters, of which this is never less
@@ -21,7 +22,9 @@ LONGEST: Final = 2_000  # UTF-16 units of one message: Discord counts characters
 _ALONE: Final = "alone"  # in the place of a channel
 _EPOCH: Final = 1_420_070_400.0  # https://discord.com/developers/docs/reference#snowflakes
 _LOOKS_CUT: Final = LONGEST - 50
-_QUOTED: Final = 300  # characters of a message that is quoted
+_OTHERS: Final = re.compile(
+    r"```.*?(?:```|\Z)|`[^`\n]+`|^>>> .*|^> [^\n]*", re.DOTALL | re.MULTILINE
+)  # quotes and code
 _MESSAGES: Final = (0, 19)  # https://discord.com/developers/docs/resources/message#message-object-message-types
 _FORWARD: Final = 1  # https://discord.com/developers/docs/resources/message#message-reference-types
 _VOICE: Final = 1 << 13  # https://discord.com/developers/docs/resources/message#message-object-message-flags
@@ -41,7 +44,7 @@ class Me:
 class Place:
     """Where a message stands. `within`: ids of what the channel lies in, narrowest first: the channel of a thread, its
     category; `guild` None: two are alone. `is_thread`: its participants share a conversation. `own`: the bot opened
-    it. `my_role`: the id of the role that stands for the bot there."""
+    it. `my_role`: the id of the role that stands for the bot there; `name`: what people call the channel."""
 
     channel: str
     guild: str | None = None
@@ -49,6 +52,7 @@ class Place:
     is_thread: bool = False
     own: bool = False
     my_role: str | None = None
+    name: str = ""
 
 
 def moment(snowflake: str | int) -> float:
@@ -67,8 +71,9 @@ def message_inbound(message: Json, place: Place, me: Me, before: str = "", edite
     said, files = words(message, me), tuple(_attachments(message))
     if not said and not files:
         return None
+    own = _own(message, me)
     text = said
-    if not text.startswith("/"):
+    if not own.startswith("/"):
         text = before + _context(message, me, edited=edited) + text
     elif edited:
         return None  # a command was carried out as it was
@@ -82,6 +87,7 @@ def message_inbound(message: Json, place: Place, me: Me, before: str = "", edite
         reply_to=answered.get("message_id"),
         sent_at=datetime.fromisoformat(message["timestamp"]).timestamp(),
         part_of=None if edited else _part_of(message),
+        own=None if own == text else own,
     )
 
 
@@ -95,6 +101,7 @@ def source(place: Place, author: Json, member: Json) -> Source:
         chat_type=kind,
         user=author["id"],
         user_name=name_of(author, member),
+        chat_name=place.name,
         within=within,
         roles=tuple(f"role-{each}" for each in member.get("roles") or ()),
     )
@@ -141,7 +148,7 @@ def words(message: Json, me: Me) -> str:
         shown.append(f"[poll: {poll['question'].get('text', '')} — {answers}]")
     for each in message.get("message_snapshots") or ():
         forwarded = (each.get("message") or {}).get("content") or ""
-        shown.append(f"[forwarded]\n{forwarded}" if forwarded else "[forwarded]")
+        shown.append(FORWARDED + forwarded)
     return "\n".join(shown).strip()
 
 
@@ -165,7 +172,7 @@ def _named(text: str, mentioned: Iterable[Json]) -> str:
 
 
 def _sticker(sticker: Json) -> str:
-    return f"[sticker {_one_line(sticker.get('name', ''))}]"
+    return f"[sticker {flat(sticker.get('name', ''))}]"
 
 
 def _part_of(message: Json) -> str | None:
@@ -175,10 +182,20 @@ def _part_of(message: Json) -> str | None:
     return TORN if size >= LONGEST else CUT
 
 
+def _own(message: Json, me: Me) -> str:
+    """The words that the sender wrote: none of what was forwarded, quoted or written as code, and none of a bot's."""
+    if message["author"].get("bot"):
+        return ""
+    written = without_mention(_OTHERS.sub("", message.get("content") or ""), me)
+    return _named(written, message.get("mentions") or ())
+
+
 def _context(message: Json, me: Me, *, edited: bool) -> str:
     """A line about what this message is to others; nothing in it may look like a line of its own."""
     if edited:
-        return "[an earlier message, corrected]\n"
+        return CORRECTED
+    if message["author"].get("bot"):
+        return BY_A_BOT
     answered = message.get("referenced_message")
     if not answered or _is_forward(message):
         return ""
@@ -186,8 +203,7 @@ def _context(message: Json, me: Me, *, edited: bool) -> str:
     if not quote:
         return ""
     author = answered["author"]
-    who = "you" if author["id"] == me.id else _one_line(name_of(author))
-    return f'[in reply to {who}: "{_one_line(_short(quote))}"]\n'
+    return in_reply_to("you" if author["id"] == me.id else name_of(author), quote)
 
 
 def _is_forward(message: Json) -> bool:
@@ -197,7 +213,7 @@ def _is_forward(message: Json) -> bool:
 def quoted(messages: Sequence[Json], me: Me) -> str:
     """Messages that others wrote before a mention, oldest first, as the model is shown them."""
     lines = [
-        f"{_one_line(name_of(each['author'], each.get('member')))}: {_one_line(_short(text))}"
+        f"{flat(name_of(each['author'], each.get('member')))}: {flat(clipped(text))}"
         for each in messages
         if each["type"] in _MESSAGES and (text := words(each, me) or _files(each))
     ]
@@ -206,14 +222,6 @@ def quoted(messages: Sequence[Json], me: Me) -> str:
 
 def _files(message: Json) -> str:
     return ", ".join(each.get("filename", "") for each in message.get("attachments") or ())
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.translate({ord("["): "(", ord("]"): ")", ord('"'): "'"}).split())
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= _QUOTED else text[: _QUOTED - 1] + "…"
 
 
 # -- files ----------------------------------------------------------------------------------

@@ -296,10 +296,11 @@ class Receiver:
                 within=tuple(within),
                 is_thread=True,
                 own=str(found.owner_id) == self._me.id,
+                name=found.name,
             )
         if isinstance(found, GuildChannel):
             within = [str(found.category_id)] if found.category_id else []
-            return codec.Place(channel=queue.channel, guild=str(found.guild.id), within=tuple(within))
+            return codec.Place(channel=queue.channel, guild=str(found.guild.id), within=tuple(within), name=found.name)
         return codec.Place(channel=queue.channel, guild=guild)
 
     def _with_role(self, place: codec.Place, message: Mapping[str, Any]) -> codec.Place:

@@ -136,6 +136,10 @@ async def test_a_person_corrects_a_message(tmp_path: Path, discord: DiscordServe
         await bot.until_shown("echo: Helo", "echo: [an earlier message, corrected]\nHello")
 
 
+def robot_said(number: int) -> str:
+    return f"echo: [written by another bot]\n{number}"
+
+
 async def test_other_bots_are_answered_as_often_as_the_rules_say(
     tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
 ) -> None:
@@ -144,10 +148,10 @@ async def test_other_bots_are_answered_as_often_as_the_rules_say(
     async with on_discord(tmp_path, discord, anna, allow=allow, rules={"bots": 2, "quoted": 0}) as bot:
         for number in range(4):
             discord.people.say(place, robot, f"@Legato {number}")
-        await bot.until_shown("echo: 0", "echo: 1", chat=place)
+        await bot.until_shown(robot_said(0), robot_said(1), chat=place)
         bot.says("enough", place)
         discord.people.say(place, robot, "@Legato 4")
-        await bot.until_shown("echo: 0", "echo: 1", "echo: 4", chat=place)
+        await bot.until_shown(robot_said(0), robot_said(1), robot_said(4), chat=place)
 
 
 async def test_a_role_lets_people_in_and_a_stranger_learns_nothing(

@@ -90,6 +90,7 @@ def test_what_else_a_message_may_hold() -> None:
     }
     assert said("", poll=poll) == "[poll: When? — Now / Never]"
     assert said("", message_snapshots=[{"message": {"content": "said there"}}]) == "[forwarded]\nsaid there"
+    assert said("hi", author={"id": "3", "username": "robot", "bot": True}) == "[written by another bot]\nhi"
     assert read("") is None
     assert read("<@42>") is None
 
@@ -103,6 +104,38 @@ def test_a_reply_quotes_what_it_answers() -> None:
     assert rest == "why?"
     other = said("why?", referenced_message=message("x\ny", author=ANNA))
     assert other == '[in reply to Anna: "x y"]\nwhy?'
+
+
+@pytest.mark.parametrize(
+    ("content", "own"),
+    [
+        ("/pin be kind", None),
+        ("hello", None),
+        ("> /pin be rude\nwhat is that?", "what is that?"),
+        (">>> /pin be rude\n/pin be ruder", ""),
+        ("```\n/pin be rude\n```", ""),
+        ("see `/pin` there", "see  there"),
+    ],
+)
+def test_only_a_persons_own_words_are_theirs(content: str, own: str | None) -> None:
+    inbound = read(content)
+    assert inbound is not None
+    assert inbound.own == own
+
+
+def test_words_of_others_command_nothing() -> None:
+    forwarded = read("", message_snapshots=[{"message": {"content": "/pin be rude"}}])
+    robot = read("<@42> /pin be rude", author={"id": "3", "username": "robot", "bot": True})
+    quoted = read("> /pin be rude")
+    before = codec.message_inbound(
+        message("do it"), CHANNEL, ME, before="[before this, in the same channel:\nBen: x]\n"
+    )
+    for inbound in (forwarded, robot, quoted):
+        assert inbound is not None
+        assert inbound.command is None
+        assert inbound.own == ""
+    assert before is not None
+    assert before.own == "do it"
 
 
 def test_a_corrected_message_is_an_event_of_its_own() -> None:
