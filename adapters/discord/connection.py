@@ -282,9 +282,15 @@ class Connection(Client):
         return wait
 
     async def _gateway(self) -> yarl.URL:
-        if self.calls.base_url is None:
-            return DiscordWebSocket.DEFAULT_GATEWAY
-        return yarl.URL((await self.calls.request(Route("GET", "/gateway/bot")))["url"])
+        backoff = Backoff(*_PAUSES)
+        while self.calls.base_url is not None:
+            try:
+                return yarl.URL((await self.calls.request(Route("GET", "/gateway/bot")))["url"])
+            except failures.Foreign as error:
+                wait = backoff.pause()
+                log.warning("discord_unreachable", error=str(failures.mapped(error)), again_in=wait)
+            await self._clock.sleep(wait)
+        return DiscordWebSocket.DEFAULT_GATEWAY
 
     async def _hang_up(self, code: int = 4000) -> None:
         """A peer that is gone acknowledges no goodbye."""

@@ -67,6 +67,7 @@ async def test_the_first_handshake_may_fail(tmp_path: Path, discord: DiscordServ
 
 async def test_discord_may_be_away_at_the_start(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
     discord.faults.add(Disconnect(done=False), method="GET /users/@me", times=4)
+    discord.faults.add(Refuse(status=503), method="GET /gateway/bot", times=2)
     async with live(tmp_path, discord, anna) as bot:
         bot.says("Hello")
         await bot.until_shown("echo: Hello")
