@@ -8,7 +8,8 @@ OpenAI's Chat Completions and Responses and Anthropic's Messages are served side
 Every request is checked (`llm_rules`), counted against a context window and kept in
 `server.requests`; what was wrong with any is in `server.violations`, so that a test can end with
 `assert not server.violations`. What it answers is `server.reply`, a hook (`llm_replies`) that may
-be replaced at any time. To run it alone: `python -m tests.emulators.llm --port 8900`.
+be replaced at any time. To run it alone: `python -m tests.emulators.llm --port 8900`; what people then write decides
+what goes wrong (`llm_replies.by_hand`).
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ from tests.emulators.llm_replies import (
     Refuse,
     Reply,
     SlowLoris,
+    by_hand,
     error_body,
     summarising,
     unauthorized,
@@ -418,7 +420,7 @@ async def _stream(request: web.Request, frames: list[str]) -> web.StreamResponse
 
 
 async def _serve(host: str, port: int, context_length: int) -> None:
-    async with LlmServer(host=host, port=port, context_length=context_length) as server:
+    async with LlmServer(summarising(by_hand), host=host, port=port, context_length=context_length) as server:
         print(server.url, flush=True)
         await asyncio.Event().wait()
 

@@ -203,7 +203,7 @@ class MessagesWire:
         messages = [{"role": "system", "content": text}] if text else []
         for message in body["messages"]:
             messages += _plain(message)
-        made: dict[str, Any] = {"model": body["model"], "messages": messages, "max_tokens": body["max_tokens"]}
+        made = {key: body[key] for key in ("model", "max_tokens", "stream") if key in body} | {"messages": messages}
         if body.get("tools"):
             made["tools"] = [
                 {"type": "function", "function": {"name": tool["name"], "parameters": tool["input_schema"]}}

@@ -147,6 +147,47 @@ class Script:
         return self.answers.popleft() if self.answers else self._then(body)
 
 
+def by_hand(body: dict[str, Any]) -> Answer:
+    """For people who try things: a word at the beginning of a message says what goes wrong, the rest is echoed.
+
+    "call NAME {…}" calls a tool twice at once, "think" thinks aloud, "tag" thinks inside the text, "429", "503" and
+    "529" refuse with a Retry-After, "cut", "hang" and "slow" break off, fall silent and drip, "page" answers with a web
+    page, "long" has no room for the prompt, "refuse tools", "refuse stream" and "refuse system" want less."""
+    last = body["messages"][-1]
+    if last["role"] == "tool":
+        return Reply(text=f"The tool says: {text_of(last)}")
+    word, _, rest = last_user_text(body).partition(" ")
+    if word == "call":
+        name, _, arguments = rest.partition(" ")
+        call = (name or "clock", json.loads(arguments or "{}"))
+        return Reply(reasoning="A tool is asked for.", text="I look.", tool_calls=[call, call])
+    first = body["messages"][0]["role"]
+    wants = {"tools": bool(body.get("tools")), "stream": body.get("stream") is True, "system": first == "system"}
+    if word == "refuse" and wants.get(rest):
+        return Refuse(status=400, body=error_body(_PICKY[rest]))
+    return _FAULTS.get(word) or echo(body)
+
+
+_PICKY: Mapping[str, str] = {
+    "tools": "This model does not support tools.",
+    "stream": "Your organization must be verified to stream this model.",
+    "system": "System role not supported.",
+}
+_WAIT: Mapping[str, str] = {"Retry-After": "2"}
+_FAULTS: Mapping[str, Answer] = {
+    "think": Reply(reasoning="Let me think about it.", text="I thought about it."),
+    "tag": Reply(text="Let me think about it.\n</think>\n\nI thought about it."),
+    "429": Refuse(status=429, body=error_body("Rate limit reached for requests per min (RPM)."), headers=_WAIT),
+    "503": Refuse(status=503, body=error_body("The engine is temporarily unavailable."), headers=_WAIT),
+    "529": Refuse(status=529, body=error_body("Overloaded", kind="overloaded_error"), headers=_WAIT),
+    "cut": Cut(),
+    "hang": Hang(),
+    "slow": SlowLoris(interval=0.1),
+    "page": Garbage(),
+    "long": Refuse(status=400, body=error_body("prompt is too long: 300000 tokens > 200000 maximum")),
+}
+
+
 def calling(name: str, arguments: Mapping[str, Any], *, then: Hook = echo) -> Script:
     """One call of a tool, then `then`."""
     return Script(Reply(tool_calls=[(name, arguments)]), then=then)

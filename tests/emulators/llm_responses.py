@@ -161,7 +161,7 @@ class ResponsesWire:
                 {"type": "function", "function": {"name": tool["name"], "parameters": tool["parameters"]}}
                 for tool in body["tools"]
             ]
-        for theirs, ours in (("tool_choice", "tool_choice"), ("max_output_tokens", "max_tokens")):
+        for theirs, ours in (("tool_choice", "tool_choice"), ("max_output_tokens", "max_tokens"), ("stream", "stream")):
             if theirs in body:
                 made[ours] = body[theirs]
         return made

@@ -33,6 +33,7 @@ from gateway.providers.openai_responses.responses import Responses
 from gateway.providers.plugin import ModelSettings
 from gateway.runtime.errors import (
     ContextOverflow,
+    FeatureRefused,
     OutputCapTooLarge,
     ProviderError,
     ProviderRateLimited,
@@ -50,6 +51,7 @@ from tests.emulators.llm_replies import (
     Refuse,
     Reply,
     Script,
+    by_hand,
     error_body,
     server_error,
 )
@@ -465,3 +467,38 @@ async def test_an_output_cap_beyond_the_window_is_told_from_a_long_prompt(server
         await complete(provider, spec, asking(user("word " * 100_001)))
     assert long.value.limit == 100_000
     await provider.aclose()
+
+
+ASKED = [
+    ("call clock {}", Completed),
+    ("think", Completed),
+    ("tag", Completed),
+    ("hello", Completed),
+    ("429", ProviderRateLimited),
+    ("529", ProviderUnavailable),
+    ("cut", ProviderUnavailable),
+    ("page", ProviderUnavailable),
+    ("long", ContextOverflow),
+    ("refuse tools", FeatureRefused),
+]
+LESS = ["refuse tools", "refuse stream", "refuse system"]
+
+
+@pytest.mark.parametrize(("text", "outcome"), ASKED)
+async def test_the_emulator_by_hand(server: LlmServer, provider: Provider, text: str, outcome: type) -> None:
+    server.reply = by_hand
+    try:
+        found: object = await complete(provider, spec_of(server, provider), asking(user(text), tools=[TOOL]))
+    except ProviderError as error:
+        found = error
+    assert type(found) is outcome
+
+
+@pytest.mark.parametrize("text", LESS)
+async def test_a_model_that_wants_less_is_usable_over_each_api(
+    server: LlmServer, provider: Provider, text: str
+) -> None:
+    server.reply = by_hand
+    completed = await complete(Adapting(provider), spec_of(server, provider), asking(user(text), tools=[TOOL]))
+    assert completed.text.startswith("echo: ")
+    assert len(completed.omitted) == 1
