@@ -33,6 +33,8 @@ class OutputTooLong:
 # A number of tokens; one with more digits is none. Not from the middle of a number: each digit would be a beginning.
 _N = r"(?<![\d_])(\d[\d,_]{0,15})(?![\d,_])"
 
+_UPPER = r"(\d[\d_]{0,15})(?!\d)"  # of a range, behind a comma: "[1,8192]"
+
 # What the text says the whole window is. The first match wins, so the telling ones come first.
 _WINDOW: Final = tuple(
     re.compile(pattern)
@@ -56,7 +58,7 @@ _WINDOW: Final = tuple(
         rf"maximum number of (?:input )?tokens:? (?:\d+ > )?{_N}",
         rf"(?<!with )\bmax(?:imum)? (?:allowed )?(?:input |sequence |prompt )?length (?:is |of )?\(?{_N}",
         rf"\bmax_(?:seq|model|input)_len(?:gth)? (?:of |is )?\(?{_N}",
-        rf"range of input length should be \[\d+, ?{_N}\]",
+        rf"range of input length should be \[\d{{1,16}}, ?{_UPPER}\]",
         rf"must be <= {_N}\. given",
         rf"must have less than {_N} tokens",
         rf"cannot exceed {_N}",
@@ -93,8 +95,8 @@ _OUTPUT_CAP: Final = tuple(
         rf"max_(?:completion_|output_)?tokens must be between \d+ and {_N}",
         rf"max_(?:completion_|output_)?tokens exceeds? the [a-z ]{{0,20}}limit of {_N}",
         rf"tokens you requested exceeds? the model limit of {_N}",
-        rf"max_(?:completion_|output_)?tokens[^\d\[]{{0,20}}\[\d+, ?{_N}\]",
-        rf"(?:valid )?range of max_(?:completion_|output_)?tokens (?:is|should be) \[\d+, ?{_N}\]",
+        rf"max_(?:completion_|output_)?tokens[^\d\[]{{0,20}}\[\d{{1,16}}, ?{_UPPER}\]",
+        rf"(?:valid )?range of max_(?:completion_|output_)?tokens (?:is|should be) \[\d{{1,16}}, ?{_UPPER}\]",
         rf"max(?:_completion|_output)?_?tokens\W{{0,3}} (?:for \S+ )?(?:must be|should be|needs to be|has to be)"
         rf" (?:less than or equal to|at most|<=|no more than|smaller than) \W?{_N}",
         rf"maximum (?:allowed )?(?:number of )?(?:output|completion) tokens[^\d]{{0,20}}{_N}",
@@ -104,7 +106,7 @@ _OUTPUT_CAP: Final = tuple(
 
 # The same, where the number itself is too much already.
 _OUTPUT_BOUND: Final = tuple(
-    re.compile(pattern) for pattern in (rf"to {_N} \(exclusive\)", rf"supported range \[\d+, ?{_N}\)")
+    re.compile(pattern) for pattern in (rf"to {_N} \(exclusive\)", rf"supported range \[\d{{1,16}}, ?{_UPPER}\)")
 )
 _OUTPUT_TOO_MUCH: Final = re.compile(
     r"max_(?:completion_|new_|output_)?tokens\W{0,3} (?:value )?(?:is |parameter is )?"
