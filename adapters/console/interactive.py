@@ -263,8 +263,10 @@ class InteractiveConsole:
 
     async def typing(self, to: ChatAddress, active: bool) -> None:
         """Say above the prompt that an answer is being made."""
-        if active and not self._working:
-            self._work = screen.Work(since=self._clock.monotonic())
+        if not active:
+            self._work = screen.Work()
+        elif not self._working:
+            self._work = replace(self._work, since=self._clock.monotonic())
         self._working = active
         self._asked = self._asked and not active
         if active and not self._spoken and not self._resuming:

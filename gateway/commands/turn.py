@@ -22,7 +22,7 @@ GO_ON = "Go on exactly where your last answer stopped, without repeating any of 
 async def stop(ctx: CommandContext) -> str:
     """End the running turn; what it did stays recorded."""
     if await ctx.store.signal(ctx.key, "stop", ctx.clock.now()):
-        return "Stopping. The work so far stays recorded."
+        return "Stopping."
     return "Nothing is running."
 
 

@@ -63,8 +63,8 @@ class TurnRules:
 
 @dataclass(slots=True, kw_only=True)
 class Reception:
-    """Receives for all adapters. Two fields change: `_told`, which key was last told when that the bot is busy, and
-    `_overheard`."""
+    """Receives for all adapters. Three fields change: `_told` and `_reminded`, which key was last told when that the
+    bot is busy, and that it waits for a yes or no; and `_overheard`."""
 
     store: Store
     outbox: Outbox
@@ -78,6 +78,7 @@ class Reception:
     rules: TurnRules
     _told: Throttle = field(default_factory=Throttle)
     _full: Throttle = field(default_factory=Throttle)
+    _reminded: Throttle = field(default_factory=Throttle)
     _overheard: Overheard = field(default_factory=Overheard)
 
     # -- 1. a batch -------------------------------------------------------------------------
@@ -224,8 +225,7 @@ class Reception:
         inbound = arrival.inbound
         if inbound.kind == "queue" or inbound.command is not None:
             # A person who is asked, and waits for the answer to a command, would wait for ever.
-            if await self._is_asking(arrival) and self._told.due(arrival.key, self.clock.monotonic()):
-                await self.outbox.tell(arrival, ASKING)
+            await self._remind(arrival)
             return
         # In this order: an item that begins to run in between is then in both, not in neither.
         waiting = await self.store.waiting(arrival.key, self.rules.lane_cap)
@@ -237,13 +237,19 @@ class Reception:
         if mode == "interrupt":
             if waits:  # else its own turn runs by now, and would end itself
                 await self.store.signal(arrival.key, "interrupt", self.clock.now())
-        elif (waits or mode == "steer") and self._told.due(arrival.key, self.clock.monotonic()):
-            busy = PASSED_ON if mode == "steer" else BUSY
-            await self.outbox.tell(arrival, ASKING if await self._is_asking(arrival) else busy)
+        elif not (waits or mode == "steer") or await self._remind(arrival):
+            return
+        elif self._told.due(arrival.key, self.clock.monotonic()):
+            await self.outbox.tell(arrival, PASSED_ON if mode == "steer" else BUSY)
 
-    async def _is_asking(self, arrival: Arrival) -> bool:
-        """Whether the lane waits for a yes or no that the writer may give."""
-        return any(each.key == arrival.key for each in await self.approvals.answerable(arrival.inbound.source))
+    async def _remind(self, arrival: Arrival) -> bool:
+        """Whether the lane waits for a yes or no that the writer may give; if so, they are told now and then."""
+        there = await self.approvals.answerable(arrival.inbound.source)
+        if not any(each.key == arrival.key for each in there):
+            return False
+        if self._reminded.due(arrival.key, self.clock.monotonic()):
+            await self.outbox.tell(arrival, ASKING)
+        return True
 
     async def give_up(self, inbound: Inbound) -> bool:
         """Tell the writer that a message cannot be taken in; False where there is nobody to tell. May raise anything

@@ -430,6 +430,23 @@ async def test_a_flood_of_questions_is_no_flood_of_messages(tmp_path: Path) -> N
     assert ["nobody was asked" in text for text in results(here.model)] == [False] * 10 + [True] * 2
 
 
+async def test_who_was_told_that_the_bot_is_busy_is_told_of_a_question_all_the_same(tmp_path: Path) -> None:
+    gate = Gate()
+    here = CommandContext(tmp_path, Say(text="one", gate=gate), payments(50), Say(text="done"))
+    async with here.open() as live:
+        first = await live.tell("hello")
+        await gate.until_waiting()
+        event = await live.tell("pay")
+        await here.adapter.until(lambda: here.adapter.shown("c", "notice") == [BUSY])
+        gate.open()
+        await live.answer(first)
+        await here.adapter.question()
+        await live.tell("what is this?")
+        await here.adapter.until(lambda: here.adapter.shown("c", "notice") == [BUSY, ASKING])
+        await live.ask("n")
+        await live.answer(event)
+
+
 async def test_a_command_that_waits_behind_a_question_is_told_so(tmp_path: Path) -> None:
     here = scene(tmp_path, 50)
     async with here.open() as live:

@@ -382,7 +382,7 @@ async def test_stop_reaches_a_turn_that_has_not_begun_to_ask(tmp_path: Path) -> 
     async with running(tmp_path, adapter=adapter) as live:
         await live.tell("a question")
         await adapter.gate.until_waiting()
-        assert await live.ask("/stop") == "Stopping. The work so far stays recorded."
+        assert await live.ask("/stop") == "Stopping."
         await live.quiet()
         assert live.adapter.shown("c", "notice", "error") == [STOPPED]
         assert live.model.requests == []

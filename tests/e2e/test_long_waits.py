@@ -54,7 +54,7 @@ async def test_on_telegram_a_stop_takes_the_place_of_the_line(tmp_path: Path, te
         await bot.until(lambda: bot.shown()[0] == STOPPED)
         bot.says("and now?")
         await bot.until(lambda: bot.shown()[-1] == "echo: and now?")
-        assert bot.shown() == [STOPPED, "Stopping. The work so far stays recorded.", "echo: and now?"]
+        assert bot.shown() == [STOPPED, "Stopping.", "echo: and now?"]
 
 
 async def test_on_telegram_a_question_does_not_leave_the_line_waiting(tmp_path: Path, telegram: TelegramServer) -> None:

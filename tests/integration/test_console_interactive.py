@@ -276,6 +276,10 @@ class TestShowing:
         await person.console.typing(MAIN, True)
         person.console.working(MAIN, "thinking", 20.0)
         await person.sees("in 20 s… (Ctrl-C stops)")  # the rest of the line is drawn over what stood there
+        await person.console.typing(MAIN, False)  # as while a question waits
+        person.console.working(MAIN, "running tools (shell)", 0.0)
+        await person.console.typing(MAIN, True)
+        await person.sees("tools (shell)…")
         await person.console.typing(MAIN, False)
 
     async def test_escapes_of_a_model_do_not_reach_the_terminal(self, person: Person) -> None:
