@@ -47,8 +47,8 @@ ASK = (
 )
 
 ASKS_IN_GROUP = (
-    "{name} ({platform}:{user}) writes to me in {place}, where I answer only people whom I know. "
-    "/pair {code} lets them in; the code is good for an hour. Nobody was told."
+    "{name} ({platform}:{user}) writes to me in {place}, and I was silent, because nobody let them in. "
+    "/pair {code} does, within an hour."
 )
 _MOST_GROUPS: Final = 10_000  # remembered
 

@@ -45,7 +45,8 @@ _AFTERWARDS = 5.0
 FULL = "Too many messages are waiting here already, so I take no more for now; send it again when I have answered some."
 GIVEN_UP = "An error on my side keeps me from reading your last message; please say it in another way."
 BUSY = "I am still working on your earlier message; this one comes right after it."
-ASKING = "I still wait for your yes or no: y or n, in a group /approve or /deny. This message comes after it."
+ASKING = "I still wait for your yes or no; answer y or n. This message comes after it."
+ASKING_IN_GROUP = "I still wait for your yes or no: /approve or /deny. This message comes after it."
 PASSED_ON = "Noted: it joins what I am doing right now, or comes right after it."
 
 
@@ -225,7 +226,7 @@ class Reception:
         inbound = arrival.inbound
         if inbound.kind == "queue" or inbound.command is not None:
             # A person who is asked, and waits for the answer to a command, would wait for ever.
-            await self._remind(arrival)
+            await self._say_busy(arrival, BUSY)
             return
         # In this order: an item that begins to run in between is then in both, not in neither.
         waiting = await self.store.waiting(arrival.key, self.rules.lane_cap)
@@ -237,10 +238,13 @@ class Reception:
         if mode == "interrupt":
             if waits:  # else its own turn runs by now, and would end itself
                 await self.store.signal(arrival.key, "interrupt", self.clock.now())
-        elif not (waits or mode == "steer") or await self._remind(arrival):
-            return
-        elif self._told.due(arrival.key, self.clock.monotonic()):
-            await self.outbox.tell(arrival, PASSED_ON if mode == "steer" else BUSY)
+        elif waits or mode == "steer":
+            await self._say_busy(arrival, PASSED_ON if mode == "steer" else BUSY)
+
+    async def _say_busy(self, arrival: Arrival, text: str) -> None:
+        """Tell the writer now and then that the bot is busy, or waits for them."""
+        if not await self._remind(arrival) and self._told.due(arrival.key, self.clock.monotonic()):
+            await self.outbox.tell(arrival, text)
 
     async def _remind(self, arrival: Arrival) -> bool:
         """Whether the lane waits for a yes or no that the writer may give; if so, they are told now and then."""
@@ -248,7 +252,8 @@ class Reception:
         if not any(each.key == arrival.key for each in there):
             return False
         if self._reminded.due(arrival.key, self.clock.monotonic()):
-            await self.outbox.tell(arrival, ASKING)
+            direct = arrival.inbound.source.chat_type == "direct"
+            await self.outbox.tell(arrival, ASKING if direct else ASKING_IN_GROUP)
         return True
 
     async def give_up(self, inbound: Inbound) -> bool:

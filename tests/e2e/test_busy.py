@@ -231,6 +231,7 @@ async def test_a_switch_of_the_model_waits_for_the_running_turn(tmp_path: Path) 
         first = await live.tell("hello")
         await gate.until_waiting()
         switch = await live.tell("/model other")
+        await live.adapter.until(lambda: live.adapter.shown("c", "notice") == [BUSY])
         await live.ask("/version")
         assert live.adapter.answer_to(switch) is None
         gate.open()

@@ -133,7 +133,7 @@ async def test_admins_hear_of_somebody_who_writes_in_a_group_where_others_may_ta
             telegram.people.say(group, bob, f"{mention} me, too")
         await bot.until(lambda: len(bot.shown()) == 2)
         told = bot.shown()[1]
-        assert told.startswith(f"Bob (telegram:{bob.id}) writes to me in Book club, where")
+        assert told.startswith(f"Bob (telegram:{bob.id}) writes to me in Book club, and I was silent")
         bot.says("/pair")
         await bot.until(lambda: f"telegram:{bob.id} “Bob” in Book club" in bot.shown()[-1])
         bot.says(f"/pair {code_in(told)}")
