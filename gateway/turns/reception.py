@@ -64,8 +64,8 @@ class TurnRules:
 
 @dataclass(slots=True, kw_only=True)
 class Reception:
-    """Receives for all adapters. Four fields change: `_told`, `_full` and `_reminded`, which key was last told when that
-    the bot is busy, that its lane is full, and that the bot waits for a yes or no; and `_overheard`."""
+    """Receives for all adapters. Four fields change: `_told`, `_full` and `_reminded`, which key was last told when
+    that the bot is busy, that its lane is full, and that the bot waits for a yes or no; and `_overheard`."""
 
     store: Store
     outbox: Outbox

@@ -31,7 +31,7 @@ def test_every_name_is_one_a_person_can_type_and_belongs_to_one_command() -> Non
 def test_what_must_reach_a_running_turn_or_only_looks_bypasses_its_lane_and_nothing_else_does() -> None:
     bypassing = {command.name: command.bypass for command in REGISTRY.commands if command.bypass}
     reaching, looking = ("stop", "approve", "deny"), ("status", "help", "usage", "context", "version", "whoami")
-    always = dict.fromkeys((*reaching, *looking, "sessions", "export", "last"), True)
+    always = dict.fromkeys((*reaching, *looking, "sessions", "export", "last", "insights"), True)
     assert bypassing == {**always, "model": "bare", "resume": "bare"}
 
 
@@ -72,7 +72,7 @@ def test_what_other_bots_call_it_and_a_slip_of_the_finger_are_understood_and_not
         ("statsu", "status"),
     ):
         assert REGISTRY.unknown(name) == f"There is no command /{name}. Did you mean /{meant}? /help lists them all."
-    assert REGISTRY.unknown("insights") == "There is no command /insights. /help lists them all."
+    assert REGISTRY.unknown("weather") == "There is no command /weather. /help lists them all."
 
 
 def test_how_long_ago_needs_no_time_zone() -> None:
