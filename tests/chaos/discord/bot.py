@@ -22,6 +22,7 @@ from tests.chaos.launch import KillAt, begin
 from tests.chaos.parts import Record
 
 PATIENCE: Final = 4.0  # real seconds for an answer of Discord's: none takes that long, however busy the machine
+LANE_CAP: Final = 200  # messages that may wait in one conversation: as many as are fetched of one channel
 SILENCE: Final = 4.0  # real seconds without a word of the gateway's, which acknowledges a heartbeat every two
 
 
@@ -57,6 +58,7 @@ def configuration(order: BotOrder) -> Config:
                 "context_length": 128_000,
             },
             "access": {"allow": ["discord:*"]},
+            "turns": {"lane_cap": LANE_CAP},
             "store": {"url": f"sqlite:///{order.folder}/store.db"},
         }
     )

@@ -116,7 +116,7 @@ def make_schedule(seed: int) -> Schedule:
 
 
 def _one_of_many(number: int) -> Said:
-    """No more of one person in one place than a conversation lets wait, nor more in one place than is fetched."""
+    """No more in one place than are fetched of it, and than may wait there."""
     place, speaker = _LANES[number % len(_LANES)]
     token = f"tok{number // 100:02d}{number:05x}"
     return Said(process=0, at=0.0, down=True, place=place, speaker=speaker, kind="say", token=token)
