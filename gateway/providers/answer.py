@@ -81,6 +81,15 @@ class Speech:
         return events
 
 
+def whole_characters(text: str) -> str:
+    """A text in which halves that belong together are joined, and others became U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
 class _Halves:
     """Joins a character that was cut in two: servers write an emoji as two escapes, and may end a delta between
     them."""
@@ -94,12 +103,7 @@ class _Halves:
             return text
         text = self._half + text
         self._half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""
-        whole = text[: len(text) - len(self._half)]
-        try:
-            whole.encode()
-        except UnicodeEncodeError:
-            return whole.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return whole
+        return whole_characters(text[: len(text) - len(self._half)])
 
     def flush(self) -> str:
         """A sign for a half whose other half never came."""

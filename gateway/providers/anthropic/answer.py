@@ -14,7 +14,7 @@ from typing import Any
 
 from gateway.domain.message import Original
 from gateway.domain.usage import CanonicalUsage
-from gateway.providers.answer import PendingCall, Speech, is_object, named, whole_calls
+from gateway.providers.answer import PendingCall, Speech, is_object, named, whole_calls, whole_characters
 from gateway.providers.anthropic.codec import API, words_of
 from gateway.providers.base import Completed, ModelEvent, StopReason
 from gateway.providers.ends import stop_reason
@@ -47,7 +47,7 @@ class _Block:
                     return None
                 made["input"] = json.loads(text)
             else:
-                made[key] = str(made.get(key) or "") + "".join(pieces)
+                made[key] = whole_characters(str(made.get(key) or "") + "".join(pieces))
         if self.citations:
             made["citations"] = [*(made.get("citations") or ()), *self.citations]
         return made

@@ -272,6 +272,16 @@ def test_unknown_events_add_nothing(event: dict[str, Any]) -> None:
     assert answered(*HELLO, event, ended("end_turn")).text == "Hello"
 
 
+def test_an_emoji_that_two_deltas_share_is_kept_whole() -> None:
+    thought = [started(1, type="thinking", thinking="", signature="s")]
+    thought += [grown(1, type="thinking_delta", thinking=half) for half in ("\ud83d", "\ude00")]
+    said = [grown(0, type="text_delta", text=half) for half in ("\ud83d", "\ude00")]
+    completed = answered(*HELLO, *said, *thought, ended("end_turn"))
+    assert (completed.text, completed.reasoning) == ("Hello😀", "😀")
+    assert completed.original is not None
+    assert [block.get("text") or block["thinking"] for block in completed.original["blocks"]] == ["Hello😀", "😀"]
+
+
 def test_a_rewritten_message_is_sent_as_it_says_now() -> None:
     blocks = [{"type": "redacted_thinking", "data": "E"}, {"type": "text", "text": "long"}]
     original = {"api": "anthropic", "model": SPEC.name, "blocks": blocks}
