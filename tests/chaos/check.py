@@ -109,7 +109,7 @@ def rows_behind(facts: Facts) -> Iterator[str]:
 
 def seen(facts: Facts, excused: Counter[str]) -> Iterator[str]:
     """Every message was shown and marked as such. On the platform one may be refused, or stay unseen if two
-    attempts at it were struck: whose outcome is not known is tried once more and not twice."""
+    attempts at it were struck: whose outcome is not known is tried once more and not twice, and its chat is told."""
     shown = {line.fields["id"] for line in facts.shown}
     updates = {event.id for event in facts.evidence.plan.updates}
     refused = {send.row for send in facts.evidence.sends if send.fault == "refused"}
@@ -118,8 +118,8 @@ def seen(facts: Facts, excused: Counter[str]) -> Iterator[str]:
             continue
         if state == "sent" and row_id in shown:
             continue
-        if state == "sent" and answers in updates and _struck_attempts(facts, row_id) >= MOST_SHOWN:
-            excused[UNSEEN] += 1
+        if answers in updates and _struck_attempts(facts, row_id) >= MOST_SHOWN:
+            excused[UNSEEN] += row_id not in shown
         else:
             yield f"a {kind} is {state} and was{'' if row_id in shown else ' not'} seen: {text[:60]}"
 

@@ -105,7 +105,7 @@ def model_failed(facts: Facts, event: Event) -> bool:
 def error_is_right(facts: Facts, text: str, event_id: str | None) -> Iterator[str]:
     """An error says that a command had nothing to work on, that the platform refused a message, or that the
     model failed: with a message, or with a command that asks it to compress."""
-    if text.startswith((*REFUSALS, INSTEAD)):
+    if text.startswith((*REFUSALS, *INSTEAD)):
         return
     failed = event_id is not None and facts.outcome(facts.event(event_id)) == "failed"
     compressing = "compress" in text.lower() and any(call.fault for call in facts.evidence.calls)

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from gateway.agent.tools.runtime import UNKNOWN_OUTCOME
+from gateway.delivery.outbox import MAYBE_MISSING
 from gateway.turns.turn import PUT_AWAY
 from tests.chaos.answers import asked
 from tests.chaos.drive import ANSWERS, Evidence, Line
@@ -27,7 +28,7 @@ _ENDED_BY: Final = {
 
 
 REFUSALS: Final = ("There is nothing to", "There is no session number", "You are in that session already")
-INSTEAD: Final = "I could not show a message here because"
+INSTEAD: Final = ("I could not show a message here because", MAYBE_MISSING)
 
 
 class Facts:

@@ -152,13 +152,13 @@ def seen(findings: Findings, facts: Facts, excuses: Excuses, excused: Counter[st
             yield f"the message {row_id} was shown with {len(texts[row_id])} texts"
         if state == "refused" and row_id in refused:
             continue
-        if state != "sent":
+        struck = excuses.struck_attempts(row_id, findings.sends)
+        if state in ("sent", "refused") and struck >= MOST_SHOWN:
+            excused[UNSEEN] += row_id not in shown
+        elif state != "sent":
             yield f"a {kind} is {state}: {text[:60]}"
         elif row_id not in shown:
-            if excuses.struck_attempts(row_id, findings.sends) < MOST_SHOWN:
-                yield f"a {kind} was never seen: {text[:60]}"
-            else:
-                excused[UNSEEN] += 1
+            yield f"a {kind} was never seen: {text[:60]}"
 
 
 def repeats(findings: Findings, excuses: Excuses, excused: Counter[str]) -> Iterator[str]:
