@@ -144,11 +144,12 @@ async def serve_fleet(command: Sequence[str], workers: int) -> int:
 
 
 async def serve_shell(config: Config, call: ShellCall, log_to: Callable[[Config, Path | None], None]) -> int:
-    """`legato chat`: the exit status. What a person looks at must not be logged to."""
+    """`legato chat`: the exit status. What a person looks at must not be logged to, nor the stderr of a script, which
+    is told in sentences."""
     running: list[Gateway] = []
     adapter = _adapter(config, _of_shell(), running, call)
     watched = isinstance(adapter, IsWatched) and adapter.watched
-    log_file = home(config) / "legato.log" if watched else None
+    log_file = None if call.as_json else home(config) / "legato.log"
     if log_file is not None:
         _make_home(log_file.parent)
     log_to(config, log_file)

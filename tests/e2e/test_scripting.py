@@ -28,4 +28,6 @@ async def test_a_pipe_ends_with_one_when_the_model_cannot_be_reached(tmp_path: P
         write_config(tmp_path, server.url)
         status, out, errors = await legato(tmp_path, "chat", given=b"hi\n")
     assert (status, out) == (1, "")
-    assert "! The provider refused the API key" in errors
+    assert errors.startswith("! The provider refused the API key")
+    assert len(errors.splitlines()) == 1
+    assert "model_call_failed" in (tmp_path / "legato-home" / "legato.log").read_text()
