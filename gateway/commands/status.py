@@ -121,7 +121,9 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
         lines.append("I do not compress it by myself here; /compress does it now.")
     if ctx.metering.models.is_chosen(conversation.session):
         configured = ctx.metering.models.main.name
-        lines.append(f"It is that of {conversation.spec.name}, chosen with /model; config.yaml names {configured}.")
+        lines.append(
+            f"{conversation.spec.name} was chosen with /model for this session; config.yaml names {configured}."
+        )
     return "\n".join(lines)
 
 

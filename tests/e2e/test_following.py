@@ -81,7 +81,9 @@ async def test_a_chosen_model_stays_and_the_context_says_so(start: Start) -> Non
         await live.ask("hello")
     async with start(name="y") as live:
         await live.ask("hello")
-        assert (await live.ask("/context")).endswith("It is that of mine, chosen with /model; config.yaml names y.")
+        assert (await live.ask("/context")).endswith(
+            "mine was chosen with /model for this session; config.yaml names y."
+        )
         await live.ask("/branch")
         await live.ask("in a branch")
         await live.ask("/new")
