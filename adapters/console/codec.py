@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gateway.domain.chat import ChatAddress, ChatType, Inbound, Outbound, OutboundKind, Source
+from gateway.domain.terminal import REPLACEMENT, printable
 
 PLATFORM: Final = "console"
 MAX_LINE: Final = 16 * 1024 * 1024  # bytes; our own limit, so that a runaway writer cannot fill the memory
@@ -27,15 +28,12 @@ DEFAULT_CHAT: Final = "main"
 QUESTIONS: Final = "question"  # the chat of what `legato chat QUESTION` asks
 FRESH: Final = "/new"
 DEFAULT_USER: Final = "local"
-REPLACEMENT: Final = "\ufffd"
 MARKS: Final[dict[OutboundKind, str]] = {"notice": "· ", "error": "! ", "question": "? "}
 
 _FIELDS: Final = ("text", "chat", "user", "thread", "id", "stream")
 _EXAMPLE: Final = '{"text": "hi"}'
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
-_COLOUR_CODES: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # ECMA-48 control sequences
-_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
 # Line ends to readers that know more of them than "\n"; only ever inside a JSON string.
 _OTHER_LINE_ENDS: Final = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
@@ -112,25 +110,6 @@ class LineSplitter:
 def storable(text: str) -> str:
     """`text` with NUL and lone surrogates replaced: no store can hold them."""
     return _UNSTORABLE.sub(REPLACEMENT, text)
-
-
-def printable(text: str) -> str:
-    """`text` as a terminal may show it: the only control characters left are newline and tab.
-
-    Colour codes vanish; any other control character becomes its visible picture, so that text from
-    a model or a tool cannot move the cursor, rename the window or write to the clipboard.
-    """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if not _CONTROLS.search(text):
-        return text
-    return _CONTROLS.sub(_picture, _COLOUR_CODES.sub("", text))
-
-
-def _picture(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if code < 0x20:
-        return chr(0x2400 + code)  # Unicode's control pictures
-    return "\u2421" if code == 0x7F else REPLACEMENT
 
 
 def decode_json(line: Line) -> Request | Complaint | None:

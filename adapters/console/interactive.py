@@ -39,6 +39,7 @@ from adapters.console.screen import ReplyFlow
 from adapters.console.wrapping import Fragment, wrap
 from gateway.domain.adapter import Accept, Limits
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, Source
+from gateway.domain.terminal import printable
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import Disconnected
 
@@ -258,7 +259,7 @@ class InteractiveConsole:
     def working(self, to: ChatAddress, doing: str, again_in: float) -> None:
         """Say above the prompt what the turn is at."""
         now = self._clock.monotonic()
-        self._work = replace(self._work, doing=codec.printable(doing), again_at=now + again_in if again_in else 0.0)
+        self._work = replace(self._work, doing=printable(doing), again_at=now + again_in if again_in else 0.0)
         self._session.app.invalidate()
 
     async def typing(self, to: ChatAddress, active: bool) -> None:
@@ -403,7 +404,7 @@ class InteractiveConsole:
         return FormattedText([*fragments, _PROMPT])
 
     def _bottom(self) -> FormattedText:
-        text = codec.printable(self._toolbar()) if self._toolbar is not None else ""
+        text = printable(self._toolbar()) if self._toolbar is not None else ""
         return FormattedText([("", text.replace("\n", " "))])
 
     def _here(self) -> Source:
@@ -421,7 +422,7 @@ class InteractiveConsole:
         asides = [text for text in (greeting, RESUMING if self._resuming else "") if text]
         welcome: list[Fragment] = [
             ("class:name", NAME),
-            ("", f" · chatting with {codec.printable(self._model)}.\n"),
+            ("", f" · chatting with {printable(self._model)}.\n"),
             ("class:aside", "/help lists the commands · Alt-Enter begins a new line · Ctrl-D leaves\n\n"),
             *(fragment for text in asides for fragment in screen.whole("notice", text)),
         ]

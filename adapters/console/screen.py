@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Final
 
-from adapters.console.codec import MARKS, marked, printable
+from adapters.console.codec import MARKS, marked
 from adapters.console.wrapping import LONGEST, VERBATIM, Cells, Fragment, breaks
 from gateway.domain.chat import OutboundKind
+from gateway.domain.terminal import printable
 
 REWRITTEN: Final = "· (the answer changed; it goes on from here as it is now)\n"
 ANEW: Final = "· …\n"  # between what was said before a tool ran, or by an attempt that broke off, and what is said now

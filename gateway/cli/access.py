@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Protocol, TypeVar
 
 import typer
 
+from gateway.cli.printing import show
+
 if TYPE_CHECKING:
     from gateway.commands.people import Words
     from gateway.people.pairing import Pairing
@@ -42,7 +44,7 @@ def access_app(ask: Ask) -> typer.Typer:
         async def look(store: Store) -> str:
             return listed(await store.guest_book(), SystemClock().now(), IN_SHELL)
 
-        print(ask(config, look))
+        show(ask(config, look))
 
     @app.command()
     def confirm(
@@ -59,7 +61,7 @@ def access_app(ask: Ask) -> typer.Typer:
                 raise UserError(refused(verdict, _words()))
             return f"Let in: {named(guest)}. The gateway tells them within ten seconds, or as soon as it runs."
 
-        print(ask(config, look))
+        show(ask(config, look))
 
     @app.command()
     def remove(
@@ -77,7 +79,7 @@ def access_app(ask: Ask) -> typer.Typer:
                 raise UserError(unnamed(_words()))
             return shown_out(await _pairing(store).show_out(platform.lower(), user), IN_SHELL)
 
-        print(ask(config, look))
+        show(ask(config, look))
 
     return app
 

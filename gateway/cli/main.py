@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -14,6 +13,7 @@ import typer
 
 from gateway import __version__
 from gateway.cli.access import access_app
+from gateway.cli.printing import complain, show, show_rows
 from gateway.cli.trajectories import trajectories_app
 from gateway.runtime.errors import ConfigError, GatewayError
 
@@ -51,7 +51,7 @@ def root(
 ) -> None:
     """A chat gateway bot whose conversations never outgrow the model's window."""
     if version:
-        print(f"legato {__version__}")
+        show(f"legato {__version__}")
         raise typer.Exit
 
 
@@ -93,7 +93,7 @@ def run(
         _misused("several workers need a Redis store (store.url); a SQLite file has one owner")
     _log_to(settings, None)
     if not worker and sys.stderr.isatty():
-        print(announcement(settings, workers), file=sys.stderr)
+        complain(announcement(settings, workers))
     if workers == 1:
         parent_pipe = sys.stdin.fileno() if worker else None
         raise typer.Exit(_guarded(lambda: serve_platforms(settings, parent_pipe=parent_pipe), settings))
@@ -115,7 +115,7 @@ def config_(
     """Print every setting with its default and its meaning, as a config.yaml."""
     from gateway.cli.reference import as_markdown, as_yaml
 
-    print(as_markdown() if markdown else as_yaml(), end="")
+    show((as_markdown() if markdown else as_yaml()).removesuffix("\n"))
 
 
 @app.command()
@@ -133,7 +133,7 @@ def usage(
         _misused(f"--by takes model, purpose, platform or session, not {by!r}")
     since = SystemClock().now() - days * 86_400
     rows = _read(config, lambda store: usage_rows(store, since, by))
-    _print(rows, as_json, usage_text)
+    show_rows(rows, as_json, usage_text)
 
 
 @app.command()
@@ -156,7 +156,7 @@ def migrate(
     code = _guarded(run, None)
     if not rows:
         raise typer.Exit(code)
-    _print(rows[0], as_json, report_text)
+    show_rows(rows[0], as_json, report_text)
 
 
 @sessions_app.command("list")
@@ -168,7 +168,7 @@ def sessions_list(
     """Sessions, newest first."""
     from gateway.cli.reports import session_rows, sessions_text
 
-    _print(_read(config, lambda store: session_rows(store, limit)), as_json, sessions_text)
+    show_rows(_read(config, lambda store: session_rows(store, limit)), as_json, sessions_text)
 
 
 @sessions_app.command("show")
@@ -176,7 +176,7 @@ def sessions_show(session_id: SessionArgument, as_json: JsonOption = False, conf
     """One session with its transcript."""
     from gateway.cli.reports import show_row, show_text
 
-    _print(_read(config, lambda store: show_row(store, session_id)), as_json, show_text)
+    show_rows(_read(config, lambda store: show_row(store, session_id)), as_json, show_text)
 
 
 @sessions_app.command("lineage")
@@ -184,7 +184,7 @@ def sessions_lineage(session_id: SessionArgument, as_json: JsonOption = False, c
     """The chain of continuations a session belongs to, root to tip."""
     from gateway.cli.reports import lineage_rows, sessions_text
 
-    _print(_read(config, lambda store: lineage_rows(store, session_id)), as_json, sessions_text)
+    show_rows(_read(config, lambda store: lineage_rows(store, session_id)), as_json, sessions_text)
 
 
 @sessions_app.command("search")
@@ -197,7 +197,7 @@ def sessions_search(
     """Original messages that hold all the words."""
     from gateway.cli.reports import found_rows, found_text
 
-    _print(_read(config, lambda store: found_rows(store, " ".join(words), limit)), as_json, found_text)
+    show_rows(_read(config, lambda store: found_rows(store, " ".join(words), limit)), as_json, found_text)
 
 
 # -- what the commands share -----------------------------------------------------------------
@@ -243,11 +243,11 @@ def _guarded(run: Callable[[], Awaitable[int]], settings: Config | None) -> int:
 def _tell_problems(error: ConfigError, settings: Config | None) -> None:
     redact = _redactor(settings)
     for problem in error.problems:
-        print(redact(problem), file=sys.stderr)
+        complain(redact(problem))
 
 
 def _fail(sentence: str, *, status: int = 1) -> NoReturn:
-    print(f"legato: {sentence}", file=sys.stderr)
+    complain(f"legato: {sentence}")
     raise typer.Exit(status)
 
 
@@ -278,26 +278,6 @@ def _read(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:
     return answers[0]
 
 
-def _print(rows: T, as_json: bool, text: Callable[[T], str]) -> None:
-    output = json.dumps(rows, ensure_ascii=False, indent=2) if as_json else text(rows)
-    encoding = sys.stdout.encoding or "utf-8"
-    try:
-        output.encode(encoding)
-    except UnicodeEncodeError:  # a terminal that is not UTF-8 gets JSON's own escapes
-        output = json.dumps(rows, indent=2) if as_json else output
-    _show(output)
-
-
-def _show(text: str) -> None:
-    """Print to whoever reads, as far as their terminal can show it."""
-    encoding = sys.stdout.encoding or "utf-8"
-    try:
-        print(text.encode(encoding, "replace").decode(encoding), flush=True)
-    except BrokenPipeError:
-        # The reader (head, less) has seen enough; keep the interpreter from complaining at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _log_to(settings: Config, file: Path | None) -> None:
     """Logs go to `file`, else to stderr: stdout belongs to what was asked for."""
     from gateway.runtime.logs import configure_logs
@@ -313,7 +293,7 @@ def _check_address(name: str, url: str) -> None:
     try:
         Store(url=url)
     except ValidationError as error:  # the address may hold a password, so it is not shown
-        print(f"legato: {name} {error.errors()[0]['msg'].removeprefix('Value error, ')}", file=sys.stderr)
+        complain(f"legato: {name} {error.errors()[0]['msg'].removeprefix('Value error, ')}")
         raise typer.Exit(2) from None
 
 
@@ -328,17 +308,17 @@ async def _check(settings: Config, path: Path | None) -> int:
     _log_to(settings, None)
     redact, worst = _redactor(settings), 0
 
-    def show(finding: Finding) -> None:
+    def tell(finding: Finding) -> None:
         nonlocal worst
         mark = {True: "ok", False: "FAIL", None: "note"}[finding.ok]
-        _show(redact(f"{finding.what:<16} {mark:<5} {finding.detail}"))
+        show(redact(f"{finding.what:<16} {mark:<5} {finding.detail}"))
         worst = max(worst, int(finding.ok is False))
 
     served, access = adapters(settings), settings.access
     gateway = build(settings, served, Parts(store=configured_store(settings, waits=False)))
     models = gateway.metering.models
     for finding in of_files(find_config(path), os.environ):  # only now: building finds what no single value can show
-        show(finding)
+        tell(finding)
     await models.learn_window(gateway.clock)
     async for finding in findings(
         gateway.store,
@@ -350,7 +330,7 @@ async def _check(settings: Config, path: Path | None) -> int:
         people=may_talk(access.allow, access.admins, pairing=access.pairing) if served else None,
         database=settings.store.sqlite_path,
     ):
-        show(finding)
+        tell(finding)
     for close in (*(adapter.aclose for adapter in served), *gateway.close):
         await close()
     return worst

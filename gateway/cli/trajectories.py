@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from gateway.cli.printing import complain, show
+
 if TYPE_CHECKING:
     from gateway.agent.auxiliary import AuxiliaryModel
     from gateway.app.config import Config
@@ -87,10 +89,10 @@ async def _compress(order: Order, wanted: TrajectorySettings, config: Config) ->
         await summariser.aclose()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a path may hold what the terminal cannot show
-    print("\n".join([report_text(report, wanted), *summariser.spent()]))
+    show("\n".join([report_text(report, wanted), *summariser.spent()]))
     problems = failures_text(report)
     for problem in problems:
-        print(f"legato: {problem}", file=sys.stderr)
+        complain(f"legato: {problem}")
     return 1 if problems else 0
 
 
@@ -142,7 +144,7 @@ async def _summariser(config: Config, counter: TokenCounter) -> _Summariser:
     await models.learn_window(clock)
     helpers = models.helpers("compression", models.main)
     if config.budgets and any(not providers()[spec.provider].free for spec in helpers):
-        print("legato: the spend caps of the configuration do not hold for trajectories", file=sys.stderr)
+        complain("legato: the spend caps of the configuration do not hold for trajectories")
     metering = Metering(models=models, store=store, caps=Caps(), counter=counter, clock=clock, ids=SystemIds())
     session = Session(
         id="trajectories",

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from adapters.console import codec
 from adapters.console.codec import Complaint, Line, LineSplitter, Request
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey
+from gateway.domain.terminal import printable, printable_json
 
 any_text = st.text(st.characters(exclude_categories=()), max_size=60)
 
@@ -237,20 +238,33 @@ class TestPlain:
 
 class TestPrintable:
     def test_colours_vanish_and_other_escapes_become_visible(self) -> None:
-        assert codec.printable("\x1b[1;31mred\x1b[0m") == "red"
-        assert codec.printable("\x1b]0;title\x07") == "␛]0;title␇"
-        assert codec.printable("a\x7fb\x9b2Jc\ud800") == "a␡b\ufffd2Jc\ufffd"
+        assert printable("\x1b[1;31mred\x1b[0m") == "red"
+        assert printable("\x1b]0;title\x07") == "␛]0;title␇"
+        assert printable("a\x7fb\x9b2Jc\ud800") == "a␡b\ufffd2Jc\ufffd"
 
     def test_line_ends_become_newlines_and_tabs_stay(self) -> None:
-        assert codec.printable("a\r\nb\rc\td\n") == "a\nb\nc\td\n"
+        assert printable("a\r\nb\rc\td\n") == "a\nb\nc\td\n"
 
     @given(any_text)
     @settings(max_examples=200)
     def test_no_control_character_is_left(self, text: str) -> None:
-        for character in codec.printable(text):
+        for character in printable(text):
             assert character in "\n\t" or unicodedata.category(character) not in ("Cc", "Cs")
 
     @given(st.text(st.characters(exclude_categories=("Cc", "Cs")), max_size=60))
     @settings(max_examples=100)
     def test_ordinary_text_is_untouched(self, text: str) -> None:
-        assert codec.printable(text) == text
+        assert printable(text) == text
+
+
+def test_no_sign_turns_the_direction_of_a_line() -> None:
+    assert printable("safe\u202eexe.txt \u2066x\u2069") == "safeexe.txt x"
+    assert printable("שלום \u200f!") == "שלום \u200f!"
+
+
+def test_a_document_of_json_steers_no_terminal() -> None:
+    said = "\x1b[2J\x9b2J\x7f\u202eexe \ud800"
+    shown = printable_json(json.dumps({"said": said}, ensure_ascii=False))
+    assert json.loads(shown) == {"said": said}
+    assert shown.isascii()
+    assert shown.isprintable()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import re
@@ -18,19 +19,21 @@ from gateway.app.config import Config
 from gateway.app.serving import announcement, nothing_to_do
 from gateway.cli import main as cli
 from gateway.cli.check import _model, _store, may_talk
+from gateway.cli.printing import complain, show, show_rows
 from gateway.domain.platform import AdapterSettings
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import ModelEvent, ModelRequest, ModelSpec
 from gateway.providers.plugin import ProviderPlugin
 from gateway.store.sqlite.store import SqliteStore
 from tests.support.fakes import ManualClock
+from tests.support.source_tree import modules, name_of, parsed
 
 
 def on_a_narrow_terminal(rows: Any, *, as_json: bool, text: Callable[[Any], str]) -> bytes:
     """What is printed on a terminal of western Europe, as in 1998."""
     shown = io.BytesIO()
     with redirect_stdout(io.TextIOWrapper(shown, encoding="latin-1")) as terminal:
-        cli._print(rows, as_json, text)
+        show_rows(rows, as_json, text)
         terminal.flush()
         return shown.getvalue()
 
@@ -135,3 +138,25 @@ async def test_a_check_beside_a_gateway_gives_no_advice_to_stop_it(tmp_path: Pat
     assert re.fullmatch(r"Another gateway \(process \d+\) is using \S+, so I did not look into it", found.detail)
     again = await _store(SqliteStore(tmp_path / "legato.db", clock=ManualClock()))
     assert again.detail == "0 sessions, 0 messages waiting, 0 not yet shown"
+
+
+def test_only_one_module_prints() -> None:
+    """Whatever is shown goes through `printing`: it may be a stranger's words."""
+    found = {
+        name_of(path)
+        for path in modules("gateway", "adapters")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("print", "typer.echo", "sys.stdout.write")
+    }
+    assert found == {"gateway/cli/printing.py", "gateway/__main__.py"}  # what the latter says is its own
+
+
+def test_what_is_shown_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    title = "\x1b]0;owned\x07\x1b[31mred\x1b[0m\u202e\rnew"
+    show(title)
+    complain(title)
+    show_rows([{"title": title}], True, str)
+    shown = capsys.readouterr()
+    assert shown.err == "␛]0;owned␇red\nnew\n" == shown.out[: len(shown.err)]
+    assert json.loads(shown.out[len(shown.err) :]) == [{"title": title}]
+    assert not set("\x1b\x07\u202e\r") & set(shown.out + shown.err)

@@ -1,0 +1,46 @@
+"""The one place that prints: what is shown may be a stranger's words, which must not steer the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import TypeVar
+
+from gateway.domain.terminal import printable, printable_json
+
+T = TypeVar("T")
+
+
+def show_rows(rows: T, as_json: bool, text: Callable[[T], str]) -> None:
+    """Print rows as JSON, or as a text for people."""
+    if not as_json:
+        show(text(rows))
+        return
+    encoding = sys.stdout.encoding or "utf-8"
+    output = json.dumps(rows, ensure_ascii=False, indent=2)
+    try:
+        output.encode(encoding)
+    except UnicodeEncodeError:  # a terminal that is not UTF-8 gets JSON's own escapes
+        output = json.dumps(rows, indent=2)
+    _print(printable_json(output))
+
+
+def show(text: str) -> None:
+    """Print to whoever reads, as far as their terminal can show it."""
+    _print(printable(text))
+
+
+def complain(text: str) -> None:
+    """Print to stderr."""
+    print(printable(text), file=sys.stderr)
+
+
+def _print(text: str) -> None:
+    encoding = sys.stdout.encoding or "utf-8"
+    try:
+        print(text.encode(encoding, "replace").decode(encoding), flush=True)
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough; keep the interpreter from complaining at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

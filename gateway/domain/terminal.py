@@ -1,0 +1,39 @@
+"""What a terminal may show of a text that a stranger, a model or a tool wrote."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+REPLACEMENT: Final = "\ufffd"
+_COLOUR_CODES: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")  # ECMA-48 control sequences
+_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")
+# Signs that turn the direction of what follows, which may make a line read as another (UAX #9).
+_DIRECTIONS: Final = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_HIDDEN: Final = re.compile("[\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """`text` as a terminal may show it: the only control characters left are newline and tab.
+
+    Colour codes and changes of direction vanish; any other control character becomes its visible picture, so that a
+    text cannot move the cursor, rename the window or write to the clipboard.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if not text.isascii():
+        text = _DIRECTIONS.sub("", text)
+    if not _CONTROLS.search(text):
+        return text
+    return _CONTROLS.sub(_picture, _COLOUR_CODES.sub("", text))
+
+
+def printable_json(document: str) -> str:
+    """A JSON document as a terminal may show it: JSON's own escapes stand for what is not shown."""
+    return _HIDDEN.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
+
+
+def _picture(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)  # Unicode's control pictures
+    return "\u2421" if code == 0x7F else REPLACEMENT
