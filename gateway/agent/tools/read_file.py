@@ -23,6 +23,9 @@ _MATCHES: Final = 40
 _AROUND: Final = 200  # characters of a line that are shown with a match
 _LONGEST_PATTERN: Final = 200
 _COUNTS: Final = regex.compile(r"\{ *(\d*) *(?:, *(\d*))? *\}")
+# (?R), (?1), (?-1), (?&name), (?P>name): recursion, as the library regex documents it. A backslash before the
+# bracket makes it none; whoever writes that wants no recursion, and can write [(].
+_CALLS_ITSELF: Final = regex.compile(r"\(\?(?:R|[+-]?\d+|&|P>)")
 _MOST_COPIES: Final = 20_000  # some 60 MB
 _PIECE: Final = 65_536  # characters searched at once, for which a pattern needs some 40 MB at most
 _ID: Final = 12  # digits of a digest that name a file
@@ -102,6 +105,8 @@ async def _search(file: KeptFile, text: str, pattern: object, offset: int, limit
         raise ToolError(f"`pattern` must be a text of at most {_LONGEST_PATTERN} characters.")
     if _copies(pattern) > _MOST_COPIES:
         raise ToolError("`pattern` repeats too much by counts such as {500}; use smaller ones, or * and +.")
+    if _CALLS_ITSELF.search(pattern):
+        raise ToolError("`pattern` calls itself, which takes memory without end; say what repeats with * or +.")
     try:
         found, after = await asyncio.to_thread(_matches, pattern, text, offset, limit)
     except regex.error as error:

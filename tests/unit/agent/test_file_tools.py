@@ -211,3 +211,12 @@ async def test_a_file_without_name_or_content_is_refused(arguments: dict[str, An
     with pytest.raises(ToolError):
         await SendFileTool().run(arguments, context(files))
     assert files.sent == []
+
+
+@pytest.mark.parametrize(
+    "pattern", ["a(?R)?b", "(a(?1)?b)", "(?<x>a(?&x)?b)", "(?P<x>a(?P>x)?b)", "(?:a(?0))", "(a)(?-1)"]
+)
+async def test_a_pattern_that_calls_itself_is_refused(pattern: str) -> None:
+    with pytest.raises(ToolError, match="calls itself"):
+        await read(Files(a=b"one"), file="a", pattern=pattern)
+    assert "1 " not in await read(Files(a=b"a1"), file="a", pattern=r"(?:a)(?=\d)(?i:1)(?P<n>x?)")
