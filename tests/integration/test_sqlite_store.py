@@ -400,3 +400,12 @@ async def test_messages_that_an_earlier_version_entered_by_words_are_entered_ane
 
     await eventually(pass_time)
     assert len(await store.search("invoicing", None, 1)) == 1
+
+
+async def test_the_lock_follows_no_link(tmp_path: Path, clock: ManualClock) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("words")
+    (tmp_path / "legato.db.lock").symlink_to(precious)
+    with pytest.raises(StoreUnavailable, match="that it is no link"):
+        await SqliteStore(tmp_path / "legato.db", clock=clock).open()
+    assert precious.read_text() == "words"

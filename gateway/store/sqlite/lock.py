@@ -24,11 +24,12 @@ class LockFile:
         """Take the lock. Raises StoreLocked if another process holds the lock, StoreUnavailable if the file cannot
         be made."""
         try:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            # A link here could lead to any file of the operator's, which would then be emptied.
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise StoreUnavailable(
                 f"{self._path} cannot be written ({error.strerror}): "
-                "check that its folder exists and that you may write there."
+                "check that its folder exists, that you may write there, and that it is no link."
             ) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
