@@ -32,6 +32,7 @@ MOST_OF_A_TERM: Final = 4_000
 _MOST_LISTED: Final = 8_000
 _READ: Final = 200  # messages that are ranked by their text
 _SHARING: Final = 24  # of these, the ones whose neighbours are looked at
+_FOR_RESULTS: Final = 5  # one of so many places
 REACH: Final = 2  # messages before and after a hit
 _SHARES: Final = (0.3, 0.1)  # of a score, for the next message and the one after
 _K1: Final = 1.2
@@ -69,11 +70,13 @@ class _Word:
 
 
 async def search(index_of: Callable[[Kind], Index], words: str, limit: int, now: float) -> list[Passage]:
-    """The passages that answer best, best first: what was said, then, where that leaves room, what tools returned, each
-    result alone. `now`: seconds since the epoch."""
+    """The passages that answer best, best first: what was said, then what tools returned, each result alone. Some word
+    of a question stands in many messages, so a fifth of the places is kept for results. `now`: seconds since the
+    epoch."""
     said = await find(index_of("said"), words, limit, now)
-    room = limit - len(said)
-    return said + (await find(index_of("returned"), words, room, now, reach=0) if room > 0 else [])
+    room = max(limit - len(said), limit // _FOR_RESULTS)
+    returned = await find(index_of("returned"), words, room, now, reach=0)
+    return [*said[: limit - len(returned)], *returned]
 
 
 async def find(index: Index, words: str, limit: int, now: float, *, reach: int = REACH) -> list[Passage]:
