@@ -32,7 +32,7 @@ ASSIGNMENT: Final = re.compile(
 NAMES: Final = ("pass", "pwd", "secret", "credential", "token", "kennwort", "senha")
 KEY: Final = "key"
 _LONGEST_BEFORE_KEY: Final = max(map(len, _BEFORE_KEY)) + 1
-_CLOSED: Final = re.compile(r"[)\]}>]+:?\Z")
+_CLOSERS: Final = ")]}>"
 _OF_A_PLACE: Final = ("_file", "_path", "_dir", "_url", "_uri", "-file", "-path")
 _SECTION: Final = re.compile(r"\[[\w .:@/-]{1,80}\]\s*\Z")
 _SETTING: Final = re.compile(r"\s*(?:[#;].*|[\w.-]{1,60}\s*[=:].*)?\Z")
@@ -58,7 +58,8 @@ def value_of(match: re.Match[str]) -> Span | None:
     value, start = match[group], match.start(group)
     bare = group == "bare"
     if bare:
-        value = _CLOSED.sub("", value)
+        before = value.removesuffix(":").rstrip(_CLOSERS)
+        value = before if before != value.removesuffix(":") else value
     if is_placeholder(value) or (bare and is_code(value)) or _is_place(value, match):
         return None
     secret = _plausible_password(value, match, quoted=not bare) if match["strong"] else looks_random(value)

@@ -8,7 +8,7 @@ from gateway.runtime.redaction.kind import Kind, kind
 from gateway.runtime.redaction.plausible import holds_mixed
 
 # A line of a command up to its option: the option of a command further on is another's.
-_OPTIONS = r"(?:[^\n|;&\"'\\]|\"[^\"\n]{0,200}\"|'[^'\n]{0,200}'){0,200}?"
+_OPTIONS = r"(?:[^\n|;&\"'\\]|\"[^\"\n]{0,80}\"|'[^'\n]{0,80}'){0,80}?"
 
 DASH: Final = " -"
 COMMANDS: Final[tuple[Kind, ...]] = (
