@@ -44,7 +44,7 @@ _JOINTS: Final = (
     ("+", re.compile(rf"\+[ \t]{{0,4}}[\"']{_MADE_UP}")),
 )
 _BEFORE_JOINT: Final = re.compile(r"[\"']?[ \t]{0,4}(?:[+.][ \t]{0,4})?\\?\r?\Z")
-_IN_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]*\Z")
+_IN_TOKEN: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 _LONGEST_HALF: Final = 300  # characters
 _SHORTEST_HALF: Final = 8
 
@@ -93,10 +93,10 @@ def halves(text: str, starts: tuple[str, ...]) -> Iterator[tuple[int, Reading]]:
             start = max(0, joint.start() - _LONGEST_HALF)
             before = text[start : joint.start()]
             before = before[: _BEFORE_JOINT.search(before).start()]  # type: ignore[union-attr]  # matches nothing, too
-            first = _IN_TOKEN.search(before)
-            if first is None or len(first[0]) < _SHORTEST_HALF or not first[0].startswith(starts):
+            outside = len(before.rstrip(_IN_TOKEN))
+            if len(before) - outside < _SHORTEST_HALF or not before[outside:].startswith(starts):
                 continue
-            begin = start + first.start()
+            begin = start + outside
             around = text[begin : joint.end() + _LONGEST_HALF]
             breaks = [(start + len(before) - begin, joint.end() - begin)]
             for later in pattern.finditer(around, breaks[0][1]):
