@@ -95,8 +95,9 @@ class Store(ABC):
 
         The attempt is counted durably before this returns. Safe to cancel: a cancelled wait
         claims nothing. Items left by an earlier process come back in their order. An item that
-        SUSPECT_ATTEMPTS claims have not ended is claimed only while this process runs no other such item:
-        the one that kills the process must not use up the attempts of those that ran beside it.
+        SUSPECT_ATTEMPTS claims have not ended is claimed only while this process runs no other such item, and when it
+        has run for as long as ATTEMPT_PAUSES says: neither the one that kills the process, nor a process that dies
+        for reasons of its own, must use up the attempts of the others.
         """
 
     @abstractmethod

@@ -18,8 +18,24 @@ ItemOutcome = Literal["answered", "stopped", "failed", "dead", "absorbed", "refu
 SignalKind = Literal["stop", "interrupt"]
 UsageBy = Literal["model", "purpose", "platform", "session", "key"]
 
-SUSPECT_ATTEMPTS: Final = 3  # that no process survived, after which an item is tried alone
-MOST_ATTEMPTS: Final = 5  # that no process survived, after which an item is a dead letter
+# For how many seconds a process must have run before each attempt at an item. A process that dies again and again for
+# reasons of its own uses up no more than the first two.
+ATTEMPT_PAUSES: Final = (0.0, 0.0, 5.0, 30.0, 120.0)
+SUSPECT_ATTEMPTS: Final = 2  # that no process survived, after which an item is tried alone
+MOST_ATTEMPTS: Final = len(ATTEMPT_PAUSES)  # that no process survived, after which an item is a dead letter
+
+
+def attempt_pause(attempts: int, pauses: Sequence[float]) -> float:
+    """The seconds that a process must have run before an item with so many attempts is tried again. 0.0 also for one
+    that will only be buried."""
+    return pauses[attempts] if attempts < MOST_ATTEMPTS else 0.0
+
+
+def attempts_allowed(seconds: float, pauses: Sequence[float]) -> int:
+    """The most attempts that an item may have had if a process that has run for so long is to try it again."""
+    return sum(pause <= seconds for pause in pauses) - 1
+
+
 LEASE_SECONDS: Final = 10.0  # how long a process may be silent before others take over what it holds
 EXPIRY_CLAIM: Final = 600.0  # seconds after which a session that is still due is offered again
 ACCOUNT_KEPT: Final = 7 * 86_400.0  # seconds that a day's account outlives its day: clocks may be wrong

@@ -20,6 +20,8 @@ from typing import Final
 from gateway.runtime.clock import Deadline, SystemClock
 
 PACE: Final = 8.0
+# Between attempts at an item: as the program's, but a message that kills has killed often enough after a second.
+SHORT_PAUSES: Final = (0.0, 0.0, 0.5, 1.0, 2.0)
 _SHIFT: Final = struct.Struct("d")
 
 

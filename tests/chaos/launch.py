@@ -25,7 +25,8 @@ from gateway.runtime.clock import SystemIds
 from gateway.runtime.logs import configure_logs
 from gateway.runtime.points import Point
 from gateway.runtime.redaction import Redactor
-from tests.chaos.clocks import HurriedClock, Shift
+from gateway.store.sqlite.store import SqliteStore
+from tests.chaos.clocks import SHORT_PAUSES, HurriedClock, Shift
 from tests.chaos.parts import Record, RecordingEngine, configuration, passing, subject, tools
 from tests.chaos.socket_adapter import PollingSocketAdapter, SocketAdapter
 
@@ -122,7 +123,14 @@ async def run(order: Order) -> int:
         return RecordingEngine(config, Record(folder / "hooks", order.number), trace)
 
     points = KillAt(order, trace)
-    parts = Parts(clock=clock, ids=ids, points=points, engine=engine, tools=tools(folder, order.number))
+    store = SqliteStore(
+        folder / "store.db",
+        clock=clock,
+        points=points,
+        concurrency=config.turns.concurrent,
+        attempt_pauses=SHORT_PAUSES,
+    )
+    parts = Parts(clock=clock, ids=ids, points=points, engine=engine, tools=tools(folder, order.number), store=store)
     adapters: list[Adapter] = [JsonConsole(0, 1, ids=ids, clock=clock)]
     if order.platform is not None:
         reads = PollingSocketAdapter if order.polls else SocketAdapter

@@ -28,7 +28,7 @@ from gateway.runtime.points import Point
 from gateway.runtime.redaction import Redactor
 from gateway.store.records import Sent
 from gateway.store.redis import RedisStore
-from tests.chaos.clocks import PACE, HurriedClock, Shift, StoreClock
+from tests.chaos.clocks import PACE, SHORT_PAUSES, HurriedClock, Shift, StoreClock
 from tests.chaos.parts import Record, RecordingEngine, configuration, subject, tools
 from tests.chaos.socket_adapter import PollingSocketAdapter, SocketAdapter
 from tests.chaos.terminal import pipes
@@ -122,7 +122,7 @@ class NodeStore(RedisStore):
     kept by the server in real ones; what was marked is noted, when it is certain."""
 
     def __init__(self, url: str, *, clock: Clock, trace: Trace) -> None:
-        super().__init__(url, clock=clock, lease_seconds=LEASE, timeout=3.0, patience=3.0)
+        super().__init__(url, clock=clock, lease_seconds=LEASE, timeout=3.0, patience=3.0, attempt_pauses=SHORT_PAUSES)
         self._trace = trace
         self._owns = False
 

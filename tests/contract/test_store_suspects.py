@@ -7,12 +7,12 @@ import asyncio
 import pytest
 
 from gateway.store.port import Store
-from gateway.store.records import Claim
-from tests.support.store_kit import Bench, finish, nothing_ready, put
+from gateway.store.records import ATTEMPT_PAUSES, MOST_ATTEMPTS, Claim
+from tests.support.store_kit import Bench, exchange, finish, in_session, nothing_ready, put, step
 
 pytest_plugins = ["tests.support.stores"]
 
-CRASHES = 3
+CRASHES = 2
 BOTH = {"e1", "e2"}
 
 
@@ -24,13 +24,14 @@ async def claim(store: Store) -> Claim:
 
 @pytest.fixture
 async def suspects(bench: Bench) -> Store:
-    """A store in which two chats' items were claimed at each of three crashes."""
+    """A store in which two chats' items were claimed at each of two crashes."""
     store = await bench.open()
     await put(store, "e1", chat="1")
     await put(store, "e2", chat="2")
     for _ in range(CRASHES):
         assert {(await claim(store)).item.inbound.event_id for _ in BOTH} == BOTH
         store = await bench.crash(store)
+    await bench.clock.advance(ATTEMPT_PAUSES[CRASHES] + 1.0)
     return store
 
 
@@ -46,6 +47,7 @@ async def test_they_are_claimed_one_at_a_time(suspects: Store) -> None:
 async def test_only_the_one_that_was_tried_loses_an_attempt_at_the_next_crash(bench: Bench, suspects: Store) -> None:
     tried = await claim(suspects)
     store = await bench.crash(suspects)
+    await bench.clock.advance(ATTEMPT_PAUSES[CRASHES + 1] + 1.0)
     first = await claim(store)
     await finish(store, first)
     second = await claim(store)
@@ -67,3 +69,47 @@ async def test_when_one_is_given_back_one_of_them_is_tried(suspects: Store) -> N
     await finish(suspects, first)
     second = await claim(suspects)
     assert {first.item.inbound.event_id, second.item.inbound.event_id} == BOTH
+
+
+async def test_each_attempt_waits_longer_after_a_start_while_others_go_on(bench: Bench) -> None:
+    store = await bench.open()
+    await put(store, "e1", chat="1")
+    for attempts in range(1, MOST_ATTEMPTS + 1):
+        pause = ATTEMPT_PAUSES[attempts - 1]
+        if pause:
+            await bench.clock.advance(pause - 1.0)
+            assert await nothing_ready(store)
+            await put(store, f"other {attempts}", chat="2")
+            await finish(store, await claim(store))
+            await bench.clock.advance(4.0)  # a beat comes in between
+        found = await claim(store)
+        assert (found.item.inbound.event_id, found.item.attempts) == ("e1", attempts)
+        store = await bench.crash(store)
+    assert (await claim(store)).item.attempts == MOST_ATTEMPTS + 1  # to be buried, for which nothing has to be waited
+
+
+async def test_a_process_that_dies_of_itself_uses_up_two_attempts_and_no_more(bench: Bench) -> None:
+    store = await bench.open()
+    await put(store, "e1")
+    for _ in range(2):
+        await claim(store)
+        store = await bench.crash(store)
+    for _ in range(10):
+        await bench.clock.advance(3.0)
+        assert await nothing_ready(store)
+        store = await bench.crash(store)
+    await bench.clock.advance(8.0)
+    assert (await claim(store)).item.attempts == 3
+
+
+async def test_a_recorded_step_begins_the_count_anew(bench: Bench) -> None:
+    store = await bench.open()
+    found, session = await in_session(store)
+    for _ in range(2):
+        store = await bench.crash(store)
+        await bench.clock.advance(8.0)
+        found = await claim(store)
+    assert found.item.attempts == 3
+    await store.record_step(found.lease, session.ref, found.item, step(*exchange(1)))
+    store = await bench.crash(store)
+    assert (await claim(store)).item.attempts == 2

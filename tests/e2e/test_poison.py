@@ -1,6 +1,6 @@
 """A message that kills the process whenever it is taken up: it ends as a dead letter, and only it."""
 
-from gateway.store.records import MOST_ATTEMPTS
+from gateway.store.records import MOST_ATTEMPTS, SUSPECT_ATTEMPTS
 from gateway.turns.turn import DEAD
 from tests.chaos.answers import answer
 from tests.chaos.drive import carry_out
@@ -41,7 +41,7 @@ async def test_messages_that_run_beside_it_at_every_crash_are_answered(tmp_path)
     def slow(body):
         """The neighbours are being answered whenever the poison strikes, until it has struck often."""
         process = int((tmp_path / "trace").read_text().splitlines()[-1].split()[0])
-        if "tokpatient" in last_user_text(body) and process < 3:
+        if "tokpatient" in last_user_text(body) and process < SUSPECT_ATTEMPTS:
             return Hang()
         return answer(body)
 

@@ -7,12 +7,14 @@ runs one suspect at a time, and only the cause uses up its attempts.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from gateway.domain.chat import SessionKey
+from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreError, StoreUnavailable
-from gateway.store.records import SUSPECT_ATTEMPTS, Claim, InboxItem, Lease
+from gateway.store.records import SUSPECT_ATTEMPTS, Claim, InboxItem, Lease, attempts_allowed
 from gateway.store.redis.arguments import of_lease
 from gateway.store.redis.partitions import partition_of_key
 from gateway.store.redis.wire import Wire
@@ -69,8 +71,11 @@ class ReadyPartitions:
 class Lanes:
     """Claims lanes and gives them back. `held` are the lanes that this process runs, as far as the process knows."""
 
-    def __init__(self, wire: Wire) -> None:
+    def __init__(self, wire: Wire, clock: Clock, pauses: Sequence[float]) -> None:
+        self.pauses = pauses
         self._wire = wire
+        self._clock = clock
+        self._began = clock.monotonic()
         self.ready = ReadyPartitions()
         self.held: dict[SessionKey, Claim] = {}
 
@@ -85,6 +90,14 @@ class Lanes:
                 raise
             if claim is not None:
                 return claim
+
+    def begin(self) -> None:
+        """This process begins: items that may have killed others wait from now on."""
+        self._began = self._clock.monotonic()
+
+    def allowed(self) -> str:
+        """How many attempts an item may have had that this process would try now, as the scripts are told."""
+        return str(attempts_allowed(self._clock.monotonic() - self._began, self.pauses))
 
     async def _claim(self, partition: int, worker: str) -> Claim | None:
         suspects = self.ready.take_suspect()
@@ -114,7 +127,7 @@ class Lanes:
 
         try:
             claim, _, _ = await self._wire.run(
-                partition, "claim", "1" if suspects else "0", read=read, done=done, abandoned=abandoned
+                partition, "claim", "1" if suspects else "0", self.allowed(), read=read, done=done, abandoned=abandoned
             )
         except StoreError:
             if suspects:

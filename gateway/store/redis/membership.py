@@ -33,6 +33,7 @@ from gateway.store.shared.process import Process
 
 log = structlog.get_logger(__name__)
 
+_A_LITTLE: Final = 0.01  # seconds, so that a pause is over for certain
 _LONGEST_BEAT: Final = 1.0  # seconds: a dead process is found at most this long after its lease
 
 
@@ -81,6 +82,7 @@ class Membership:
         await self._news.listening.wait()
         await self._outbox.look()
         self._chores.start(self._beats(), name="store beats")
+        self._chores.start(self._look_for_suspects(), name="store suspects")
         self._chores.start(self._make_good(), name="store index")
         self._chores.start(self._renew_search(), name="store search")
         self._chores.start(look_after(self._endpoint, self._clock), name="store settings")
@@ -116,6 +118,13 @@ class Membership:
                     unanswered.add(partition)
                     self._wire.watch(self._send_beat(partition), partial(unanswered.discard, partition))
 
+    async def _look_for_suspects(self) -> None:
+        """Once this process has run for long enough, it may try items that it has left alone so far."""
+        began = self._clock.monotonic()
+        for pause in sorted(set(self._lanes.pauses) - {0.0}):
+            await self._clock.sleep(max(0.0, began + pause + _A_LITTLE - self._clock.monotonic()))
+            await self._first_beats()
+
     def _send_beat(self, partition: int, *, first: bool = False) -> Job:
         sent = self._clock.monotonic()
 
@@ -136,7 +145,7 @@ class Membership:
                 # Nobody has looked at the chat since it was due: the process that put it off is gone.
                 self._chores.start(self._outbox.look([partition]), name="store rows")
 
-        return self._wire.send(partition, "beat", done=done)
+        return self._wire.send(partition, "beat", self._lanes.allowed(), done=done)
 
     def _forgotten(self) -> None:
         if not self._missed:

@@ -16,7 +16,7 @@ from typing import Final, get_args
 
 from gateway.domain.chat import OutboundState
 from gateway.domain.session import EndReason, HookState
-from gateway.store.records import SUSPECT_ATTEMPTS, ItemOutcome
+from gateway.store.records import MOST_ATTEMPTS, SUSPECT_ATTEMPTS, ItemOutcome
 
 _NEEDS = re.compile(r"-- needs: ([a-z ]+)\n")
 _WORDS: Final[dict[str, tuple[str, ...]]] = {
@@ -27,9 +27,10 @@ _WORDS: Final[dict[str, tuple[str, ...]]] = {
 }
 _CONSTANTS: Final = {
     "SUSPECT_ATTEMPTS": str(SUSPECT_ATTEMPTS),
+    "MOST_ATTEMPTS": str(MOST_ATTEMPTS),
     **{f"{of}_{word.upper()}": f"'{word}'" for of, words in _WORDS.items() for word in words},
 }
-_NAMED = re.compile(rf"\b(?:SUSPECT|{'|'.join(_WORDS)})_[A-Z_]+\b")
+_NAMED = re.compile(rf"\b(?:SUSPECT|MOST|{'|'.join(_WORDS)})_[A-Z_]+\b")
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, SessionNotFound, StoreUnavailable
 from gateway.store.port import Store
 from gateway.store.records import (
+    ATTEMPT_PAUSES,
     EXPIRY_CLAIM,
     LEASE_SECONDS,
     Arrival,
@@ -106,6 +107,7 @@ class RedisStore(Store):
         cached_messages: int = 200_000,
         waits: bool = True,
         told: Callable[[str], None] = lambda _: None,
+        attempt_pauses: Sequence[float] = ATTEMPT_PAUSES,
     ) -> None:
         self.owner: Final = os.urandom(8).hex()  # the name of this process among the others
         self._endpoint = Endpoint(url, timeout=timeout)
@@ -115,7 +117,7 @@ class RedisStore(Store):
         self._chores = Chores()
         self._caller = Caller(owner=self.owner, channel="", life=int(lease_seconds * 1_000))
         self._wire = Wire(self._endpoint, caller=self._caller, clock=clock, chores=self._chores, patience=patience)
-        self._lanes = Lanes(self._wire)
+        self._lanes = Lanes(self._wire, clock, attempt_pauses)
         self._outbox = Outbox(self._wire, self._process, self._places)
         self._spending = Spending(self._wire, clock)
         self._membership = Membership(
@@ -137,6 +139,7 @@ class RedisStore(Store):
         store_id = await self._admitted()
         self._caller.channel = f"legato:{store_id}"
         self._wire.open()
+        self._lanes.begin()
         await self._membership.join(store_id)
         await self._make_sure()
         await self._membership.stay()

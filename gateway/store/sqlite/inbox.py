@@ -118,6 +118,12 @@ def count_attempt(connection: apsw.Connection, item: InboxItem, by: int = 1) -> 
     return replace(item, attempts=item.attempts + by)
 
 
+def count_anew(connection: apsw.Connection, item: InboxItem) -> None:
+    """A step of the item is stored: this attempt is the first of those that count."""
+    if item.attempts > 1:
+        change(connection, "UPDATE inbox SET attempts = 1 WHERE id = ?", (int(item.id),))
+
+
 def uncount(connection: apsw.Connection, items: Sequence[InboxItem]) -> None:
     """Take back claims that no worker was given."""
     for item in items:

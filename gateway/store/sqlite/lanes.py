@@ -15,12 +15,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
 from gateway.domain.chat import SessionKey
+from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict
-from gateway.store.records import SUSPECT_ATTEMPTS, Claim, InboxItem, Lease
+from gateway.store.records import ATTEMPT_PAUSES, SUSPECT_ATTEMPTS, Claim, InboxItem, Lease, attempt_pause
 from gateway.store.shared.platforms import Platforms
 
 _FENCES_PER_GENERATION = 1 << 40
@@ -50,14 +52,25 @@ class Lane:
 class Lanes:
     """All lanes that are not idle. `concurrency`: how many may be claimed before a worker asks."""
 
-    def __init__(self, *, concurrency: int, generation: int, waiting: Sequence[InboxItem]) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        concurrency: int,
+        generation: int,
+        waiting: Sequence[InboxItem],
+        pauses: Sequence[float] = ATTEMPT_PAUSES,
+    ) -> None:
+        self._clock = clock
+        self._pauses = pauses
+        self._began = clock.monotonic()
         self._concurrency = concurrency
         self._fence = generation * _FENCES_PER_GENERATION
         self._claimed = 0  # lanes with a claimed head or about to have one
         self._lanes: dict[SessionKey, Lane] = {}
         self._ready: asyncio.Queue[Lane] = asyncio.Queue()
         # Of the items that were running at several crashes only one may be the cause. They are
-        # tried one at a time, so that only the cause uses up its attempts.
+        # tried one at a time, each when this process has run for a while, so that only the cause uses up its attempts.
         self._suspect: Lane | None = None
         self._suspects: deque[Lane] = deque()
         self._runs = Platforms()
@@ -109,9 +122,9 @@ class Lanes:
 
     async def next_ready(self) -> Lane:
         """Wait for a lane with work. Safe to cancel. The caller must grant it, or claim its head."""
-        lane = await self._ready.get()
-        while self._set_aside(lane):
-            lane = await self._ready.get()
+        lane: Lane | None = None
+        while lane is None or self._set_aside(lane):
+            lane = self._due_suspect() or await self._next()
         if lane.head is None:
             lane.phase = Phase.CLAIMING
             self._claimed += 1
@@ -119,12 +132,33 @@ class Lanes:
                 self._suspect = lane
         return lane
 
+    async def _next(self) -> Lane | None:
+        """The next lane that is made ready. None: a suspect's time has come first."""
+        if self._suspect is not None or not self._suspects:
+            return await self._ready.get()
+        with suppress(TimeoutError):
+            async with self._clock.limit(max(0.0, min(map(self._pause, self._suspects)))):
+                return await self._ready.get()
+        return None
+
+    def _pause(self, lane: Lane) -> float:
+        """In how many seconds the lane's first item may be tried."""
+        return self._began + attempt_pause(lane.queue[0].attempts, self._pauses) - self._clock.monotonic()
+
+    def _due_suspect(self) -> Lane | None:
+        due = next((lane for lane in self._suspects if self._pause(lane) <= 0.0), None)
+        if due is None or self._suspect is not None:
+            return None
+        self._suspects.remove(due)
+        return due
+
     def _set_aside(self, lane: Lane) -> bool:
-        """Whether the lane must wait, for another process or for another suspect to end."""
+        """Whether the lane must wait, for another process, for another suspect to end, or for its time."""
         if lane.key.platform not in self._runs:
             self._elsewhere.append(lane)
             return True
-        if lane.head is None and lane.queue[0].attempts >= SUSPECT_ATTEMPTS and self._suspect is not None:
+        is_suspect = lane.head is None and lane.queue[0].attempts >= SUSPECT_ATTEMPTS
+        if is_suspect and (self._suspect is not None or self._pause(lane) > 0.0):
             self._suspects.append(lane)
             return True
         return False
@@ -169,6 +203,12 @@ class Lanes:
         if lane.head is None or (item is not None and lane.head.id != item.id):
             raise SessionConflict("This item is not the one its lane runs.")
         return lane
+
+    def recorded(self, lease: Lease) -> None:
+        """A step of the running item is stored: its attempts are counted anew from this one."""
+        lane = self._lanes.get(lease.key)
+        if lane is not None and lane.fence == lease.fence and lane.head is not None and lane.head.attempts > 1:
+            lane.head = replace(lane.head, attempts=1)
 
     def absorbed(self, key: SessionKey, ids: Collection[str]) -> None:
         """Queued items went into the running turn."""

@@ -29,6 +29,7 @@ from gateway.runtime.points import Points, ignore_points
 from gateway.runtime.tasks import Background
 from gateway.store.port import Store
 from gateway.store.records import (
+    ATTEMPT_PAUSES,
     EXPIRY_CLAIM,
     Arrival,
     CapReached,
@@ -97,12 +98,14 @@ class SqliteStore(Store):
         points: Points = ignore_points,
         read_only: bool = False,
         cached_messages: int = 200_000,
+        attempt_pauses: Sequence[float] = ATTEMPT_PAUSES,
     ) -> None:
         self._clock = clock
+        self._attempt_pauses = attempt_pauses
         self._database = Database(path, read_only=read_only)
         self._process = Process(clock, cached_messages)
         self._concurrency = concurrency
-        self._lanes = Lanes(concurrency=concurrency, generation=0, waiting=())
+        self._lanes = Lanes(clock=clock, concurrency=concurrency, generation=0, waiting=())
         self._background = Background()
         self._leases = Leases(clock)
         self._rates = Rates()
@@ -123,7 +126,13 @@ class SqliteStore(Store):
         if self._database.is_read_only:
             return
         queued, self._process.bypassed = await self._database.read(inbox.unfinished)
-        self._lanes = Lanes(concurrency=self._concurrency, generation=self._database.generation, waiting=queued)
+        self._lanes = Lanes(
+            clock=self._clock,
+            concurrency=self._concurrency,
+            generation=self._database.generation,
+            waiting=queued,
+            pauses=self._attempt_pauses,
+        )
         self._lanes.serve(self._process.runs)
         await self._database.write(outbox.cap_waits, self._process.time.now())
         now = self._clock.now()
@@ -148,7 +157,7 @@ class SqliteStore(Store):
                 inbox.uncount(connection, unstarted)
                 outbox.give_back(connection, unsent)
 
-            self._lanes = Lanes(concurrency=0, generation=0, waiting=())
+            self._lanes = Lanes(clock=self._clock, concurrency=0, generation=0, waiting=())
             self._unsent = []
             with suppress(StoreUnavailable):  # a full disk must not keep the process from ending
                 await self._database.write(give_back)
@@ -252,7 +261,9 @@ class SqliteStore(Store):
         self, lease: Lease, ref: SessionRef, item: InboxItem, record: StepRecord
     ) -> tuple[Message, ...]:
         self._lanes.check(lease, item)
-        return await self._append(item, record, lambda connection: turns.record_step(connection, ref, item, record))
+        stored = await self._append(item, record, lambda connection: turns.record_step(connection, ref, item, record))
+        self._lanes.recorded(lease)
+        return stored
 
     async def finish_turn(
         self,

@@ -70,6 +70,7 @@ def record_step(connection: apsw.Connection, ref: SessionRef, item: InboxItem, r
     """Append the messages of a step; its intents are settled."""
     appended = _append(connection, ref, item, record)
     _note(connection, item, ref.id, steps=1, intents=())
+    inbox.count_anew(connection, item)
     return appended
 
 

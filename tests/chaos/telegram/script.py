@@ -12,6 +12,8 @@ from tests.emulators.faults import Fault
 from tests.emulators.telegram import Disconnect, Flood, LoseAnswer, Refuse, Slow
 
 MOVE: Final = "move"  # a kind of thing to say: the group becomes a supergroup
+_STORMS: Final = 8  # one run of so many is a storm of kills,
+_STORM: Final = (0.12, 0.38)  # real seconds apart: one to three of the bot's own
 _TROUBLES: Final[tuple[Fault, ...]] = (
     LoseAnswer(),
     LoseAnswer(seconds=1.0),
@@ -73,6 +75,8 @@ def make_schedule(seed: int) -> Schedule:
     """The run of a seed."""
     rng = random.Random(seed)
     kills = tuple(a_kill(rng) for _ in range(rng.choice((0, 1, 1, 2, 3))))
+    if seed % _STORMS == _STORMS - 1:
+        kills = tuple(Kill(after=round(rng.uniform(*_STORM), 2)) for _ in range(rng.randint(20, 40)))
     said = [a_message(rng, number, rng.randint(0, len(kills))) for number in range(rng.randint(5, 12))]
     said += [a_command(rng, rng.randint(0, len(kills))) for _ in range(rng.randint(1, 3))]
     faults = _faults(rng)

@@ -16,6 +16,7 @@ from gateway.store.shared.documents import dumps, inbound_from, inbound_json, in
 from gateway.store.shared.platforms import chat_name
 from gateway.store.sqlite.lanes import Lanes
 from gateway.store.sqlite.messages import message_columns, message_from
+from tests.support.fakes import ManualClock
 from tests.support.store_kit import key
 
 
@@ -26,7 +27,7 @@ def item(number: int, chat: str = "1", attempts: int = 0) -> InboxItem:
 
 
 def lanes(concurrency: int = 9, waiting: list[InboxItem] | None = None) -> Lanes:
-    return Lanes(concurrency=concurrency, generation=3, waiting=waiting or [])
+    return Lanes(clock=ManualClock(), concurrency=concurrency, generation=3, waiting=waiting or [])
 
 
 async def test_a_reserved_lane_is_claimed_by_its_first_item() -> None:

@@ -12,8 +12,9 @@ local function inbox_at(lane) return P .. 'inbox:' .. lane end
 local function lane_at(lane) return P .. 'lane:' .. lane end
 
 -- Of the items that were running at several crashes only one may be the cause. Such suspects wait in
--- `suspects:<platform>`, and a process runs one suspect at a time (`suspect_of:<process>`), so that only
--- the cause uses up its attempts.
+-- `suspects:<platform>`, and a process runs one suspect at a time (`suspect_of:<process>`), each when the
+-- process has run for a while, so that only the cause uses up its attempts. A process says how many attempts
+-- an item may have had that it would try now.
 
 local function suspects_at(platform) return P .. 'suspects:' .. platform end
 local function bypass_left_at(platform) return P .. 'bypass_left:' .. platform end
@@ -48,8 +49,17 @@ local function waits_longest(platform)
   return entry and string.match(entry[1], '^%d+') or ''
 end
 
-local function oldest_suspect_of(platform)
-  return call('ZRANGE', suspects_at(platform), 0, 0, 'WITHSCORES')[2] or ''
+local LOOKED_AT = 100 -- suspects: there are hardly ever more
+
+-- The number of the platform's oldest suspect with so many attempts at most, or '', and its lane.
+local function oldest_suspect_of(platform, allowed)
+  local found = call('ZRANGE', suspects_at(platform), 0, LOOKED_AT - 1, 'WITHSCORES')
+  for i = 1, #found, 2 do
+    local head = call('LINDEX', inbox_at(found[i]), 0)
+    local attempts = head and tonumber(call('HGET', item_at(head), 'attempts')) or 0
+    if attempts <= allowed or attempts >= MOST_ATTEMPTS then return found[i + 1], found[i] end
+  end
+  return ''
 end
 
 -- The lowest number that `of` gives for the platforms that this process runs, or '', and its platform.
@@ -65,7 +75,9 @@ local function first_of(of)
 end
 
 local function longest_waiting() return first_of(waits_longest) end
-local function oldest_suspect() return first_of(oldest_suspect_of) end
+local function oldest_suspect(allowed)
+  return first_of(function(platform) return (oldest_suspect_of(platform, allowed)) end)
+end
 
 -- Count an attempt at an item. Gives the item: id, key, document, when, attempts.
 local function begin_item(id)

@@ -1,12 +1,12 @@
 -- needs: lanes outbox members
--- This process lives. A member without a beat in time is dead, unless nobody could beat: where a member
+-- How many attempts a suspect may have had that this process would try now. This process lives. A member without a beat in time is dead, unless nobody could beat: where a member
 -- finds that no member has beaten for half a life, the server was away, or its clock was set. Then each
 -- member has a whole life from now on for a beat.
 -- Gives {'ok', whether the process was still a member, how many members died, the number of the lane that
--- has waited longest or '', the number of the oldest suspect or '', the chat whose head is due first or '',
+-- has waited longest or '', the number of the oldest such suspect or '', the chat whose head is due first or '',
 -- when it is due, the server's time in milliseconds}; of the platforms that this process runs and sends to.
 return once(function()
-  local now = milliseconds()
+  local allowed, now = take_number(), milliseconds()
   local known = call('ZSCORE', P .. 'members', OWNER)
   local latest = call('ZRANGE', P .. 'members', -1, -1, 'WITHSCORES')[2]
   if known and tonumber(latest) < now + LIFE / 2 then
@@ -22,6 +22,6 @@ return once(function()
     local due = call('ZRANGE', P .. 'out_due:' .. platform, 0, 0, 'WITHSCORES')
     if due[1] and (chat == '' or tonumber(due[2]) < tonumber(when)) then chat, when = due[1], due[2] end
   end
-  local ready, suspect = longest_waiting(), oldest_suspect()
+  local ready, suspect = longest_waiting(), oldest_suspect(allowed)
   return { 'ok', known and 1 or 0, #dead, ready, suspect, chat, when, now }
 end)

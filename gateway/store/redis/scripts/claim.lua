@@ -1,5 +1,5 @@
 -- needs: lanes
--- 1 if this process may run a suspect, else 0. Claims the lane that has waited longest, of the
+-- 1 if this process may run a suspect, else 0, and how many attempts the suspect may have had. Claims the lane that has waited longest, of the
 -- platforms that this process runs. Gives {'ok', fence and item (or '' and {}), the number of the next lane
 -- that waits or '', the number of the oldest suspect or ''}.
 local function take_entry(stream)
@@ -28,25 +28,26 @@ local function take_ready(platform)
   end
 end
 
-local function take_suspect(platform)
-  local lane = call('ZPOPMIN', suspects_at(platform))[1]
+local function take_suspect(platform, allowed)
+  local _, lane = oldest_suspect_of(platform, allowed)
+  call('ZREM', suspects_at(platform), lane)
   call('SADD', P .. 'suspect_of:' .. OWNER, lane)
   return lane
 end
 
 return once(function()
-  local may_suspect = take() == '1'
+  local may_suspect, allowed = take() == '1', take_number()
   local ready, platform = longest_waiting()
-  local suspect, suspects_platform = oldest_suspect()
+  local suspect, suspects_platform = oldest_suspect(allowed)
   local lane = nil
   if may_suspect and suspect ~= '' and (ready == '' or tonumber(suspect) < tonumber(ready)) then
-    lane = take_suspect(suspects_platform)
+    lane = take_suspect(suspects_platform, allowed)
   elseif platform then
     lane = take_ready(platform)
   end
-  if not lane then return { 'ok', '', {}, (longest_waiting()), (oldest_suspect()) } end
+  if not lane then return { 'ok', '', {}, (longest_waiting()), (oldest_suspect(allowed)) } end
   local head, fence = call('LINDEX', inbox_at(lane), 0), next_number()
   call('HSET', lane_at(lane), 'fence', fence, 'owner', OWNER, 'head', head)
   joined()
-  return { 'ok', fence, begin_item(head), (longest_waiting()), (oldest_suspect()) }
+  return { 'ok', fence, begin_item(head), (longest_waiting()), (oldest_suspect(allowed)) }
 end)

@@ -12,5 +12,9 @@ return once(function()
   local at = P .. 'turn:' .. item
   call('HSET', at, 'session', step.session, 'intents', intents)
   call('HINCRBY', at, 'steps', steps)
+  -- A step that has ended: the attempts are counted anew from this one.
+  if tonumber(steps) > 0 and tonumber(call('HGET', item_at(item), 'attempts')) > 1 then
+    call('HSET', item_at(item), 'attempts', 1)
+  end
   return { 'ok', appended }
 end)
