@@ -11,7 +11,7 @@ from gateway.domain.chat import Attachment, Inbound, Source
 from gateway.domain.message import user
 from gateway.runtime.errors import SessionConflict
 from gateway.store.port import Store
-from gateway.store.records import Arrival, Opening
+from gateway.store.records import ATTEMPT_PAUSES, Arrival, Opening
 from tests.support.store_kit import (
     START,
     Bench,
@@ -213,6 +213,7 @@ async def test_attempts_rise_with_every_crash(bench: Bench) -> None:
     store = await bench.open()
     await put(store, "e1")
     for attempt in range(1, 5):
+        await bench.clock.advance(ATTEMPT_PAUSES[attempt - 1] + 1.0)
         assert (await store.claim_next("w")).item.attempts == attempt
         store = await bench.crash(store)
 
