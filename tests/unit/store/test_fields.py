@@ -147,4 +147,4 @@ def test_every_script_knows_the_words_it_uses():
     names = [each.name.removesuffix(".lua") for each in folder.iterdir() if each.name.endswith(".lua")]
     assert all(script(name).text for name in names)
     assert "local ROW_PENDING = 'pending'\n" in script("emit").text
-    assert "local SUSPECT_ATTEMPTS = 3\n" in script("accept").text
+    assert "local SUSPECT_ATTEMPTS = 2\n" in script("accept").text
