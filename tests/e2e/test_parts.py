@@ -254,13 +254,16 @@ async def test_a_crash_neither_loses_nor_doubles_a_part(tmp_path: Path, point: P
 
 async def test_a_message_that_kills_the_process_takes_its_parts_along(tmp_path: Path) -> None:
     parts: list[Inbound] = []
+    clock = ManualClock()
     for _ in range(MOST_ATTEMPTS):
-        async with running(tmp_path, points=(kill := KillAt("turn.claimed"))) as live:
+        async with running(tmp_path, points=(kill := KillAt("turn.claimed")), clock=clock) as live:
             if not parts:
                 parts = cut(live.adapter, "one", "two", "three")
                 await live.adapter.receive(*parts)
             async with asyncio.timeout(PATIENCE):
-                await kill.passed.wait()
+                while not kill.passed.is_set():  # each attempt waits longer after a start
+                    await clock.advance(30.0)
+                    await asyncio.sleep(0.005)
     async with running(tmp_path) as live:
         assert (await live.answer(parts[0].event_id)).text == DEAD.format(attempts=MOST_ATTEMPTS)
         assert await live.ask("next") == "echo: next"
