@@ -30,7 +30,7 @@ from gateway.runtime.tokens import TokenCounter
 _THINKING: Final = re.compile(r"^\s*<(think|thinking|reasoning)>.*?</\1>\s*", re.DOTALL | re.IGNORECASE)
 _UNENDED_THINKING: Final = re.compile(r"^\s*<(?:think|thinking|reasoning)>", re.IGNORECASE)
 _FENCE: Final = re.compile(r"^```[a-z]*\n(.*)\n```\s*$", re.DOTALL)
-_LAST_HEADING: Final = re.compile(r"\n?^#{1,6}[ \t]*([^\n]*)\Z", re.MULTILINE)
+_LAST_HEADING: Final = re.compile(r"\n?^#{1,6}[ \t]*+([^\n]*+)\Z", re.MULTILINE)
 _ANY_HEADING: Final = re.compile(r"^#{1,6}[ \t]+([^\n]*)$", re.MULTILINE)
 LIST_HEADING: Final = section(IDENTIFIERS, "").rstrip()
 _BARE: Final = re.compile(r"^[ \t]*(?:[-*•]|\d{1,4}[.)])[ \t]*\Z", re.MULTILINE)

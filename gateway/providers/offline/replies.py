@@ -338,7 +338,7 @@ _DOCUMENT: Final = re.compile(
     r"(?P<text>.*?)\n(?P=mark)>>>",
     re.M | re.S,
 )
-_CALL: Final = re.compile(r"^\s*call\s+(?P<tool>[\w.-]+)\s*(?P<arguments>\{.*?\})?\s*$", re.I | re.M)
+_CALL: Final = re.compile(r"^[ \t]*call[ \t]++(?P<tool>[\w.-]++)[ \t]*+(?P<arguments>\{.*\})?[ \t]*$", re.I | re.M)
 _ASK_FACT: Final = re.compile(r"\bwhat(?:'s| is| was| are) my (?P<thing>[\w' -]{2,40})", re.I)
 _ADD_TODO: Final = re.compile(
     r"^(?:please )?(?:add|put) (?P<item>.+?) (?:to|on) (?:my|the) (?:to-?do|task)s?\b", re.I | re.S
@@ -346,7 +346,7 @@ _ADD_TODO: Final = re.compile(
 
 _RULES: Final[tuple[tuple[re.Pattern[str], Rule], ...]] = (
     (_CALL, _call_tool),
-    (re.compile(r"\[sent with this message: [^\]]*, which you cannot (?:be shown|hear)"), _BLIND),
+    (re.compile(r"\[sent with this message: [^\]]{0,2000}, which you cannot (?:be shown|hear)"), _BLIND),
     (re.compile(r"^(?:please )?write (?:me )?(?:a )?file (?:named |called )?(?P<name>[^\s:]+):? (?P<content>.+)",
                 re.I | re.S), _write_file),
     (re.compile(r"^(?:please )?(?:say|repeat|echo)(?: after me)?:? (?P<what>.+)", re.I | re.S), _repeat),

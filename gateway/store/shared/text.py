@@ -37,7 +37,7 @@ _DENSE_START: Final = re.compile(f"[{_DENSE}]")
 _RUN: Final = re.compile(f"([{_DENSE}]+)|((?:[^\\W_{_DENSE}]|[{_MARKS}])+)")
 
 _WORD: Final = re.compile(r"[^\W_]+")  # counted in many texts: `_RUN` takes six times as long
-_QUOTED: Final = re.compile(r'"([^"]{2,})"|“([^”]{2,})”|«([^»]{2,})»|„([^“]{2,})“|「([^」]{2,})」')
+_QUOTED: Final = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|«([^»]{2,200})»|„([^“]{2,200})“|「([^」]{2,200})」')
 
 
 def normalised(text: str) -> str:
