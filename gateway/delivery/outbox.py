@@ -59,7 +59,7 @@ MAYBE_MISSING = (
 )
 OUTCOME_UNKNOWN = "nobody knows whether it was shown"
 
-_MORE_FOR_ERRORS = 4  # repeats of a sentence about a trouble
+MORE_FOR_ERRORS = 4  # repeats of a sentence about a trouble
 _FIRST_RETRY = 1.0
 _LAST_RETRY = 60.0
 _CLAIM_BATCH = 256
@@ -318,7 +318,7 @@ class Outbox:
         allowed = adapter.limits.ambiguous_retries
         if allowed is not None and row.ambiguous and not is_edited:
             if row.kind == "error":  # twice the same sentence about a trouble does little harm
-                allowed += _MORE_FOR_ERRORS
+                allowed += MORE_FOR_ERRORS
             if row.ambiguous > allowed:
                 return await self._lose(row)
             if (contact := self._contacts.get(adapter.name)) is not None and (wait := contact.wait()):

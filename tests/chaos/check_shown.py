@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from gateway.agent.tools.runtime import UNKNOWN_OUTCOME
+from gateway.delivery.outbox import MORE_FOR_ERRORS
 from tests.chaos.answers import final_text
 from tests.chaos.check_store import INSTEAD, REFUSALS, Facts
 from tests.chaos.drive import ANSWERS
@@ -22,6 +23,12 @@ MOST_SHOWN: Final = 2  # times that a platform is called whose answers may be lo
 _TOLD: Final = re.compile(r"^Answer to (tok\w+) \[(.*?)\]", re.DOTALL)
 
 _TOKEN: Final = re.compile(r"tok\d\d[0-9a-f]{5}")
+
+
+def most_shown(facts: Facts, row_id: str) -> int:
+    """How often a message may be shown at most; a sentence about a trouble is worth more repeats."""
+    kind = facts.last.outbox[row_id][0] if row_id in facts.last.outbox else ""
+    return MOST_SHOWN + (MORE_FOR_ERRORS if kind == "error" else 0)
 
 
 def one_answer_each(facts: Facts) -> Iterator[str]:

@@ -26,6 +26,7 @@ from tests.support.forks import Child, forks
 
 PATIENCE: Final = 30.0  # seconds for one process; it needs well under one
 _LOOK: Final = 0.05
+_ASKED_AGAIN = 3.0  # seconds
 ANSWERS: Final = ("reply", "command", "error")
 
 
@@ -232,7 +233,8 @@ async def _ask_to_leave(process: Child, platform: SocketPlatform | None, evidenc
     while True:
         await asyncio.sleep(_LOOK)
         if platform.all_taken and settled(path, events):
-            process.send(signal.SIGTERM)  # and again, if it did not listen yet
+            process.send(signal.SIGTERM)
+            await asyncio.sleep(_ASKED_AGAIN)  # if it did not listen yet; one that ends listens no more
 
 
 async def _talk(number: int, feed: _Descriptor, output: int, sender: Sender, evidence: Evidence) -> None:

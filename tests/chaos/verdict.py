@@ -21,6 +21,7 @@ from tests.chaos.check_shown import (
     error_is_right,
     isolation,
     model_failed,
+    most_shown,
     one_answer_each,
     reply_is_right,
 )
@@ -52,7 +53,7 @@ def judge(findings: Findings) -> Verdict:
         outcomes(findings, facts),
         one_answer_each(facts),
         seen(findings, facts, excuses, verdict.excused),
-        repeats(findings, excuses, verdict.excused),
+        repeats(findings, facts, excuses, verdict.excused),
         terminal_repeats(findings, excuses),
         chats_in_order(facts),
         answers_in_order(facts),
@@ -161,7 +162,7 @@ def seen(findings: Findings, facts: Facts, excuses: Excuses, excused: Counter[st
             yield f"a {kind} was never seen: {text[:60]}"
 
 
-def repeats(findings: Findings, excuses: Excuses, excused: Counter[str]) -> Iterator[str]:
+def repeats(findings: Findings, facts: Facts, excuses: Excuses, excused: Counter[str]) -> Iterator[str]:
     """A message comes again only if the send before was struck: each repeat has an excuse of its own."""
     latest: dict[str, Any] = {}
     times: Counter[str] = Counter()
@@ -170,7 +171,7 @@ def repeats(findings: Findings, excuses: Excuses, excused: Counter[str]) -> Iter
             continue
         times[send.row] += 1
         # Once more is what the adapter allows; only who was still, and sends what another has, comes on top.
-        often = times[send.row] > MOST_SHOWN and send.process not in findings.terminals
+        often = times[send.row] > most_shown(facts, send.row) and send.process not in findings.terminals
         if often and not excuses.interrupted(send):
             yield f"{send.row} was shown {times[send.row]} times: {send.text[:40]}"
         before = latest.get(send.row)
