@@ -212,7 +212,7 @@ class Receiver:
         finally:
             del self._queues[queue.channel]
 
-    async def _take(self, queue: _Queue, events: Sequence[_Event], notice: str = "") -> str:
+    async def _take(self, queue: _Queue, events: Sequence[_Event], *, notice: str = "", missed: bool = False) -> str:
         """Store what these events mean; then the channel is read up to them. The chat is told `notice` before the first
         answer; gives it back if there is none."""
         batch: list[Inbound] = []
@@ -223,7 +223,7 @@ class Receiver:
                 log.exception("event_unreadable", kind=event.kind, channel=queue.channel)
                 continue
             if inbound is not None:
-                batch.append(replace(inbound, notice=notice) if notice else inbound)
+                batch.append(replace(inbound, notice=notice, can_wait=missed))
                 notice = ""
         accepted = await self._stored(batch) if batch else ()
         by_event = {each.event_id: each for each in accepted}
@@ -239,13 +239,23 @@ class Receiver:
         return next((each for name, each in accepted.items() if f"b{number}" in name or f"{number}:" in name), None)
 
     async def _stored(self, batch: Sequence[Inbound]) -> Sequence[Accepted]:
+        """What became of these, once all are stored: what was missed waits until its lanes have room."""
         assert self._accept is not None
+        accepted: list[Accepted] = []
         backoff = Backoff(0.1, 5.0)
         while True:
             try:
-                return await self._accept(batch)
+                results = await self._accept(batch)
             except StoreUnavailable as error:
                 log.warning("messages_wait", count=len(batch), error=str(error))
+            else:
+                accepted += [each for each in results if each.status != "full"]
+                full = {each.event_id for each in results if each.status == "full"}
+                if not full:
+                    return accepted
+                if len(full) < len(batch):
+                    backoff.reset()
+                batch = [each for each in batch if each.event_id in full]
             await self._clock.sleep(backoff.pause())
 
     # -- one event --------------------------------------------------------------------------
@@ -378,7 +388,7 @@ class Receiver:
         notice = self._absence(is_cut=is_cut)
         for first in range(0, len(found), _BATCH):
             events = [_Event("message", each) for each in found[first : first + _BATCH]]
-            notice = await self._take(queue, events, notice)
+            notice = await self._take(queue, events, notice=notice, missed=True)
         self._current.add(queue.channel)
 
     async def _missed(self, queue: _Queue) -> tuple[list[Mapping[str, Any]], bool]:

@@ -172,7 +172,8 @@ class Inbound:
     `part_of` says that more of the same message may follow, which its client had to send in several:
     `CUT` or `TORN` for a text, else the name of the group of files that it belongs to. `only_as_part`: by
     itself it was not meant for the bot; it is taken if it goes on with a message that was. `notice`, never stored:
-    a sentence that the chat is told once the message is taken.
+    a sentence that the chat is told once the message is taken. `can_wait`, never stored: while its lane is full its
+    adapter keeps it and offers it again, so it is not refused.
 
     `own`: the words of `text` that the sender said, where others' are among them, which were forwarded, quoted or
     written by another bot; None: all are the sender's. Only a person's own words command, pin or constrain.
@@ -189,6 +190,7 @@ class Inbound:
     only_as_part: bool = False
     own: str | None = None
     notice: str = ""
+    can_wait: bool = False
 
     @property
     def command(self) -> CommandCall | None:

@@ -198,7 +198,7 @@ class Reception:
 
     async def _accepted(self, adapter: Adapter, arrival: Arrival, receipt: Receipt, until: float) -> Accepted:
         if receipt.status == "full":
-            if adapter.limits.pauses_when_full:
+            if adapter.limits.pauses_when_full or arrival.inbound.can_wait:
                 return Accepted(event_id=receipt.event_id, status="full")
             await self._refuse(arrival)
             return Accepted(event_id=receipt.event_id, status="refused")

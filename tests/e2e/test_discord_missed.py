@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.app.config.models import Turns
 from gateway.store.sqlite.store import SqliteStore
 from tests.emulators.discord import Channel, DiscordServer, Refuse, Settings, Slow, User
 from tests.support.discord_live import Bot, on_discord
@@ -105,6 +106,17 @@ async def test_too_much_is_cut_and_that_is_said(
         await bot.quiet()
         told = AWAY.format("10 minutes") + " That was a lot: I looked only at the last 2 messages."
         assert set(bot.shown(place)) == {"echo: first", told, "echo: 128", "echo: 129"}
+
+
+async def test_what_was_missed_waits_for_room_in_its_conversation(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    await once(tmp_path, discord, anna, place)
+    for number in range(12):
+        discord.people.say(place, anna, f"@Legato {number}")
+    async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}, turns=Turns(lane_cap=3)) as bot:
+        bot.says("@Legato live", place)
+        await bot.until_shown(*(f"echo: {each}" for each in ("first", *range(12), "live")), chat=place)
 
 
 async def test_what_comes_meanwhile_waits_behind_what_was_missed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -142,6 +143,21 @@ async def test_a_full_lane_makes_a_pausing_adapter_wait(tmp_path: Path) -> None:
         assert (await adapter.receive(late))[0].status == "new"
         assert (await live.answer(late.event_id)).text == "echo: three"
         assert FULL not in adapter.shown()
+
+
+async def test_a_message_that_can_wait_is_not_refused_by_a_full_lane(tmp_path: Path) -> None:
+    gate = Gate()
+    config = config_in(tmp_path, turns=Turns(lane_cap=1))
+    async with running(tmp_path, config=config, model=FakeModel(in_turn(Say(text="one!", gate=gate)))) as live:
+        first = await live.tell("one")
+        await gate.until_waiting()
+        late = replace(live.adapter.inbound("two"), can_wait=True)
+        assert (await live.adapter.receive(late))[0].status == "full"
+        gate.open()
+        await live.answer(first)
+        assert (await live.adapter.receive(late))[0].status == "new"
+        assert (await live.answer(late.event_id)).text == "echo: two"
+        assert FULL not in live.adapter.shown()
 
 
 async def test_order_holds_in_every_lane_and_no_lane_runs_two_turns_at_once(tmp_path: Path) -> None:

@@ -39,11 +39,10 @@ def storable(text: str) -> str:
 
 
 def inbound_json(inbound: Inbound) -> str:
-    """An Inbound without fields at their default, and without `only_as_part` and `notice`: nobody asks for these once
-    the Inbound is stored."""
+    """An Inbound without fields at their default, and without those that nobody asks for once it is stored."""
     data = {**_given(inbound), "source": _given(inbound.source)}
-    data.pop("only_as_part", None)
-    data.pop("notice", None)
+    for name in ("only_as_part", "notice", "can_wait"):
+        data.pop(name, None)
     if inbound.attachments:
         data["attachments"] = [file_note(file) for file in inbound.attachments]
     return dumps(data)
