@@ -182,7 +182,8 @@ class DiscordAdapter:
         try:
             calls = await self._connection.opened()
             interaction = codec.interaction_of(outbound.answers)
-            if interaction is not None and content is None:
+            # The place of the answer is kept for the answer: a notice comes before it.
+            if interaction is not None and content is None and outbound.kind != "notice":
                 may_be_public = outbound.kind == "error"
                 told = await self._interactions.show(interaction, payload, may_be_public=may_be_public)
                 if told is not None:
