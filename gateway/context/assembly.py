@@ -13,7 +13,7 @@ from typing import Any
 
 from gateway.context.prompts import CONTINUED, RESULT_MISSING, SYSTEM_NOTE, framed
 from gateway.context.shapes import Calls, derived, plain_call, plain_id, read_call, result_id, rewritten, sound, sources
-from gateway.domain.message import HOST, Message, note_of, text_of, tool_result, user
+from gateway.domain.message import HOST, Message, note_of, says_nothing, text_of, tool_result, user
 from gateway.runtime.tokens import TokenCounter
 
 
@@ -40,8 +40,8 @@ def sanitize(messages: Sequence[Message], *, opening: bool = True, calls: Calls 
     Unknown roles and contents become known ones (`shapes`), and anything but a message is left out. Tool results
     follow their call directly, in the order of the calls. A result without a call, or a second result, is removed. A
     call without a result gets a stub. A call without an id, or with an id that its message used before, is stripped,
-    because nothing could answer it; an assistant message left with neither text nor calls is removed. With `opening`,
-    a short user message is put in front of a leading assistant message. `calls` receives every kept call under each
+    because nothing could answer it. A message of a person or the model that says nothing is removed. With `opening`, a
+    short user message is put in front of a leading assistant message. `calls` receives every kept call under each
     of its ids; a reused id means its latest call.
     """
     index = Calls() if calls is None else calls
@@ -59,7 +59,7 @@ def sanitize(messages: Sequence[Message], *, opening: bool = True, calls: Calls 
                 slot.take(message)
         elif message.get("role") == "assistant" and "tool_calls" in message:
             rows.append(_with_results(message, index, slots))
-        else:
+        elif not says_nothing(message):
             rows.append([message])
     result = [message for row in rows for message in row]
     return _opened(result) if opening else result
@@ -79,12 +79,14 @@ def _in_order(messages: Sequence[Message], index: Calls) -> bool:
         if waiting:
             if role != "tool" or message.get("tool_call_id") != waiting.pop():
                 return False
-        elif role == "assistant":
-            if "tool_calls" in message:
-                waiting = _answerable(message["tool_calls"], raw)
-                if not waiting:
-                    return False
-        elif role != "user" and role != "system":
+        elif role == "assistant" and "tool_calls" in message:
+            waiting = _answerable(message["tool_calls"], raw)
+            if not waiting:
+                return False
+        elif role != "user" and role != "assistant":
+            if role != "system":
+                return False
+        elif (type(content) is not str or not content or content.isspace()) and says_nothing(message):
             return False
     if waiting:
         return False
@@ -124,9 +126,9 @@ def _with_results(message: Message, index: Calls, slots: dict[str, _Slot]) -> li
         kept.append(plain_call(call, read))
     if kept and isinstance(raw, list) and len(kept) == len(raw) and all(map(operator.is_, kept, raw)):
         return row
-    if not kept and not text_of(message).strip() and not isinstance(message.get("content"), list):
-        return []
     rest = {key: value for key, value in message.items() if key != "tool_calls"}
+    if not kept and says_nothing(rest):
+        return []
     row[0] = derived(rest, tool_calls=kept) if kept else derived(rest)
     return row
 

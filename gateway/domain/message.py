@@ -134,6 +134,17 @@ def text_of(message: Mapping[str, Any]) -> str:
     return str(content)
 
 
+def says_nothing(message: Mapping[str, Any]) -> bool:
+    """Whether a message of a person or the model has no words, calls, pictures or anything else to send. Providers
+    refuse such messages."""
+    if message.get("role") not in ("user", "assistant") or message.get("tool_calls") or message.get("refusal"):
+        return False
+    content: Any = message.get("content")
+    if isinstance(content, list):
+        return not text_of(message).strip() and all(part.get("type", "text") == "text" for part in _typed(content))
+    return content is None or not str(content).strip()
+
+
 def said_in(message: Mapping[str, Any]) -> str:
     """What a person or the model said: without the texts of files, whose names count as said."""
     note = note_of(message)
@@ -149,6 +160,10 @@ def own_words(message: Mapping[str, Any]) -> str:
     note = note_of(message)
     words = (note.get(name) for name in ("own", "said"))
     return next((each for each in words if isinstance(each, str)), text_of(message))
+
+
+def _typed(parts: Iterable[Any]) -> Iterable[Mapping[str, Any]]:
+    return (part for part in parts if isinstance(part, Mapping))
 
 
 def _part_texts(parts: Iterable[Any]) -> Iterable[str]:

@@ -15,7 +15,7 @@ from gateway.context.compressor import Compressor
 from gateway.context.identifiers import found
 from gateway.context.policy import CompressionSettings
 from gateway.context.prompts import END_MARKER, OPENER
-from gateway.domain.message import Message, is_request, is_summary, note_of, text_of
+from gateway.domain.message import Message, is_request, is_summary, note_of, says_nothing, text_of
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.openai.codec import encode_request
 from gateway.runtime.tokens import TokenCounter
@@ -256,6 +256,8 @@ def flaws(messages: Sequence[Message]) -> list[str]:
 def _shape_flaws(message: Any) -> Iterator[str]:
     if message["role"] not in ("system", "user", "assistant", "tool"):
         yield f"role {message['role']}"
+    if says_nothing(message):
+        yield f"an empty message of the {message['role']}"
     content = message.get("content")
     parts = content if isinstance(content, list) else []
     if content is not None and not isinstance(content, str) and not parts:

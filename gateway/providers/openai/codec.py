@@ -9,6 +9,7 @@ Rules of what is sent
 - Arguments of earlier tool calls are always a JSON object, ids at most 40 characters: one odd
   call of one model must not make the whole conversation unsendable to another.
 - A content of parts only where there is more than words in it: a picture, a mark for a cache.
+- No empty message of a person or the model, which many servers refuse.
 - Messages of people in a row, such as a question whose turn failed and the next one, are one
   message: many servers' templates want the roles to alternate.
 - The same message is always encoded alike, or prompt caches would miss.
@@ -22,13 +23,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from gateway.domain.message import Message
+from gateway.domain.message import Message, says_nothing
 from gateway.providers.answer import arguments_text, short_id
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import request_settings
 
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
 
+_EMPTY: Final = "(empty message)"
 _ID_LIMIT: Final = 40  # characters; OpenAI refuses longer tool call ids
 _NAME: Final = re.compile(r"[^\s<|\\/>]{1,64}")  # what OpenAI allows as a participant's name
 _COMMON: Final = ("role", "content", "name", "cache_control")
@@ -60,11 +62,7 @@ class Habits:
 def encode_request(spec: ModelSpec, request: ModelRequest, habits: Habits | None = None) -> dict[str, Any]:
     """The body of a call."""
     habits = habits or Habits()
-    reasoning = _wants_reasoning(spec)
-    body: dict[str, Any] = {
-        "model": spec.name,
-        "messages": _alternating([encode_message(message, reasoning=reasoning) for message in request.messages]),
-    }
+    body: dict[str, Any] = {"model": spec.name, "messages": _messages(request.messages, _wants_reasoning(spec))}
     if "stream" not in request.omit:
         body["stream"] = True
         if habits.usage_option:
@@ -122,6 +120,14 @@ def encode_message(message: Message | Mapping[str, Any], *, reasoning: bool = Fa
     if reasoning and role == "assistant" and plain.get("reasoning_content"):
         encoded["reasoning_content"] = plain["reasoning_content"]
     return encoded
+
+
+def _messages(messages: Sequence[Message], reasoning: bool) -> list[dict[str, Any]]:
+    """The messages that say anything; a stand-in where a person's only message is empty."""
+    made = [encode_message(message, reasoning=reasoning) for message in messages if not says_nothing(message)]
+    if all(message["role"] == "system" for message in made) and len(made) < len(messages):
+        made.append({"role": "user", "content": _EMPTY})
+    return _alternating(made)
 
 
 def _alternating(encoded: list[dict[str, Any]]) -> list[dict[str, Any]]:

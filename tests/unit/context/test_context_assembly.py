@@ -71,6 +71,21 @@ def test_calls_that_nothing_can_answer_are_stripped(calls: Any) -> None:
     assert sanitize([user("hi"), silent]) == [user("hi")]
 
 
+@pytest.mark.parametrize("role", ["user", "assistant"])
+@pytest.mark.parametrize("content", [None, "", " \n\t", [], [{"type": "text", "text": " "}], [None]])
+def test_a_message_that_says_nothing_never_passes(role: Any, content: Any) -> None:
+    asked: list[Message] = [user("hi"), {"role": "assistant", "content": "hello"}, user("and?")]
+    assert sanitize([*asked[:2], {"role": role, "content": content}, asked[2]]) == asked
+    assert sanitize([*asked, {"role": role}]) == asked
+
+
+def test_pictures_calls_and_refusals_say_something() -> None:
+    picture: Message = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}
+    refusal: Any = {"role": "assistant", "content": None, "refusal": "I would rather not."}
+    messages = [picture, _calls("a"), _result("a", ""), refusal]
+    assert all(new is old for new, old in zip(sanitize(messages), messages, strict=True))
+
+
 def test_a_transcript_never_opens_with_an_assistant() -> None:
     result = sanitize([{"role": "system", "content": "s"}, {"role": "assistant", "content": "hello"}])
     assert [(m["role"], text_of(m)) for m in result] == [("system", "s"), ("user", CONTINUED), ("assistant", "hello")]

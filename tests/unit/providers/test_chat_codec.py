@@ -103,6 +103,17 @@ def test_a_name_the_api_refuses_is_left_out() -> None:
     assert encode_message({"role": "user", "content": "x", "name": "Anna"})["name"] == "Anna"
 
 
+@pytest.mark.parametrize("content", [None, "", " \n", [], [{"type": "text", "text": ""}]])
+def test_a_message_that_says_nothing_is_not_sent(content: Any) -> None:
+    asked: list[Any] = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "yes"}]
+    empty: list[Any] = [{"role": role, "content": content} for role in ("user", "assistant")]
+    assert encode_request(SPEC, ModelRequest(messages=[*empty, *asked, *empty]))["messages"] == asked
+    system: Any = {"role": "system", "content": "s"}
+    alone = encode_request(SPEC, ModelRequest(messages=[system, *empty]))["messages"]
+    assert [message["role"] for message in alone] == ["system", "user"]
+    assert alone[1]["content"]
+
+
 def test_messages_of_people_in_a_row_are_sent_as_one() -> None:
     marked = [{"type": "text", "text": "three", "cache_control": {"type": "ephemeral"}}]
     messages: list[Any] = [

@@ -294,3 +294,11 @@ def test_settings_of_every_model() -> None:
     body = encoded(user("U"), spec=replace(SPEC, settings=AnthropicModel(provider="anthropic", **section)))
     assert (body["temperature"], body["output_config"], body["top_k"]) == (0.5, {"effort": "low"}, 3)
     assert list(violations(body)) == []
+
+
+@pytest.mark.parametrize("content", [None, "", " \n", [], [{"type": "text", "text": ""}]])
+def test_a_message_that_says_nothing_leaves_no_empty_block(content: Any) -> None:
+    empty: list[Any] = [{"role": role, "content": content} for role in ("user", "assistant")]
+    sent = encode_request(SPEC, ModelRequest(messages=[*empty, user("hi"), *empty]))["messages"]
+    assert [message["role"] for message in sent] == ["user"]
+    assert all(block["text"].strip() for block in sent[0]["content"])

@@ -197,3 +197,11 @@ def test_a_rewritten_message_is_sent_as_it_says_now() -> None:
     original = {"api": "openai-responses", "model": "gpt-5", "blocks": [message("long", phase="final_answer")]}
     sent = encoded(user("U"), assistant("short", original=original), user("V"))["input"][1]
     assert sent == {"type": "message", "role": "assistant", "content": "short"}
+
+
+@pytest.mark.parametrize("content", [None, "", " \n", [], [{"type": "text", "text": ""}]])
+def test_a_message_that_says_nothing_leaves_no_empty_item(content: Any) -> None:
+    empty: list[Any] = [{"role": role, "content": content} for role in ("user", "assistant")]
+    sent = encoded(*empty, user("hi"), *empty)["input"]
+    assert [item["role"] for item in sent] == ["user"]
+    assert all(part["text"].strip() for part in sent[0]["content"])
