@@ -31,6 +31,8 @@ _OURS = "gateway."
 _SECONDS = 20.0  # for the methods that every turn waits for
 _LONGER = {"on_session_end": 120.0}  # may ask a model
 _UNLIMITED = ("compress", "handle_tool_call")  # their callers have limits of their own
+_MOST_CHARACTERS = 16_000_000  # of a transcript, a state or a tool's result; the longest window holds far less
+_MOST_PLACES = 2_000_000  # of values in it
 
 
 class Log(Protocol):
@@ -190,6 +192,8 @@ class GuardedEngine:
         result = await self._try("handle_tool_call", name, dict(args), **context)
         if result is _FAILED:
             return json.dumps({"error": f"{name} failed."})
+        if _is_too_long(result):
+            return json.dumps({"error": f"{name} gave more than {_MOST_CHARACTERS:,} characters."})
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
 
     async def status(self) -> dict[str, Any]:
@@ -202,7 +206,7 @@ class GuardedEngine:
         state = await self._try("dump_state")
         if not isinstance(state, Mapping):
             return {}
-        if not _is_json(dict(state)):
+        if _is_too_long(dict(state)) or not _is_json(dict(state)):
             self._log.warning("context_engine_state_refused", engine=self._engine.name)
             return {}
         return dict(state)
@@ -224,7 +228,7 @@ class GuardedEngine:
         """Return an attribute of the engine; None if there is none, or if it raises."""
         try:
             return getattr(self._engine, name, None)
-        except Exception:
+        except (Exception, SystemExit):
             return None
 
     async def _try(self, name: str, *args: Any, **optional: Any) -> Any:
@@ -237,7 +241,7 @@ class GuardedEngine:
             async with self._clock.limit(_LONGER.get(name, _SECONDS)):
                 return await self._call(name, args, optional)
             raise AssertionError("a limit that strikes raises")
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # an engine's `exit()` must not end the gateway
             if isinstance(error, TimeoutError) and name not in _UNLIMITED:
                 self._hung.add(name)
             reason = f"{type(error).__name__}: {error}"[:300]
@@ -266,6 +270,8 @@ class GuardedEngine:
             return ""
         if not all(_is_sound(message) for message in result):
             return "it holds a message that no model could be sent"
+        if _is_too_long(result):
+            return f"it has more than {_MOST_CHARACTERS:,} characters"
         return "" if _is_json(result) else "it holds something that cannot be stored"
 
 
@@ -287,10 +293,9 @@ async def _in_thread(call: Callable[[], T]) -> T:
         outcome: Any
         try:
             outcome, settle = call(), future.set_result
-        except StopIteration as stop:  # no future can carry it
-            outcome = RuntimeError(str(stop))
-        except Exception as error:
-            outcome = error
+        except (Exception, SystemExit) as error:
+            # No future can carry a StopIteration; a thread that left in silence would be waited for without an end.
+            outcome = RuntimeError(str(error)) if isinstance(error, StopIteration) else error
         with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
             loop.call_soon_threadsafe(deliver, settle, outcome)
 
@@ -341,6 +346,22 @@ def _is_sound(message: Mapping[str, Any]) -> bool:
         and isinstance(sources, list)
         and all(isinstance(name, str) for name in (note.get("id", ""), *sources))
     )
+
+
+def _is_too_long(value: Any) -> bool:
+    """Whether the text in a value is longer than any conversation, found out without a copy of it. A value that
+    contains itself is too long, too."""
+    left, waiting, places = _MOST_CHARACTERS, [value], _MOST_PLACES
+    while waiting and left >= 0 and places:
+        each = waiting.pop()
+        places -= 1
+        if isinstance(each, str):
+            left -= len(each)
+        elif isinstance(each, Mapping):
+            waiting += [*each.keys(), *each.values()]
+        elif isinstance(each, list | tuple):
+            waiting += each
+    return left < 0 or not places
 
 
 def _is_json(value: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -180,6 +181,53 @@ async def test_a_result_that_is_no_transcript_is_refused(result: Any) -> None:
     assert kept == messages
     assert outcome.aborted
     assert [event for event, _ in log.events] == ["context_engine_result_refused"]
+
+
+@pytest.mark.parametrize("leave", [sys.exit, SystemExit, StopIteration])
+async def test_an_engine_that_ends_the_program_ends_itself_only(leave: Callable[[], None]) -> None:
+    class Leaving(Plain):
+        def should_compress(self) -> bool:  # type: ignore[override]
+            return self._leave()
+
+        async def get_status(self) -> Any:  # type: ignore[override]
+            return self._leave()
+
+        @property
+        def threshold_tokens(self) -> int:  # type: ignore[override]
+            return self._leave()
+
+        def _leave(self) -> Any:
+            raise leave() or SystemExit(2)  # type: ignore[func-returns-value]
+
+    log = Log()
+    guard = GuardedEngine(Leaving(), log=log)
+    assert not await guard.wants()
+    assert await guard.status() == {}
+    assert guard.threshold_tokens == 0
+    assert [fields["method"] for _, fields in log.events] == ["should_compress", "get_status"]
+
+
+async def test_an_engine_that_gives_more_than_any_window_holds_is_refused() -> None:
+    flood = "x" * 17_000_000
+
+    class Flooding(Plain):
+        def dump_state(self) -> dict[str, Any]:
+            return {"all": [flood]}
+
+        def handle_tool_call(self, name: str, args: Any, **context: Any) -> Any:
+            return flood
+
+    engine, log = Flooding([user(flood)]), Log()
+    guard = GuardedEngine(engine, log=log)
+    kept, outcome = await guard.compress([user("a")])
+    assert kept == [user("a")]
+    assert outcome.error == "The context engine's result was refused: it has more than 16,000,000 characters."
+    assert await guard.dump() == {}
+    assert json.loads(await guard.call_tool("expand", {})) == {"error": "expand gave more than 16,000,000 characters."}
+    knot: list[Any] = []
+    knot.append(knot)
+    engine.result = [{**user("a"), "more": knot}]
+    assert (await guard.compress([user("a")]))[1].aborted
 
 
 async def test_a_state_that_json_cannot_hold_is_refused() -> None:
