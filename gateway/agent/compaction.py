@@ -31,6 +31,8 @@ COMPACTIONS: Final = Counter(
     name="compactions", text="Compactions that were tried, and how they ended.", labels=("trigger", "outcome")
 )
 
+_GREW = "the context engine's result is far longer than the conversation; nothing was changed"
+_MOST_GROWTH: Final = 4_000  # tokens; the notes on a few short turns may be longer than the turns
 _REQUEST_LOST = "The context engine dropped the message that is to be answered."
 
 
@@ -100,6 +102,8 @@ class Compactor:
         if trigger != "manual" and not _holds_request(messages, transcript):
             # A turn is running: without its question the model would answer to nothing.
             transcript, outcome = messages, Outcome(error=_REQUEST_LOST, aborted=True)
+        if noted_tokens(transcript) > noted_tokens(messages) + _MOST_GROWTH:
+            transcript, outcome = messages, Outcome(error=_GREW, aborted=True)
         report = CompactionReport(
             before=messages, after=messages, tokens_before=tokens, tokens_after=tokens, outcome=outcome
         )

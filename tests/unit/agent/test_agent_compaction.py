@@ -226,6 +226,24 @@ async def test_saving_less_than_a_tenth_changes_nothing_unless_a_person_asked(tr
         assert list(report.after) == list(report.before)
 
 
+class Growing(Keeping):
+    """Puts notes before everything."""
+
+    def compress(self, messages: Sequence[Message], *_: Any, **__: Any) -> list[Message]:
+        return [user(LONG * self.keep, summary=True), *messages]
+
+
+@pytest.mark.parametrize(("times", "changes"), [(1, True), (5_000, False)])
+async def test_a_result_that_is_far_longer_than_the_conversation_changes_nothing(times: int, changes: bool) -> None:
+    writer, talk = Writer(), conversation(stored(user("hi"), assistant("hello")))
+    talk.engine = GuardedEngine(Growing(times), log=structlog.get_logger())
+    report = await compactor(writer).run(talk, "manual")
+    assert report.changed is changes
+    assert len(writer.continued) == int(changes)
+    assert report.outcome.aborted is not changes
+    assert ("far longer than the conversation" in (report.outcome.error or "")) is not changes
+
+
 # -- the conversation in memory ----------------------------------------------------------------
 
 
