@@ -127,6 +127,8 @@ def _admins(config: Config, platform: str) -> list[str]:
 async def serve_platforms(config: Config, *, parent_pipe: int | None = None) -> int:
     """`legato run`: the exit status. `parent_pipe` is the pipe of a parent that keeps this worker."""
     collect_seldom()
+    with suppress(OSError):  # who needs the folder says why there is none
+        home(config).mkdir(mode=0o700, exist_ok=True)  # before an engine makes it, open to all
     # The turns of a `legato chat` go on here when its own process dies; it shows the answers when it is back.
     elsewhere = {each.name: each.limits for each in platforms().values() if each.in_shell and each.limits}
     async with aclosing(Aside(clock=SystemClock())) as aside:

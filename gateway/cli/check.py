@@ -20,7 +20,7 @@ from gateway.runtime.plugins import held_to
 from gateway.store.port import Store
 
 _PROBE_TOKENS = 16
-_BY_OTHERS = 0o044  # of a file's mode
+_READ_BY_OTHERS, _WRITTEN_BY_OTHERS = 0o044, 0o022  # of a file's mode
 _PROMPT = "You are asked whether you are there."
 _GREETING = "Answer with the single word: ready"
 # A request like those of a conversation: what a model refuses of it is found out now.
@@ -87,18 +87,34 @@ async def findings(
                 yield finding
 
 
-def of_files(config: Path | None, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Which file the configuration is (None: there is none), whether others can read the secrets beside it, and which
-    variables set nothing."""
+def of_files(
+    config: Path | None, environ: Mapping[str, str], *, database: Path | None = None, home: Path | None = None
+) -> Iterator[Finding]:
+    """Which file the configuration is (None: there is none), whether others on this machine can get at it, at the
+    secrets beside it, at the store's file or at the gateway's folder, and which variables set nothing."""
     folder = config.parent if config else Path()
     detail = str(config.absolute()) if config else f"no config.yaml in {folder.absolute()}: defaults"
     yield Finding(what="config", ok=True, detail=detail)
-    secrets = folder / FILE
-    if secrets.exists() and secrets.stat().st_mode & _BY_OTHERS:
-        yield Finding(what="secrets", ok=None, detail=f"others on this machine can read {secrets}: chmod 600 {secrets}")
+    either = _READ_BY_OTHERS | _WRITTEN_BY_OTHERS
+    # A configuration may be read: its secrets stand beside it.
+    yield from _open_to_others("config's file", config, _WRITTEN_BY_OTHERS, "chmod go-w")
+    yield from _open_to_others("secrets", folder / FILE, either, "chmod 600")
+    yield from _open_to_others("store's file", database, either, "chmod 600")
+    yield from _open_to_others("folder", home, either, "chmod 700")
     for name in overlooked(environ):
         detail = f"{name} sets nothing: there are two underscores each, as in LEGATO__MODEL__NAME"
         yield Finding(what="environment", ok=None, detail=detail)
+
+
+def _open_to_others(what: str, path: Path | None, mode: int, cure: str) -> Iterator[Finding]:
+    """What there is to say about a file or folder of which others have rights in `mode`."""
+    if path is None or not path.exists():
+        return
+    rights = path.stat().st_mode & mode
+    can = {_READ_BY_OTHERS: "read", _WRITTEN_BY_OTHERS: "write"}
+    named = " and ".join(name for right, name in can.items() if rights & right)
+    if named:
+        yield Finding(what=what, ok=None, detail=f"others on this machine can {named} {path}: {cure} {path}")
 
 
 def _no_store(database: Path | None) -> Finding | None:

@@ -298,7 +298,7 @@ def _check_address(name: str, url: str) -> None:
 
 
 async def _check(settings: Config, path: Path | None) -> int:
-    from gateway.app.build import Parts, build, configured_store
+    from gateway.app.build import Parts, build, configured_store, home
     from gateway.app.config import find_config
     from gateway.app.models import caching_note
     from gateway.app.serving import adapters
@@ -317,7 +317,9 @@ async def _check(settings: Config, path: Path | None) -> int:
     served, access = adapters(settings), settings.access
     gateway = build(settings, served, Parts(store=configured_store(settings, waits=False)))
     models = gateway.metering.models
-    for finding in of_files(find_config(path), os.environ):  # only now: building finds what no single value can show
+    database = settings.store.sqlite_path
+    # Only now: building finds what no single value can show.
+    for finding in of_files(find_config(path), os.environ, database=database, home=home(settings)):
         tell(finding)
     await models.learn_window(gateway.clock)
     async for finding in findings(
@@ -328,7 +330,7 @@ async def _check(settings: Config, path: Path | None) -> int:
         caching=caching_note(models.main),
         spending=gateway.metering.note(),
         people=may_talk(access.allow, access.admins, pairing=access.pairing) if served else None,
-        database=settings.store.sqlite_path,
+        database=database,
     ):
         tell(finding)
     for close in (*(adapter.aclose for adapter in served), *gateway.close):

@@ -76,6 +76,23 @@ def test_it_names_the_file_that_it_read(tmp_path: Path, capsys: pytest.CaptureFi
     assert "secrets" not in check(capsys)[1]
 
 
+def test_it_says_what_others_on_the_machine_can_get_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "legato-home").mkdir(mode=0o755)
+    for name, mode in (("config.yaml", 0o664), (".env", 0o622), ("legato.db", 0o640)):
+        (tmp_path / name).touch()
+        (tmp_path / name).chmod(mode)
+    status, lines = check(capsys)
+    assert status == 0
+    others = "note  others on this machine can"
+    assert lines["config's file"] == f"{others} write config.yaml: chmod go-w config.yaml"
+    assert lines["secrets"] == f"{others} write .env: chmod 600 .env"
+    assert lines["store's file"] == f"{others} read legato.db: chmod 600 legato.db"
+    assert lines["folder"] == f"{others} read legato-home: chmod 700 legato-home"
+    for name, mode in (("config.yaml", 0o644), (".env", 0o600), ("legato.db", 0o600), ("legato-home", 0o700)):
+        (tmp_path / name).chmod(mode)
+    assert not {"config's file", "secrets", "store's file", "folder"} & set(check(capsys)[1])
+
+
 def test_a_variable_with_one_underscore_is_pointed_at(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

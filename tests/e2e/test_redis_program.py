@@ -48,6 +48,7 @@ async def worker(folder: Path) -> AsyncIterator[Process]:
         process.send_signal(signal.SIGTERM)
         _, errors = await process.communicate()
         assert process.returncode == 0, errors.decode()
+        assert (folder / "legato-home").stat().st_mode & 0o777 == 0o700
 
 
 async def test_a_worker_goes_on_with_the_turn_of_a_terminal_that_died(
