@@ -25,7 +25,7 @@ from adapters.discord.limits import LIMITS, LONGEST_TOKEN, draft_rates
 from adapters.discord.platform import DiscordSettings
 from adapters.discord.receiving import Receiver
 from gateway.delivery.markdown.tables import without_columns
-from gateway.domain.adapter import Accept, Finding, MenuEntry, Notebook
+from gateway.domain.adapter import Accept, Finding, MenuEntry, Notebook, Propose
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
 from gateway.domain.platform import AdapterHost
 from gateway.domain.rates import Rate
@@ -58,6 +58,7 @@ class DiscordAdapter:
     waits_for_account = True
     reader_sends = False
     notebook: Notebook | None = None
+    propose: Propose | None = None
 
     def __init__(
         self,
@@ -97,6 +98,7 @@ class DiscordAdapter:
     async def run(self, accept: Accept) -> None:
         """Read until cancelled. Raises AdapterError if Discord does not know the token."""
         assert self.notebook is not None, "the program gives one before it lets anybody read"
+        self._receiver.propose = self.propose
         me = await self._introduced()
         writing = asyncio.get_running_loop().create_task(self._write_commands())
         try:

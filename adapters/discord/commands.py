@@ -94,7 +94,9 @@ def _option(parameter: Parameter) -> dict[str, Any]:
         "description": _help(parameter.help, parameter.name),
         "required": parameter.required,
     }
-    if parameter.choices:
+    if parameter.proposes:
+        option["autocomplete"] = True
+    elif parameter.choices:
         option["choices"] = [{"name": each, "value": each} for each in parameter.choices[:_MOST_CHOICES]]
     return option
 
@@ -119,6 +121,7 @@ def _facts(commands: Sequence[Mapping[str, Any]]) -> list[Any]:
                     option["name"],
                     option["description"],
                     bool(option.get("required", False)),
+                    bool(option.get("autocomplete", False)),
                     [choice["value"] for choice in option.get("choices") or ()],
                 ]
                 for option in each.get("options") or ()

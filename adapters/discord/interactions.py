@@ -6,7 +6,7 @@ whoever has the interaction's token. That lies in the event's name, so any proce
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import structlog
@@ -16,6 +16,7 @@ from adapters.discord import codec, failures
 from adapters.discord.commands import SlashCommands
 from adapters.discord.connection import Connection
 from gateway.domain.adapter import Accepted
+from gateway.domain.command import Proposal
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import DeliveryRefused
 
@@ -25,7 +26,9 @@ _FIRST_WORD: Final = 2.8  # seconds
 _GOOD_FOR: Final = 14 * 60.0  # seconds of the fifteen minutes: what begins later may be too late on arrival
 _GRACE: Final = 5.0  # seconds in which a refused command may still get an answer
 _PRESSED: Final = 3
-_MESSAGE, _WAIT, _NOTHING_YET = 4, 5, 6  # kinds of first words
+_MESSAGE, _WAIT, _NOTHING_YET, _CHOICES = 4, 5, 6, 8  # kinds of first words
+_MOST_CHOICES: Final = 25
+_LONGEST_CHOICE: Final = 100
 _PRIVATE: Final = 1 << 6  # flags of messages
 _LOADING: Final = 1 << 7
 
@@ -51,21 +54,29 @@ class Interactions:
             first = {"type": _NOTHING_YET}
         elif self._commands.passes_on(data["data"]["name"]):
             first = {"type": _MESSAGE, "data": {"content": PASSED_ON, "flags": _PRIVATE}}
-        route = Route(
-            "POST",
-            "/interactions/{webhook_id}/{webhook_token}/callback",
-            webhook_id=data["id"],
-            webhook_token=data["token"],
-        )
         try:
             async with self._clock.limit(_FIRST_WORD):
-                await self._connection.calls.request(route, json=first)
+                await self._connection.calls.request(_callback(data), json=first)
         except failures.Foreign as error:
             log.warning("interaction_not_acknowledged", error=str(failures.mapped(error)))
             return False
         if first["type"] == _WAIT:
             self._waiting.add(data["id"])
         return True
+
+    async def propose(self, data: Mapping[str, Any], proposals: Sequence[Proposal]) -> None:
+        """Show values to who types a command. Nobody misses them for long, so errors are only logged."""
+        choices = [
+            {"name": each.label[:_LONGEST_CHOICE], "value": each.value}
+            for each in proposals
+            if each.label and 0 < len(each.value) <= _LONGEST_CHOICE
+        ]
+        try:
+            async with self._clock.limit(_FIRST_WORD):
+                said = {"type": _CHOICES, "data": {"choices": choices[:_MOST_CHOICES]}}
+                await self._connection.calls.request(_callback(data), json=said)
+        except failures.Foreign as error:
+            log.info("nothing_proposed", error=str(failures.mapped(error)))
 
     async def show(self, each: codec.Interaction, payload: Mapping[str, Any], *, may_be_public: bool) -> str | None:
         """Give an answer: what it is known by. None: it is to be a message of its own. Raises what the library raises,
@@ -136,6 +147,16 @@ class Interactions:
             webhook_token=each.token,
         )
         return await self._connection.calls.request(route, **how)
+
+
+def _callback(data: Mapping[str, Any]) -> Route:
+    """Where the first word of an interaction goes."""
+    return Route(
+        "POST",
+        "/interactions/{webhook_id}/{webhook_token}/callback",
+        webhook_id=data["id"],
+        webhook_token=data["token"],
+    )
 
 
 def _edited(payload: Mapping[str, Any]) -> dict[str, Any]:

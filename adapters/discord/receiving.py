@@ -26,8 +26,9 @@ from adapters.discord.cursors import Cursors
 from adapters.discord.interactions import Interactions
 from adapters.discord.listening import Listening
 from adapters.discord.platform import DiscordSettings
-from gateway.domain.adapter import Accept, Accepted, Notebook
+from gateway.domain.adapter import Accept, Accepted, Notebook, Propose
 from gateway.domain.chat import Inbound, Source
+from gateway.domain.command import Proposal
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
@@ -43,6 +44,7 @@ _SETTLED_AFTER: Final = 30.0  # seconds in which Discord has told of every serve
 _WORTH_A_WORD: Final = 120.0  # seconds of absence
 _AT_ONCE: Final = 8  # channels whose missed messages are fetched at once
 _UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)  # what Discord sent is of another shape
+_TYPES: Final = 4  # the kind of an interaction: a person types a command
 _THREAD_MINUTES: Final = 1_440  # without a message, after which Discord puts a thread away
 
 DELETED: Final = "the channel was deleted, or the bot was removed from it"
@@ -79,6 +81,7 @@ class Receiver:
         self._away: float | None = None  # seconds before this session that nobody read
         self._room = asyncio.Semaphore(_AT_ONCE)
         self._accept: Accept | None = None
+        self.propose: Propose | None = None
         self._broken: asyncio.Future[None] | None = None
 
     # -- lifetime ---------------------------------------------------------------------------
@@ -155,10 +158,24 @@ class Receiver:
                 channel = str(data.get("channel_id") or data["channel"]["id"])
                 acknowledged = self._start(self._interactions.acknowledge(data, private=self._is_private(data)))
                 self._put(channel, _Event(kind, data, acknowledged), alone="guild_id" not in data)
+            case "interaction" if data.get("type") == _TYPES:
+                self._start(self._propose(data))
             case "delete":
                 self._forget(data)
             case "message" | "edit":
                 self._put(data["channel_id"], _Event(kind, data), alone="guild_id" not in data)
+
+    async def _propose(self, data: Mapping[str, Any]) -> None:
+        """Somebody types a command: say which values there are."""
+        place = self._place(str(data["channel_id"]), data.get("guild_id"))
+        text = self._commands.typed(data["data"])
+        proposals: Sequence[Proposal] = ()
+        if self.propose is not None:
+            with suppress(StoreUnavailable):
+                proposals = await self.propose(
+                    codec.command_inbound(data, place, self._me, text, private=True, waited_for=False)
+                )
+        await self._interactions.propose(data, proposals)
 
     def _put(self, channel: str, event: _Event, *, alone: bool) -> None:
         self._queue(channel, alone=alone).events.append(event)
@@ -264,7 +281,7 @@ class Receiver:
         data = event.data
         if event.kind == "gone":
             return self._of_gone(str(data))
-        place = self._place(queue, data.get("guild_id"))
+        place = self._place(queue.channel, data.get("guild_id"), alone=queue.alone)
         if event.kind == "interaction":
             acknowledged = event.acknowledged is not None and await event.acknowledged
             return self._of_interaction(data, place, acknowledged=acknowledged)
@@ -295,13 +312,13 @@ class Receiver:
         """Whether only who asked may see the answer."""
         return "guild_id" in data and self._commands.is_private((data.get("data") or {}).get("name", ""))
 
-    def _place(self, queue: _Queue, guild: str | None) -> codec.Place:
-        found = None if queue.alone else self._connection.get_channel(int(queue.channel))
+    def _place(self, channel: str, guild: str | None, *, alone: bool = False) -> codec.Place:
+        found = None if alone else self._connection.get_channel(int(channel))
         if isinstance(found, Thread):
             parent = found.parent
             within = [str(found.parent_id), *([str(parent.category_id)] if parent and parent.category_id else [])]
             return codec.Place(
-                channel=queue.channel,
+                channel=channel,
                 guild=str(found.guild.id),
                 within=tuple(within),
                 is_thread=True,
@@ -310,8 +327,8 @@ class Receiver:
             )
         if isinstance(found, GuildChannel):
             within = [str(found.category_id)] if found.category_id else []
-            return codec.Place(channel=queue.channel, guild=str(found.guild.id), within=tuple(within), name=found.name)
-        return codec.Place(channel=queue.channel, guild=guild)
+            return codec.Place(channel=channel, guild=str(found.guild.id), within=tuple(within), name=found.name)
+        return codec.Place(channel=channel, guild=guild)
 
     def _with_role(self, place: codec.Place, message: Mapping[str, Any]) -> codec.Place:
         guild = self._connection.get_guild(int(place.guild)) if place.guild and message.get("mention_roles") else None

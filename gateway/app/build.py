@@ -33,7 +33,7 @@ from gateway.commands.runner import CommandRunner
 from gateway.context.engine import ContextEngine
 from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.delivery.outbox import Outbox
-from gateway.domain.adapter import Adapter, Limits, TakesNotes, account_of
+from gateway.domain.adapter import Adapter, Limits, ShowsProposals, TakesNotes, account_of
 from gateway.people.access import Access
 from gateway.people.approvals import Approvals
 from gateway.people.pairing import Pairing
@@ -223,6 +223,8 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     for adapter in adapters:
         if isinstance(adapter, TakesNotes):
             adapter.notebook = AccountNotes(store=store, account=account_of(adapter))
+        if isinstance(adapter, ShowsProposals):
+            adapter.propose = reception.proposals
     worker = ids.new("w")
     lanes = Lanes(
         store=store,

@@ -15,7 +15,7 @@ from gateway.agent.sessions import Sessions, opened_by
 from gateway.agent.tools.base import Files
 from gateway.domain.adapter import Audience, MenuEntry
 from gateway.domain.chat import Attachment, Inbound, Outbound, OutboundKind, SessionKey
-from gateway.domain.command import CommandCall, Parameter
+from gateway.domain.command import CommandCall, Parameter, Proposal
 from gateway.domain.message import Message
 from gateway.domain.session import EndReason, Session
 from gateway.people.approvals import Approvals
@@ -29,6 +29,7 @@ from gateway.store.records import InboxItem, Lease
 
 Group = Literal["Conversation", "While I work", "What I remember", "Sessions", "About"]
 Run = Callable[["CommandContext"], Awaitable["Answer | str"]]
+Propose = Callable[["CommandContext"], Awaitable[Sequence[Proposal]]]
 Compress = Callable[[Conversation, str | None, int], Awaitable[CompactionReport]]
 
 
@@ -54,6 +55,7 @@ class Command:
     # It answers at once, even while a turn runs in its lane; "bare": where it has no argument, because it only looks.
     bypass: bool | Literal["bare"] = False
     sends: Literal["steer", "queue"] | None = None  # with an argument it is no command but a message of this kind
+    proposals: Propose | None = None  # values for the argument, shown while a person types it
     implied: Callable[[InboxItem], bool] | None = None  # whether a message calls it without a slash, as its argument
 
     def bypasses(self, call: CommandCall) -> bool:
@@ -67,17 +69,18 @@ class Command:
             name=self.name,
             help=self.help,
             audience=self.audience,
-            parameters=self.parameters or _parameters(self.argument),
+            parameters=self.parameters or _parameters(self.argument, proposes=self.proposals is not None),
             passes_on=self.sends is not None,
         )
 
 
-def _parameters(argument: str) -> tuple[Parameter, ...]:
+def _parameters(argument: str, *, proposes: bool) -> tuple[Parameter, ...]:
     """The only one of an argument such as "[n|all]" or "<text>"."""
     said = argument.strip("[]<>").split("|")
     if not argument:
         return ()
-    return (Parameter(name=said[0], help=" or ".join(said), required=argument.startswith("<")),)
+    required = argument.startswith("<")
+    return (Parameter(name=said[0], help=" or ".join(said), required=required, proposes=proposes),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import structlog
 
 from gateway.commands.base import Answer, CommandContext, CommandRegistry, Compress
-from gateway.domain.command import CommandCall
+from gateway.domain.command import CommandCall, Proposal
 from gateway.runtime.errors import (
     ConfigError,
     GatewayError,
@@ -57,6 +58,16 @@ class CommandRunner:
         if item.inbound.attachments and answer.then is None:
             return replace(answer, text=f"{answer.text}\n{FILES_LEFT}")
         return answer
+
+    async def proposals(self, item: InboxItem, call: CommandCall) -> Sequence[Proposal]:
+        """Values for the command's argument that hold what was typed of it. Raises StoreUnavailable."""
+        command = self.registry.get(call.name)
+        if command is None or command.proposals is None:
+            return ()
+        context = self.context(item=item, argument=call.argument, lease=None, compress=None, registry=self.registry)
+        found = await command.proposals(context)
+        typed = call.argument.lower()
+        return [each for each in found if typed in each.label.lower() or typed in each.value.lower()]
 
 
 def sentence_for(error: Exception, *, details: bool = True) -> str:

@@ -8,6 +8,7 @@ from functools import partial
 
 from gateway.commands.base import Command, CommandContext
 from gateway.domain.chat import SessionKey
+from gateway.domain.command import Proposal
 from gateway.domain.message import last_requests, said_in
 from gateway.domain.session import Session
 from gateway.domain.titles import last_exchange, last_words, quoted, title_of
@@ -56,6 +57,13 @@ async def _overview(ctx: CommandContext) -> str:
     return "\n".join([*([here] if here else []), *lines, "/resume <number> goes on from one of them, as in /resume 1."])
 
 
+async def _sessions_to_resume(ctx: CommandContext) -> list[Proposal]:
+    return [
+        Proposal(value=str(number), label=f"{number}. {await heading(ctx.store, session)}")
+        for number, session in enumerate(await earlier(ctx), 1)
+    ]
+
+
 @partial(
     Command,
     name="resume",
@@ -64,6 +72,7 @@ async def _overview(ctx: CommandContext) -> str:
     help="go back to an earlier session",
     elsewhere=("load",),
     bypass="bare",
+    proposals=_sessions_to_resume,
 )
 async def resume(ctx: CommandContext) -> str:
     """Go on from an earlier session, in a new one that refers to the same messages."""

@@ -16,6 +16,7 @@ from gateway.agent.tools.history import lines_of, speaker_of
 from gateway.commands.base import Command, CommandContext
 from gateway.commands.pins import pins_room, pins_tokens
 from gateway.domain.chat import is_shared
+from gateway.domain.command import Proposal
 from gateway.domain.message import is_summary, noted_tokens, text_of
 from gateway.domain.usage import UsageTotal
 from gateway.domain.wording import counted, lasting, moment
@@ -220,6 +221,11 @@ async def recall(ctx: CommandContext) -> str:
     )
 
 
+async def _models_to_use(ctx: CommandContext) -> list[Proposal]:
+    offered, _ = await _offered(ctx)
+    return [Proposal(value=name, label=name) for name in dict.fromkeys([ctx.metering.models.main.name, *offered])]
+
+
 @partial(
     Command,
     name="model",
@@ -228,6 +234,7 @@ async def recall(ctx: CommandContext) -> str:
     help="show or switch this session's model",
     bypass="bare",
     elsewhere=("models",),
+    proposals=_models_to_use,
 )
 async def model(ctx: CommandContext) -> str:
     """Show or switch the session's model; budgets follow its window from the next message on."""

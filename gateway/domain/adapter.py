@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 from gateway.domain.chat import Attachment, ChatAddress, Inbound, Outbound
-from gateway.domain.command import Parameter
+from gateway.domain.command import Parameter, Proposal
 from gateway.domain.rates import Rate
 
 
@@ -230,6 +230,21 @@ class HasButtons(Protocol):
     `Accepted` says, whatever it is."""
 
     longest_token: int  # bytes: what a button can carry
+
+
+class Propose(Protocol):
+    """`await propose(typed)`: values for the argument of the command in `typed`, of which a person has typed that much.
+    There are none for a stranger. Raises StoreUnavailable."""
+
+    async def __call__(self, typed: Inbound) -> Sequence[Proposal]: ...
+
+
+@runtime_checkable
+class ShowsProposals(Protocol):
+    """Shows a person who types a command which values there are. `propose` is None until it is set, before `run` is
+    called."""
+
+    propose: Propose | None
 
 
 @runtime_checkable

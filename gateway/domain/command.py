@@ -8,9 +8,18 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A value that a person may mean, and the words by which they know it."""
+
+    value: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
     """A value that may follow a command's name, for a platform that asks for each by itself. `form`: how the value is
-    written in a message, with {} for it; of a flag, what stands there if it is set."""
+    written in a message, with {} for it; of a flag, what stands there if it is set. `proposes`: the program can
+    propose values while a person types one."""
 
     name: str
     help: str
@@ -18,6 +27,7 @@ class Parameter:
     required: bool = False
     choices: tuple[str, ...] = ()
     form: str = "{}"
+    proposes: bool = False
 
     def written(self, value: object) -> str:
         """The value as a person types it."""

@@ -20,6 +20,7 @@ from gateway.commands.runner import CommandRunner
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Accepted, Adapter
 from gateway.domain.chat import Inbound, Outbound, Sharing, session_key
+from gateway.domain.command import Proposal
 from gateway.people.approvals import NOT_YOURS, Approvals
 from gateway.people.pairing import Pairing
 from gateway.people.welcome import Welcome
@@ -193,6 +194,16 @@ class Reception:
             if each.key == arrival.key
         ]
         return is_continuation(arrival.inbound.event_id, [*([running] if running else ()), *waiting, *coming])
+
+    async def proposals(self, typed: Inbound) -> Sequence[Proposal]:
+        """Values for the argument of a command that a person is typing; none for a stranger. Raises
+        StoreUnavailable."""
+        inbound = await self._at_home(typed)
+        if inbound.command is None or not await self.pairing.lets_in(inbound.source):
+            return ()
+        key = session_key(inbound.source, groups=self.rules.groups, threads=self.rules.threads)
+        item = InboxItem(id="", key=key, inbound=inbound, accepted_at=self.clock.now(), attempts=1)
+        return await self.commands.proposals(item, inbound.command)
 
     # -- 2. the answer to the platform, and notices ---------------------------------------------
 

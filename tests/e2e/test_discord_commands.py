@@ -68,6 +68,33 @@ async def test_a_command_is_answered_in_the_place_of_wait(
         assert given.followups == []
 
 
+async def test_sessions_and_models_are_proposed_while_somebody_types(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    eve = discord.people.person("Eve")
+    assert place.guild is not None
+    discord.people.join(place.guild, eve)
+    async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}) as bot:
+
+        async def proposed(user: User, name: str, option: str, typed: str) -> list[dict[str, Any]]:
+            asked = discord.people.complete(place, user, name, option, typed)
+            await bot.until(lambda: asked.answer)
+            return asked.choices
+
+        bot.says("@Legato Plan the garden party", place)
+        await bot.until_shown("echo: Plan the garden party", chat=place)
+        bot.says("@Legato /new", place)
+        await bot.until(lambda: len(bot.shown(place)) == 2)
+        await bot.until(lambda: "resume" in discord.people.commands(place))
+        there = [{"name": "1. Plan the garden party", "value": "1"}]
+        assert await proposed(anna, "resume", "n", "GARDEN") == there
+        assert await proposed(anna, "resume", "n", "") == there
+        assert await proposed(anna, "resume", "n", "chairs") == []
+        assert await proposed(anna, "model", "name", "fak") == [{"name": "fake", "value": "fake"}]
+        assert await proposed(eve, "resume", "n", "garden") == []
+        assert await proposed(eve, "model", "name", "") == []
+
+
 async def test_slash_and_text_give_the_same_answer(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
     async with on_discord(tmp_path, discord, anna) as bot:
         bot.says("Hello")
