@@ -72,6 +72,7 @@ def http_client(*, read_timeout: float = READ_TIMEOUT) -> httpx.AsyncClient:
         mounts=dict.fromkeys(_LOOPBACK, direct),
         timeout=httpx.Timeout(read_timeout, connect=CONNECT_TIMEOUT, pool=POOL_TIMEOUT),
         follow_redirects=False,
+        headers={"Accept-Encoding": "identity"},  # a few packed bytes could fill the memory
         # No cookies: sessions of different people share this client. httpx keeps a jar of its own.
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
     )

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 
 import httpx
 
-from gateway.providers.base import Completed, ModelEvent, ModelSpec
+from gateway.providers.base import Completed, ModelEvent, ModelSpec, ReasoningDelta, TextDelta
 from gateway.providers.errors import classify
 from gateway.providers.http import FOREIGN_ERRORS, json_bytes, sendable, transport_error
 from gateway.providers.sse import EventReader
@@ -23,7 +23,12 @@ from gateway.runtime.errors import ProviderError, ProviderRejected, ProviderUnav
 
 _ERROR_BODY: Final = 64_000  # bytes of an error page that are read
 _LAST_BYTES: Final = 0.5  # seconds that a server may take to end an answer it has called done
-_WHOLE_ANSWER: Final = 64_000_000  # bytes; no answer is that long, and a server without an end must not fill the memory
+# No answer is that long, and a server without an end must not fill the memory.
+_WHOLE_ANSWER: Final = 64_000_000  # bytes, unpacked; a stream wraps every token in 300 bytes
+_SAID: Final = 8_000_000  # characters of words and thoughts
+# Characters of one event, or of an answer in one piece: the last event of some APIs repeats the answer, the prompt and
+# the tools, escaped. Its JSON is read in 50 ms, for which everybody else waits.
+_AT_ONCE: Final = 4_000_000
 
 
 class Answer(Protocol):
@@ -114,15 +119,19 @@ class ModelServer:
     async def _events(self, response: httpx.Response, answer: Answer) -> AsyncGenerator[ModelEvent, None]:
         if not response.is_success:
             raise self._refused(response, await _read(response, _ERROR_BODY))
-        reader, size, begun = EventReader(), 0, False
+        reader, size, said, begun = EventReader(), 0, 0, False
         async with aclosing(_chunks(response)) as chunks:
             async for chunk in chunks:
                 size += len(chunk)
-                if size > _WHOLE_ANSWER:
-                    raise ProviderUnavailable("The model's answer does not end. Try again.", malformed=True)
-                for name, data in reader.feed(chunk):
+                events = reader.feed(chunk)
+                if size > _WHOLE_ANSWER or max([reader.held, *[len(data) for _, data in events]]) > _AT_ONCE:
+                    raise _endless()
+                for name, data in events:
                     for event in self._read(response, name, data, answer, begun=begun):
                         begun = True
+                        said += len(event.text) if isinstance(event, (TextDelta, ReasoningDelta)) else 0
+                        if said > _SAID:
+                            raise _endless()
                         yield event
                 if answer.over:
                     await self._see_off(chunks)
@@ -220,6 +229,10 @@ def further_headers(spec: ModelSpec) -> dict[str, str]:
 def _url(address: str) -> httpx.URL:
     """The address taken apart, which httpx would do twice at every call."""
     return httpx.URL(address)
+
+
+def _endless() -> ProviderUnavailable:
+    return ProviderUnavailable("The model's answer does not end. Try again.", malformed=True)
 
 
 async def _chunks(response: httpx.Response) -> AsyncGenerator[bytes, None]:

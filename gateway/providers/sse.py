@@ -24,6 +24,13 @@ class EventReader:
         self._pieces: list[str] = []
         self._name = ""
         self._data: list[str] = []
+        self._lines = 0  # characters in `_data`, and one for each line
+        self._held = 0
+
+    @property
+    def held(self) -> int:
+        """Characters that wait for the end of their line, of their event or of a body that is no stream."""
+        return self._held
 
     @property
     def body(self) -> str | None:
@@ -33,6 +40,7 @@ class EventReader:
     def feed(self, chunk: bytes) -> list[tuple[str, str]]:
         """The events that this chunk completes, as (name, data)."""
         text = self._decode(chunk)
+        self._held += len(text)
         if not self._is_stream:
             self._plain.append(text)
             if self._is_stream is False or not self._tell():
@@ -69,7 +77,9 @@ class EventReader:
             *lines, rest = text.split("\n")
             if rest:
                 self._pieces.append(rest)
-        return [event for line in lines if (event := self._line(line)) is not None]
+        events = [event for line in lines if (event := self._line(line)) is not None]
+        self._held = sum(map(len, self._pieces)) + self._lines
+        return events
 
     def _line(self, line: str) -> tuple[str, str] | None:
         if not line:
@@ -77,10 +87,11 @@ class EventReader:
                 self._name = ""
                 return None
             event = (self._name, self._data[0] if len(self._data) == 1 else "\n".join(self._data))
-            self._name, self._data = "", []
+            self._name, self._data, self._lines = "", [], 0
             return event
         if line.startswith("data:"):
             self._data.append(line[6:] if line.startswith("data: ") else line[5:])
+            self._lines += 1 + len(self._data[-1])
         elif line.startswith("event:"):
             self._name = line[6:].strip()
         return None

@@ -443,8 +443,26 @@ async def test_an_answer_without_an_end_is_left(
     server: LlmServer, provider: Provider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gateway.providers.server._WHOLE_ANSWER", 10_000)
-    for content_type, body in (("text/event-stream", "data: {}\n\n" * 5_000), ("application/json", " " * 50_000)):
+    monkeypatch.setattr("gateway.providers.server._AT_ONCE", 1_000)
+    for content_type, body in (
+        ("text/event-stream", "data: {}\n\n" * 5_000),
+        ("application/json", " " * 50_000),
+        ("application/json", "{" + " " * 6_000),
+        ("text/event-stream", ": " + "x" * 6_000),
+        ("text/event-stream", "data: " + "x" * 6_000 + "\n\n"),
+        ("text/event-stream", "data:\n" * 1_500),
+    ):
         server.reply = Script(Garbage(body=body, content_type=content_type))
+        with pytest.raises(ProviderUnavailable, match="does not end"):
+            await complete(provider, spec_of(server, provider), asking())
+
+
+async def test_words_and_thoughts_without_an_end_are_left(
+    server: LlmServer, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.providers.server._SAID", 1_000)
+    for reply in (Reply(text="word " * 300), Reply(reasoning="word " * 300, text="yes")):
+        server.reply = Script(reply)
         with pytest.raises(ProviderUnavailable, match="does not end"):
             await complete(provider, spec_of(server, provider), asking())
 

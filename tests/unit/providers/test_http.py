@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.providers.http import FOREIGN_ERRORS, json_bytes, transport_error
+from gateway.providers.http import FOREIGN_ERRORS, http_client, json_bytes, transport_error
 from gateway.runtime.errors import ProviderError, ProviderRejected, ProviderUnavailable
 
 
@@ -106,3 +106,9 @@ def test_what_json_cannot_say_is_refused(value: Any) -> None:
 @settings(max_examples=100, deadline=None)
 def test_any_text_makes_valid_utf8_json(text: str) -> None:
     assert isinstance(json.loads(json_bytes(text).decode()), str)
+
+
+async def test_no_server_is_asked_to_pack_its_answers() -> None:
+    client = http_client()
+    assert client.build_request("POST", "http://localhost/").headers["Accept-Encoding"] == "identity"
+    await client.aclose()
