@@ -16,9 +16,12 @@ _LONGEST: Final = 200  # characters; who says more says more than a rule
 
 # A question, several lines or sentences: part of it would be about now.
 _MORE: Final = re.compile(r"[?？¿\n\r]|[.!…]\s+\S|[。！；;]\s*\S|[吗嗎呢么麼][。.]?\Z")
-# Words that mean something outside of the message, or tell a story.
+# Words that mean something outside of the message, or tell a story. "When I ask …" tells none: it says when a rule
+# holds.
 _UNCLEAR: Final = re.compile(
-    r"\b(?:that|this|it|so|them|these|those|here|again)[.!]*\Z|\bI\b|\b(?:ich|wir|man|hab\w*|hatte\w*|würde\w*)\b"
+    r"\b(?:that|this|it|so|them|these|those|here|again)[.!]*\Z"
+    r"|(?<!\bif )(?<!\bwhen )(?<!\bwhenever )(?<!\bunless )(?<!\btime )\bI\b"
+    r"|\bI\s+(?:did|got|had|have|said|told|was|went|wrote|\w+[^e]ed)\b|\b(?:ich|wir|man|hab\w*|hatte\w*|würde\w*)\b"
 )
 
 

@@ -49,7 +49,11 @@ Désormais, tutoie-moi partout
 从现在起，请叫我老王
 請總是用繁體中文
 绝不要删除文件
-務必先問我再刪除"""
+務必先問我再刪除
+Always include version numbers when I ask about a library
+Never use tables if I ask for a summary
+From now on answer briefly whenever I write in German
+Always show the sources every time I need a figure"""
 
 OTHERS = """\
 
@@ -57,6 +61,10 @@ never
 Always
 Never mind
 Never again!
+Always include what I said
+Never tell anybody what happened when I called
+Always use the one that worked the last time I asked
+Always ask whether I agree
 Never heard of it
 Never been to Rome
 Always wanted to see Rome
