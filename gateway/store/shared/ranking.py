@@ -118,7 +118,7 @@ def _shortlist(words: Iterable[_Word]) -> list[Number]:
         room -= len(word.held_by)
         for number in word.held_by:
             weights[number] = weights.get(number, 0.0) + word.weight
-    return nlargest(_READ, weights, key=lambda number: (weights[number], number))
+    return [number for _, number in nlargest(_READ, zip(weights.values(), weights, strict=True))]
 
 
 def _scores(
