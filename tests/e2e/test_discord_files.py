@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.emulators.discord import DiscordServer, Refuse, Settings, User
+from gateway.domain.chat import ChatAddress, Outbound, SessionKey
+from gateway.domain.file import KeptFile
+from gateway.runtime.errors import DeliveryRefused
+from tests.emulators.discord import Channel, DiscordServer, Refuse, Settings, User
 from tests.emulators.discord.asked import Upload
 from tests.support.discord_live import on_discord
 from tests.support.model import FakeModel, Say, in_turn
@@ -55,3 +58,29 @@ async def test_the_model_sends_a_file(tmp_path: Path, discord: DiscordServer, an
         (file, _) = discord.shown(bot.chat)
         assert file.content == "The **list**"
         assert [each.name for each in file.attachments] == ["list.txt"]
+
+
+async def test_a_file_may_be_as_large_as_its_server_takes(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
+    small = discord.people.general(discord.people.guild("Small", anna))
+    large = discord.people.general(discord.people.guild("Large", anna, tier=2))
+    content = bytes((10 << 20) + 1)
+    file = KeptFile(ref="f", digest="", name="tape.raw", mime="application/octet-stream", size=len(content), at=0.0)
+    async with on_discord(tmp_path, discord, anna) as bot:
+        for place in (small, large):  # its server is known by then
+            bot.says("@Legato hello", place)
+            await bot.until(lambda place=place: discord.shown(place))
+
+        async def send(place: Channel) -> str:
+            to = ChatAddress(platform="discord", chat=str(place.id))
+            key = SessionKey(platform="discord", chat=to.chat)
+            row = Outbound(id=f"o_{place.id}", key=key, to=to, kind="file", text="", file=file, created_at=0.0)
+            return await bot.adapter.send_file(row, content)
+
+        posts = [call.method for call in discord.journal.calls].count("POST /channels/{channel}/messages")
+        assert posts
+        with pytest.raises(DeliveryRefused, match="10 MB"):
+            await send(small)
+        made = [call.method for call in discord.journal.calls]
+        assert made.count("POST /channels/{channel}/messages") == posts
+        await send(large)
+        assert discord.shown(large)[-1].attachments[0].name == "tape.raw"
