@@ -31,7 +31,8 @@ class OutputTooLong:
 
 
 # A number of tokens; one with more digits is none. Not from the middle of a number: each digit would be a beginning.
-_N = r"(?<![\d_])(\d[\d,_]{0,15})(?![\d,_])"
+# Not a part of a model's name either ("v3-0324"), and no thousands ("128k"); a line's end may be written as "\n".
+_N = r"(?:(?<![a-z\d_-])|(?<=\\n))(\d[\d,_]{0,15})(?![\d,_]|[km]\b)"
 
 _UPPER = r"(\d[\d_]{0,15})(?!\d)"  # of a range, behind a comma: "[1,8192]"
 
@@ -41,7 +42,7 @@ _WINDOW: Final = tuple(
     for pattern in (
         rf'n_ctx(?:\\?")?\s*:\s*{_N}',
         rf"context size \({_N} tokens",
-        rf"maximum context length (?:is|of) (?:only )?{_N}",
+        rf"maximum context length (?:of \S{{1,80}} )?(?:is|of) (?:only )?{_N}",
         rf"maximum context (?:length|limit)[^\d.]{{0,20}}{_N}",
         rf"context length (?:is|of) (?:only )?{_N}",
         rf"context length \({_N}",
@@ -57,14 +58,15 @@ _WINDOW: Final = tuple(
         rf"maximum number of tokens allowed \(?{_N}",
         rf"maximum number of (?:input )?tokens:? (?:\d+ > )?{_N}",
         rf"(?<!with )\bmax(?:imum)? (?:allowed )?(?:input |sequence |prompt )?length (?:is |of )?\(?{_N}",
-        rf"\bmax_(?:seq|model|input)_len(?:gth)? (?:of |is )?\(?{_N}",
+        rf"\bmax_(?:seq_|model_|input_)?len(?:gth)?\W{{0,2}} (?:of |is (?:set to )?)?\(?{_N}",
         rf"range of input length should be \[\d{{1,16}}, ?{_UPPER}\]",
         rf"must be <= {_N}\. given",
         rf"must have less than {_N} tokens",
         rf"cannot exceed {_N}",
         rf"while limit is {_N}",
         rf"max(?:imum)? (?:request )?size: {_N} tokens",
-        rf"context window (?:size )?(?:is|of) {_N}",
+        rf"context (?:length|size|window)(?: size)?(?:,| is| of|:)? \(?{_N}(?! (?:tokens )?exceeds?)",
+        rf"\bmax(?:imum)?(?: of|:)? {_N}(?! ?(?:char|byte|image|item|[km]b))",
         rf"(?:最大|上限|限制)[^\d,。，]{{0,16}}{_N}",
         rf"{_N} ?(?:个)? ?tokens? ?(?:的)?(?:上限|限制)",
     )
@@ -83,16 +85,25 @@ _INPUT: Final = tuple(
         rf"given: {_N} `inputs`",
         rf"limit[^\d]{{0,3}}{_N} ?\+ ?\d+ >(?: |\\n)?\d+",
         rf"prompt contains (?:at least )?{_N} input tokens",
+        rf"(?:prompt|input|request|conversation) (?:has|is) (?:about |at least )?{_N} tokens",
+        rf"input length (?:of \S{{1,80}} )?is {_N}",
     )
 )
+
+# The setting that asks for output, as vendors call it. Beside a plus sign the bound is on the sum with the input.
+_SETTING: Final = r"(?<!\+ )(?<!\+ `)\bmax(?:imum)?[_ ](?:completion_|new_|output_)?tokens\b"
 
 # What the text says the output may be at most, whatever the input.
 _OUTPUT_CAP: Final = tuple(
     re.compile(pattern)
     for pattern in (
         rf"supports at most {_N} completion tokens",
+        rf"{_SETTING}[^.]{{0,40}} too \w{{1,9}}: [\d,]{{1,16}}\. [^.\d]{{0,40}}at most {_N}",
         rf"max_(?:completion_|output_)?tokens:? \d+ > {_N}",
-        rf"max_(?:completion_|output_)?tokens must be between \d+ and {_N}",
+        rf"{_SETTING}[^.]{{0,40}} must be between \d+ and {_N}",
+        rf"{_SETTING}[^.]{{0,100}} (?:<=|less than or equal to|at most|no more than|(?:can ?not|must not) exceed)"
+        rf" \W?{_N}",
+        rf"(?:output|completion) tokens[^.\d]{{0,40}} exceeds? [^.\d]{{0,40}}{_N}",
         rf"max_(?:completion_|output_)?tokens exceeds? the [a-z ]{{0,20}}limit of {_N}",
         rf"tokens you requested exceeds? the model limit of {_N}",
         rf"max_(?:completion_|output_)?tokens[^\d\[]{{0,20}}\[\d{{1,16}}, ?{_UPPER}\]",
@@ -109,8 +120,8 @@ _OUTPUT_BOUND: Final = tuple(
     re.compile(pattern) for pattern in (rf"to {_N} \(exclusive\)", rf"supported range \[\d{{1,16}}, ?{_UPPER}\)")
 )
 _OUTPUT_TOO_MUCH: Final = re.compile(
-    r"max_(?:completion_|new_|output_)?tokens\W{0,3} (?:value )?(?:is |parameter is )?"
-    r"(?:too (?:large|big|high)|(?:above|over|beyond) the)"
+    rf"{_SETTING}\W{{0,3}} (?:value )?(?:is |parameter is )?"
+    r"(?:too (?:large|big|high)|(?:above|over|beyond|exceeds?) the (?!(?:\S+ ){0,3}context))"
 )
 
 _ASKS_OUTPUT: Final = re.compile(
@@ -135,7 +146,11 @@ _TOO_LONG: Final = re.compile(
             r"(?:prompt|input|conversation|messages?|request)(?: \w+)?(?: is| are| was|:)? too (?:long|large|big)",
             r"(?:prompt|input)\b[^.]{0,40}\btoo (?:long|large)",
             r"too many (?:input |prompt )?tokens",
-            r"tokens? (?:count )?[^.]{0,40}exceeds? the (?:maximum|limit)",
+            r"tokens? (?:count )?[^.]{0,40}exceeds? the (?:model'?s? )?(?:max|limit)",
+            r"\b(?:tokens|prompt|input|request)\b[^.]{0,40}(?:more|greater|larger|longer|higher) than (?:the )?"
+            r"(?:max|allowed|supported)",
+            r"(?<!image )(?<!audio )(?<!file )\b(?:prompt|input|request|messages?|sequence) (?:size|length)[^.]{0,40}"
+            r"exceeds? ",
             r"exceed(?:s|ed)?[^.]{0,40}(?:token limit|max(?:imum)? length|maximum number of (?:input )?tokens)",
             r"maximum (?:prompt|input|sequence) length",
             r"exceeds? (?:the )?(?:max|maximum|configured|allowed) (?:\w+ ){0,2}(?:length|limit|tokens)",
@@ -145,7 +160,7 @@ _TOO_LONG: Final = re.compile(
             r"exceeds the (?:max_model_len|maximum length|context)",
             r"input tokens exceed",
             r"range of input length should be",
-            r"`inputs` (?:tokens )?(?:must|\+)",
+            r"`inputs` (?:tokens )?(?:must|\+)|\binputs? must (?:have|be|contain) (?:less|fewer|at most|no more)",
             r"reduce (?:the|your) (?:(?:length|size|number of tokens) )?(?:(?:of|in) )?(?:(?:the|your) )?"
             r"(?:messages|prompt|input)",
             r"\.content': string too long",
@@ -165,6 +180,7 @@ _OTHER: Final = re.compile(
     r"unsupported (?:parameter|value)|unsupported_parameter|unknown parameter|unrecognized (?:request )?argument"
     r"|is not supported with this model|extra inputs are not permitted|unexpected keyword|string_type"
     r"|invalid (?:api )?(?:key|token)\b|image exceeds|invalid base64"
+    r"|context (?:length|size|window)(?: is)? too small(?! for)"
 )
 
 
@@ -181,6 +197,8 @@ def judge_length(text: str) -> PromptTooLong | OutputTooLong | None:
     asks_output = _ASKS_OUTPUT.search(lowered) is not None
     if asks_output and window is not None and used is not None:
         return OutputTooLong(available=window - used) if used < window else PromptTooLong(limit=window)
+    if window is not None and used is not None and used > window:
+        return PromptTooLong(limit=window)
     cap, bound = _first(_OUTPUT_CAP, lowered), _first(_OUTPUT_BOUND, lowered)
     if cap is not None or bound is not None:
         return OutputTooLong(available=cap or (bound or 1) - 1 or None)
