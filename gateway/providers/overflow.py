@@ -129,6 +129,17 @@ _ASKS_OUTPUT: Final = re.compile(
     r"|requested .{0,12}output tokens"
 )
 
+# "41911 tokens exceeds max context window of 32768": whatever the words, a number is said to be above a smaller one.
+_MORE_THAN: Final = (
+    r"(?:exceed(?:s|ed|ing)?|(?:greater|larger|longer|more|higher) than|less than or equal to|at most|supports?"
+    r"|(?:but|while)[^.;\d]{0,40}(?:max|limit|context))"
+)
+_ABOVE: Final = re.compile(
+    rf"{_N}(?=[^.;\d]{{0,60}}\b{_MORE_THAN}\b[^.;\d]{{0,60}}{_N}(?! ?(?:char|byte|image|pixel|item|[km]b|per )))"
+)
+_ABOUT_LENGTH: Final = re.compile(r"token|prompt|context|input|length|message")
+_BEFORE: Final = 80  # characters of the same sentence say what the number counts
+
 _TOO_LONG: Final = re.compile(
     "|".join(
         (
@@ -157,6 +168,7 @@ _TOO_LONG: Final = re.compile(
             r"exceeds? (?:the )?max message tokens",
             r"greater than max_seq_len",
             r"token limit exceeded|(?:above|over|beyond) the (?:token limit|maximum context)",
+            r"\b(?:prompt|inputs?|conversation|messages?) exceeds? (?:the )?(?:n_ctx|max_\w+_len)",
             r"exceeds the (?:max_model_len|maximum length|context)",
             r"input tokens exceed",
             r"range of input length should be",
@@ -202,9 +214,26 @@ def judge_length(text: str) -> PromptTooLong | OutputTooLong | None:
     cap, bound = _first(_OUTPUT_CAP, lowered), _first(_OUTPUT_BOUND, lowered)
     if cap is not None or bound is not None:
         return OutputTooLong(available=cap or (bound or 1) - 1 or None)
+    above = _above(lowered)
+    if above is not None:
+        return above
     if _OUTPUT_TOO_MUCH.search(lowered):
         return OutputTooLong(available=None)
     return PromptTooLong(limit=window) if _TOO_LONG.search(lowered) else None
+
+
+def _above(text: str) -> PromptTooLong | OutputTooLong | None:
+    """What is said to be above its limit, by the numbers of both."""
+    for match in _ABOVE.finditer(text):
+        used, limit = (int(_digits(number)) for number in match.groups())
+        what = re.split(r"[.;]", text[max(0, match.start() - _BEFORE) : match.start()])[-1]
+        if used <= limit or "at least" in what or "minimum" in what:
+            continue
+        if re.search(_SETTING, what):
+            return OutputTooLong(available=limit or None)
+        if _ABOUT_LENGTH.search(what + text[match.end() : match.end() + _BEFORE]):
+            return PromptTooLong(limit=limit or None)
+    return None
 
 
 def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:
