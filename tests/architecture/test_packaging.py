@@ -147,3 +147,16 @@ def test_the_service_and_the_image_serve_the_platforms():
     assert re.findall(r"^ExecStart=.*/legato (.+)$", unit, re.MULTILINE) == ["run"]
     assert re.findall(r"^(?:ENTRYPOINT|CMD) (.+)$", image, re.MULTILINE) == ['["legato"]', '["run"]']
     assert not re.search(r"^(?:StandardInput|Requires)=", unit, re.MULTILINE)
+
+
+def test_every_dependency_is_imported():
+    """But sniffio, which is there for httpcore."""
+    modules = {}
+    for module, distributions in metadata.packages_distributions().items():
+        for name in distributions:
+            modules.setdefault(re.sub(r"[-_.]+", "-", name).lower(), set()).add(module)
+    named = {re.split(r"[\[<>=]", each)[0].lower().replace(".", "-") for each in PROJECT["project"]["dependencies"]}
+    ours = [path for path in project_files() if re.match(r"(gateway|adapters)/.*\.py$", name_of(path))]
+    texts = [path.read_text() for path in ours]
+    imported = set(re.findall(r"^\s*(?:from|import) (\w+)", "\n".join(texts), re.MULTILINE))
+    assert {name for name in named if not modules.get(name, set()) & imported} == {"sniffio"}
