@@ -64,6 +64,20 @@ def test_the_wheel_installs_the_program(wheel):
     assert "legato = gateway.__main__:main" in entry_points
 
 
+def test_the_notice_names_every_part_whose_licence_asks_for_more():
+    locked = re.findall(r"^([A-Za-z0-9_.-]+)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE)
+    installed = {name: metadata.metadata(name) for name in locked if list(metadata.distributions(name=name))}
+    assert len(installed) > 40
+    said = {
+        name: " ".join(
+            [info.get("License-Expression", ""), info.get("License", "")[:80], *info.get_all("Classifier", [])]
+        )
+        for name, info in installed.items()
+    }
+    named = {name for name, licences in said.items() if re.search(r"GPL|MPL|Mozilla|General Public", licences)}
+    assert named == set(re.findall(r"^([a-z-]+)  +\S+  ", (ROOT / "NOTICE").read_text(), re.MULTILINE))
+
+
 def test_there_is_one_version(wheel):
     _, texts = wheel
     info = next(text for name, text in texts.items() if name.endswith("METADATA"))
