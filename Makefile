@@ -20,7 +20,7 @@ find_usable  = for p in $(PYTHONS); do "$$p" -c '$(USABLE)' 2>/dev/null && { com
 find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { echo "$$p"; break; }; done
 
 .DEFAULT_GOAL := help
-.PHONY: help run test slow check lint format docs bench bench-context bench-recall bench-peers chaos planted lock python clean
+.PHONY: help run test slow check audit lint format docs bench bench-context bench-recall bench-peers chaos planted lock python clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +76,20 @@ chaos: $(STAMP) ## kill programs, servers and connections at every point of a me
 
 planted: $(STAMP) ## put known bugs into a copy of the program; the tests must find each
 	$(BIN)/python -m tests.planted
+
+# PyPI says which versions have known holes. A mirror may not know, and some machines reach neither.
+AUDITING := build/audit/bin/pip-audit --disable-pip --require-hashes --progress-spinner off
+UNASKED  := could not be audited|ConnectionError|Max retries exceeded
+
+audit: $(STAMP) ## look up known holes of what the lock file pins
+	@$(BIN)/python -m venv build/audit
+	@build/audit/bin/python -m pip --disable-pip-version-check install --quiet pip-audit
+	@$(AUDITING) --requirement requirements.lock >build/audit/report 2>&1; status=$$?; \
+	unasked=$$(grep -cE '$(UNASKED)' build/audit/report); \
+	grep -vE '$(UNASKED)' build/audit/report; \
+	if [ "$$unasked" = 0 ]; then exit $$status; fi; \
+	echo "audit: $$unasked look-ups skipped, because PyPI's database of known holes could not be reached."; \
+	! grep -qE '(PYSEC|GHSA|CVE)-' build/audit/report
 
 # uv is used only here, because it can resolve for all platforms and Pythons at once; it lives in a
 # folder of its own and no other target needs it. UPGRADE=--upgrade takes newer versions.
