@@ -24,6 +24,7 @@ BENCHES = (
     "crowd",
     "takeover",
     "telegram",
+    "discord",
 )
 
 

@@ -95,13 +95,13 @@ class People:
 
 
 @asynccontextmanager
-async def telegram(*, limited: bool) -> AsyncIterator[People]:
-    """Telegram, until the block ends."""
+async def platform(module: str, *arguments: str) -> AsyncIterator[People]:
+    """A platform and its people, until the block ends."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
-        "tests.bench.telegram_people",
-        "limited" if limited else "free",
+        module,
+        *arguments,
         cwd=PROJECT,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -118,18 +118,18 @@ async def telegram(*, limited: bool) -> AsyncIterator[People]:
 
 async def measure() -> Rows:
     """Rates, then CPU, then weights."""
-    async with telegram(limited=False) as people:
+    async with platform("tests.bench.telegram_people", "free") as people:
         ours = await _gateway(people, each=EACH, rounds=ROUNDS, paced=False)
-    async with telegram(limited=False) as people:
+    async with platform("tests.bench.telegram_people", "free") as people:
         library = await _library(people)
-    async with telegram(limited=True) as people:
+    async with platform("tests.bench.telegram_people", "limited") as people:
         (limited,) = await _gateway(people, each=_LIMITED_EACH, rounds=1, paced=True)
         refused = people.refused
-    alone = await _gateway_alone()
-    with_bot, without = [_loaded("adapters.telegram.adapter")], [_loaded("gateway")]
+    alone = await gateway_alone()
+    with_bot, without = [loaded("adapters.telegram.adapter")], [loaded("gateway")]
     for _ in range(STARTS - 1):
-        with_bot.append(_loaded("adapters.telegram.adapter"))
-        without.append(_loaded("gateway"))
+        with_bot.append(loaded("adapters.telegram.adapter"))
+        without.append(loaded("gateway"))
     return _rows(ours, library, alone, limited, refused, with_bot, without)
 
 
@@ -184,7 +184,8 @@ async def _at_once() -> None:
     """Nothing is left to be done."""
 
 
-async def _gateway_alone() -> list[Spent]:
+async def gateway_alone() -> list[Spent]:
+    """Rounds of a gateway with an adapter that does nothing."""
     spent = []
     with tempfile.TemporaryDirectory() as folder:
         async with running(settings(Path(folder, "alone.db")), provider=Instant()) as (gateway, chats):
@@ -197,7 +198,7 @@ async def _gateway_alone() -> list[Spent]:
     return spent
 
 
-def _loaded(module: str) -> tuple[float, float]:
+def loaded(module: str) -> tuple[float, float]:
     """Seconds that a fresh interpreter takes to load the gateway and a module, and its peak in MB."""
     environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
     words = subprocess.check_output([sys.executable, "-c", _LOADED.format(module=module)], env=environment).split()

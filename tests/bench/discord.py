@@ -1,0 +1,63 @@
+"""A bot on Discord: 200 channels at once, what it costs beside the gateway, and what enabling it adds.
+
+Discord and its person are a process of their own (`discord_people`); the model takes no time. CPU is that of this
+process: of the whole gateway with the bot, and of the gateway alone; what is left is discord.py's and the adapter's.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from adapters.discord.adapter import DiscordAdapter
+from adapters.discord.platform import DiscordSettings
+from gateway.app.build import Parts, build
+from gateway.app.config.models import Access
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.tasks import Background
+from tests.bench.table import Row, Rows, milliseconds
+from tests.bench.telegram import EACH, ROUNDS, STARTS, People, Spent, gateway_alone, loaded, platform
+from tests.bench.telegram_people import MOST
+from tests.bench.world import Instant, quiet, settings
+
+TITLE = "A bot on Discord; model at 0 ms, durable SQLite, the server in a process of its own"
+
+
+async def measure() -> Rows:
+    """Rates, then CPU, then weights."""
+    async with platform("tests.bench.discord_people") as people:
+        ours = await _gateway(people)
+    alone = await gateway_alone()
+    with_bot, without = [], []
+    for _ in range(STARTS):
+        with_bot.append(loaded("adapters.discord.adapter"))
+        without.append(loaded("gateway"))
+    whole, host = (median(each.each for each in spent[1:]) for spent in (ours, alone))
+    seconds, weight = (median(one[k] for one in with_bot) - median(one[k] for one in without) for k in (0, 1))
+    return [
+        Row(f"{MOST} channels, no limits", f"{median(each.rate for each in ours[1:]):,.0f}/s", "goal ≥ 200/s"),
+        Row("CPU a message: gateway and bot", milliseconds(whole)),
+        Row("CPU a message: gateway alone", milliseconds(host)),
+        Row("CPU a message: left to discord.py and adapter", milliseconds(whole - host)),
+        Row("enabling Discord: start", f"{seconds:+.2f} s", "goal ≤ 0.7 s"),
+        Row("enabling Discord: memory", f"{weight:+.0f} MB", "goal ≤ 35 MB"),
+    ]
+
+
+async def _gateway(people: People) -> list[Spent]:
+    with tempfile.TemporaryDirectory() as folder:
+        config = settings(Path(folder, "bench.db")).model_copy(update={"access": Access(allow=("discord:*",))})
+        rules = DiscordSettings(listen="free", quoted=0)
+        adapter = DiscordAdapter(people.token, clock=SystemClock(), settings=rules, base_url=people.base_url)
+        gateway = build(config, [adapter], Parts(providers={"offline": Instant()}))
+
+        async def run() -> None:
+            await gateway.run()
+
+        task = Background().start(run(), name="gateway")
+        try:
+            return [await people.talk(EACH, lambda: quiet(gateway)) for _ in range(ROUNDS)]
+        finally:
+            gateway.stop()
+            await task
