@@ -18,7 +18,7 @@ from gateway.app.config import Config
 from gateway.app.gateway import Gateway, collect_seldom
 from gateway.app.models import model_in_full
 from gateway.app.plugins import all_commands, platforms
-from gateway.app.workers import Workers, when_alone
+from gateway.app.workers import Workers, asked_to_end, when_alone
 from gateway.commands.sessions import greeting
 from gateway.domain.adapter import Adapter, IsWatched, KnowsFailures
 from gateway.domain.chat import Source, session_key
@@ -133,7 +133,7 @@ async def serve_platforms(config: Config, *, parent_pipe: int | None = None) -> 
     elsewhere = {each.name: each.limits for each in platforms().values() if each.in_shell and each.limits}
     async with aclosing(Aside(clock=SystemClock())) as aside:
         gateway = build(config, adapters(config, aside), Parts(also_runs=elsewhere, aside=aside))
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in asked_to_end():
             asyncio.get_running_loop().add_signal_handler(number, gateway.stop)
         if parent_pipe is not None:
             when_alone(parent_pipe, gateway.stop)
@@ -160,7 +160,8 @@ async def serve_shell(config: Config, call: ShellCall, log_to: Callable[[Config,
     running.append(gateway)
     gateway.leaves_questions = watched
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGTERM, gateway.stop)
+    for number in asked_to_end():
+        loop.add_signal_handler(number, gateway.stop)
     # Where Ctrl-C is a key of the prompt, a signal comes only from who has left and will not wait.
     loop.add_signal_handler(signal.SIGINT, (lambda: gateway.stop(grace=0)) if watched else gateway.stop)
     status = await _until_ended(gateway)

@@ -1,7 +1,7 @@
 """Several gateway processes on one host, kept running: `legato run --workers N`.
 
 The parent does no work of its own. A worker that dies is started again, later each time it dies
-young; SIGTERM and SIGINT are passed on, and the parent ends when the last worker has. A parent that is
+young; SIGTERM, SIGINT and SIGHUP are passed on, and the parent ends when the last worker has. A parent that is
 killed takes its workers along: each sees the end of a pipe that only the parent holds open.
 """
 
@@ -23,6 +23,13 @@ log = structlog.get_logger(__name__)
 _GROWN_UP = 60.0  # seconds of life after which a death is not held against a worker
 
 
+def asked_to_end() -> tuple[signal.Signals, ...]:
+    """The signals that ask a process to end well. Python by itself dies of SIGHUP and leaves commands running; who
+    starts a program with nohup wants SIGHUP ignored."""
+    ignores = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    return (signal.SIGTERM, signal.SIGINT) if ignores else (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
 @dataclass(slots=True, kw_only=True)
 class Workers:
     """Runs `command` in `size` processes until asked to stop."""
@@ -37,7 +44,7 @@ class Workers:
     async def run(self) -> int:
         """The exit status: 0, or that of a worker that cannot run at all (a bad configuration)."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in asked_to_end():
             loop.add_signal_handler(number, self.stop)
         parent_pipe, held = os.pipe()
         try:

@@ -159,7 +159,7 @@ def test_the_service_and_the_image_serve_the_platforms():
     unit = (ROOT / "deploy/systemd/legato.service").read_text(encoding="utf-8")
     image = (ROOT / "deploy/Dockerfile").read_text(encoding="utf-8")
     assert re.findall(r"^ExecStart=.*/legato (.+)$", unit, re.MULTILINE) == ["run"]
-    assert re.findall(r"^(?:ENTRYPOINT|CMD) (.+)$", image, re.MULTILINE) == ['["legato"]', '["run"]']
+    assert re.findall(r"^(?:ENTRYPOINT|CMD) (.+)$", image, re.MULTILINE) == ['["tini", "--", "legato"]', '["run"]']
     assert not re.search(r"^(?:StandardInput|Requires)=", unit, re.MULTILINE)
 
 

@@ -8,6 +8,8 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 from gateway.app.workers import Workers
 from gateway.runtime.clock import SystemClock
 from tests.support.fakes import ManualClock
@@ -57,7 +59,8 @@ async def lines(log: Path, count: int) -> list[str]:
             await SystemClock().sleep(0.01)
 
 
-async def test_a_killed_worker_is_started_again_and_all_end_together(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+async def test_a_killed_worker_is_started_again_and_all_end_together(tmp_path: Path, number: int) -> None:
     log = tmp_path / "log"
     clock = ManualClock()
     workers = Workers(command=[sys.executable, "-c", WORKER, str(log)], size=2, clock=clock)
@@ -69,7 +72,7 @@ async def test_a_killed_worker_is_started_again_and_all_end_together(tmp_path: P
     await clock.advance(1)
     again = await lines(log, 3)
     assert again[2].startswith("start")
-    os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), number)
     assert await running == 0
     ended = {line.split()[1] for line in (await lines(log, 5)) if line.startswith("end")}
     started = {line.split()[1] for line in again}
