@@ -25,8 +25,11 @@ LIMITS: Final = Limits(
 )
 
 _CHAT_SECONDS: Final = 1.0  # "avoid sending more than one message per second" in one chat
+_GROUP_SECONDS: Final = 61.0  # a minute, and what a message may be late
 _GROUP_MOST: Final = 20  # "not be able to send more than 20 messages per minute" to one group
-_ALL_MOST: Final = 30  # "no more than about 30 messages per second" in bulk
+# "no more than about 30 messages per second" in bulk. Thirty at one instant are late by as much as the last of them
+# takes, and meet the next thirty in one second; so each has an instant of its own.
+_ALL_SECONDS: Final = 1.0 / 28
 _DRAFT_SECONDS: Final = 1.5  # between two looks at an unfinished reply
 _GROUP_DRAFT_SECONDS: Final = 8.0
 _ALL_DRAFTS: Final = 10  # a second: the rest is for messages that count
@@ -42,8 +45,8 @@ def rates(to: ChatAddress) -> Sequence[Rate]:
     chat = f"chat {to.chat}"
     limits = [Rate(bucket=chat, most=1, seconds=_CHAT_SECONDS)]
     if in_group(to):
-        limits.append(Rate(bucket=f"{chat} minute", most=_GROUP_MOST, seconds=60.0))
-    return [*limits, Rate(bucket="all", most=_ALL_MOST, seconds=1.0)]
+        limits.append(Rate(bucket=f"{chat} minute", most=_GROUP_MOST, seconds=_GROUP_SECONDS))
+    return [*limits, Rate(bucket="all", most=1, seconds=_ALL_SECONDS)]
 
 
 def draft_rates(to: ChatAddress, *, paced: bool) -> Sequence[Rate]:
