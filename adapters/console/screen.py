@@ -142,7 +142,7 @@ def at_work(work: Work, now: float) -> str:
     seconds = 0 if work.since is None else int(now - work.since)
     took = f" {seconds} s" if seconds >= _LONG else ""
     if (pause := ceil(work.again_at - now)) > 0:
-        return f"· no answer yet; trying again in {pause} s…{took} (Ctrl-C stops)\n"
+        return f"· no answer yet{took and f' after{took}'}; trying again in {pause} s (Ctrl-C stops)\n"
     return f"· {work.doing}…{took} (Ctrl-C stops)\n"
 
 

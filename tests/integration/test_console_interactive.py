@@ -275,7 +275,7 @@ class TestShowing:
         await person.says("hi" + ENTER)
         await person.console.typing(MAIN, True)
         person.console.working(MAIN, "thinking", 20.0)
-        await person.sees("in 20 s… (Ctrl-C stops)")  # the rest of the line is drawn over what stood there
+        await person.sees("in 20 s (Ctrl-C stops)")  # the rest of the line is drawn over what stood there
         await person.console.typing(MAIN, False)  # as while a question waits
         person.console.working(MAIN, "running tools (shell)", 0.0)
         await person.console.typing(MAIN, True)
