@@ -99,7 +99,12 @@ def transport_error(error: BaseException, redact: Callable[[str], str] = str) ->
         return ProviderUnavailable(
             f"The model's answer was not readable ({_detail(error, redact)}); try again.", malformed=True
         )
-    return ProviderUnavailable(f"The model cannot be reached ({_detail(error, redact)}); try again later.")
+    cause = _detail(error, redact)
+    if isinstance(error.__cause__, aiohttp.ClientConnectorError):  # nothing was there to answer: often a mistake
+        return ProviderUnavailable(
+            f"The model cannot be reached ({cause}). Try again later, or check that its server runs at model.base_url."
+        )
+    return ProviderUnavailable(f"The model cannot be reached ({cause}); try again later.")
 
 
 def _timed_out(error: BaseException) -> bool:

@@ -79,7 +79,10 @@ def test_an_address_where_nobody_listens_is_named_in_plain_words() -> None:
     key = aiohttp.client_reqrep.ConnectionKey("127.0.0.1", 9, False, True, None, None, None)
     refused.__cause__ = aiohttp.ClientConnectorError(key, ConnectionRefusedError(errno.ECONNREFUSED, "Connect call"))
     text = str(transport_error(refused))
-    assert text == "The model cannot be reached (127.0.0.1:9: connection refused); try again later."
+    assert text == (
+        "The model cannot be reached (127.0.0.1:9: connection refused). "
+        "Try again later, or check that its server runs at model.base_url."
+    )
 
 
 def test_texts_are_redacted() -> None:
