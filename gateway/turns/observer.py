@@ -30,7 +30,8 @@ _LONG_PAUSE: Final = 5.0  # seconds: the line comes at once before such a pause
 STOPPED = "Stopped before the answer was finished."
 INTERRUPTED = "I stopped what I was doing to turn to your new message."
 STANDS_IN = "Still at it: {doing}, {seconds:.0f} s so far. /stop ends it."
-PAUSES = "The model did not answer; I try again in {pause:.0f} s ({seconds:.0f} s so far). /stop ends it."
+PAUSES = "The model did not answer; I try again in {pause:.0f} s{so_far}. /stop ends it."
+SO_FAR = " ({seconds:.0f} s so far)"
 TOOK = "That took me {seconds:.0f} s."
 GAVE_UP = "I gave this up because {why} for {time}; ask again, perhaps in parts."
 
@@ -214,7 +215,8 @@ class TurnObserver:
         if self._draft is not None:
             now = self.clock.monotonic()
             seconds, pause = now - self.turn.started_at, self.turn.pause(now)
-            line = PAUSES.format(pause=pause, seconds=seconds) if pause >= 1 else ""
+            so_far = SO_FAR.format(seconds=seconds) if seconds >= 1 else ""
+            line = PAUSES.format(pause=pause, so_far=so_far) if pause >= 1 else ""
             self._draft.stand_in(line or STANDS_IN.format(doing=self.turn.doing, seconds=seconds))
 
     def standing_in(self) -> str:

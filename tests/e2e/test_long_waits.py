@@ -39,6 +39,7 @@ async def test_on_telegram_a_long_pause_is_a_line_that_becomes_the_answer(
     async with on_telegram(tmp_path, telegram, anna, model=FakeModel(pausing(gate))) as bot:
         bot.says("hello")
         await bot.until(lambda: bot.shown() and bot.shown()[0].startswith(PAUSES))
+        assert "(0 s" not in bot.shown()[0]
         gate.open()
         await bot.until_shown("the answer")
         assert len(list(telegram.journal.of("sendMessage"))) == 1
