@@ -21,10 +21,14 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HygieneResult:
-    """The outcome of a pass; with neither report nor failure there was nothing to do."""
+    """The outcome of a pass; with neither report nor failure there was nothing to do.
+
+    `technical`: the failure is in the words of a provider.
+    """
 
     report: CompactionReport | None = None
     failure: str | None = None
+    technical: bool = False
 
 
 class Hygiene:
@@ -63,7 +67,8 @@ class Hygiene:
         if report.changed:
             return HygieneResult(report=report)
         conversation.announced = _with_mark(conversation.announced, length)
-        return HygieneResult(failure=report.outcome.error or "nothing could be compressed")
+        failure = report.outcome.error or "nothing could be compressed"
+        return HygieneResult(failure=failure, technical=report.outcome.aborted)
 
 
 _MARK = "hygiene-tried-at:"

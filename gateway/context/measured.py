@@ -21,7 +21,7 @@ from gateway.domain.message import Message
 from gateway.domain.window import UNKNOWN_WINDOW, reserved_output
 from gateway.runtime.tokens import TokenCounter
 
-NOTHING: Final = "Nothing to compress yet: the conversation is still short."
+NOTHING: Final = "Nothing to compress: too little stands before the newest messages, which stay as they are."
 NO_GAIN: Final = "Compressing now would not make the conversation shorter."
 _COUNTERS: Final = ("last_prompt_tokens", "last_completion_tokens", "last_total_tokens", "compression_count")
 

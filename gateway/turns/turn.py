@@ -298,7 +298,8 @@ class Turns:
         result = await self.hygiene.run(conversation, agent.compactor)
         if result.failure:
             agent.compact_no_more()
-            reason = result.failure.rstrip(".") if agent.details else feedback.NO_SUMMARISER
+            unspoken = result.technical and not agent.details
+            reason = feedback.NO_SUMMARISER if unspoken else result.failure.rstrip(".")
             await observer.tell(NOT_CLEANED.format(reason=reason))
         for remark in feedback.remarks(result.report.outcome, details=agent.details) if result.report else ():
             await observer.tell(remark)

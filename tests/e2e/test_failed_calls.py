@@ -13,6 +13,7 @@ from gateway.agent.fallback import NO_FALLBACK
 from gateway.app.config.models import Access
 from gateway.commands.runner import UNREACHABLE
 from gateway.context.feedback import NO_SUMMARISER
+from gateway.context.measured import NOTHING
 from gateway.domain.adapter import Limits
 from gateway.domain.message import text_of
 from gateway.providers.errors import classify
@@ -118,3 +119,20 @@ async def test_a_question_whose_turn_failed_stays_and_is_sent_with_the_next_one(
         assert server.requests[-1]["messages"][1:] == [{"role": "user", "content": "\n\n".join(said)}]
         assert not server.violations
         await provider.aclose()
+
+
+async def test_everybody_reads_that_only_the_newest_messages_fill_the_window(tmp_path: Path) -> None:
+    wide = ModelSettings(provider="offline", name="fake", context_length=32_000)
+    model = FakeModel(lambda _, request: Say(text="many words " * 1_500))
+    allowed = Access(allow=("fake:*",))
+    config = config_in(tmp_path, access=allowed, model=wide)
+    async with running(tmp_path, config=config, model=model, adapter=FakeAdapter(limits=Limits())) as live:
+        await live.ask("hello")
+        await live.ask("and more")
+    narrow = wide.model_copy(update={"context_length": 4_000})
+    config = config_in(tmp_path, access=allowed, model=narrow)
+    async with running(tmp_path, config=config, model=FakeModel(), adapter=FakeAdapter(limits=Limits())) as live:
+        await live.ask("hello again")
+        told = " ".join(live.adapter.shown("c", "notice"))
+        assert NOTHING.rstrip(".") in told
+        assert NO_SUMMARISER not in told
