@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gateway.store.port import Store
+from gateway.store.records import MOST_ATTEMPTS
 from gateway.store.redis import RedisStore
 from gateway.store.sqlite import SqliteStore
 from tests.support import migration_kit
@@ -38,11 +39,11 @@ class Places:
 
     async def open(self, url: str) -> Store:
         """A gateway's store, whose lease outlives the test."""
-        clock = ManualClock(START)
+        clock, at_once = ManualClock(START), (0.0,) * MOST_ATTEMPTS
         if url.startswith("sqlite"):
-            store: Store = SqliteStore(Path(url.removeprefix("sqlite:///")), clock=clock)
+            store: Store = SqliteStore(Path(url.removeprefix("sqlite:///")), clock=clock, attempt_pauses=at_once)
         else:
-            store = RedisStore(url, clock=clock, lease_seconds=600.0)
+            store = RedisStore(url, clock=clock, lease_seconds=600.0, attempt_pauses=at_once)
         await store.open()
         self._opened.append(store)
         return store
