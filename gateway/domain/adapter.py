@@ -273,6 +273,14 @@ class CanShowWork(Protocol):
 
 
 @runtime_checkable
+class KeepsTyped(Protocol):
+    """Keeps what a person typed, to offer it again."""
+
+    def forget_typed(self, goes: Callable[[str], bool]) -> None:
+        """Keep no text any more of which this is true."""
+
+
+@runtime_checkable
 class CanFetch(Protocol):
     """Hands over files that came with messages."""
 

@@ -14,8 +14,10 @@ from gateway.domain.command import CommandCall, parse_command
 from gateway.domain.file import KeptFile
 
 ChatType = Literal["direct", "group", "thread"]
-InboundKind = Literal["message", "steer", "queue", "press", "expiry", "unreadable", "left", "joined", "renamed"]
-OutboundKind = Literal["reply", "remark", "notice", "question", "command", "error"]
+InboundKind = Literal[
+    "message", "steer", "queue", "press", "expiry", "schedule", "forget", "unreadable", "left", "joined", "renamed"
+]
+OutboundKind = Literal["reply", "remark", "notice", "question", "command", "error", "reminder"]
 Sharing = Literal["shared", "per_user"]
 
 CUT: Final = "cut"  # what looks like the beginning of a longer text, whose white space at the cut is gone
@@ -148,13 +150,14 @@ _BENT: Final = r"\g<before>(\g<name>)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A file that came with a message; `ref` is how its adapter fetches it."""
+    """A file that came with a message; `ref` is how its adapter fetches it. `seconds`: how long a recording is."""
 
     kind: Literal["image", "voice", "document"]
     ref: str
     name: str = ""
     mime: str = ""
     size: int | None = None
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,15 +168,19 @@ class Inbound:
     is accepted once. `kind` is `message` for what a person sent, `steer` for text meant for the
     running turn (a message of its own if none runs), `queue` for text that waits for a turn of its own
     whatever the busy mode, `press` for a button whose token is `text`,
-    `expiry` for the gateway's own request to end the session whose id is `text`, and `unreadable` for
-    one that its store can no longer read. Never stored are `left` and `joined`, the bot can show nothing in
-    the chat any more, `text` says why, and it can again; and `renamed`, the chat was called `text` before.
+    `expiry` for the gateway's own request to end the session whose id is `text`, `schedule` for a prompt whose
+    time has come, `forget` for the gateway's own request to forget all that the source's person said under this key,
+    who asked for that elsewhere, and `unreadable` for one that its store can no longer read. Never stored are `left`
+    and `joined`, the bot can show nothing in the chat any more, `text` says why, and it can again; and `renamed`, the
+    chat was called `text` before.
 
     `part_of` says that more of the same message may follow, which its client had to send in several:
     `CUT` or `TORN` for a text, else the name of the group of files that it belongs to. `only_as_part`: by
     itself it was not meant for the bot; it is taken if it goes on with a message that was. `notice`, never stored:
     a sentence that the chat is told once the message is taken. `can_wait`, never stored: while its lane is full its
     adapter keeps it and offers it again, so it is not refused.
+
+    `place` is what the platform calls the message; `reply_to` names the message that this one answers, so.
 
     `own`: the words of `text` that the sender said, where others' are among them, which were forwarded, quoted or
     written by another bot; None: all are the sender's. Only a person's own words command, pin or constrain.
@@ -185,6 +192,7 @@ class Inbound:
     kind: InboundKind = "message"
     attachments: tuple[Attachment, ...] = ()
     reply_to: str | None = None
+    place: str | None = None
     sent_at: float = 0.0
     part_of: str | None = None
     only_as_part: bool = False
@@ -197,6 +205,11 @@ class Inbound:
         """The slash command that a message calls."""
         called = parse_command(self.text) if self.kind == "message" else None
         return called if self.own is None or parse_command(self.own) else None
+
+    @property
+    def is_own_request(self) -> bool:
+        """Whether the gateway made it, so that it says nothing of who is in the chat."""
+        return self.kind in ("expiry", "schedule", "forget")
 
     @property
     def is_group_file(self) -> bool:
@@ -269,7 +282,8 @@ class Outbound:
 
     `id` is fixed before the first attempt and never changes; `to` and `key` say where it belongs,
     and a difference between them aborts the send. `answers` is the event_id it responds to. A `remark` is
-    what the model said before a `question` that its turn waits for; its `reply` is yet to come. `buttons`
+    what the model said before a `question` that its turn waits for; its `reply` is yet to come. A `reminder` was
+    asked for long before. `buttons`
     are rows of them, shown where the platform has buttons. `edits` is the id of an earlier Outbound of
     the chat whose message this one takes the place of, where the platform can edit.
     """
@@ -290,4 +304,5 @@ class Outbound:
     due_at: float = 0.0  # not before this time (seconds since the epoch)
     created_at: float = 0.0
     error: str | None = None  # why it was refused
+    shown_at: float | None = None  # when the platform said that it shows the row
     file: KeptFile | None = None  # shown with the text as its caption

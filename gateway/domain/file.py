@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+OUTPUT: Final = "output:"  # begins the `ref` of what no person sent or was sent: a tool's result
+WORDS: Final = "words:"  # begins the `ref` of what is said in a recording, before the recording's digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

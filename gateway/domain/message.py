@@ -37,10 +37,16 @@ class HostNote(TypedDict, total=False):
     speaker: str  # who said it, in shared sessions
     identifiers: list[str]  # found once, when the message was stored; of a summary: those it holds, best first
     weights: list[float]  # of a summary: what each of these is worth to the next one
+    instructions: list[str]  # of a person: what is to hold for good, or ends that; found when the message was stored
+    standing: list[dict[str, Any]]  # of a summary: the instructions that hold, each with its speaker and time
+    archive: dict[str, Any]  # of a summary: how many messages it stands for, and the first and last time
     recalled: bool  # a tool's result that only repeats what was said before
     original: Original  # of an answer
     said: str  # what the person said, of a message that shows more: the texts of files
     own: str  # the person's own words, of a message that holds others' as well: forwarded, quoted, another bot's
+    event: str  # the event that a person's message came by
+    place: str  # what its platform calls it: another message's `reply_to` may name it
+    person: str  # who said it, by their platform's id
     files: list[dict[str, Any]]  # what came with it, as `gateway.domain.chat.file_note` writes it
 
 
@@ -146,20 +152,26 @@ def says_nothing(message: Mapping[str, Any]) -> bool:
 
 
 def said_in(message: Mapping[str, Any]) -> str:
-    """What a person or the model said: without the texts of files, whose names count as said."""
+    """What a person or the model said: without the texts of files, whose names count as said, as do words that were
+    spoken in them."""
     note = note_of(message)
     said, files = note.get("said"), note.get("files")
     if not isinstance(said, str):
         return text_of(message)
-    names = (file.get("name") for file in files or () if isinstance(file, Mapping))
-    return "\n".join([said, *(name for name in names if isinstance(name, str) and name)])
+    named = (file.get(name) for file in files or () if isinstance(file, Mapping) for name in ("words", "name"))
+    return "\n".join(each for each in (said, *named) if isinstance(each, str) and each)
 
 
 def own_words(message: Mapping[str, Any]) -> str:
     """What a person said in words of their own: no files, nothing that was forwarded or quoted."""
     note = note_of(message)
-    words = (note.get(name) for name in ("own", "said"))
-    return next((each for each in words if isinstance(each, str)), text_of(message))
+    own, said, files = note.get("own"), note.get("said"), note.get("files")
+    if isinstance(own, str):
+        return own
+    if not isinstance(said, str):
+        return text_of(message)
+    spoken = (file.get("words") for file in files or () if isinstance(file, Mapping))
+    return "\n".join(each for each in (said, *spoken) if isinstance(each, str) and each)
 
 
 def _typed(parts: Iterable[Any]) -> Iterable[Mapping[str, Any]]:

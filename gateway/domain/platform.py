@@ -15,6 +15,7 @@ from pydantic import Field
 
 from gateway.domain.adapter import Limits, MenuEntry
 from gateway.domain.chat import Source
+from gateway.domain.place import NOT_SAID, Listen, ListenRules
 from gateway.domain.settings import Flag, Section
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock, Ids
@@ -36,9 +37,10 @@ class Platform:
     sentences. `create` names the function, as "module:function", that is called with the settings and an
     `AdapterHost` and returns the adapter. `settings` None: it has no section in config.yaml. `hint`: a sentence or two
     for the system prompt. `person`: the example of somebody's name that sentences give; `person_problem`: what a name
-    must be ("must give a number, …") where nobody can have this one. `limits`: by which any process may run its
-    turns, also one without its adapter; None: only one with it may. `in_shell`: it is not served by `legato run` but
-    opened by `legato chat`.
+    must be ("must give a number, …") where nobody can have this one; `place_problem`: the same of a chat's name in
+    `chats` of config.yaml. `listens`: the rules by which its groups can be listened to. `limits`: by which any process
+    may run its turns, also one without its adapter; None: only one with it may. `in_shell`: it is not served by
+    `legato run` but opened by `legato chat`.
     """
 
     name: str
@@ -48,6 +50,8 @@ class Platform:
     hint: str = ""
     person: str = "12345678"
     person_problem: Callable[[str], str | None] = lambda _: None
+    place_problem: Callable[[str], str | None] = lambda _: None
+    listens: tuple[Listen, ...] = ()
     limits: Limits | None = None
     in_shell: bool = False
 
@@ -60,7 +64,8 @@ class AdapterHost:
     `model` and `model_in_full`: what to call the configured model; `model_of`: the one that answers a person, who may
     have chosen another. `turns_running`: how many there are. `greeting`: what to say first to who comes back, "" for
     nothing. How `legato chat` was called: `as_json`, for programs to read; `question`, the one thing to be asked;
-    `fresh`, in a new session. `aside`: carries out functions that read Markdown, for a limited time.
+    `fresh`, in a new session. `aside`: carries out functions that read Markdown, for a limited time. `listens`: when
+    the bot answers in chats that `chats` of config.yaml names; `Platform.listens` are the rules that may come.
     """
 
     clock: Clock
@@ -77,3 +82,4 @@ class AdapterHost:
     question: str | None = None
     fresh: bool = False
     aside: RunsAside = at_once
+    listens: ListenRules = NOT_SAID

@@ -30,7 +30,7 @@ def states_rule(text: str) -> bool:
     said = unicodedata.normalize("NFC", text.strip())
     if len(said) > _LONGEST or _MORE.search(said) or _UNCLEAR.search(said):
         return False
-    return any(rule.fullmatch(said) for rule in _RULES)
+    return any(rule.match(said) for rule in _RULES)
 
 
 def _any(words: str) -> str:
@@ -145,4 +145,5 @@ _SENTENCES: Final = (
     ("(?:[请請]|麻[烦煩])", rf"[你您]?(?:永[远遠]|始[终終]|一律|[务務]必|[绝絕][对對]?|[决決])都?{_ZH_DO}.{{2,}}"),
     ("", rf"[请請][你您]?[总總]是{_ZH_DO}.{{2,}}"),
 )
-_RULES: Final = tuple(re.compile(rf"(?:{please})?(?:{said})", re.IGNORECASE) for please, said in _SENTENCES)
+# Anchored, so that no text is searched from each of its words on.
+_RULES: Final = tuple(re.compile(rf"\A(?:{please})?(?:{said})\Z", re.IGNORECASE) for please, said in _SENTENCES)

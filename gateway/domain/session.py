@@ -55,7 +55,11 @@ class Session:
     last_active_at: float = 0.0
     expires_at: float | None = None
     announced: tuple[str, ...] = ()  # notices that are said once, e.g. pressure tiers
+    flushed_messages: int = 0  # how many transcript messages, from the first on, memory has been given
     model_chosen_at: str | None = None  # the provider at which a person chose `model`; None: nobody did
+    tools: tuple[str, ...] = ()  # names of the tools that its prompts have shown, in their order
+    places: tuple[str, ...] = ()  # the names of where it was last spoken in (see `place.names`)
+    rewritten: int = 0  # how often messages of it were forgotten; who holds its transcript reads it anew
 
     @property
     def ref(self) -> SessionRef:

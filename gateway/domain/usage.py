@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Purpose = Literal["turn", "compression", "memory", "title"]
+Purpose = Literal["turn", "compression", "memory", "title", "transcription"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,104 @@
+"""What outlives sessions: facts, each with the message that said it.
+
+A scope is whose facts they are, written as a key: a direct chat, one person in a group, or a conversation that several
+people share. No fact is ever seen in another scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from gateway.domain.chat import ChatType, SessionKey
+
+About = Literal["person", "notes"]
+
+MOST_FACTS: Final = 200  # of a kind in a scope, without those that were replaced
+MOST_REPLACED: Final = 200  # of a scope; the oldest go first
+LONGEST_FACT: Final = 300  # characters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """One thing that is remembered.
+
+    `about`: the person, or anything else, which is the bot's own note. `message_id`, `session_id`, `said_by` (the
+    platform's id of a person, "" unknown) and `said_at` are the message that said it. `used_at`: when a search found
+    the fact last, `uses` how often that was, or how often it was said again. A fact that no longer holds names the fact
+    in whose favour (`superseded_by`) and since when. Times are seconds since the epoch.
+
+    One with `forgotten` has no text: a person had everything that its message said forgotten, so nothing is to be
+    learned from the message again.
+    """
+
+    scope: SessionKey
+    id: str
+    about: About
+    text: str
+    message_id: str
+    session_id: str
+    said_by: str
+    said_by_name: str = ""
+    said_at: float
+    made_at: float
+    used_at: float = 0.0
+    uses: int = 0
+    superseded_by: str | None = None
+    superseded_at: float | None = None
+    forgotten: bool = False
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it holds."""
+        return self.superseded_by is None and not self.forgotten
+
+    @property
+    def last(self) -> float:
+        """When it was said or used last."""
+        return max(self.said_at, self.used_at)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """The facts of a scope, oldest first. `version` rises with every change."""
+
+    facts: tuple[Fact, ...] = ()
+    version: int = 0
+
+    def current(self, about: About | None = None) -> list[Fact]:
+        """The facts that hold, of one kind or of both."""
+        return [each for each in self.facts if each.is_current and about in (None, each.about)]
+
+    @property
+    def barred(self) -> frozenset[str]:
+        """The messages of which nothing is to be remembered any more."""
+        return frozenset(each.message_id for each in self.facts if each.forgotten)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryChange:
+    """A change of the memory of `scope` that has this `version`: facts that are written as they are here, and the ids
+    of those that go."""
+
+    scope: SessionKey
+    version: int
+    kept: tuple[Fact, ...] = ()
+    gone: tuple[str, ...] = ()
+
+
+def is_alone(key: SessionKey, chat_type: ChatType) -> bool:
+    """Whether one person alone talks to the bot under this key."""
+    return chat_type == "direct" or key.user is not None
+
+
+def scope_of(key: SessionKey, chat_type: ChatType) -> SessionKey:
+    """Whose memory a conversation has. Threads of a direct chat, and those of one person in a group, have one memory;
+    a conversation that several people share has its own."""
+    alone = is_alone(key, chat_type)
+    return SessionKey(platform=key.platform, chat=key.chat, user=key.user) if alone else key
+
+
+def in_order(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Facts as they came to be remembered."""
+    return tuple(sorted(facts, key=lambda each: (each.made_at, each.id)))

@@ -1,0 +1,75 @@
+"""Places: what config.yaml and commands can say something about, such as a chat, a topic in it or a whole platform.
+
+A place is written as PLATFORM:NAME. A name is one of those that `names` gives, or `*` for everything on the platform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Generic, Literal, NamedTuple, TypeVar
+
+from gateway.domain.chat import ChatType, SessionKey, Source
+
+Listen = Literal["mention", "free", "thread", "off"]
+"""When the bot answers in a group or channel: to mentions and replies; to everything; to everything, each time in a new
+thread; never."""
+
+EVERYWHERE: Final = "*"
+
+T = TypeVar("T")
+
+
+class Found(NamedTuple, Generic[T]):
+    """A rule, and the place that has it."""
+
+    value: T
+    place: str
+
+
+def names(source: Source) -> tuple[str, ...]:
+    """The names of where somebody speaks, narrowest first: topic, chat, the person of a direct chat, what the chat lies
+    in. A chat that was renamed goes by either name."""
+    chats = (*([source.renamed] if source.renamed else []), source.chat)
+    topics = (f"{chat}/{source.thread}" for chat in chats) if source.thread else ()
+    person = (source.user,) if source.chat_type == "direct" else ()
+    return tuple(dict.fromkeys((*topics, *chats, *person, *source.within)))
+
+
+def names_of(key: SessionKey) -> tuple[str, ...]:
+    """The same, as far as a key tells."""
+    return (*([f"{key.chat}/{key.thread}"] if key.thread else []), key.chat)
+
+
+def places(platform: str, named: Sequence[str]) -> Iterator[str]:
+    """The places with these names, and the platform as a whole."""
+    return (f"{platform}:{name}" for name in (*named, EVERYWHERE))
+
+
+def narrowest(rules: Mapping[str, T], platform: str, named: Sequence[str]) -> Found[T] | None:
+    """The rule of the first place that has one."""
+    return next((Found(rules[place], place) for place in places(platform, named) if place in rules), None)
+
+
+def choosing(key: SessionKey, chat_type: ChatType, named: Sequence[str]) -> tuple[str, ...]:
+    """The places whose commands choose for a conversation, narrowest first: its chat, or its topic and the chat around
+    that."""
+    if chat_type != "thread":
+        return (f"{key.platform}:{key.chat}",)
+    around = key.chat if key.thread else next((name for name in named if name != key.chat), None)
+    own = f"{key.chat}/{key.thread}" if key.thread else key.chat
+    return tuple(f"{key.platform}:{name}" for name in (own, around) if name is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class ListenRules:
+    """When the bot answers in which places of one platform, by name, as far as the configuration says so."""
+
+    rules: Mapping[str, Listen] = field(default_factory=dict)
+
+    def of(self, *named: str) -> Listen | None:
+        """The rule of the first of these names that has one."""
+        return next((self.rules[name] for name in named if name in self.rules), None)
+
+
+NOT_SAID: Final = ListenRules()

@@ -1,0 +1,262 @@
+"""Reminders and schedules: what a person asked for, and what a moment makes of it.
+
+A reminder is one immutable value with a version. Each change gives the next version, and a store takes it only in the
+place of the version before. So of two processes that fire a reminder, or of a sweep and a person who cancels, one is
+first and the other changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from pydantic import Field
+
+from gateway.domain.chat import SessionKey, Source, speaker
+from gateway.domain.recurrence import Recurrence, Timetable, local_of, zone_named
+from gateway.domain.settings import Count, Section, SpendCap
+from gateway.domain.when import When
+from gateway.domain.wording import counted, lasting
+
+ReminderKind = Literal["say", "ask"]
+ReminderState = Literal["waiting", "paused", "done", "missed", "cancelled"]
+WhenLate = Literal["say", "skip"]
+
+LATE: Final = 120.0  # seconds behind its time, from which on a reminder says that it is late
+LONGEST_TEXT: Final = 1_500  # characters: one message on every platform
+_SHOWN: Final = 80  # of a text in a list
+
+
+class ReminderRules(Section):
+    """Reminders (/remind) and prompts that run by the clock (/schedule)."""
+
+    per_person: Count = Field(200, description="how many of a person may wait in one conversation")
+    budget_usd: SpendCap | None = Field(
+        0.5, description="what one run of a scheduled prompt may cost, where the model has a price; null: no limit"
+    )
+    failures: Count = Field(3, description="a scheduled prompt that fails so often in a row is paused")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reminder:
+    """What a person asked to be reminded of (`say`), or to be done by the model (`ask`, where `text` is the prompt).
+
+    `source` is where it was asked for, and by whom; `made_by` the event id of that message. `number` is what people
+    call it, counted within the key by its store. `start` is the naive local time, in the time zone `zone`, of the only
+    or first moment. `due_at`: when it fires next (seconds since the epoch), None where nothing is to come; moments of
+    its rule up to `settled_until` are over. `fired` counts how often it fired; `shown_as` is the id of the row of the
+    last time, and `said` that row's text. `failures`: runs of a prompt that failed in a row, up to the run of the
+    number `judged`. `token` stands on its buttons. `parked`: its chat is closed, so it waits until somebody writes
+    there; the store says so.
+    """
+
+    id: str
+    key: SessionKey
+    source: Source
+    kind: ReminderKind
+    text: str
+    zone: str
+    start: str
+    rule: str = ""
+    when_late: WhenLate = "say"
+    due_at: float | None
+    settled_until: float
+    state: ReminderState = "waiting"
+    token: str
+    made_by: str
+    made_at: float
+    fired: int = 0
+    fired_at: float | None = None
+    shown_as: str | None = None
+    said: str = ""
+    failures: int = 0
+    judged: int = 0
+    version: int = 1
+    number: int = 0
+    parked: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may still fire."""
+        return self.state in ("waiting", "paused")
+
+    @property
+    def recurrence(self) -> Recurrence | None:
+        """Its rule; None: it fires once."""
+        return Recurrence.parse(self.rule) if self.rule else None
+
+    @property
+    def timetable(self) -> Timetable | None:
+        """The moments of its rule."""
+        rule = self.recurrence
+        return None if rule is None else Timetable(start=self.local_start, zone=zone_named(self.zone) or UTC, rule=rule)
+
+    @property
+    def local_start(self) -> datetime:
+        """`start` as a time."""
+        return datetime.fromisoformat(self.start)
+
+    @property
+    def brief(self) -> str:
+        """Its text in one line of a list."""
+        flat = " ".join(self.text.split())
+        return flat if len(flat) <= _SHOWN else f"{flat[: _SHOWN - 1]}…"
+
+    def local(self, moment: float) -> str:
+        """A moment in its time zone."""
+        return written(moment, self.zone)
+
+    def changed(self, **changes: object) -> Reminder:
+        """The next version."""
+        return replace(self, version=self.version + 1, **changes)  # type: ignore[arg-type]
+
+    def belongs_to(self, source: Source) -> bool:
+        """Whether who speaks from there asked for it."""
+        return (source.platform, source.chat, source.user) == (self.key.platform, self.key.chat, self.source.user)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Firing:
+    """What a moment makes of a due reminder. `after` is its next version; `shown`: whether anything is to be said or
+    done; `delay`: how many seconds late; `missed`: moments of its rule before the present one that passed unseen."""
+
+    after: Reminder
+    shown: bool
+    delay: float
+    missed: int = 0
+
+
+def firing(reminder: Reminder, now: float, shown_as: str) -> Firing:
+    """Fire a due reminder. Of several moments that passed, the newest counts."""
+    missed = left_out(reminder, now)
+    if reminder.when_late == "skip" and missed.delay >= LATE:
+        return missed
+    after = replace(missed.after, fired=reminder.fired + 1, fired_at=now, shown_as=shown_as)
+    after = replace(after, state="waiting" if after.due_at is not None else "done")
+    return replace(missed, after=after, shown=True)
+
+
+def left_out(reminder: Reminder, now: float) -> Firing:
+    """Let the moments of a due reminder pass unsaid."""
+    assert reminder.due_at is not None, "what is not due does not fire"
+    table, delay, missed, following = reminder.timetable, now - reminder.due_at, 0, None
+    settled = max(now, reminder.settled_until)
+    if table is not None:
+        passed = table.count(now)
+        new = passed - table.count(reminder.settled_until)
+        if new > 0:  # else it was put off
+            delay, missed = now - table.nth(passed - 1), new - 1
+        following = table.after(settled)
+    over: ReminderState = "done" if reminder.fired else "missed"
+    after = reminder.changed(
+        due_at=following, settled_until=settled, state=over if following is None else reminder.state
+    )
+    return Firing(after=after, shown=False, delay=delay, missed=missed)
+
+
+def cancelled(reminder: Reminder) -> Reminder:
+    """It fires no more."""
+    return reminder.changed(due_at=None, state="cancelled")
+
+
+def put_off(reminder: Reminder, until: float) -> Reminder:
+    """It fires (again) at this moment; a rule goes on as before."""
+    return reminder.changed(due_at=until, state="waiting")
+
+
+def moved(reminder: Reminder, when: When, zone: str, now: float) -> Reminder:
+    """The same version with another time."""
+    return replace(
+        reminder,
+        start=when.start.isoformat(),
+        rule=str(when.rule or ""),
+        zone=zone,
+        due_at=when.due,
+        settled_until=now,
+        state="waiting",
+        failures=0,
+    )
+
+
+def skipped(reminder: Reminder) -> Reminder | None:
+    """The next moment of its rule is left out. None: it has no rule, or no other moment."""
+    table = reminder.timetable
+    if table is None or reminder.due_at is None:
+        return None
+    following = table.after(reminder.due_at)
+    return None if following is None else reminder.changed(due_at=following, settled_until=reminder.due_at)
+
+
+def resumed(reminder: Reminder, now: float) -> Reminder | None:
+    """A paused one goes on with its next moment. None: there is none."""
+    table = reminder.timetable
+    due = reminder.due_at if table is None else table.after(now)
+    if due is None:
+        return None
+    return reminder.changed(due_at=max(due, now), settled_until=now, state="waiting", failures=0)
+
+
+def judged(reminder: Reminder, run: int, *, failed: bool, most: int) -> Reminder:
+    """What a run of its prompt makes of it; the same run judged again changes nothing."""
+    if run <= reminder.judged:
+        return reminder
+    failures = reminder.failures + 1 if failed else 0
+    if failures >= most and reminder.state == "waiting":
+        return reminder.changed(failures=failures, judged=run, state="paused", due_at=None)
+    return reminder.changed(failures=failures, judged=run)
+
+
+# -- in words ------------------------------------------------------------------------------------
+
+
+def shown(firing: Firing) -> str:
+    """What a person reads when it fires."""
+    reminder, late = firing.after, ""
+    if firing.delay >= LATE:
+        late = f"late by {roughly(firing.delay)}"
+    if firing.missed:
+        late += f"{', ' if late else ''}{counted(firing.missed, 'earlier time')} missed"
+    to = f"{speaker(reminder.source)}: " if reminder.source.chat_type != "direct" else ""
+    return f"⏰ {to}{reminder.text}{f' ({late})' if late else ''}"
+
+
+def asked(firing: Firing, now: float) -> str:
+    """The prompt as the model reads it: with who has it run, and when, so that it needs no clock."""
+    reminder = firing.after
+    who = speaker(reminder.source) if reminder.source.user_name else "the person"
+    late = f", late by {roughly(firing.delay)}" if firing.delay >= LATE else ""
+    rule = reminder.recurrence
+    how = f"{rule.said} " if rule else ""
+    return (
+        f"[scheduled {how}by {who}; it is {reminder.local(now)} now{late}; nobody waits at the screen]\n{reminder.text}"
+    )
+
+
+def roughly(seconds: float) -> str:
+    """A delay for people: "3 h", "2 days"."""
+    days = round(seconds / 86_400)
+    return counted(days, "day") if seconds >= 2 * 86_400 else lasting(seconds)
+
+
+def written(moment: float, zone: str, *, seconds: bool = False, said: str = "") -> str:
+    """A moment in a time zone: "Mon 23 Nov 2026, 08:00 (Europe/Berlin)"; without the zone where it was `said`."""
+    local = local_of(moment, zone_named(zone) or UTC)
+    time = f"{local:%H:%M:%S}" if seconds else f"{local:%H:%M}"
+    return f"{local:%a} {local.day} {local:%b %Y}, {time}{'' if zone == said else f' ({zone})'}"
+
+
+def next_moments(reminder: Reminder, said: str = "") -> str:
+    """When it fires, and by which rule; `said` is the zone that need not be named."""
+    rule, due = reminder.recurrence, reminder.due_at
+    if reminder.parked:
+        return "waits until somebody writes in its chat"
+    if due is None:
+        return rule.said if rule else ""
+    following = written(due, reminder.zone, said=said)
+    return f"{rule.said}, next {following}" if rule else following
+
+
+def notes_of(source: Source) -> str:
+    """The account under whose name a person's own settings are noted."""
+    return f"person:{source.platform}:{source.user}"

@@ -1,0 +1,128 @@
+"""The words for times in English, German, Spanish, French, Russian and Chinese, as patterns that know no case.
+
+A pattern of this page has no group with a name, so that `when` can put several together.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from gateway.domain.recurrence import Unit
+
+# "in two hours", "через два часа", "两小时后"
+NUMBERS: Final[dict[int, str]] = {
+    1: "an?|one|eine[rmn]?|ein|un[ae]?|один|одну|一",
+    2: "two|zwei|dos|deux|дв[ае]|二|两|兩",
+    3: "three|drei|tres|trois|три|三",
+    4: "four|vier|cuatro|quatre|четыре|四",
+    5: "five|fünf|cinco|cinq|пять|五",
+    6: "six|sechs|seis|шесть|六",
+    7: "seven|sieben|siete|sept|семь|七",
+    8: "eight|acht|ocho|huit|восемь|八",
+    9: "nine|neun|nueve|neuf|девять|九",
+    10: "ten|zehn|diez|dix|десять|十",
+    11: "eleven|elf|once|onze|одиннадцать|十一",
+    12: "twelve|zwölf|doce|douze|двенадцать|十二",
+    15: "fifteen|fünfzehn|quince|quinze|пятнадцать|十五",
+    20: "twenty|zwanzig|veinte|vingt|двадцать|二十",
+    30: "thirty|dreißig|treinta|trente|тридцать|三十",
+}
+
+UNITS: Final[dict[Unit | str, str]] = {
+    "second": r"seconds?|secs?|sekunden?|segundos?|secondes?|секунд[уы]?|сек|秒钟?|秒鐘|s",
+    "minute": r"minutes?|mins?|minuten?|minutos?|минут[уы]?|мин|分钟|分鐘|分|m",
+    "hour": r"hours?|hrs?|stunden?|std|horas?|heures?|час(?:а|ов)?|ч|个?小时|個?小時|个?钟头|個?鐘頭|h",
+    "day": r"days?|tage?n?|d[ií]as?|jours?|день|дня|дней|天|d",
+    "week": r"weeks?|wochen?|semanas?|semaines?|недел[юиьяе]|недель|个?星期|個?星期|个?礼拜|個?禮拜|周|週|w",
+    "month": r"months?|monate?n?|mes(?:es)?|mois|месяц(?:а|ев)?|个月|個月",
+    "year": r"years?|jahre?n?|años?|ans|ann[ée]es?|год(?:а)?|лет|年",
+}
+
+HALF_HOUR: Final = (
+    "half an hour|half hour|einer halben stunde|(?:eine )?halbe stunde|media hora|(?:une )?demi-heure|полчаса"
+    "|半个?小时|半個?小時"
+)
+IN: Final = "in|dentro de|en|dans|через"
+AFTERWARDS: Final = "from now|后|後|之后|之後|以后|以後"
+AND: Final = "and|und|y|et|и"
+
+AT: Final = "at|@|um|gegen|a las?|à|в|к|以"
+OF_DAY: Final[dict[str, str]] = {  # what stands behind or, in Chinese, before an hour
+    "am": r"a\.?m\b\.?|in the morning|morgens|früh|vormittags|de la mañana|du matin|утра|ночи",
+    "pm": (
+        r"p\.?m\b\.?|in the afternoon|in the evening|at night|nachmittags|abends|de la tarde|de la noche"
+        r"|de l['’]après-midi|du soir|вечера|дня"
+    ),
+}
+OF_DAY_BEFORE: Final[dict[str, str]] = {"am": "早上|早晨|上午|凌晨|清晨", "pm": "下午|晚上|傍晚|晚间|晚間"}
+HOURS: Final = r"uhr|h|час(?:а|ов)?|点钟?|點鐘?|时|時"  # behind the number of an hour
+
+THIS: Final = "this|esta|cet?te?"  # "this evening"
+# Times of day that have a name, as hour and minute.
+NAMED_TIMES: Final[dict[str, str]] = {
+    "12:00": "noon|midday|mittags?|zu mittag|mediod[ií]a|al mediod[ií]a|midi|полдень|中午|正午",
+    "00:00": "midnight|mitternachts?|medianoche|minuit|полночь|午夜|半夜",
+    "09:00": (
+        "in the morning|morning|früh|vormittags?|am morgen|am vormittag|por la mañana|le matin|matin|утром|早上|上午"
+    ),
+    "15:00": "in the afternoon|afternoon|nachmittags?|am nachmittag|por la tarde|après-midi|днём|днем|下午",
+    "19:00": "in the evening|evening|abends?|am abend|le soir|soir|вечером|晚上|傍晚",
+    "21:00": "at night|night|nachts|por la noche|la nuit|ночью|夜里|夜裡",
+}
+
+DAYS: Final[dict[int, str]] = {  # from today
+    0: "today|heute|hoy|aujourd['’]hui|сегодня|今天|今日",
+    1: "tomorrow|tmrw|morgen|mañana|demain|завтра|明天|明日",
+    2: "(?:the )?day after tomorrow|übermorgen|pasado mañana|après-demain|послезавтра|后天|後天",
+}
+TONIGHT: Final = "tonight|heute nacht|esta noche|cette nuit|今晚"
+
+WEEKDAYS: Final[tuple[str, ...]] = (
+    r"mon(?:days?)?|montags?|lunes|lundis?|понедельник(?:ам)?|пн|(?:周|週|星期|礼拜|禮拜)一",
+    r"tue(?:s|sdays?)?|dienstags?|martes|mardis?|вторник(?:ам)?|вт|(?:周|週|星期|礼拜|禮拜)二",
+    r"wed(?:s|nesdays?)?|mittwochs?|mi[ée]rcoles|mercredis?|сред[уаы]м?|средам|ср|(?:周|週|星期|礼拜|禮拜)三",
+    r"thu(?:rs|rsdays?)?|donnerstags?|jueves|jeudis?|четверг(?:ам)?|чт|(?:周|週|星期|礼拜|禮拜)四",
+    r"fri(?:days?)?|freitags?|viernes|vendredis?|пятниц[уаы]м?|пятницам|пт|(?:周|週|星期|礼拜|禮拜)五",
+    r"sat(?:urdays?)?|samstags?|sonnabends?|s[áa]bados?|samedis?|суббот[уаы]м?|субботам|сб|(?:周|週|星期|礼拜|禮拜)六",
+    r"sun(?:days?)?|sonntags?|domingos?|dimanches?|воскресень[еяюем]+|вс|(?:周|週|星期|礼拜|禮拜)[日天]",
+)
+NEXT: Final = "next|nächsten?r?s?|kommenden?|pr[óo]xim[oa]|prochaine?|следующ(?:ий|ую|ее)|下个?|下個?"
+ON: Final = "on|am|el|los|le|les|во?|по"
+
+MONTHS: Final[tuple[str, ...]] = (
+    "jan(?:uary|uar|vier)?|enero|января",
+    "feb(?:ruary|ruar)?|febrero|février|февраля",
+    "mar(?:ch)?|märz|marzo|mars|марта",
+    "apr(?:il)?|abril|avril|апреля",
+    "may|mai|mayo|мая",
+    "june?|juni|junio|juin|июня",
+    "july?|juli|julio|juillet|июля",
+    "aug(?:ust)?|agosto|août|августа",
+    "sept?(?:ember)?|septiembre|septembre|сентября",
+    "oct(?:ober)?|okt(?:ober)?|octubre|octobre|октября",
+    "nov(?:ember)?|noviembre|novembre|ноября",
+    "dec(?:ember)?|dez(?:ember)?|diciembre|décembre|декабря",
+)
+
+EVERY: Final = (
+    "every|each|jede[nrsm]?|alle|cada|tod[oa]s l[oa]s|chaque|tou(?:s|tes) les|кажд(?:ый|ую|ое|ые)|每隔?个?|每個?"
+)
+OTHER: Final = "other|second|zweite[nrs]?|второй|вторую"
+# Rules in one word or two.
+RULES: Final[dict[str, str]] = {
+    "1 week on mon,tue,wed,thu,fri": (
+        "(?:every |each |on )?weekdays?|(?:on )?workdays|(?:an )?werktags?|(?:an )?wochentags?|unter der woche"
+        "|(?:de )?lunes a viernes|en semaine|(?:по|в) будн(?:ям|и|ие дни)|每?个?工作日"
+    ),
+    "1 week on sat,sun": "(?:every |each |on )?weekends?|am wochenende|по выходным|每?个?周末",
+    "1 day": "daily|täglich|diariamente|a diario|quotidiennement|ежедневно|每[天日]",
+    "1 hour": "hourly|stündlich|ежечасно|每小时|每小時",
+    "1 week": "weekly|wöchentlich|semanalmente|еженедельно",
+    "1 month": "monthly|monatlich|mensualmente|ежемесячно|每个?月|每個月",
+    "1 year": "yearly|annually|jährlich|anualmente|ежегодно|每年",
+}
+
+# What may stand between a time and what is to be said: "remind me to …".
+LEAD: Final = (
+    "me to|me about|me that|me|that|to|about|mich daran|mich an|mich|dass|daran|an|zu|que|de|a|что|о|чтобы|提醒我|我|要"
+)
