@@ -3,7 +3,8 @@
 Rules every implementation keeps, and the contract suite proves:
 
 1. Each writing method is one transaction: all of it is durable when it returns, or none of it.
-2. Messages are immutable and append-only; a transcript is an ordered list of references to them.
+2. Messages are immutable and append-only; a transcript is an ordered list of references to them. Only `forget` and
+   `erase`, which a person asks for, take any away.
 3. A write in a lane carries its `Lease`; a stale fence raises SessionConflict, nothing is written.
    A write to a session also carries its `SessionRef`; a stale epoch raises SessionConflict.
 4. One claim per lane at a time, items in arrival order; one claimed Outbound per chat at a time,
@@ -25,18 +26,24 @@ from typing import Unpack
 from gateway.domain.approval import Approval, Verdict
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.file import KeptFile
+from gateway.domain.memory import Memory, MemoryChange
 from gateway.domain.message import Message
 from gateway.domain.pairing import GuestBook
 from gateway.domain.pin import Pins
 from gateway.domain.rates import Rate
+from gateway.domain.reminder import Reminder
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef, is_continuation
 from gateway.domain.usage import LedgerEntry, UsageTotal
 from gateway.runtime.errors import SessionNotFound
 from gateway.store.records import (
     Arrival,
     CapReached,
+    Changed,
     Claim,
     Decision,
+    Erasure,
+    Forgetting,
+    Found,
     InboxItem,
     ItemOutcome,
     Lease,
@@ -50,6 +57,7 @@ from gateway.store.records import (
     SignalKind,
     StepRecord,
     StoreStatus,
+    Talk,
     ToolIntent,
     Transcript,
     TurnEnd,
@@ -214,8 +222,8 @@ class Store(ABC):
     @abstractmethod
     def serve(self, *, runs: Collection[str], sends: Collection[str]) -> None:
         """From now on this process claims only lanes and bypass items of the platforms `runs`, and
-        only rows of the platforms `sends`; the others wait for another process. Before the first call it
-        claims everything."""
+        only rows and reminders of the platforms `sends`; the others wait for another process. Before the first
+        call it claims everything."""
 
     @abstractmethod
     def on_rows(self, listener: Callable[[], None]) -> None:
@@ -303,6 +311,88 @@ class Store(ABC):
         """Replace the key's pins and, in the same step, the prompt of its present session, whose epoch
         rises: so no prompt is ever without the pins. Returns that session as it now is. `rebuilt` None: the key
         has no session. Raises SessionConflict if the key has one all the same."""
+
+    # -- forgetting ---------------------------------------------------------------------------
+    # What a person wants forgotten is nowhere afterwards: no row, no index entry and no file of the store holds it.
+    # What came in and what was shown under the key loses its words as a whole, once it has ended: nobody reads them
+    # any more, and any of them may repeat what is forgotten. Event ids stay, so that no event is accepted twice.
+
+    @abstractmethod
+    async def forget(self, lease: Lease | None, deed: Forgetting) -> Mapping[str, int]:
+        """Take messages out of a key's conversations, with all that the deed names, and return its counts. A deed that
+        was done before returns what it counted then. Raises SessionConflict if the tip is not the key's present
+        session any more, under that epoch. `lease` None: the caller holds no lane; a turn that runs in it loses its
+        session to the new epoch."""
+
+    @abstractmethod
+    async def erase(self, lease: Lease | None, deed: Erasure) -> Mapping[str, int]:
+        """Take away everything of a key: its sessions with their messages, its pins and files, and what came in and was
+        shown. Its model calls stay in the ledger as sums of nobody's. Items of its lane that are not ended end as
+        refused, but for those of the caller's own lane. Returns what went: sessions, messages, files, rules."""
+
+    @abstractmethod
+    async def talks(self, platform: str | None, person: str | None) -> list[Talk]:
+        """The conversations in which a person spoke, as far as their messages are still known; None: any platform, and
+        everybody. The store is scanned for them."""
+
+    @abstractmethod
+    async def forgotten(self, key: SessionKey, deed: str) -> Mapping[str, int] | None:
+        """What a deed of this id counted; None: it was not done."""
+
+    # -- memory -------------------------------------------------------------------------------
+    # Facts belong to a scope, which lies in one chat. A change names the version that it changes, so no lease is
+    # needed: two lanes of a scope, or a process that wakes up late, cannot undo each other's work.
+
+    @abstractmethod
+    async def memory(self, scope: SessionKey) -> Memory:
+        """The scope's facts; a scope without any is no error."""
+
+    @abstractmethod
+    async def change_memory(self, change: MemoryChange) -> bool:
+        """Change the facts of a scope. False, and nothing is stored, if the memory has another version by now: then
+        look again."""
+
+    @abstractmethod
+    async def scopes_of(self, platform: str, person: str) -> list[SessionKey]:
+        """The scopes that hold, or once held, facts of this person's words; may lag."""
+
+    @abstractmethod
+    async def note_flushed(self, session: Session, messages: int) -> None:
+        """Note that memory has been given so many messages of an ended session; a smaller number changes nothing."""
+
+    # -- reminders ----------------------------------------------------------------------------
+    # Reminders belong to a key, and outlive its sessions. A reminder that waits costs nothing: the store orders those
+    # that have a time by it. While their chat is closed they are parked, and are not due.
+
+    @abstractmethod
+    async def add_reminder(self, reminder: Reminder, most: int) -> Reminder | None:
+        """Store a reminder and give it the key's next number. One whose id is known is returned as it is now. None:
+        its person has `most` in this chat that wait or are paused."""
+
+    @abstractmethod
+    async def reminder(self, chat: ChatAddress, reminder_id: str) -> Reminder | None:
+        """The reminder of this id, if it belongs to this chat."""
+
+    @abstractmethod
+    async def reminders(self, key: SessionKey, over: int) -> list[Reminder]:
+        """The key's reminders that wait or are paused, by their number, and then those that are over, newest first, at
+        most so many."""
+
+    @abstractmethod
+    async def due_reminders(self, now: float, limit: int) -> list[Reminder]:
+        """Reminders whose time has come, of the platforms that this process sends to, earliest first. Nothing is
+        claimed: of several processes that change a reminder, one is first."""
+
+    @abstractmethod
+    async def change_reminder(
+        self, reminder: Reminder, shown: Sequence[Outbound] = (), arrival: Arrival | None = None
+    ) -> Changed:
+        """Put a reminder into the place of the version before it, together with the rows that say so, and with the item
+        that it puts into its lane, whatever waits there. If that version was replaced already, nothing is stored."""
+
+    @abstractmethod
+    async def rows(self, chat: ChatAddress, row_ids: Sequence[str]) -> list[Outbound]:
+        """The rows of these ids, as far as they are of this chat."""
 
     # -- files --------------------------------------------------------------------------------
     # Files belong to a key, as pins do: what was sent in one conversation is never read in another. A content is named
@@ -508,6 +598,11 @@ class Store(ABC):
         """Original messages (no summaries, no stubs) that answer a question or hold some of the words, best first:
         what was said, then what tools returned, as far as that is indexed (`searchable`, `ranking`). Words between
         quotation marks must stand in the message as they are. `key` None: in all conversations."""
+
+    @abstractmethod
+    async def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
+        """A message of a key's conversations among what was said before and after it, oldest first, at most `reach`
+        messages on each side; empty for a message of no conversation of this key."""
 
     @abstractmethod
     async def usage(

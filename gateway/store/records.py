@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict, get_args
 
 from gateway.domain.approval import Approval
-from gateway.domain.chat import Inbound, Outbound, SessionKey
+from gateway.domain.chat import ChatType, Inbound, Outbound, SessionKey
 from gateway.domain.message import Message
+from gateway.domain.pin import Pins
 from gateway.domain.session import Session, SessionRef, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 
 Acceptance = Literal["new", "duplicate", "full"]
-CapName = Literal["session", "person", "gateway"]
+CapName = Literal["session", "person", "chat", "gateway", "schedule"]
 ItemOutcome = Literal["answered", "stopped", "failed", "dead", "absorbed", "refused"]
 SignalKind = Literal["stop", "interrupt"]
 UsageBy = Literal["model", "purpose", "platform", "session", "key"]
@@ -133,6 +134,8 @@ class Patch:
     todos: tuple[Todo, ...] | None = None
     expires_at: float | None = None
     announced: tuple[str, ...] | None = None
+    tools: tuple[str, ...] | None = None
+    flushed_messages: int | None = None
 
 
 _SUMMED: Final = ("at", "usage", "cost_usd")
@@ -183,6 +186,15 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """What became of a change of a reminder. `first`: nobody had changed the reminder since. `outbound` are the rows
+    that this worker must now send."""
+
+    first: bool
+    outbound: tuple[Outbound, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
     """A session to be opened. `transcript` holds stored messages (with a host `id`: shared by
     reference) and new ones (without: stored)."""
@@ -197,11 +209,13 @@ class SessionChanges(TypedDict, total=False):
     title: str | None
     model: str
     model_chosen_at: str | None
+    places: Sequence[str]
     system_prompt: str
     last_prompt_tokens: int
     engine_state: Mapping[str, Any]
     announced: Sequence[str]
     expires_at: float | None
+    flushed_messages: int
 
 
 def check_changes(changes: SessionChanges) -> None:
@@ -218,6 +232,76 @@ class Rebuilt:
     ref: SessionRef
     system_prompt: str
     last_prompt_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replacement:
+    """A message that takes the place of the stored message `old` in every transcript: a summary that was made of a
+    forgotten message, made anew. It is stored as one of the session `session_id`."""
+
+    old: str
+    message: Message
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewriting:
+    """What becomes of a session that held something forgotten, beside its transcript. `freed`: by how many tokens its
+    transcript becomes shorter."""
+
+    session_id: str
+    freed: int
+    title: str | None
+    system_prompt: str
+    todos: tuple[Todo, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgetting:
+    """What a key's conversations are to hold no more. `id` is made of its cause: what was done once is not done again.
+
+    `tip` is the key's present session as the caller saw it, `item` the item that asked, whose own words go, too.
+    `removed` are ids of messages, `reminders` of reminders; `files` are refs. `pins` None: they stay. `counts` is what
+    people are told.
+    """
+
+    id: str
+    key: SessionKey
+    at: float
+    item: str | None
+    tip: SessionRef | None
+    removed: tuple[str, ...]
+    replaced: tuple[Replacement, ...] = ()
+    sessions: tuple[Rewriting, ...] = ()
+    files: tuple[str, ...] = ()
+    reminders: tuple[str, ...] = ()
+    pins: Pins | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasure:
+    """Everything of a key is to go; with `before` only what is older: ended sessions whose last message, and files that
+    were kept, before that moment (seconds since the epoch). `id` and `item` are as in `Forgetting`."""
+
+    id: str
+    key: SessionKey
+    at: float
+    item: str | None = None
+    before: float | None = None
+
+
+def chat_type_of(text: str) -> ChatType:
+    """A kind of chat as it is stored; "group" for one that nobody knows: there people share a conversation."""
+    return next((kind for kind in get_args(ChatType) if kind == text), "group")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Talk:
+    """A conversation in which a person spoke."""
+
+    key: SessionKey
+    chat_type: ChatType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ from tests.support.store_kit import (
     START,
     Bench,
     contents,
+    exchange,
     finish,
     in_session,
     key,
@@ -22,6 +24,7 @@ from tests.support.store_kit import (
     outbound,
     put,
     step,
+    transcript,
 )
 
 pytest_plugins = ["tests.support.stores"]
@@ -267,3 +270,19 @@ async def test_a_common_word_lists_the_newest_and_a_rare_one_all(store: Store) -
     assert sorted(map(str, both)) == sorted(f"needle {n} rare" for n in range(0, 4_500, 500))
     best = (await store.search("needle 4", key(), 1))[0]
     assert best.hit.message["content"] == "needle 4"
+
+
+async def test_a_message_is_read_among_its_neighbours_by_its_own_key_alone(store: Store) -> None:
+    _, session = await in_session(store, *exchange(1), tool_result("c", "found it"), *exchange(2), *exchange(3))
+    ids = [note_of(message)["id"] for message in await transcript(store, session.id)]
+
+    async def around(message_id: str, reach: int) -> list[Any]:
+        return contents([turn.message for turn in await store.around(key(), message_id, reach)])
+
+    assert await around(ids[3], 1) == ["answer 1", "question 2", "answer 2"]
+    assert await around(ids[0], 2) == ["question 1", "answer 1", "question 2"]
+    assert await around(ids[-1], 0) == ["answer 3"]
+    assert await around(ids[2], 1) == ["answer 1", "found it", "question 2"]
+    assert await store.around(key("2"), ids[3], 1) == []
+    for nobody in ("0", "7" * 20, "99p03"):
+        assert await around(nobody, 3) == []

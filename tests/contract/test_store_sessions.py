@@ -224,6 +224,9 @@ async def test_updates_bump_the_epoch_only_for_model_and_prompt(store: Store) ->
     chosen = await store.update_session(claim.lease, prompted.ref, model_chosen_at="openai")
     assert chosen == replace(prompted, model_chosen_at="openai")
     assert await store.update_session(claim.lease, prompted.ref, model_chosen_at=None) == prompted
+    moved = await store.update_session(claim.lease, prompted.ref, places=("-1/群", "-1"))
+    assert moved == replace(prompted, places=("-1/群", "-1"))
+    assert await store.update_session(claim.lease, prompted.ref, places=()) == prompted
     with pytest.raises(SessionConflict):
         await store.update_session(claim.lease, mild.ref, title="late")
     with pytest.raises(ValueError, match="message_count"):

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gateway.domain.chat import Outbound, SessionKey
 from gateway.domain.message import Message, note_of, noted
+from gateway.domain.reminder import Reminder
 from gateway.domain.session import Session, SessionRef
 from gateway.domain.usage import LedgerEntry
 from gateway.store.records import PATCHED, Arrival, Lease, Opening, Patch, SessionChanges, StepRecord
@@ -20,7 +21,7 @@ from gateway.store.redis.codec import (
     session_fields,
 )
 from gateway.store.redis.partitions import address_name
-from gateway.store.shared.documents import inbound_json, storable, tokens_of
+from gateway.store.shared.documents import inbound_json, reminder_json, storable, tokens_of
 from gateway.store.shared.fields import SESSION, USAGE
 from gateway.store.shared.platforms import chat_name
 from gateway.store.shared.searchable import kind_of
@@ -47,8 +48,14 @@ def arrival(each: Arrival) -> Arguments:
     """Lane, platform, event id, document, when, and the chat unless it is the gateway's own request."""
     inbound = each.inbound
     platform = storable(inbound.source.platform)
-    chat = chat_name(inbound.source.address) if inbound.kind != "expiry" else ""
+    chat = chat_name(inbound.source.address) if not inbound.is_own_request else ""
     return [str(each.key), platform, storable(inbound.event_id), inbound_json(inbound), number(each.at), chat]
+
+
+def reminder(each: Reminder) -> Arguments:
+    """The facts that change: version, whether it is open, its time, its document."""
+    due = "" if each.due_at is None else number(each.due_at)
+    return [str(each.version), *flags(each.is_open), due, reminder_json(each)]
 
 
 def row(outbound: Outbound) -> Arguments:

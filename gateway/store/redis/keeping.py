@@ -1,20 +1,25 @@
-"""The contents of files, and the one guest book.
+"""The contents of files, the facts of memory, and the one guest book.
 
 `files:<key>` holds the document of each file by its ref, `filed:<key>` their order, and `content:<key>:<digest>` a
 content in pieces, so that a long content holds up no other step of this process. The document is written last: a file
-is there when its document is.
+is there when its document is. `facts:<scope>` holds the document of each fact by its id, `facts_version:<scope>` how
+often they were changed, and `facts_by:<person>` the scopes of a person's words.
 """
 
 from __future__ import annotations
 
+import json
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
 
+from gateway.domain.chat import SessionKey
+from gateway.domain.memory import Fact, Memory, in_order
 from gateway.domain.pairing import GuestBook
-from gateway.store.redis.partitions import partition_of_name
+from gateway.store.redis.partitions import partition_of_key, partition_of_name
 from gateway.store.redis.wire import Wire
-from gateway.store.shared.documents import guest_book_from, storable
+from gateway.store.shared.documents import dumps, guest_book_from, storable
+from gateway.store.shared.fields import FACT
 
 GUEST_BOOK: Final = "guest_book"
 _PIECE: Final = 768 * 1024  # bytes; a megabyte as text
@@ -32,6 +37,29 @@ def pieces(content: bytes) -> Iterator[str]:
     """The pieces of a content in their order; an empty content has one piece."""
     for first in range(0, max(1, len(content)), _PIECE):
         yield b64encode(content[first : first + _PIECE]).decode()
+
+
+async def read_memory(wire: Wire, scope: SessionKey) -> Memory:
+    """A scope's facts. The version is read first, so facts that changed meanwhile have another one."""
+    partition = partition_of_key(scope)
+    version = await wire.ask(partition, "GET", f"facts_version:{scope}")
+    documents = await wire.ask(partition, "HVALS", f"facts:{scope}")
+    return Memory(facts=in_order(map(fact_from, documents)), version=int(version or 0))
+
+
+def fact_texts(fact: Fact) -> tuple[str, str, str]:
+    """A fact's id, its document, and the person who said it."""
+    return storable(fact.id), fact_json(FACT.facts(fact)), storable(fact.said_by)
+
+
+def fact_json(facts: Mapping[str, Any]) -> str:
+    """A fact's document, the same whichever store it comes from."""
+    return dumps({**facts, "forgotten": int(facts["forgotten"])})
+
+
+def fact_from(document: str) -> Fact:
+    """A fact from its document."""
+    return FACT.of_texts(json.loads(document))
 
 
 async def read_notes(wire: Wire, account: str) -> dict[str, str]:

@@ -21,7 +21,7 @@ from gateway.store.redis.partitions import EVERYWHERE, address_name, partition_o
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.documents import intents_from
 from gateway.store.shared.fields import USAGE
-from gateway.store.shared.platforms import Platforms
+from gateway.store.shared.platforms import Platforms, chat_name
 
 _PAGE: Final = 1_000  # messages or ledger entries read at a time
 
@@ -80,6 +80,13 @@ async def rows(wire: Wire, address: ChatAddress | None, limit: int) -> list[Outb
         ids = await wire.ask(partition, "ZREVRANGE", key, "0", str(limit - 1))
         places = [(partition, row_id) for row_id in ids]
     return [row_from(fields) for fields in await _hashes(wire, "row", places)]
+
+
+async def rows_of_chat(wire: Wire, chat: ChatAddress, row_ids: Sequence[str]) -> list[Outbound]:
+    """The rows of these ids that are of a chat."""
+    partition = partition_of(chat.platform, chat.chat)
+    found = map(row_from, await _hashes(wire, "row", [(partition, row_id) for row_id in row_ids]))
+    return [row for row in found if chat_name(row.to) == chat_name(chat)]
 
 
 async def status(wire: Wire, platforms: Platforms) -> StoreStatus:

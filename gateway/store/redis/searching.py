@@ -17,7 +17,6 @@ import asyncio
 import sys
 from array import array
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from typing import Final
 
 from gateway.domain.chat import SessionKey
@@ -30,9 +29,10 @@ from gateway.store.redis.endpoint import Endpoint, ask, used
 from gateway.store.redis.keyspace import keys, remove
 from gateway.store.redis.partitions import PARTITIONS, partition_of_key, prefix
 from gateway.store.redis.wire import Wire
-from gateway.store.shared import ranking, searchable, text
+from gateway.store.shared import ranking, searchable
 from gateway.store.shared.ranking import MOST_OF_A_TERM
 from gateway.store.shared.searchable import RETURNED, Kind, kind_of, terms_of
+from gateway.store.shared.text import is_dense
 
 _MOST_TERMS: Final = 400  # in one step
 _PAGE: Final = 200  # messages read in one step
@@ -51,13 +51,8 @@ def owner_of(key: str, kind: Kind = "said") -> str:
 def entries(message: Message) -> list[str]:
     """The terms and prefixes under which a message is entered; none: the message is not found by any."""
     found = terms_of(message)
-    starts = dict.fromkeys("^" + term[0] for term in found if _is_dense(term[0]))
+    starts = dict.fromkeys("^" + term[0] for term in found if is_dense(term))
     return [*found, *starts, _EVERY] if found else []
-
-
-@lru_cache(maxsize=4_096)
-def _is_dense(character: str) -> bool:
-    return "^" + character in text.question(character).terms
 
 
 def index(wire: Wire, partition: int, key: SessionKey, messages: Sequence[Message]) -> None:
@@ -76,6 +71,27 @@ def _enter(wire: Wire, partition: int, owner: str, message_id: str, terms: Seque
 
 def _ignored(_: object) -> None:
     """Nothing depends on the index."""
+
+
+async def leave(wire: Wire, partition: int, key: SessionKey, ids: Sequence[str]) -> None:
+    """Take messages, which are still stored, out of the index."""
+    await wire.settled()  # by then they are in it, as far as this process stored them
+    for first in range(0, len(ids), _PAGE):
+        for message_id, stored in await _stored(wire, partition, ids[first : first + _PAGE]):
+            message, _ = message_from(message_id, stored)
+            if kind := kind_of(message):
+                terms = entries(message)
+                for start in range(0, len(terms), _MOST_TERMS):
+                    some = listed(terms[start : start + _MOST_TERMS])
+                    await wire.run(partition, "leave_index", owner_of(str(key), kind), message_id, *some)
+
+
+async def leave_all(wire: Wire, endpoint: Endpoint, partition: int, key: SessionKey) -> None:
+    """Take all messages of a key out of the index."""
+    await wire.settled()
+    for owner in (owner_of(str(key)), owner_of(str(key), "returned")):
+        await remove(endpoint, f"{prefix(partition)}stem:{owner}:*")
+        await wire.run(partition, "leave_index", owner, "0", "0")
 
 
 async def make_good(wire: Wire, partition: int) -> None:
@@ -123,11 +139,22 @@ async def search(wire: Wire, words: str, key: SessionKey | None, limit: int, now
         return await ranking.search(
             lambda kind: RedisIndex(wire, partition, owner_of(str(key), kind)), words, limit, now
         )
-    found = [each for partition in range(PARTITIONS) for each in await _everybodys(wire, partition, words, limit, now)]
+    sought = ranking.Sought.by(words, now)
+    found = [each for partition in range(PARTITIONS) for each in await _everybodys(wire, partition, sought, limit)]
     return sorted(found, key=lambda each: (each.hit.message["role"] != "tool", each.score), reverse=True)[:limit]
 
 
-async def _everybodys(wire: Wire, partition: int, words: str, limit: int, now: float) -> list[Passage]:
+async def around(wire: Wire, key: SessionKey, message_id: str, reach: int) -> list[Found]:
+    """A message of the key among what was said before and after it; empty for any other message."""
+    partition = partition_of_key(key)
+    stored = await _stored(wire, partition, [message_id])
+    if not stored or message_from(*stored[0])[1]["k"] != str(key):
+        return []
+    await wire.settled()
+    return await ranking.around(RedisIndex(wire, partition, owner_of(str(key))), _number(message_id), reach)
+
+
+async def _everybodys(wire: Wire, partition: int, sought: ranking.Sought, limit: int) -> list[Passage]:
     owners = list(await wire.ask(partition, "SMEMBERS", "searched"))
     found: list[Passage] = []
     for group in range(0, len(owners), _PAGE):
@@ -135,7 +162,7 @@ async def _everybodys(wire: Wire, partition: int, words: str, limit: int, now: f
         indexes = [
             (RedisIndex(wire, partition, owner), 0 if owner.endswith(RETURNED) else ranking.REACH) for owner in some
         ]
-        results = await asyncio.gather(*(ranking.find(each, words, limit, now, reach=reach) for each, reach in indexes))
+        results = await asyncio.gather(*(ranking.find(each, sought, limit, reach=reach) for each, reach in indexes))
         found += (each for result in results for each in result)
     return found
 

@@ -15,10 +15,12 @@ from typing import Any, Final, Unpack
 from gateway.domain.approval import Approval, Verdict
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.file import KeptFile
+from gateway.domain.memory import Memory, MemoryChange
 from gateway.domain.message import Message
 from gateway.domain.pairing import GuestBook
 from gateway.domain.pin import Pins
 from gateway.domain.rates import GRACE, Rate
+from gateway.domain.reminder import Reminder
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import LedgerEntry, UsageTotal
 from gateway.runtime.clock import Clock
@@ -30,8 +32,12 @@ from gateway.store.records import (
     LEASE_SECONDS,
     Arrival,
     CapReached,
+    Changed,
     Claim,
     Decision,
+    Erasure,
+    Forgetting,
+    Found,
     InboxItem,
     ItemOutcome,
     Lease,
@@ -45,21 +51,31 @@ from gateway.store.records import (
     SignalKind,
     StepRecord,
     StoreStatus,
+    Talk,
     ToolIntent,
     Transcript,
     TurnEnd,
     TurnJournal,
     UsageBy,
+    chat_type_of,
     check_changes,
 )
-from gateway.store.redis import arguments, reading, searching
+from gateway.store.redis import arguments, forgetting, reading, searching
 from gateway.store.redis.admission import admit
 from gateway.store.redis.arguments import flags, of_lease
 from gateway.store.redis.chores import Chores
 from gateway.store.redis.codec import compaction_from, compaction_json, number, row_from, session_from
 from gateway.store.redis.connection import Caller
 from gateway.store.redis.endpoint import UNREACHABLE, Endpoint
-from gateway.store.redis.keeping import GUEST_BOOK, content_of, pieces, read_guest_book, read_notes
+from gateway.store.redis.keeping import (
+    GUEST_BOOK,
+    content_of,
+    fact_texts,
+    pieces,
+    read_guest_book,
+    read_memory,
+    read_notes,
+)
 from gateway.store.redis.lanes import Lanes
 from gateway.store.redis.mark import check_free
 from gateway.store.redis.membership import Membership
@@ -79,6 +95,7 @@ from gateway.store.shared.documents import (
     item_from,
     pins_from,
     pins_json,
+    reminder_from,
     storable,
     verdict_json,
 )
@@ -104,7 +121,6 @@ class RedisStore(Store):
         lease_seconds: float = LEASE_SECONDS,
         timeout: float = 5.0,
         patience: float = 5.0,
-        cached_messages: int = 200_000,
         waits: bool = True,
         told: Callable[[str], None] = lambda _: None,
         attempt_pauses: Sequence[float] = ATTEMPT_PAUSES,
@@ -112,7 +128,7 @@ class RedisStore(Store):
         self.owner: Final = os.urandom(8).hex()  # the name of this process among the others
         self._endpoint = Endpoint(url, timeout=timeout)
         self._admitted = partial(admit, self._endpoint, clock, waits=waits, told=told)
-        self._process = Process(clock, cached_messages)
+        self._process = Process(clock)
         self._places = Places()
         self._chores = Chores()
         self._caller = Caller(owner=self.owner, channel="", life=int(lease_seconds * 1_000))
@@ -419,10 +435,10 @@ class RedisStore(Store):
         return session
 
     async def transcript(self, session: Session) -> Transcript:
-        known = self._process.transcripts.get(session.id) or ()
+        known = self._process.transcripts.get(session.id, session.rewritten) or ()
         if len(known) < session.message_count:
             known = await reading.transcript_from(self._wire, session, known)
-            self._process.transcripts.put(session.id, known)
+            self._process.transcripts.put(session.id, known, session.rewritten)
         return Transcript(session_id=session.id, messages=known)
 
     async def open_session(self, lease: Lease, opening: Opening) -> Session:
@@ -506,6 +522,99 @@ class RedisStore(Store):
 
         partition = partition_of_key(lease.key)
         return await self._wire.run(partition, "set_pins", *of_lease(lease), pins_json(pins), *parts, read=read)
+
+    # -- forgetting -------------------------------------------------------------------------
+
+    async def forget(self, lease: Lease | None, deed: Forgetting) -> Mapping[str, int]:
+        counts = await forgetting.forget(self._wire, self._endpoint, lease, deed)
+        self._chores.start(forgetting.forget_history(self._endpoint, self._process.clock), name="forget history")
+        for session in deed.sessions:
+            self._process.transcripts.drop(session.session_id)
+        return counts
+
+    async def erase(self, lease: Lease | None, deed: Erasure) -> Mapping[str, int]:
+        ended = await self._wire.ask(partition_of_key(deed.key), "LRANGE", f"sessions:{deed.key}", "0", "-1")
+        counts = await forgetting.erase(self._wire, self._endpoint, lease, deed, self._now())
+        for session_id in ended:
+            self._process.transcripts.drop(session_id)
+        self._chores.start(forgetting.forget_history(self._endpoint, self._process.clock), name="forget history")
+        return counts
+
+    async def talks(self, platform: str | None, person: str | None) -> list[Talk]:
+        found = await forgetting.talks(self._wire, self._endpoint, platform, person)
+        return [Talk(key=SessionKey.parse(key), chat_type=chat_type_of(found[key])) for key in sorted(found)]
+
+    async def forgotten(self, key: SessionKey, deed: str) -> Mapping[str, int] | None:
+        return await forgetting.counted(self._wire, key, deed)
+
+    # -- memory -----------------------------------------------------------------------------
+
+    async def memory(self, scope: SessionKey) -> Memory:
+        return await read_memory(self._wire, scope)
+
+    async def change_memory(self, change: MemoryChange) -> bool:
+        parts = [str(change.scope), str(change.version), *arguments.listed(change.gone)]
+        parts += [str(len(change.kept)), *(text for each in change.kept for text in fact_texts(each))]
+        return await self._wire.run(partition_of_key(change.scope), "change_memory", *parts, read=_whether)
+
+    async def scopes_of(self, platform: str, person: str) -> list[SessionKey]:
+        name = f"facts_by:{storable(person)}"
+        found = await self._wire.ask_all((partition, ("SMEMBERS", name)) for partition in EVERYWHERE)
+        scopes = map(SessionKey.parse, sorted(scope for names in found for scope in names))
+        return [scope for scope in scopes if scope.platform == platform]
+
+    async def note_flushed(self, session: Session, messages: int) -> None:
+        await self._wire.run(partition_of_key(session.key), "note_flushed", session.id, str(messages))
+
+    # -- reminders --------------------------------------------------------------------------
+
+    async def add_reminder(self, reminder: Reminder, most: int) -> Reminder | None:
+        key = reminder.key
+        parts = [reminder.id, str(key), chat_name(key.address), storable(reminder.source.user), str(most)]
+        facts = arguments.reminder(reminder)
+        return await self._wire.run(partition_of_key(key), "add_reminder", *parts, *facts, read=_reminder)
+
+    async def reminder(self, chat: ChatAddress, reminder_id: str) -> Reminder | None:
+        name, partition = f"reminder:{storable(reminder_id)}", partition_of(chat.platform, chat.chat)
+        *facts, where = await self._wire.ask(partition, "HMGET", name, "reminder", "number", "parked", "chat")
+        return _reminder([facts]) if where == chat_name(chat) else None
+
+    async def reminders(self, key: SessionKey, over: int) -> list[Reminder]:
+        found = await self._wire.look(partition_of_key(key), "reminders", str(key), chat_name(key.address), str(over))
+        return [each for facts in found if (each := _reminder([facts])) is not None]
+
+    async def due_reminders(self, now: float, limit: int) -> list[Reminder]:
+        found = await self._wire.look_everywhere("due_reminders", number(now), str(limit))
+        due = sorted((each for some in found for each in some), key=lambda each: float(each[0]))[:limit]
+        return [each for _, *facts in due if (each := _reminder([facts])) is not None]
+
+    async def change_reminder(
+        self, reminder: Reminder, shown: Sequence[Outbound] = (), arrival: Arrival | None = None
+    ) -> Changed:
+        partition = partition_of_key(reminder.key)
+        item = ["1", *arguments.arrival(arrival)[:5]] if arrival else ["0"]
+
+        def read(reply: list[Any]) -> tuple[bool, str, tuple[Advance, ...]]:
+            return bool(reply[0]), reply[1], advances_from(reply[2])
+
+        def done(changed: tuple[bool, str, tuple[Advance, ...]]) -> None:
+            _, item_id, advances = changed
+            if item_id:
+                self._lanes.ready.add(partition, int(item_id))
+            self._outbox.noted(advances)
+
+        first, _, advances = await self._wire.run(
+            partition,
+            "change_reminder",
+            *(reminder.id, self._now(), *arguments.reminder(reminder), *item, *arguments.rows(shown)),
+            read=read,
+            done=done,
+            abandoned=lambda changed: self._outbox.given_back(changed[2]),
+        )
+        return Changed(first=first, outbound=rows_to_send(advances))
+
+    async def rows(self, chat: ChatAddress, row_ids: Sequence[str]) -> list[Outbound]:
+        return await reading.rows_of_chat(self._wire, chat, row_ids)
 
     # -- files ------------------------------------------------------------------------------
 
@@ -670,6 +779,9 @@ class RedisStore(Store):
     async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Passage]:
         return await searching.search(self._wire, words, key, limit, self._process.time.now())
 
+    async def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
+        return await searching.around(self._wire, key, message_id, reach)
+
     async def usage(
         self, since: float, by: UsageBy, session_id: str | None = None, key: SessionKey | None = None
     ) -> list[UsageTotal]:
@@ -722,6 +834,11 @@ class RedisStore(Store):
 
 def _row(reply: list[Any]) -> Outbound:
     return row_from(reply[0])
+
+
+def _reminder(reply: list[Any]) -> Reminder | None:
+    document, number_, parked = reply[0] or ("", "", "")
+    return reminder_from(document, number_, parked=parked == "1") if document else None
 
 
 def _whether(reply: list[Any]) -> bool:

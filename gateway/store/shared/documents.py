@@ -15,6 +15,7 @@ from gateway.domain.file import KeptFile
 from gateway.domain.message import Message, note_of
 from gateway.domain.pairing import Asking, Guest, GuestBook
 from gateway.domain.pin import Pin, Pins
+from gateway.domain.reminder import Reminder
 from gateway.store.records import InboxItem, ToolIntent
 
 log = structlog.get_logger(__name__)
@@ -64,13 +65,26 @@ def inbound_from(text: str) -> Inbound:
     return Inbound(
         source=_source_from(data["source"]),
         attachments=tuple(file_in(each) for each in data.get("attachments", ())),
-        **_known(data, ("event_id", "text", "kind", "sent_at", "reply_to", "part_of", "own")),
+        **_known(data, ("event_id", "text", "kind", "sent_at", "reply_to", "place", "part_of", "own")),
     )
 
 
 def _source_from(data: Mapping[str, Any]) -> Source:
     known: dict[str, Any] = _known(data, Source.__slots__)
     return Source(**known | {name: tuple(each) for name, each in known.items() if isinstance(each, list)})
+
+
+WORDLESS: Final = "/forget"  # the text of an item that asked to forget, for another attempt at it
+
+
+def wordless(text: str, *, asked: bool) -> str:
+    """The document of an Inbound without what was said in it. `asked`: it is the one that asks to forget."""
+    try:
+        data: dict[str, Any] = json.loads(text)
+        kept = {name: data[name] for name in ("event_id", "source", "kind", "sent_at") if name in data}
+    except (ValueError, KeyError, TypeError):
+        kept = {}
+    return dumps({**kept, "text": WORDLESS if asked else ""})
 
 
 def readable_inbound(text: str, key: SessionKey, number: str) -> Inbound:
@@ -177,6 +191,23 @@ def buttons_from(text: str | None) -> tuple[tuple[Button, ...], ...]:
     """The inverse of `buttons_json`; None: there are no buttons."""
     rows = json.loads(text) if text else ()
     return tuple(tuple(Button(label=label, token=token) for label, token in row) for row in rows)
+
+
+_BESIDE: Final = ("number", "parked")  # facts of a reminder that a store keeps beside the document
+
+
+def reminder_json(reminder: Reminder) -> str:
+    """A reminder without its number, which its store gives it, and without whether it is parked."""
+    facts = {name: getattr(reminder, name) for name in Reminder.__slots__ if name not in _BESIDE}
+    return dumps({**facts, "key": str(reminder.key), "source": _given(reminder.source)})
+
+
+def reminder_from(text: str, number: int | str, *, parked: bool) -> Reminder:
+    """The inverse of `reminder_json`."""
+    data: dict[str, Any] = json.loads(text)
+    known = _known(data, [name for name in Reminder.__slots__ if name not in (*_BESIDE, "key", "source")])
+    key, source = SessionKey.parse(data["key"]), _source_from(data["source"])
+    return Reminder(key=key, source=source, number=int(number), parked=parked, **known)
 
 
 def guest_book_json(book: GuestBook) -> str:

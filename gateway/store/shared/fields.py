@@ -13,6 +13,7 @@ from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Final, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from gateway.domain import memory
 from gateway.domain.chat import Button, ChatAddress, Outbound, OutboundState, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.domain.session import Compaction, Session, Todo
@@ -133,3 +134,4 @@ SESSION: Final = Shape(Session, usage=USAGE)
 OUTBOUND: Final = Shape(Outbound, to=Shape(ChatAddress))
 COMPACTION: Final = Shape(Compaction)
 FILE: Final = Shape(KeptFile)
+FACT: Final = Shape(memory.Fact)

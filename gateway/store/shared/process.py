@@ -43,10 +43,10 @@ class SteadyTime:
 class Process:
     """The platforms that this process serves, the chats that wait, the transcripts that were read, the listeners."""
 
-    def __init__(self, clock: Clock, cached_messages: int) -> None:
+    def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.time = SteadyTime(clock)
-        self.transcripts = TranscriptCache(cached_messages)
+        self.transcripts = TranscriptCache()
         self.agenda = Agenda()
         self.runs, self.sends = Platforms(), Platforms()
         self.bypassed: list[InboxItem] = []  # which nobody was given

@@ -61,6 +61,26 @@ class Index(Protocol):
         """For each message up to `reach` messages before and after the message, rising, the message among them."""
 
 
+async def around(index: Index, number: Number, reach: int) -> list[Found]:
+    """A message, and what was said before and after it; empty if it is gone."""
+    numbers = (await index.around([number], reach))[number]
+    found = await index.read(numbers)
+    return [found[each] for each in numbers if each in found] if number in found else []
+
+
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """A question, understood: its words, and the days that it names."""
+
+    wanted: Question
+    when: Sequence[Span]
+
+    @classmethod
+    def by(cls, words: str, now: float) -> Sought:
+        """What somebody looks for by these words. `now`: seconds since the epoch."""
+        return cls(question(words), spans(words[:_ASKED], now))
+
+
 @dataclass(frozen=True, slots=True)
 class _Word:
     """A word of a question: the messages that hold the word, and how much the word tells."""
@@ -73,28 +93,29 @@ async def search(index_of: Callable[[Kind], Index], words: str, limit: int, now:
     """The passages that answer best, best first: what was said, then what tools returned, each result alone. Some word
     of a question stands in many messages, so a fifth of the places is kept for results. `now`: seconds since the
     epoch."""
-    said = await find(index_of("said"), words, limit, now)
+    sought = Sought.by(words, now)
+    said = await find(index_of("said"), sought, limit)
     room = max(limit - len(said), limit // _FOR_RESULTS)
-    returned = await find(index_of("returned"), words, room, now, reach=0)
+    returned = await find(index_of("returned"), sought, room, reach=0)
     return [*said[: limit - len(returned)], *returned]
 
 
-async def find(index: Index, words: str, limit: int, now: float, *, reach: int = REACH) -> list[Passage]:
+async def find(index: Index, sought: Sought, limit: int, *, reach: int = REACH) -> list[Passage]:
     """The passages of one index that answer best, best first, with `reach` messages before and after."""
-    wanted = question(words)
-    if not wanted.wanted or limit < 1:
+    wanted = sought.wanted
+    if not wanted.wanted or limit < 1 or not (size := await index.size()):
         return []
     listed = await index.listed(wanted.terms)
     if not any(listed.values()):
         return []
-    told = _words(wanted, listed, await index.size())
+    told = _words(wanted, listed, size)
     read = await index.read(_shortlist(told))
     # Megabytes of texts: in a thread, so that nobody waits for a search.
-    scores = await asyncio.to_thread(_scores, wanted, told, read, spans(words[:_ASKED], now))
+    scores = await asyncio.to_thread(_scores, wanted, told, read, sought.when)
     best = nlargest(max(_SHARING, limit), scores, key=lambda number: (scores[number], number))
     around = await index.around(best, reach)
     shared = {number: _shared(number, around[number], scores) for number in best if number in around}
-    return await _passages(index, shared, around, limit)
+    return await _passages(index, shared, around, read, limit)
 
 
 def _words(wanted: Question, listed: Mapping[str, Sequence[Number]], size: int) -> list[_Word]:
@@ -155,9 +176,14 @@ def _shared(number: Number, around: Sequence[Number], scores: Mapping[Number, fl
 
 
 async def _passages(
-    index: Index, scores: Mapping[Number, float], around: Mapping[Number, Sequence[Number]], limit: int
+    index: Index,
+    scores: Mapping[Number, float],
+    around: Mapping[Number, Sequence[Number]],
+    known: Mapping[Number, Found],
+    limit: int,
 ) -> list[Passage]:
-    """The best messages, each with the messages around that no better passage shows."""
+    """The best messages, each with the messages around that no better passage shows. `known`: messages that were read
+    already."""
     shown: set[Number] = set()
     chosen: list[tuple[Number, list[Number]]] = []
     for number in sorted(scores, key=lambda each: (scores[each], each), reverse=True):
@@ -165,7 +191,8 @@ async def _passages(
             part = [each for each in around[number] if each not in shown]
             shown.update(part)
             chosen.append((number, part))
-    read = await index.read(sorted(shown))
+    missing = sorted(shown - known.keys())
+    read = {**known, **await index.read(missing)} if missing else known
     return [
         Passage(
             turns=tuple(read[each] for each in part if each in read),

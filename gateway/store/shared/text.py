@@ -114,8 +114,8 @@ class Occurrences:
     def __init__(self, wanted: Question) -> None:
         self._wanted = wanted
         self._place_of = {term: place for place, alternatives in enumerate(wanted.wanted) for term in alternatives}
-        self._dense = [(term.removeprefix("^"), place) for term, place in self._place_of.items() if _is_dense(term)]
-        self._starts = {term[:_KEPT] for term in self._place_of if not _is_dense(term)}
+        self._dense = [(term.removeprefix("^"), place) for term, place in self._place_of.items() if is_dense(term)]
+        self._starts = {term[:_KEPT] for term in self._place_of if not is_dense(term)}
         self._forms: dict[str, int] = {}  # a word as texts spell it, and its place in the question
         self._seen: set[str] = set()
 
@@ -185,7 +185,7 @@ def passage(text: str, words: str, size: int) -> str:
 def _looked_for(terms: tuple[str, ...]) -> re.Pattern[str]:
     """Words that may have one of the terms as their stem (a stem may end in other letters than its word), and terms of
     scripts without spaces."""
-    dense = {term.removeprefix("^") for term in terms if _is_dense(term)}
+    dense = {term.removeprefix("^") for term in terms if is_dense(term)}
     starts = {term[: max(_KEPT, len(term) - 2)] if term.isalpha() else term for term in terms if term not in dense}
     words = "|".join(map(re.escape, sorted(starts - dense, key=len, reverse=True)))
     pairs = "|".join(map(re.escape, sorted(dense, key=len, reverse=True)))
@@ -193,7 +193,8 @@ def _looked_for(terms: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile(f"{word}|(?:{pairs})" if pairs else word, re.IGNORECASE)
 
 
-def _is_dense(term: str) -> bool:
+def is_dense(term: str) -> bool:
+    """Whether a term or a prefix belongs to a script without spaces."""
     return bool(_DENSE_START.match(term.removeprefix("^")))
 
 

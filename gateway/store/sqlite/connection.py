@@ -64,6 +64,7 @@ def connect_writer(path: Path) -> apsw.Connection:
         f"journal_size_limit = {_WAL_BYTES}",
         f"cache_size = -{_CACHE_KIB}",
         "temp_store = MEMORY",
+        "secure_delete = ON",  # what is deleted is overwritten: nothing that was forgotten is left in the file
     ):
         connection.execute(f"PRAGMA {pragma}").fetchall()
     return connection

@@ -91,7 +91,7 @@ def _insert(
             None if outcome is None else arrival.at,
         ),
     )
-    if row is not None and arrival.inbound.kind != "expiry":  # the gateway's own request says nothing of the chat
+    if row is not None and not arrival.inbound.is_own_request:  # which says nothing of the chat
         outbox.reopen(connection, chat_name(arrival.inbound.source.address))
     return None if row is None else int(row[0])
 

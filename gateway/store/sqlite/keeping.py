@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import apsw
@@ -58,6 +58,18 @@ def file_content(connection: apsw.Connection, key: SessionKey, digest: str) -> b
     query = "SELECT content FROM contents WHERE key = ? AND digest = ?"
     row = one(connection, query, (str(key), storable(digest)))
     return None if row is None else bytes(row[0])
+
+
+def drop_files(connection: apsw.Connection, key: SessionKey, refs: Sequence[str]) -> None:
+    """Keep these files no more, nor contents that no other file of the key has."""
+    for ref in refs:
+        change(connection, "DELETE FROM files WHERE key = ? AND ref = ?", (str(key), storable(ref)))
+    if refs:
+        change(
+            connection,
+            "DELETE FROM contents WHERE key = ?1 AND digest NOT IN (SELECT digest FROM files WHERE key = ?1)",
+            (str(key),),
+        )
 
 
 # -- pins ---------------------------------------------------------------------------------------

@@ -258,6 +258,11 @@ class Lanes:
             return lane.queue[0]
         return lane.head
 
+    def runs(self, key: SessionKey) -> bool:
+        """Whether this process has claimed an item of the lane."""
+        lane = self._lanes.get(key)
+        return lane is not None and lane.head is not None
+
     def unstarted(self) -> list[InboxItem]:
         """Claimed items that no worker was given."""
         return [lane.head for lane in self._lanes.values() if lane.phase is Phase.READY and lane.head is not None]

@@ -12,7 +12,7 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message, note_of, noted, wire
 from gateway.runtime.errors import StoreError
 from gateway.store.shared.documents import dumps, unkept_note
-from gateway.store.sqlite.connection import Row, change, many
+from gateway.store.sqlite.connection import Row, change, many, one
 
 MESSAGE_COLUMNS: Final = "m.id, m.body, m.note, m.tokens, m.at"
 # Rowids from here on stand for messages that came from a Redis store: their numbers are below 2^53, and a
@@ -32,6 +32,14 @@ def of_session(connection: apsw.Connection, session_id: str, position: int) -> l
     return [message_from(row) for row in rows]
 
 
+def is_of(connection: apsw.Connection, number: int, key: SessionKey) -> bool:
+    """Whether this is a message of the key."""
+    in_range = number < 1 << 63  # SQLite takes no higher one
+    return (
+        in_range and one(connection, "SELECT 1 FROM messages WHERE id = ? AND key = ?", (number, str(key))) is not None
+    )
+
+
 def refer(
     connection: apsw.Connection,
     session_id: str,
@@ -49,6 +57,14 @@ def refer(
             (session_id, position + offset, message_number(note_of(message)["id"])),
         )
     return stored
+
+
+def store(
+    connection: apsw.Connection, session_id: str, key: SessionKey, new: Sequence[Message], at: float
+) -> list[int]:
+    """Store messages that no transcript holds yet; their numbers."""
+    stored = (_stored(connection, session_id, key, message, at) for message in new)
+    return [message_number(note_of(message)["id"]) for message in stored]
 
 
 def _stored(connection: apsw.Connection, session_id: str, key: SessionKey, message: Message, at: float) -> Message:

@@ -53,7 +53,7 @@ _CLAIM: Final = (
     " heard = 0 WHERE seq = ?"
 )
 _SHOW: Final = (
-    f"UPDATE outbox SET state = '{State.SENT}', platform_message_id = coalesce(?, platform_message_id)"
+    f"UPDATE outbox SET state = '{State.SENT}', platform_message_id = coalesce(?, platform_message_id), shown_at = ?"
     f" WHERE id = ? AND state IN ('{State.PENDING}', '{State.SENDING}') RETURNING lane"
 )
 
@@ -155,7 +155,7 @@ def mark_sent(
     row = one(
         connection,
         _SHOW,
-        (OUTBOUND.fact("platform_message_id", platform_message_id), outbound_id),
+        (OUTBOUND.fact("platform_message_id", platform_message_id), sender.now, outbound_id),
     )
     return None if row is None else advance(connection, row[0], sender)
 
@@ -300,13 +300,15 @@ def close_chat(connection: apsw.Connection, lane: str, why: str) -> None:
 
 
 def note_closed(connection: apsw.Connection, lane: str, why: str) -> None:
-    """Note that a chat is closed."""
+    """Note that a chat is closed. Its reminders wait."""
     change(connection, "INSERT OR REPLACE INTO closed_chats(lane, reason) VALUES (?, ?)", (lane, storable(why)))
+    change(connection, "UPDATE reminders SET parked = 1 WHERE chat = ? AND open", (lane,))
 
 
 def reopen(connection: apsw.Connection, lane: str) -> None:
     """Open a chat. A row that is being sent there was handed out before (`heard`)."""
-    change(connection, "DELETE FROM closed_chats WHERE lane = ?", (lane,))
+    if change(connection, "DELETE FROM closed_chats WHERE lane = ?", (lane,)):
+        change(connection, "UPDATE reminders SET parked = 0 WHERE chat = ? AND open", (lane,))
     change(
         connection,
         "UPDATE outbox SET heard = 1 WHERE lane = ?"

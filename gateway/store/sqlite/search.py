@@ -12,6 +12,9 @@ beside the gateway's work, newest first.
 from __future__ import annotations
 
 import json
+from array import array
+from bisect import bisect_left
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, Protocol, TypeVar
@@ -30,7 +33,9 @@ T = TypeVar("T")
 
 _OWNER: Final = 12  # bytes of a key's digest
 _STEMMED: Final = "search_stemmed_from"  # in `meta`: the messages from this number on are entered by their stems
+_OWNERS: Final = 256  # whose numbers are kept
 _RENEWED: Final = 100  # messages entered anew in one transaction
+_MERGED: Final = 256  # pages of the index rewritten in one transaction
 
 
 @contextmanager
@@ -78,6 +83,20 @@ def enter(connection: apsw.Connection, number: int, key: str, message: Message) 
         )
 
 
+def leave(connection: apsw.Connection, numbers: Sequence[int]) -> None:
+    """Take messages out of the index. Their terms stay in it, unfound, until `merge_some` has come to them."""
+    for number in numbers:
+        change(connection, "DELETE FROM message_search WHERE rowid = ?", (number,))
+
+
+def merge_some(connection: apsw.Connection, *, first: bool) -> bool:
+    """Rewrite some of the index without what was taken out of it; False: nothing is left to rewrite. `first`: begin."""
+    before = connection.total_changes()
+    pages = -_MERGED if first else _MERGED
+    change(connection, "INSERT INTO message_search(message_search, rank) VALUES ('merge', ?)", (pages,))
+    return connection.total_changes() - before > 1
+
+
 class Reader(Protocol):
     """Runs a query where it holds nobody up."""
 
@@ -85,19 +104,60 @@ class Reader(Protocol):
         """What the query gives."""
 
 
+class Entries:
+    """The numbers of an owner's messages, rising, kept from search to search: eight bytes each. FTS5 takes longer to
+    count them, or to find the one before another, than a search may take. Of a message that was deleted meanwhile the
+    number stays; whoever reads it finds nothing."""
+
+    def __init__(self, most: int = _OWNERS) -> None:
+        self._most = most
+        self._known: OrderedDict[str, array[int]] = OrderedDict()
+
+    def of(self, connection: apsw.Connection, owner: str) -> Sequence[int]:
+        """All of them; the new ones are added."""
+        known = self._known.pop(owner, None) or array("q")
+        newest = known[-1] if known else -1
+        added = "SELECT group_concat(rowid) FROM message_search WHERE message_search MATCH ? AND rowid > ?"
+        if new := sorted(_numbers(connection, added, (owner, newest))):
+            known = known + array("q", new)
+        self._known[owner] = known
+        while len(self._known) > self._most:
+            self._known.popitem(last=False)
+        return known
+
+    def around(self, connection: apsw.Connection, owner: str, number: int, reach: int) -> list[int]:
+        """The numbers beside one, and that one."""
+        for known in self._tried(connection, owner):
+            place = bisect_left(known, number)
+            if place < len(known) and known[place] == number:
+                return list(known[max(0, place - reach) : place + reach + 1])
+        known = self._known[owner]  # a tool's result stands among what was said
+        place = bisect_left(known, number)
+        return [*known[max(0, place - reach) : place], number, *known[place : place + reach]]
+
+    def _tried(self, connection: apsw.Connection, owner: str) -> Iterator[Sequence[int]]:
+        """What is known, then what is there: an older message may come late, by the change of a chat's name."""
+        yield self._known.get(owner, ())
+        self._known.pop(owner, None)
+        yield self.of(connection, owner)
+
+
 class SqliteIndex:
     """The messages of one kind in a file, of one key or of all."""
 
-    def __init__(self, reader: Reader, key: SessionKey | None, kind: Kind) -> None:
+    def __init__(self, reader: Reader, key: SessionKey | None, kind: Kind, entries: Entries) -> None:
         self._reader = reader
         self._key = key
         self._kind = kind
+        self._entries = entries
 
     async def size(self) -> int:
         """How many messages there are."""
-        count = "SELECT count(*) FROM message_search" + (" WHERE message_search MATCH ?" if self._key else "")
-        whose = (self._whose(self._key),) if self._key else ()
-        return int((await self._reader.read(lambda connection: many(connection, count, whose)))[0][0])
+        key = self._key
+        if key is not None:
+            return len(await self._reader.read(lambda connection: self._entries.of(connection, self._whose(key))))
+        count = "SELECT count(*) FROM message_search"
+        return int((await self._reader.read(lambda connection: many(connection, count)))[0][0])
 
     async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:
         """The newest messages of each term."""
@@ -130,16 +190,14 @@ class SqliteIndex:
             sought = f"{self._whose(self._key)} AND {sought}"
         else:
             sought = f'{sought} {"AND" if self._kind == "returned" else "NOT"} owner : "{RETURNED}"'
-        rows = many(
-            connection,
-            "SELECT rowid FROM message_search WHERE message_search MATCH ? ORDER BY rowid DESC LIMIT ?",
-            (sought, MOST_OF_A_TERM),
-        )
-        return [row[0] for row in rows]
+        found = "SELECT rowid AS number FROM message_search WHERE message_search MATCH ? ORDER BY rowid DESC LIMIT ?"
+        return _numbers(connection, f"SELECT group_concat(number) FROM ({found})", (sought, MOST_OF_A_TERM))
 
     def _beside(self, connection: apsw.Connection, number: int, reach: int) -> list[int]:
         if not reach:
             return [number]
+        if self._key is not None:
+            return self._entries.around(connection, self._whose(self._key), number, reach)
         row = one(connection, "SELECT key FROM messages WHERE id = ?", (number,))
         whose = self._whose(row[0] if row else "")
         found = "SELECT rowid FROM message_search WHERE message_search MATCH ? AND rowid"
@@ -149,6 +207,12 @@ class SqliteIndex:
 
     def _whose(self, key: SessionKey | str) -> str:
         return f'owner : "{owner_of(str(key), size=_OWNER)}{RETURNED if self._kind == "returned" else ""}"'
+
+
+def _numbers(connection: apsw.Connection, query: str, values: tuple[str | int, ...]) -> list[int]:
+    """Message numbers that a query gives as one text: to hand over thousands of rows takes longer than to find them."""
+    row = one(connection, query, values)
+    return list(map(int, row[0].split(","))) if row and row[0] else []
 
 
 def _highest(connection: apsw.Connection) -> int:

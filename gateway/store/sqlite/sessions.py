@@ -76,6 +76,11 @@ def length(connection: apsw.Connection, session_id: str) -> int:
     return 0 if row is None else int(row[0])
 
 
+def ids_of(connection: apsw.Connection, key: SessionKey) -> list[str]:
+    """All sessions of a key."""
+    return [row[0] for row in many(connection, "SELECT id FROM sessions WHERE key = ?", (str(key),))]
+
+
 def append(connection: apsw.Connection, ref: SessionRef, key: SessionKey, record: StepRecord) -> Appended:
     """Add a step to a session: messages, counters, patch, ledger. Raises SessionConflict."""
     count = check(connection, ref, key)
@@ -198,6 +203,15 @@ def hook_done(connection: apsw.Connection, session_id: str) -> None:
     """The hook is owed no more; idempotent."""
     if change(connection, "DELETE FROM owed_hooks WHERE session_id = ?", (session_id,)):
         change(connection, "UPDATE sessions SET hook = ? WHERE id = ?", (DONE, session_id))
+
+
+def note_flushed(connection: apsw.Connection, session_id: str, messages: int) -> None:
+    """Memory has been given so many messages of the session."""
+    change(
+        connection,
+        "UPDATE sessions SET flushed_messages = max(flushed_messages, ?) WHERE id = ?",
+        (messages, session_id),
+    )
 
 
 def due(connection: apsw.Connection, now: float, limit: int) -> list[Session]:

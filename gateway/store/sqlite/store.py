@@ -17,10 +17,12 @@ import apsw
 from gateway.domain.approval import Approval, Verdict
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.file import KeptFile
+from gateway.domain.memory import Memory, MemoryChange
 from gateway.domain.message import Message
 from gateway.domain.pairing import GuestBook
 from gateway.domain.pin import Pins
 from gateway.domain.rates import Rate
+from gateway.domain.reminder import Reminder
 from gateway.domain.session import Compaction, EndReason, Session, SessionRef
 from gateway.domain.usage import LedgerEntry, UsageTotal
 from gateway.runtime.clock import Clock
@@ -33,8 +35,12 @@ from gateway.store.records import (
     EXPIRY_CLAIM,
     Arrival,
     CapReached,
+    Changed,
     Claim,
     Decision,
+    Erasure,
+    Forgetting,
+    Found,
     InboxItem,
     ItemOutcome,
     Lease,
@@ -48,24 +54,30 @@ from gateway.store.records import (
     SignalKind,
     StepRecord,
     StoreStatus,
+    Talk,
     ToolIntent,
     Transcript,
     TurnEnd,
     TurnJournal,
     UsageBy,
+    chat_type_of,
     check_changes,
 )
 from gateway.store.shared import ranking
 from gateway.store.shared.agenda import Advance, rows_to_send
 from gateway.store.shared.platforms import chat_name
 from gateway.store.shared.process import Process
+from gateway.store.shared.searchable import Kind
 from gateway.store.sqlite import (
     approving,
+    forgetting,
     inbox,
     keeping,
     messages,
     outbox,
     reading,
+    remembering,
+    reminding,
     renaming,
     search,
     sessions,
@@ -97,18 +109,18 @@ class SqliteStore(Store):
         concurrency: int = 256,
         points: Points = ignore_points,
         read_only: bool = False,
-        cached_messages: int = 200_000,
         attempt_pauses: Sequence[float] = ATTEMPT_PAUSES,
     ) -> None:
         self._clock = clock
         self._attempt_pauses = attempt_pauses
         self._database = Database(path, read_only=read_only)
-        self._process = Process(clock, cached_messages)
+        self._process = Process(clock)
         self._concurrency = concurrency
         self._lanes = Lanes(clock=clock, concurrency=concurrency, generation=0, waiting=())
         self._background = Background()
         self._leases = Leases(clock)
         self._rates = Rates()
+        self._entries = search.Entries()
         self._unsent: list[Outbound] = []  # claimed for a caller that was gone before the answer
         self._void: list[Reservation] = []  # reserved for such a caller
         # A session and its deadline → when it may be offered again; with another deadline it may at once.
@@ -142,6 +154,8 @@ class SqliteStore(Store):
             self._process.agenda.wait(chat, due_at)
         if not await self._database.read(search.is_renewed):
             self._background.start(self._renew_search(), name="search index")
+        if await self._database.read(forgetting.owes_scrub):
+            self._background.start(self._scrub(), name="scrub")
 
     async def _renew_search(self) -> None:
         """A little at a time, so that everybody else's writes come between."""
@@ -171,21 +185,20 @@ class SqliteStore(Store):
 
     async def accept(self, arrivals: Sequence[Arrival], *, cap: int) -> list[Receipt]:
         reserved = self._lanes.reserve(dict.fromkeys(arrival.key for arrival in arrivals if not arrival.bypass))
-
-        def done(arrived: list[inbox.Arrived]) -> None:
-            for each in arrived:
-                if each.item is None or each.receipt.item is not None:
-                    continue
-                (self._lanes.claimed if each.claimed else self._lanes.queued)(each.item)
-            self._lanes.unreserve(reserved)
-
         idle = frozenset(str(key) for key in reserved)
         arrived = await self._database.writer.run(
             lambda connection: inbox.accept(connection, arrivals, cap, idle),
-            done=done,
+            done=partial(self._arrived, reserved),
             failed=partial(self._lanes.unreserve, reserved),
         )
         return [each.receipt for each in arrived]
+
+    def _arrived(self, reserved: Sequence[SessionKey], arrived: Sequence[inbox.Arrived]) -> None:
+        for each in arrived:
+            if each.item is None or each.receipt.item is not None:
+                continue
+            (self._lanes.claimed if each.claimed else self._lanes.queued)(each.item)
+        self._lanes.unreserve(reserved)
 
     async def refuse(self, arrival: Arrival, notice: Outbound | None) -> tuple[Outbound, ...]:
         def work(connection: apsw.Connection, sender: Sender) -> tuple[Advance, ...]:
@@ -385,20 +398,20 @@ class SqliteStore(Store):
         return self._database.look(sessions.by_id, session_id)
 
     async def transcript(self, session: Session) -> Transcript:
-        known = self._process.transcripts.get(session.id) or ()
+        known = self._process.transcripts.get(session.id, session.rewritten) or ()
         if self._database.is_read_only or len(known) < session.message_count:
-            known = await self._load(session.id, known)
+            known = await self._load(session, known)
         return Transcript(session_id=session.id, messages=known)
 
-    async def _load(self, session_id: str, known: tuple[Message, ...]) -> tuple[Message, ...]:
+    async def _load(self, session: Session, known: tuple[Message, ...]) -> tuple[Message, ...]:
         """Read the rest of a transcript whose beginning is known, and remember it all."""
         while True:
-            known = (*known, *await self._database.read(messages.of_session, session_id, len(known)))
+            known = (*known, *await self._database.read(messages.of_session, session.id, len(known)))
             if self._database.is_read_only:  # a gateway tells nothing to a process beside it
                 return known
             # Something may have been appended while the thread read; later appends are told.
-            if len(known) >= self._database.look(sessions.length, session_id):
-                self._process.transcripts.put(session_id, known)
+            if len(known) >= self._database.look(sessions.length, session.id):
+                self._process.transcripts.put(session.id, known, session.rewritten)
                 return known
 
     async def open_session(self, lease: Lease, opening: Opening) -> Session:
@@ -460,6 +473,109 @@ class SqliteStore(Store):
     async def set_pins(self, lease: Lease, pins: Pins, rebuilt: Rebuilt | None) -> Session | None:
         self._lanes.check(lease)
         return await self._database.write(keeping.set_pins, lease.key, pins, rebuilt)
+
+    # -- forgetting -------------------------------------------------------------------------
+
+    async def forget(self, lease: Lease | None, deed: Forgetting) -> Mapping[str, int]:
+        if lease is not None:
+            self._lanes.check(lease)
+        counts = await self._database.write(forgetting.forget, deed)
+        for session in deed.sessions:
+            self._process.transcripts.drop(session.session_id)
+        await self._scrub()
+        return counts
+
+    async def erase(self, lease: Lease | None, deed: Erasure) -> Mapping[str, int]:
+        if lease is not None:
+            self._lanes.check(lease)
+        elif self._lanes.runs(deed.key):
+            raise SessionConflict("This lane runs; what lies under its key is erased from within it.")
+        ended = await self._database.read(sessions.ids_of, deed.key)
+        counts = await self._database.write(forgetting.erase, deed, ends_items=lease is None)
+        for session_id in ended:
+            self._process.transcripts.drop(session_id)
+        await self._scrub()
+        return counts
+
+    async def talks(self, platform: str | None, person: str | None) -> list[Talk]:
+        return [
+            Talk(key=SessionKey.parse(key), chat_type=chat_type_of(chat_type))
+            for key, chat_type in await self._database.read(forgetting.talks, platform, person)
+            if chat_type
+        ]
+
+    async def forgotten(self, key: SessionKey, deed: str) -> Mapping[str, int] | None:
+        return await self._database.read(forgetting.counted, deed)
+
+    async def rewrite(self) -> None:
+        """Write the whole file anew, as small as can be and without anything that once was in it. Every write waits
+        for it meanwhile."""
+        await self._database.writer.run_outside(forgetting.rewrite_file)
+        await self._database.writer.run_outside(forgetting.fold_log)
+
+    async def _scrub(self) -> None:
+        """Leave nothing of what was forgotten in unused parts of the file. A crash in between leaves the debt."""
+        first = True
+        while await self._database.write(search.merge_some, first=first):
+            first = False
+        if await self._database.read(forgetting.is_old):
+            await self._database.writer.run_outside(forgetting.rewrite_file)
+        await self._database.writer.run_outside(forgetting.fold_log)
+        await self._database.write(forgetting.scrubbed)
+
+    # -- memory -----------------------------------------------------------------------------
+
+    async def memory(self, scope: SessionKey) -> Memory:
+        return await self._database.read(remembering.memory, scope)
+
+    async def change_memory(self, change: MemoryChange) -> bool:
+        return await self._database.write(remembering.change_memory, change)
+
+    async def scopes_of(self, platform: str, person: str) -> list[SessionKey]:
+        found = await self._database.read(remembering.scopes_of, person)
+        return [scope for scope in found if scope.platform == platform]
+
+    async def note_flushed(self, session: Session, messages: int) -> None:
+        await self._database.write(sessions.note_flushed, session.id, messages)
+
+    # -- reminders --------------------------------------------------------------------------
+
+    async def add_reminder(self, reminder: Reminder, most: int) -> Reminder | None:
+        return await self._database.write(reminding.add, reminder, most)
+
+    async def reminder(self, chat: ChatAddress, reminder_id: str) -> Reminder | None:
+        return self._database.look(reminding.of_id, chat, reminder_id)
+
+    async def reminders(self, key: SessionKey, over: int) -> list[Reminder]:
+        return await self._database.read(reminding.of_key, key, over)
+
+    async def due_reminders(self, now: float, limit: int) -> list[Reminder]:
+        return self._database.look(reminding.due, now, limit, self._process.sends)
+
+    async def change_reminder(
+        self, reminder: Reminder, shown: Sequence[Outbound] = (), arrival: Arrival | None = None
+    ) -> Changed:
+        sender, arrivals = self._sender(), [arrival] if arrival else []
+        reserved = self._lanes.reserve([each.key for each in arrivals])
+        idle = frozenset(str(key) for key in reserved)
+
+        def done(replaced: reminding.Replaced) -> None:
+            self._arrived(reserved, replaced.arrived)
+            self._noted(replaced.advances)
+
+        def abandoned(replaced: reminding.Replaced) -> None:
+            self._unsent += rows_to_send(replaced.advances)
+
+        replaced = await self._database.writer.run(
+            lambda connection: reminding.replace(connection, reminder, shown, arrivals, idle, sender),
+            done=done,
+            failed=partial(self._lanes.unreserve, reserved),
+            abandoned=abandoned,
+        )
+        return Changed(first=replaced.first, outbound=rows_to_send(replaced.advances))
+
+    async def rows(self, chat: ChatAddress, row_ids: Sequence[str]) -> list[Outbound]:
+        return await self._database.read(reminding.rows_of_chat, chat, row_ids)
 
     # -- files ------------------------------------------------------------------------------
 
@@ -612,9 +728,16 @@ class SqliteStore(Store):
         return await self._database.read(reading.compactions, session_id)
 
     async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Passage]:
-        return await ranking.search(
-            lambda kind: search.SqliteIndex(self._database, key, kind), words, limit, self._process.time.now()
-        )
+        def index(kind: Kind) -> search.SqliteIndex:
+            return search.SqliteIndex(self._database, key, kind, self._entries)
+
+        return await ranking.search(index, words, limit, self._process.time.now())
+
+    async def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
+        number = messages.message_number(message_id)
+        if not await self._database.read(messages.is_of, number, key):
+            return []
+        return await ranking.around(search.SqliteIndex(self._database, key, "said", self._entries), number, reach)
 
     async def usage(
         self, since: float, by: UsageBy, session_id: str | None = None, key: SessionKey | None = None

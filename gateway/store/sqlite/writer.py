@@ -51,6 +51,7 @@ class _Job:
     failed: Callable[[], None]
     abandoned: Callable[[Any], None]
     future: asyncio.Future[Any]
+    outside: bool = False  # of any transaction
     result: Any = None
     error: Exception | None = None
 
@@ -127,6 +128,15 @@ class Writer:
                 abandoned(future.result())
             raise
 
+    async def run_outside(self, work: Callable[[apsw.Connection], T]) -> T:
+        """The result of work that no transaction can hold, such as folding the log into the file. Raises
+        StoreUnavailable."""
+        if self._closing:
+            raise StoreUnavailable("The store is closed.")
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._queue.put(_Job(work, _nothing, _nothing, _nothing, future, outside=True))
+        return await future
+
     async def aclose(self) -> None:
         """Finish all operations that wait and end the thread. Idempotent; the connection stays open."""
         if not self._closing:
@@ -141,9 +151,12 @@ class Writer:
         going = True
         while going:
             batch, going = self._take()
-            if batch:
-                self._commit(batch)
-                self._hand_over(self._deliver, batch)
+            if inside := [job for job in batch if not job.outside]:
+                self._commit(inside)
+                self._hand_over(self._deliver, inside)
+            if outside := [job for job in batch if job.outside]:
+                self._run(outside)
+                self._hand_over(self._deliver, outside)
         self._hand_over(self._ended.set_result, None)
 
     def _take(self) -> tuple[list[_Job], bool]:
@@ -175,6 +188,14 @@ class Writer:
             for job in batch:
                 job.error = None
                 self._commit([job])
+
+    def _run(self, jobs: list[_Job]) -> None:
+        """Run work outside of a transaction."""
+        for job in jobs:
+            try:
+                job.result = job.work(self._connection)
+            except apsw.Error as error:
+                job.error = unavailable(error, self._path)
 
     def _transaction(self, batch: list[_Job]) -> None:
         """Raises apsw.Error if the transaction as a whole cannot be made."""

@@ -18,14 +18,14 @@ from hashlib import sha256
 from typing import Any, Final, Protocol
 
 from gateway.runtime.errors import StoreError
-from gateway.store.shared.fields import COMPACTION, FILE, OUTBOUND, SESSION, USAGE
+from gateway.store.shared.fields import COMPACTION, FACT, FILE, OUTBOUND, SESSION, USAGE
 
 PAGE: Final = 1_000  # records at most that are in memory at a time
 PAGE_TEXT: Final = 8_000_000  # characters and bytes at most of these, unless one record alone has more
 FORGOTTEN: Final = 86_400.0  # an account that is forgotten within this many seconds is not moved
 
-_SESSION, _COMPACTION, _ROW, _FILE, _USAGE = (
-    " ".join(shape.names) for shape in (SESSION, COMPACTION, OUTBOUND, FILE, USAGE)
+_SESSION, _COMPACTION, _ROW, _FILE, _FACT, _USAGE = (
+    " ".join(shape.names) for shape in (SESSION, COMPACTION, OUTBOUND, FILE, FACT, USAGE)
 )
 # Each kind with its fields, in the order in which it is moved.
 FIELDS: Final[dict[str, tuple[str, ...]]] = {
@@ -54,6 +54,10 @@ FIELDS: Final[dict[str, tuple[str, ...]]] = {
         # the epoch.
         "spending": "account spent forget_at",
         "pins": "key rules",
+        # deeds of forgetting, and what they counted
+        "forgotten": "deed key at counts",
+        "memory": _FACT,
+        "reminders": "id key chat platform person number version open due_at parked reminder",
         # content: bytes
         "files": f"{_FILE} key content",
         "notes": "account name value",
@@ -70,6 +74,8 @@ _CALLED: Final[dict[str, str]] = {
     "signals": "{kind} to item {item}",
     "ledger": "of {session_id} at {at}",
     "pins": "of {key}",
+    "forgotten": "deed {deed}",
+    "memory": "{id} of {scope}",
     "files": "{ref} of {key}",
     "notes": "{name} of {account}",
     "pairing": "the guest book",

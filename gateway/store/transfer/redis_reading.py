@@ -25,7 +25,7 @@ from gateway.store.redis.partitions import PARTITIONS, partition_of_name
 from gateway.store.redis.wire import Wire
 from gateway.store.shared.documents import dumps, file_from, storable
 from gateway.store.shared.fields import COMPACTION, FILE, OUTBOUND, SESSION, USAGE
-from gateway.store.transfer.records import FORGOTTEN, PAGE, Record, lost
+from gateway.store.transfer.records import FIELDS, FORGOTTEN, PAGE, Record, lost
 
 Place = tuple[int, str, float]  # a partition, a name in it, and the number that it is sorted by there
 Hash = dict[str, str]
@@ -44,8 +44,18 @@ class Reading:
 
     async def pages(self) -> AsyncGenerator[Sequence[Record], None]:
         """All records."""
-        kinds = (self._sessions, self._hooks, self._items, self._rows, self._calls, self._spending, self._pins)
-        for records in (*kinds, self._files, self._notes, self._guest_book, self._chats):
+        kinds = (
+            self._sessions,
+            self._hooks,
+            self._items,
+            self._rows,
+            self._calls,
+            self._spending,
+            self._pins,
+            self._forgotten,
+        )
+        named = (self._memory, self._reminders, self._files, self._notes, self._guest_book, self._chats)
+        for records in (*kinds, *named):
             async for page in records():
                 if page:
                     yield page
@@ -218,6 +228,29 @@ class Reading:
                 Record("pins", {"key": name, "rules": rules}) for (_, name, _), rules in zip(places, found, strict=True)
             ]
 
+    async def _forgotten(self) -> AsyncIterator[list[Record]]:
+        async for places in self._named("forgotten"):
+            for (_, key, _), deeds in zip(places, await self._hashes("forgotten", places), strict=True):
+                done = {deed: json.loads(deeds[deed]) for deed in sorted(deeds)}
+                yield [
+                    Record("forgotten", {"deed": deed, "key": key, "at": each["at"], "counts": dumps(each["counts"])})
+                    for deed, each in done.items()
+                ]
+
+    async def _memory(self) -> AsyncIterator[list[Record]]:
+        async for places in self._named("facts"):
+            for documents in await self._of(places, "HVALS", "facts"):
+                facts = sorted(map(json.loads, documents), key=lambda fact: (fact["made_at"], fact["id"]))
+                yield [Record("memory", fact) for fact in facts]
+
+    async def _reminders(self) -> AsyncIterator[list[Record]]:
+        async for places in self._named("reminders"):
+            for partition, key, _ in places:
+                ids = await self._wire.ask(partition, "ZRANGE", f"reminders:{key}", "0", "-1")
+                for start in range(0, len(ids), _ROUND):
+                    some = [(partition, name, 0.0) for name in ids[start : start + _ROUND]]
+                    yield [_reminder(facts) for facts in await self._hashes("reminder", some)]
+
     async def _files(self) -> AsyncIterator[list[Record]]:
         """A file at a time: a content may be long."""
         async for places in self._named("files"):
@@ -355,6 +388,12 @@ def _row(row: Hash, ahead: int | None) -> Record:
     state = {"state": str(State.SENT), "ahead": None} if ahead == -1 else {"ahead": ahead}
     facts = OUTBOUND.facts(OUTBOUND.of_texts({**row, "chat": row["to"]}))
     return Record("outbox", {**facts, "lane": row["chat"], **state})
+
+
+def _reminder(facts: Hash) -> Record:
+    data: dict[str, Any] = {name: facts.get(name) for name in FIELDS["reminders"]}
+    data |= {name: int(facts[name]) for name in ("number", "version", "open", "parked")}
+    return Record("reminders", {**data, "due_at": float(facts["due_at"]) if "due_at" in facts else None})
 
 
 def _call(key: str | None, at: float, call: dict[str, Any]) -> Record:

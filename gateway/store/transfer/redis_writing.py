@@ -17,11 +17,11 @@ from gateway.domain.message import noted
 from gateway.domain.usage import LedgerEntry
 from gateway.store.redis.arguments import listed
 from gateway.store.redis.codec import compaction_json, field_text, fields, ledger_json, message_text
-from gateway.store.redis.keeping import GUEST_BOOK, pieces
+from gateway.store.redis.keeping import GUEST_BOOK, fact_json, pieces
 from gateway.store.redis.partitions import PARTITIONS, partition_of_key, partition_of_name
 from gateway.store.redis.searching import entries, owner_of
 from gateway.store.redis.wire import Wire
-from gateway.store.shared.documents import file_json
+from gateway.store.shared.documents import dumps, file_json
 from gateway.store.shared.fields import COMPACTION, FILE, USAGE
 from gateway.store.shared.searchable import kind_of
 from gateway.store.transfer.records import Record
@@ -70,7 +70,7 @@ class Writing:
 
 def _partition(data: Mapping[str, Any]) -> int:
     """Where a record belongs: with its chat, else with its name."""
-    of_chat = data.get("lane") or data.get("key")
+    of_chat = data.get("lane") or data.get("key") or data.get("scope")
     if of_chat is not None:
         return partition_of_key(SessionKey.parse(of_chat))
     return partition_of_name(data.get("account", GUEST_BOOK))
@@ -143,11 +143,20 @@ def _commands(kind: str, data: dict[str, Any], number: int) -> Iterator[list[str
             yield ["SET", f"spent:{data['account']}", str(data["spent"]), *until]
         case "pins":
             yield ["SET", f"pins:{data['key']}", data["rules"]]
+        case "memory":
+            yield ["HSET", f"facts:{data['scope']}", data["id"], fact_json(data)]
+            if data["said_by"]:
+                yield ["SADD", f"facts_by:{data['said_by']}", data["scope"]]
+        case "reminders":
+            yield from _reminder(data)
         case "files":
             for place, piece in enumerate(pieces(data["content"])):
                 yield ["HSET", f"content:{data['key']}:{data['digest']}", str(place), piece]
             yield ["HSET", f"files:{data['key']}", data["ref"], file_json(FILE.of_texts(data))]
             yield ["ZADD", f"filed:{data['key']}", field_text(data["at"]), data["ref"]]
+        case "forgotten":
+            done = dumps({"at": data["at"], "counts": json.loads(data["counts"])})
+            yield ["HSET", f"forgotten:{data['key']}", data["deed"], done]
         case "notes":
             yield ["HSET", f"notes:{data['account']}", data["name"], data["value"]]
         case "pairing":
@@ -178,6 +187,17 @@ def _event(data: dict[str, Any]) -> Iterator[list[str]]:
     elif data["outcome"] == "dead":
         yield ["HINCRBY", "figures", "dead", "1"]
         yield ["RPUSH", "dead", item]
+
+
+def _reminder(data: dict[str, Any]) -> Iterator[list[str]]:
+    name, chat, platform = data["id"], data["chat"], data["platform"]
+    yield ["HSET", f"reminder:{name}", *fields({**data, "f": 1})]
+    yield ["ZADD", f"reminders:{data['key']}", str(data["number"]), name]
+    if data["open"]:
+        yield ["HSET", f"reminders_in:{chat}", name, data["person"]]
+    if data["due_at"] is not None and not data["parked"]:
+        yield ["SADD", "platforms", platform]
+        yield ["ZADD", f"reminders_due:{platform}", field_text(data["due_at"]), name]
 
 
 def _row(data: dict[str, Any], number: int) -> Iterator[list[str]]:

@@ -86,6 +86,9 @@ KINDS: Final[dict[str, _Kind]] = {
         {"forget_at": "CAST(round(forget_at * 1000) AS INTEGER)"},
     ),
     "pins": _Kind("pins ORDER BY key", _into("pins", "pins")),
+    "forgotten": _Kind("forgotten ORDER BY key, deed", _into("forgotten", "forgotten")),
+    "memory": _Kind("facts ORDER BY scope, made_at, id", _into("facts", "memory")),
+    "reminders": _Kind("reminders ORDER BY key, number", _into("reminders", "reminders")),
     "files": _Kind(
         "files f JOIN contents c ON c.key = f.key AND c.digest = f.digest ORDER BY f.key, f.at, f.ref",
         "INSERT INTO contents(key, digest, content) VALUES (:key, :digest, :content) ON CONFLICT DO NOTHING;"

@@ -46,7 +46,11 @@ FULL = Session(
     last_active_at=11.25,
     expires_at=12.5,
     announced=("half", "most"),
+    flushed_messages=13,
     model_chosen_at="openai",
+    tools=("clock", "todo"),
+    places=("-100/7", "-100"),
+    rewritten=2,
 )
 BARE = Session(id="s1", key=KEY, chat_type="direct", parent_id=None, started_at=0.0, model="m", system_prompt="")
 ROW = Outbound(
@@ -66,6 +70,7 @@ ROW = Outbound(
     due_at=3.5,
     created_at=4.5,
     error="no",
+    shown_at=14.5,
     file=KeptFile(ref="r", digest="d", name="n", mime="text/plain", size=3, at=5.5),
 )
 RUN = Compaction(

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.agent.tools.history import render
-from gateway.domain.message import Message, assistant, tool_result, user
+from gateway.domain.handles import handle
+from gateway.domain.message import Message, assistant, noted, tool_result, user
 from gateway.store.records import Found, Passage
 from gateway.store.shared import text
 from gateway.store.shared.searchable import RESULT_NUMBERS, RESULT_TERMS, kind_of, terms_of
@@ -77,13 +78,16 @@ def test_a_hit_says_when_and_who_and_hides_what_only_a_tool_was_told() -> None:
     long = f"{'x ' * 900}the key is tulip-77{' y' * 900}"
 
     def found(*messages: Message) -> Passage:
-        turns = tuple(Found(session_id="s1", message=each, at=0.0) for each in messages)
+        turns = tuple(
+            Found(session_id="s1", message=noted(each, id=f"m_{number}"), at=0.0)
+            for number, each in enumerate(messages)
+        )
         return Passage(turns=turns, best=0, score=1.0)
 
     hit = render(found(tool_result("c", long)), "key", hide)
-    assert hit.startswith("1970-01-01 00:00 UTC (session s1):\na tool's result: … ")
+    assert hit.startswith(f"1970-01-01 00:00 UTC (session s1):\n{handle('m_0')} a tool's result: … ")
     assert "the key is [REDACTED] y" in hit
     assert hit.endswith(" … (3,621 characters in all)")
     both = render(found(user("the key is tulip-77"), assistant(f"{'y' * 400}")), "key", hide)
-    assert "\nuser: the key is tulip-77\nassistant: yyy" in both
+    assert f"\n{handle('m_0')} user: the key is tulip-77\n{handle('m_1')} assistant: yyy" in both
     assert "(400 characters in all)" in both

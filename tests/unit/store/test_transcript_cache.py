@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.domain.message import Message, user
-from gateway.store.shared.transcripts import TranscriptCache
+from gateway.domain.message import Message, noted, user
+from gateway.store.shared.transcripts import PER_MESSAGE, TranscriptCache
 
 
 def said(start: int, count: int) -> list[Message]:
@@ -23,7 +23,7 @@ def test_what_was_put_can_be_extended() -> None:
     cache.append("s", 2, said(2, 3))
     assert cache.get("s") == tuple(said(0, 5))
     assert first == tuple(said(0, 2))
-    assert len(cache) == 5
+    assert cache.size == 5 * PER_MESSAGE
 
 
 def test_an_overlap_is_harmless_and_a_gap_forgets() -> None:
@@ -35,11 +35,11 @@ def test_an_overlap_is_harmless_and_a_gap_forgets() -> None:
     assert cache.get("s") == tuple(said(0, 5))
     cache.append("s", 9, said(9, 1))
     assert cache.get("s") is None
-    assert len(cache) == 0
+    assert cache.size == 0
 
 
 def test_the_least_recently_used_goes_first_and_the_newest_stays() -> None:
-    cache = TranscriptCache(10)
+    cache = TranscriptCache(10 * PER_MESSAGE)
     for name in "abc":
         cache.put(name, said(0, 3))
     cache.get("a")
@@ -48,7 +48,15 @@ def test_the_least_recently_used_goes_first_and_the_newest_stays() -> None:
     assert cache.get("a") is not None
     cache.put("huge", said(0, 99))
     assert cache.get("huge") is not None
-    assert len(cache) == 99
+    assert cache.size == 99 * PER_MESSAGE
+
+
+def test_a_long_message_takes_the_room_of_many_short_ones() -> None:
+    cache = TranscriptCache(10 * PER_MESSAGE)
+    for name in "ab":
+        cache.put(name, said(0, 3))
+    cache.put("long", [noted(user("words"), tokens=5 * PER_MESSAGE)])
+    assert (cache.get("a"), cache.size) == (None, 9 * PER_MESSAGE)
 
 
 @settings(max_examples=60)
@@ -56,7 +64,7 @@ def test_the_least_recently_used_goes_first_and_the_newest_stays() -> None:
     st.lists(st.tuples(st.sampled_from(["put", "append", "drop", "get"]), st.sampled_from("xyz"), st.integers(0, 9)))
 )
 def test_it_only_ever_tells_a_prefix_of_the_truth(moves: list[tuple[str, str, int]]) -> None:
-    cache = TranscriptCache(12)
+    cache = TranscriptCache(12 * PER_MESSAGE)
     length = dict.fromkeys("xyz", 0)
     for move, name, number in moves:
         if move == "put":
@@ -68,4 +76,4 @@ def test_it_only_ever_tells_a_prefix_of_the_truth(moves: list[tuple[str, str, in
             cache.drop(name)
         known = cache.get(name)
         assert known is None or known == tuple(said(0, length[name]))
-        assert len(cache) <= max(12, *length.values())
+        assert cache.size <= max(12, *length.values()) * PER_MESSAGE

@@ -2,7 +2,7 @@
 -- handed out before (`heard`, until the row is handed out anew): if the platform refuses the row because
 -- the chat is gone, the message is newer than the refusal.
 local function reopen(chat)
-  call('HDEL', P .. 'closed', chat)
+  if call('HDEL', P .. 'closed', chat) == 1 then unpark(chat) end
   local head = call('ZRANGE', P .. 'out:' .. chat, 0, 0)[1]
   if head and call('HGET', P .. 'row:' .. head, 'state') == ROW_SENDING then
     call('HSET', P .. 'row:' .. head, 'heard', 1)

@@ -116,6 +116,15 @@ local function new_item(lane, platform, event, inbound, at)
   return id
 end
 
+-- Put a new item at the end of its lane. Gives its id, and how many are ahead.
+local function queue_item(lane, platform, event, inbound, at)
+  local id, ahead = new_item(lane, platform, event, inbound, at), call('LLEN', inbox_at(lane))
+  count('waiting:' .. platform_of(lane), 1)
+  call('RPUSH', inbox_at(lane), id)
+  if ahead == 0 then schedule(lane) end
+  return id, ahead
+end
+
 local function end_item(id, outcome, at)
   call('HSET', item_at(id), 'outcome', outcome, 'ended_at', at)
   call('DEL', P .. 'signals:' .. id)

@@ -55,3 +55,12 @@ local function enter(owner, term, entry)
     call('SET', key, string.sub(whole, 1, below * 8) .. entry .. string.sub(whole, below * 8 + 1))
   end
 end
+
+local function leave(owner, term, entry)
+  local key = term_at(owner, term)
+  local below, there = entries_of(key).find(entry)
+  if not there then return end
+  local whole = call('GET', key)
+  local left = string.sub(whole, 1, below * 8) .. string.sub(whole, below * 8 + 9)
+  if left == '' then call('DEL', key) else call('SET', key, left) end
+end

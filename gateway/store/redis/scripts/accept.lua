@@ -1,4 +1,4 @@
--- needs: lanes chats
+-- needs: lanes reminders chats
 -- cap, n, then of each arrival: lane, platform, event id, document, when, chat ('' for the gateway's
 -- own arrivals), whether the arrival bypasses the lane.
 -- Gives {'ok', {status, items ahead, id}…}.
@@ -12,16 +12,16 @@ return once(function()
     elseif bypass == '0' and ahead >= cap then
       reply[i + 1] = { 'full', ahead, '' }
     else
-      local id = new_item(lane, platform, event, inbound, at)
+      local id
       if from ~= '' then reopen(from) end
-      count('waiting:' .. platform_of(lane), 1)
       if bypass == '1' then
+        id = new_item(lane, platform, event, inbound, at)
+        count('waiting:' .. platform_of(lane), 1)
         call('HSET', item_at(id), 'bypass', 1, 'attempts', 1)
         call('SADD', P .. 'bypass:' .. OWNER, id)
         joined()
       else
-        call('RPUSH', inbox_at(lane), id)
-        if ahead == 0 then schedule(lane) end
+        id = queue_item(lane, platform, event, inbound, at)
       end
       reply[i + 1] = { 'new', ahead, id }
     end

@@ -1,8 +1,9 @@
--- needs: outbox
+-- needs: outbox reminders
 -- chat, why nothing can be shown there, now. Gives {'ok', advances}.
 return once(function()
   local chat, why, now = take(), take(), take_number()
   call('HSET', P .. 'closed', chat, why)
+  park(chat)
   for _, id in ipairs(call('ZRANGE', chat_at(chat), 0, -1)) do
     if call('HGET', row_at(id), 'state') == ROW_PENDING then refuse_row(id, chat, why) end
   end

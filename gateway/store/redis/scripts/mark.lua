@@ -1,4 +1,4 @@
--- needs: outbox
+-- needs: outbox reminders
 -- row, 'sent', 'retry' or 'refused', now; then for 'sent' the platform's id; for 'retry' when the row is
 -- due, 1 if the attempt is ambiguous, 1 if the row's message is gone, 1 if the attempt counts; for 'refused'
 -- the reason, 1 if the chat is gone, 1 with a row in its place, or 0. Gives {'ok', whether the row is here,
@@ -28,7 +28,10 @@ end
 local function refused(id, chat, place, heard, now)
   local why, gone = take(), take() == '1'
   refuse_row(id, chat, why)
-  if gone and not heard then call('HSET', P .. 'closed', chat, why) end
+  if gone and not heard then
+    call('HSET', P .. 'closed', chat, why)
+    park(chat)
+  end
   if take() == '1' then
     local row = take_row()
     if call('EXISTS', row_at(row.id)) == 0 then
@@ -48,6 +51,7 @@ return once(function()
   if not open then return { 'ok', 1, {} } end
   local shown_as = what == 'sent' and take() or ''
   if shown_as ~= '' then call('HSET', row_at(id), 'platform_message_id', shown_as) end
+  if what == 'sent' then call('HSETNX', row_at(id), 'shown_at', now) end
   if not mine then
     if what == 'sent' then call('HSET', row_at(id), 'confirmed', 1) end
     return { 'ok', 1, {} }

@@ -1,4 +1,4 @@
--- needs: chats
+-- needs: reminders chats
 -- chat. Gives {'ok'}.
 return once(function()
   reopen(take())

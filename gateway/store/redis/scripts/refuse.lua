@@ -1,4 +1,4 @@
--- needs: lanes outbox chats
+-- needs: lanes outbox reminders chats
 -- lane, platform, event id, document, when, chat, now, rows. Gives {'ok', advances}.
 return once(function()
   local lane, platform, event, inbound, at, from = take(), take(), take(), take(), take(), take()

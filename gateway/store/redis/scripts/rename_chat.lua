@@ -1,4 +1,4 @@
--- needs: chats
+-- needs: reminders chats
 -- chat, its first name or '', its present name or ''. A chat with a present name is open.
 -- Gives {'ok'}.
 return once(function()

@@ -1,0 +1,51 @@
+"""Memory: the facts of a scope, each a row."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import apsw
+
+from gateway.domain.chat import SessionKey
+from gateway.domain.memory import Memory, MemoryChange, in_order
+from gateway.store.shared.documents import storable
+from gateway.store.shared.fields import FACT
+from gateway.store.sqlite.connection import change, many, marks, one
+
+_COLUMNS: Final = ", ".join(FACT.names)
+
+
+def memory(connection: apsw.Connection, scope: SessionKey) -> Memory:
+    """A scope's facts; none if nothing was ever remembered."""
+    rows = many(connection, f"SELECT {_COLUMNS} FROM facts WHERE scope = ?", (str(scope),))
+    return Memory(facts=in_order(map(FACT.of_row, rows)), version=_version(connection, scope))
+
+
+def change_memory(connection: apsw.Connection, wanted: MemoryChange) -> bool:
+    """Change a scope's facts; False, and nothing is written, if somebody else did so since they were read."""
+    if _version(connection, wanted.scope) != wanted.version:
+        return False
+    scope = str(wanted.scope)
+    for gone in wanted.gone:
+        change(connection, "DELETE FROM facts WHERE scope = ? AND id = ?", (scope, gone))
+    for fact in wanted.kept:
+        row = tuple(FACT.row(fact))
+        change(connection, f"INSERT OR REPLACE INTO facts({_COLUMNS}) VALUES ({marks(_COLUMNS)})", row)
+    change(
+        connection,
+        "INSERT INTO memory_versions(scope, version) VALUES (?,?)"
+        " ON CONFLICT (scope) DO UPDATE SET version = excluded.version",
+        (scope, wanted.version + 1),
+    )
+    return True
+
+
+def scopes_of(connection: apsw.Connection, person: str) -> list[SessionKey]:
+    """The scopes with facts of this person's words, on any platform."""
+    rows = many(connection, "SELECT DISTINCT scope FROM facts WHERE said_by = ? ORDER BY scope", (storable(person),))
+    return [SessionKey.parse(scope) for (scope,) in rows]
+
+
+def _version(connection: apsw.Connection, scope: SessionKey) -> int:
+    row = one(connection, "SELECT version FROM memory_versions WHERE scope = ?", (str(scope),))
+    return 0 if row is None else int(row[0])
