@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.context.archive import Archive
+from gateway.context.instructions import Instruction
 from gateway.context.prompts import CONTINUED, RESULT_MISSING, SYSTEM_NOTE, framed
 from gateway.context.shapes import Calls, derived, plain_call, plain_id, read_call, result_id, rewritten, sound, sources
 from gateway.domain.message import HOST, Message, note_of, says_nothing, text_of, tool_result, user
@@ -153,19 +155,24 @@ def with_system_note(message: Message, counter: TokenCounter) -> Message:
 def summary_message(
     notes: str,
     derived_from: Sequence[str],
+    archive: Archive,
     *,
     fallback: bool,
     counter: TokenCounter,
     identifiers: Mapping[str, float] | None = None,
+    standing: Sequence[Instruction] = (),
 ) -> Message:
-    """Return the summary as a user message; `joined` may give it another role or merge it. `identifiers`: those that
-    the notes hold, and their weights, noted for the next compaction."""
-    note: dict[str, Any] = {"summary": True, "derived_from": list(derived_from)}
+    """Return the summary as a user message; `joined` may give it another role or merge it. `archive`: the
+    messages that it stands for. `identifiers`: those that the notes hold, and their weights, noted for the next
+    compaction. `standing`: the instructions that hold, noted likewise."""
+    note: dict[str, Any] = {"summary": True, "derived_from": list(derived_from), "archive": archive.noted()}
     if identifiers is not None:
         note["identifiers"], note["weights"] = list(identifiers), list(identifiers.values())
+    if standing:
+        note["standing"] = [each.noted() for each in standing]
     if fallback:
         note["fallback"] = True
-    message: dict[str, Any] = {"role": "user", "content": framed(notes), HOST: note}
+    message: dict[str, Any] = {"role": "user", "content": framed(notes, archive.line()), HOST: note}
     note["tokens"] = counter.message(message)
     return message  # type: ignore[return-value]
 
@@ -181,11 +188,12 @@ def joined(head: Sequence[Message], summary: Message, tail: Sequence[Message], c
     roles = ("user", "assistant") if head else ("user",)
     role = next((role for role in roles if role not in (before, after)), None)
     if role is None:
-        return [*head, _merged(summary, tail[0], counter), *tail[1:]]
+        return [*head, merged(summary, tail[0], counter), *tail[1:]]
     return [*head, summary if role == "user" else {**summary, "role": "assistant"}, *tail]
 
 
-def _merged(summary: Message, message: Message, counter: TokenCounter) -> Message:
+def merged(summary: Message, message: Message, counter: TokenCounter) -> Message:
+    """Return a message with a summary in front of its text."""
     content: Any = message.get("content")
     text = text_of(summary)
     note: dict[str, Any] = {**note_of(summary), "merged": True}

@@ -58,7 +58,8 @@ class Outcome:
 class ContextEngine(ABC):
     """The methods that the host relies on.
 
-    `messages` never holds the system prompt, unless a caller put one in front; that one is kept. No method may change
+    `messages` never holds the system prompt, unless a caller put one in front (that one is kept) or the engine
+    `takes_system_prompt`. No method may change
     a list or a message that it was given.
     """
 
@@ -77,6 +78,9 @@ class ContextEngine(ABC):
     threshold_percent: float = 0.75
     protect_first_n: int = 3
     protect_last_n: int = 6
+
+    # Whether messages begin with the system prompt when the host hands them over; the host takes it off again.
+    takes_system_prompt: bool = False
 
     # Whether a preparation in the background may run on a fresh instance of this engine.
     supports_background: bool = False
@@ -110,7 +114,8 @@ class ContextEngine(ABC):
 
     def on_session_start(self, session_id: str, **info: Any) -> Any:
         """Begin a session or take it up again. `info`: platform, model, context_length, home, parent_session_id,
-        reason, call_model(messages, max_tokens) -> text."""
+        reason, call_model(messages, max_tokens) -> text; and, for engines written for another host, hermes_home,
+        conversation_id (the same for all sessions of a key), old_session_id and boundary_reason."""
         return None
 
     def on_session_end(self, session_id: str, messages: Sequence[Message]) -> Any:

@@ -3,9 +3,9 @@
 For every engine, plain and coroutine functions are called alike, optional arguments that a signature lacks are left
 out, an exception is logged and gives a harmless answer, and a result that is no transcript is refused.
 
-An engine that is not ours also gets deep copies, its plain functions run in a thread, and if its `compress` is a plain
-function its `call_model` is one, too. All its methods have a time limit, except `compress` and the tools, which the
-turn limits. A method that overran its limit is not called again.
+An engine that is not ours also gets deep copies, its plain functions run in a thread of the engine's, and if its
+`compress` is a plain function its `call_model` is one, too. All its methods have a time limit, except `compress` and
+the tools, which the turn limits. A method that overran its limit is not called again.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ import copy
 import inspect
 import json
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
+from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar, get_args
 
 from gateway.context.engine import ContextEngine, Outcome
+from gateway.context.foreign import AT_WORK
 from gateway.domain.message import HOST, Message, Role
 from gateway.runtime.clock import Clock, SystemClock
 
@@ -91,6 +94,9 @@ class GuardedEngine:
         self._hung: set[str] = set()  # methods that overran their limit
         self._ours = type(engine).__module__.startswith(_OURS) if ours is None else ours
         self._blocking: _BlockingModel | None = None
+        self._thread = _OwnThread()
+        weakref.finalize(self, self._thread.end)
+        self.system_prompt = ""  # of the session, for engines that want it in front of the messages
 
     @property
     def engine(self) -> ContextEngine:
@@ -113,13 +119,18 @@ class GuardedEngine:
         value = self._state("threshold_tokens")
         return value if isinstance(value, int) else 0
 
+    @property
+    def prepends(self) -> bool:
+        """Whether the engine is given the system prompt in front of the messages."""
+        return bool(self.system_prompt) and self._state("takes_system_prompt") is True
+
     async def start(self, session_id: str, **info: Any) -> bool:
         """`on_session_start`; whether it returned."""
         call_model = info.get("call_model")
         plain = not inspect.iscoroutinefunction(getattr(self._engine, "compress", None))
-        if callable(call_model) and plain and not self._ours:
+        if callable(call_model) and not self._ours:
             self._blocking = _BlockingModel(call_model, asyncio.get_running_loop())
-            info["call_model"] = self._blocking
+            info["call_model"] = self._blocking if plain else call_model
         return await self._try("on_session_start", session_id, **info) is not _FAILED
 
     async def end(self, session_id: str, messages: Sequence[Message]) -> bool:
@@ -175,6 +186,7 @@ class GuardedEngine:
         if flaw:
             self._log.warning("context_engine_result_refused", engine=self._engine.name, reason=flaw)
             return list(messages), Outcome(error=f"The context engine's result was refused: {flaw}.", aborted=True)
+        result = self._bare(result)
         outcome = self._state("last_outcome")
         return list(result), outcome if isinstance(outcome, Outcome) else Outcome()
 
@@ -183,7 +195,8 @@ class GuardedEngine:
         schemas = await self._try("get_tool_schemas")
         if not isinstance(schemas, list | tuple):
             return []
-        return [schema for schema in schemas if _is_schema(schema) and (self._ours or _is_json(schema))]
+        whole = map(_wrapped, schemas)
+        return [schema for schema in whole if _is_schema(schema) and (self._ours or _is_json(schema))]
 
     async def call_tool(self, name: str, args: Mapping[str, Any], **context: Any) -> str:
         """`handle_tool_call`; JSON text, {"error": …} if it raised."""
@@ -222,7 +235,12 @@ class GuardedEngine:
     # -- containment ------------------------------------------------------------------------
 
     def _lent(self, messages: Sequence[Message]) -> list[Message]:
-        return list(messages) if self._ours else copy.deepcopy(list(messages))
+        lent = list(messages) if self._ours else copy.deepcopy(list(messages))
+        return [{"role": "system", "content": self.system_prompt}, *lent] if self.prepends else lent
+
+    def _bare(self, result: Sequence[Message]) -> Sequence[Message]:
+        """Return a transcript without the system prompt that was lent with it, whatever the engine noted on it."""
+        return result[1:] if self.prepends and result and result[0]["role"] == "system" else result
 
     def _state(self, name: str) -> Any:
         """Return an attribute of the engine; None if there is none, or if it raises."""
@@ -255,7 +273,11 @@ class GuardedEngine:
         if self._ours or inspect.iscoroutinefunction(method):
             result = method(*args, **accepted)
         else:
-            result = await _in_thread(lambda: method(*args, **accepted))
+            at_work = AT_WORK.set(self._blocking)
+            try:
+                result = await self._thread.call(lambda: method(*args, **accepted))
+            finally:
+                AT_WORK.reset(at_work)
         return await result if inspect.isawaitable(result) else result
 
     def _flaw(self, result: Any, given: Sequence[Message]) -> str:
@@ -278,30 +300,61 @@ class GuardedEngine:
 _FAILED = object()
 
 
-async def _in_thread(call: Callable[[], T]) -> T:
-    """Return `call()`, made in a thread of its own. Calls that never return would use up the loop's pool for everybody,
-    and the process would wait for them at its end."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
+class _OwnThread:
+    """The thread in which an engine's plain functions run: some things, such as a connection to SQLite, belong to the
+    thread that made them. A call beside another one, which may never return, gets a thread of its own; the loop's pool
+    would be used up for everybody, and the process would wait for it at its end."""
 
-    def deliver(settle: Callable[[Any], None], outcome: Any) -> None:
-        if not future.done():
-            settle(outcome)
+    def __init__(self) -> None:
+        self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._started = False
+        self._busy = False
 
-    def work() -> None:
-        settle: Callable[[Any], None] = future.set_exception
-        outcome: Any
-        try:
-            outcome, settle = call(), future.set_result
-        except (Exception, SystemExit) as error:
-            # No future can carry a StopIteration; a thread that left in silence would be waited for without an end.
-            outcome = RuntimeError(str(error)) if isinstance(error, StopIteration) else error
-        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
-            loop.call_soon_threadsafe(deliver, settle, outcome)
+    async def call(self, call: Callable[[], T]) -> T:
+        """Return `call()`, made there."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        own, self._busy = not self._busy, True
 
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,), name="context-engine", daemon=True)
-    thread.start()
-    return await future
+        def deliver(settle: Callable[[Any], None], outcome: Any) -> None:
+            if not future.done():
+                settle(outcome)
+
+        def work() -> None:
+            settle: Callable[[Any], None] = future.set_exception
+            outcome: Any
+            try:
+                outcome, settle = call(), future.set_result
+            except (Exception, SystemExit) as error:
+                # No future can carry a StopIteration; a thread that left in silence would be waited for without an end.
+                outcome = RuntimeError(str(error)) if isinstance(error, StopIteration) else error
+            if own:
+                self._busy = False  # before anybody can call again
+            with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+                loop.call_soon_threadsafe(deliver, settle, outcome)
+
+        in_context = partial(contextvars.copy_context().run, work)
+        if not own:
+            _thread(in_context)
+        else:
+            if not self._started:
+                self._started = True
+                _thread(partial(_run_all, self._calls))
+            self._calls.put(in_context)
+        return await future
+
+    def end(self) -> None:
+        """Let the thread end when it has nothing to do."""
+        self._calls.put(None)
+
+
+def _run_all(calls: SimpleQueue[Callable[[], None] | None]) -> None:
+    while (call := calls.get()) is not None:
+        call()
+
+
+def _thread(work: Callable[[], None]) -> None:
+    threading.Thread(target=work, name="context-engine", daemon=True).start()
 
 
 def _accepted(method: Callable[..., Any], optional: Mapping[str, Any]) -> dict[str, Any]:
@@ -325,6 +378,12 @@ def _parameters_of(function: Callable[..., Any]) -> frozenset[str] | None:
 
 # Reading a signature takes longer than most calls.
 _parameters = lru_cache(maxsize=1_024)(_parameters_of)
+
+
+def _wrapped(schema: Any) -> Any:
+    """Return a function's schema in OpenAI's form; some engines offer only the function."""
+    bare = isinstance(schema, dict) and "function" not in schema and isinstance(schema.get("name"), str)
+    return {"type": "function", "function": schema} if bare else schema
 
 
 def _is_schema(schema: Any) -> bool:

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
+from gateway.context.archive import Archive
 from gateway.context.assembly import joined, sanitize, summary_message, with_system_note
 from gateway.context.boundaries import Layout, Limits, find_layout
+from gateway.context.instructions import Instruction, carried
 from gateway.context.policy import MIN_TAIL_MESSAGES, Budgets, CompressionSettings, fitted, summary_budget
 from gateway.context.prompts import framed
 from gateway.context.pruning import prune, squeeze
@@ -20,6 +22,7 @@ from gateway.domain.message import HOST, Message, is_request, text_of
 from gateway.runtime.tokens import TokenCounter
 
 _REQUESTS: Final = 3  # the newest ones, on which a summary dwells
+_LINE: Final = 48  # tokens; the line that leads back, and the overhead of a message
 LEAST_NOTES: Final = 64  # tokens; a shorter summary says nothing
 
 
@@ -31,7 +34,9 @@ class Plan:
     transcript as it is. `room`: the most tokens that the notes may take, so that they are smaller than the middle and
     the result lies under the threshold; with less than `LEAST_NOTES` only pruning is possible. `rest`: the first
     message behind the middle. `requests`: the newest requests of people, oldest first. `identifiers`: those of the
-    earlier notes, and their weights. All counts are those of our tokenizer.
+    earlier notes, and their weights. `archive`: the messages out of view after this compaction. `standing`:
+    the instructions in them that still hold, oldest first. All counts are those of
+    our tokenizer.
     """
 
     lead: list[Message]
@@ -46,6 +51,8 @@ class Plan:
     rest: Message | None
     requests: list[str]
     identifiers: Mapping[str, float]
+    archive: Archive
+    standing: Sequence[Instruction]
     before: int
     room: int
     budget: int
@@ -125,7 +132,7 @@ def make_plan(
     if not force and len(layout.middle) <= 1:  # the budget would protect everything
         layout = find_layout(turns, tokens, _limits(own, settings, short, found.head_limit))
 
-    frame = counter.text(framed("")) + 8
+    frame = counter.text(framed("")) + _LINE
     reserve = overhead + frame + min(4 * LEAST_NOTES, own.max_summary_tokens)
     kept = _fitting(_kept(turns, layout, calls, counter), own.usable_tokens - reserve, counter)
     middle = list(map(turns.__getitem__, layout.middle))
@@ -146,6 +153,8 @@ def make_plan(
         rest=turns[layout.cut] if layout.cut < len(turns) else None,
         requests=_newest_requests(turns),
         identifiers=found.identifiers,
+        archive=found.archive.grown(middle),
+        standing=carried(found.standing, middle, kept[layout.head_end :]),
         before=before,
         room=room,
         budget=max(1, min(summary_budget(replaced, own.max_summary_tokens), room * 4 // 5)),
@@ -159,7 +168,15 @@ def carry_out(
 ) -> list[Message]:
     """Return the new transcript: head, a summary with `notes` (which hold `identifiers`), tail."""
     lead = [with_system_note(plan.lead[0], counter), *plan.lead[1:]] if plan.lead else []
-    summary = summary_message(notes, plan.replaced_ids, fallback=fallback, counter=counter, identifiers=identifiers)
+    summary = summary_message(
+        notes,
+        plan.replaced_ids,
+        plan.archive,
+        fallback=fallback,
+        counter=counter,
+        identifiers=identifiers,
+        standing=plan.standing,
+    )
     return sanitize([*lead, *joined(plan.head, summary, plan.tail, counter)])
 
 

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from gateway.context.persisted import persisted
 from gateway.context.prompts import CUT, IMAGE_MARKER
 from gateway.context.shapes import Call, is_image, result_id, rewritten
 from gateway.domain.message import Message, text_of
@@ -175,7 +176,10 @@ def _without_images(content: Any) -> list[Any]:
 def stub_line(call: Call | None, text: str, redact: Redact = str, images: int = 0) -> str:
     """Return the line for a result, at most `STUB_CHARS` long. `images`: the number of images in the result."""
     action = _action(call.arguments, redact) if call else ""
+    kept = persisted(text)
     size = f"{len(text):,} characters" if "\n" not in text else f"{len(text.splitlines()):,} lines"
+    if kept:
+        size = f"{kept.size:,} characters, kept as {kept.name}"
     if images:
         size += f", {images} image{'s' if images > 1 else ''}"
     outcome = _outcome(text, redact)

@@ -4,7 +4,8 @@ An entry point of the group `legato.context_engines` is a subclass of `ContextEn
 an instance. The `__init__.py` of a folder `<plugins.dir>/context_engine/<name>/` holds one such
 subclass (its own, or one of its submodules') or defines `register(ctx)`, which calls
 `ctx.register_context_engine(engine_or_factory)`. Each session gets an instance of its own: a
-class or factory is called, an instance deep-copied. Built-in names win.
+class or factory is called, an instance deep-copied; where that is impossible, because it holds a connection,
+`register(ctx)` is called anew. An engine of a folder may be written for hermes-agent (`foreign`). Built-in names win.
 
 What a plug-in offers is made once when it is looked up, so that a broken one is a ConfigError at the
 start and not an error in somebody's turn. An engine without a name bears the one it is found by.
@@ -18,12 +19,14 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
 from gateway.context.compressor import Compressor
 from gateway.context.engine import ContextEngine
+from gateway.context.foreign import Visiting
 from gateway.context.policy import CompressionSettings
 from gateway.context.window import Window, for_window
 from gateway.runtime.clock import Clock
@@ -75,16 +78,19 @@ class EngineRegistry:
         """What makes an engine for a session. Raises ConfigError: unknown name, broken plugin."""
         if name in self._builtin:
             return self._builtin[name]
-        offered: Any
+        make: Callable[[], ContextEngine]
         if name in (points := installed(GROUP)):
-            offered = load(points[name])
+            make = partial(_made, name, load(points[name]))
         elif name in (folders := self._folders()):
             what = f"context.engine {name} could not be loaded from {folders[name]}"
-            offered = contained(what, lambda: _from_folder(name, folders[name]))
+            make = contained(what, lambda: _from_folder(name, folders[name]))
         else:
             known = ", ".join(self.names())
             raise ConfigError([f"context.engine: there is no engine named {name!r}; known are {known}."])
-        factory = _factory(name, offered)
+
+        def factory() -> ContextEngine:
+            return contained(f"context.engine {name} could not be made", make)
+
         factory()
         return factory
 
@@ -98,9 +104,28 @@ class EngineRegistry:
         }
 
 
-def _from_folder(name: str, path: Path) -> Any:
-    """What a plugin folder offers."""
-    module = _imported(f"legato_context_engine_{name.replace('-', '_')}", path)
+def _from_folder(name: str, path: Path) -> Callable[[], ContextEngine]:
+    """What makes an engine of a plugin folder."""
+    package = f"legato_context_engine_{name.replace('-', '_')}"
+    visiting = Visiting(package)
+    with visiting.at_home():
+        module = _imported(package, path, visiting)
+        offered = _offered(name, path, module)
+
+    def anew() -> Any:
+        with visiting.at_home():
+            return _offered(name, path, module)
+
+    def make() -> ContextEngine:
+        made = _made(name, offered, anew)
+        if visiting.used:
+            made.takes_system_prompt = True
+        return made
+
+    return make
+
+
+def _offered(name: str, path: Path, module: ModuleType) -> Any:
     register = getattr(module, "register", None)
     if callable(register):
         registration = Registration()
@@ -123,8 +148,10 @@ def _is_own_engine(value: Any, module: str) -> bool:
     return value.__module__ == module or value.__module__.startswith(f"{module}.")
 
 
-def _imported(module_name: str, path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(module_name, path, submodule_search_locations=[str(path.parent)])
+def _imported(module_name: str, path: Path, visiting: Visiting) -> ModuleType:
+    loader = visiting.loader(module_name, str(path))
+    places = [str(path.parent)]
+    spec = importlib.util.spec_from_file_location(module_name, path, loader=loader, submodule_search_locations=places)
     if spec is None or spec.loader is None:
         raise ConfigError([f"{path} cannot be imported."])
     module = importlib.util.module_from_spec(spec)
@@ -133,17 +160,26 @@ def _imported(module_name: str, path: Path) -> ModuleType:
     return module
 
 
-def _factory(name: str, offered: Any) -> Factory:
+def _made(name: str, offered: Any, anew: Callable[[], Any] | None = None) -> ContextEngine:
+    """An engine for one session from what a plug-in offers. An instance is copied; one that cannot be copied, because
+    it holds a connection or a lock, is offered `anew`."""
     is_instance = isinstance(offered, ContextEngine)
     if not is_instance and not callable(offered):
         raise ConfigError([f"context.engine {name}: what it offers is neither an engine nor a factory."])
-
-    def make() -> ContextEngine:
-        made: Any = copy.deepcopy(offered) if is_instance else offered()
-        if not isinstance(made, ContextEngine):
-            raise ConfigError([f"context.engine {name}: its factory did not return a ContextEngine."])
-        if not isinstance(made.name, str) or not made.name:
-            made.name = name
-        return made
-
-    return lambda: contained(f"context.engine {name} could not be made", make)
+    made: Any
+    if not is_instance:
+        made = offered()
+    else:
+        try:
+            made = copy.deepcopy(offered)
+        except (TypeError, ValueError, AttributeError, RuntimeError, copy.Error):  # no connection, lock or file can
+            if anew is None:
+                raise
+            made = anew()
+            made = made if isinstance(made, ContextEngine) else made()
+            made = type(offered)() if made is offered else made
+    if not isinstance(made, ContextEngine):
+        raise ConfigError([f"context.engine {name}: its factory did not return a ContextEngine."])
+    if not isinstance(made.name, str) or not made.name:
+        made.name = name
+    return made

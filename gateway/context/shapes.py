@@ -32,7 +32,8 @@ _PARTS: Final = frozenset({
 UNKNOWN_PART: Final = "[A part of the kind {kind} was here; it cannot be shown.]"
 _KIND_CHARS: Final = 40
 _KEPT: Final = (
-    "at", "speaker", "summary", "fallback", "merged", "identifiers", "weights", "recalled", "said", "files",
+    "at", "speaker", "summary", "fallback", "merged", "identifiers", "weights", "archive", "instructions", "standing",
+    "recalled", "said", "files",
 )  # fmt: skip
 
 
@@ -177,7 +178,7 @@ def derived(message: Mapping[str, Any], **fields: Any) -> Message:
     """Return a repaired copy. The stored count may be wrong for the copy and is left out."""
     note: dict[str, Any] = dict(note_of(message))
     source = sources(message)
-    for name in ("id", "tokens", "identifiers"):
+    for name in ("id", "tokens", "identifiers", "instructions"):
         note.pop(name, None)
     copy: dict[str, Any] = {**message, **fields}
     if note or source:

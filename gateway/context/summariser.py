@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.context import fallback, identifiers, material, prompts, statements, verification
+from gateway.context import fallback, identifiers, instructions, material, prompts, statements, verification
 from gateway.context.plan import Plan
 from gateway.context.pruning import cut
 from gateway.context.state import Cooldown, Correction, classify
@@ -76,13 +76,14 @@ class _Order:
     """The common part of all requests of a pass.
 
     `limit`: the output cap. `room`: the most tokens that the notes may take. `tokens`: the number that is asked for.
-    `window`: the summariser's, as we count.
+    `spoken`: the newest requests, whole. `window`: the summariser's, as we count.
     """
 
     limit: int
     room: int
     tokens: int
     recent: Sequence[str]
+    spoken: str
     window: int
 
 
@@ -163,18 +164,26 @@ class Summariser:
         if draft.done:  # a model's work, in sections that may take half of the room
             chars += 2 * len(draft.notes)
         spare = min(chars // _FALLBACK_SHARE, sum(len(value) + 3 for value, entry in ledger.items() if entry.owed))
+        standing = self._standing(plan, tokens, chars)
         notes = fallback.write(
             plan.request,
-            verification.without_section(draft.notes)[0],
+            verification.without_lists(draft.notes)[0],
             plan.middle[draft.done :],
             plan.calls,
             self._redact,
-            chars=chars - spare,
-            tokens=tokens - min(tokens // _FALLBACK_SHARE, spare),
+            chars=chars - spare - len(standing),
+            tokens=tokens - min(tokens // _FALLBACK_SHARE, spare) - self._counter.text(standing),
             counter=self._counter,
         )
         notes = verification.completed(
-            notes, ledger, self._redact, room=tokens, counter=self._counter, chars=chars, previous=plan.previous
+            notes,
+            ledger,
+            self._redact,
+            room=tokens,
+            counter=self._counter,
+            chars=chars,
+            previous=plan.previous,
+            standing=standing,
         )
         held = verification.held(notes, ledger)
         return Written(notes=notes, identifiers=held, fallback=True, error=reason, failed_model=failed_model)
@@ -193,7 +202,13 @@ class Summariser:
                 answer = await self._ask_alone(call_model, part, wish, order, draft)
                 draft.done = part.end
         return answer, verification.completed(
-            draft.notes, ledger, self._redact, room=plan.room, counter=self._counter, previous=plan.previous
+            draft.notes,
+            ledger,
+            self._redact,
+            room=plan.room,
+            counter=self._counter,
+            previous=plan.previous,
+            standing=self._standing(plan, plan.room),
         )
 
     async def _ask_in_place(self, plan: Plan, wish: Wish, order: _Order, draft: _Draft) -> Any:
@@ -217,7 +232,9 @@ class Summariser:
             answer = await self.call_aligned(wish.transcript, task, order.limit)
             if answer is None:
                 return None
-            notes = verification.notes_in(answer, limit=order.limit, room=order.room, counter=self._counter)
+            notes = verification.notes_in(
+                answer, limit=order.limit, room=order.room, counter=self._counter, spoken=order.spoken
+            )
             if not verification.structured(notes):
                 raise SummaryRefused("it went on with the conversation instead of taking notes")
         except SummaryRefused as error:
@@ -245,7 +262,7 @@ class Summariser:
                 reply = call_model(messages, order.limit)
                 answer = await reply if inspect.isawaitable(reply) else reply
                 draft.notes = verification.accept(
-                    answer, self._redact, limit=order.limit, room=order.room, counter=self._counter
+                    answer, self._redact, limit=order.limit, room=order.room, counter=self._counter, spoken=order.spoken
                 )
             except SummaryRefused as error:
                 if draft.refused:
@@ -261,9 +278,23 @@ class Summariser:
         limit = max(_LEAST_OUTPUT, min(plan.budget * 5 // 4, window // 4))
         listed = sum(self._counter.text(value) + 3 for value, entry in ledger.items() if entry.owed)
         room = plan.room - min(plan.room // _LEDGER_SHARE, listed)
+        room -= self._counter.text(self._standing(plan, plan.room))
         recent = [] if wish.focus else [line for line in map(self._line, plan.requests) if line]
         return _Order(
-            limit=limit, room=room, tokens=min(plan.budget, room, limit * 4 // 5), recent=recent, window=window
+            limit=limit,
+            room=room,
+            tokens=min(plan.budget, room, limit * 4 // 5),
+            recent=recent,
+            spoken="\n".join(plan.requests),
+            window=window,
+        )
+
+    def _standing(self, plan: Plan, room: int, chars: int | None = None) -> str:
+        """Return the list of standing instructions for notes of `room` tokens and `chars` characters."""
+        share = instructions.SHARE
+        most = None if chars is None else int(chars * share)
+        return instructions.written(
+            plan.standing, self._redact, room=int(room * share), counter=self._counter, chars=most
         )
 
     def _line(self, request: str) -> str:
@@ -292,6 +323,6 @@ class Summariser:
         anew anyway; the middle of the rest is cut only where the window is too small for it."""
         if self._counter.text(notes) <= tokens:
             return notes
-        bare, _ = verification.without_section(notes)
+        bare, _ = verification.without_lists(notes)
         size = self._counter.text(bare)
         return bare if size <= tokens else cut(self._redact(bare), len(bare) * tokens // size)

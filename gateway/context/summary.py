@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from gateway.context import identifiers
+from gateway.context import identifiers, instructions
+from gateway.context.archive import Archive, without_line
+from gateway.context.instructions import Instruction
 from gateway.context.prompts import END_MARKER, unframed
 from gateway.context.shapes import rewritten, sources
 from gateway.domain.message import HOST, Message, is_summary, note_of, text_of
@@ -19,7 +21,8 @@ class Extracted:
 
     `notes`: the text of the summaries. `head_limit`: the turns before the first summary (all turns, if there is
     none). `ids`: the row ids that the summaries stand for. `identifiers`: those that the summaries hold letter for
-    letter, and their weights. `found`: the number of summaries.
+    letter, and their weights. `archive`: the messages that they stand for. `standing`: the
+    standing instructions that they hold. `found`: the number of summaries.
     """
 
     turns: list[Message]
@@ -27,6 +30,8 @@ class Extracted:
     identifiers: Mapping[str, float]
     head_limit: int
     ids: tuple[str, ...]
+    archive: Archive
+    standing: Sequence[Instruction]
     found: int
 
 
@@ -38,11 +43,22 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
     request.
     """
     if all(type(note := m.get(HOST)) is dict and note and not note.get("summary") for m in messages):
-        return Extracted(turns=[*messages], notes="", identifiers={}, head_limit=len(messages), ids=(), found=0)
+        return Extracted(
+            turns=[*messages],
+            notes="",
+            identifiers={},
+            head_limit=len(messages),
+            ids=(),
+            archive=Archive(),
+            standing=(),
+            found=0,
+        )
     turns: list[Message] = []
     notes: list[str] = []
     names: dict[str, float] = {}
     ids: list[str] = []
+    archive = Archive()
+    standing: list[Instruction] = []
     head_limit: int | None = None
     last = max((index for index, m in enumerate(messages) if m.get("role") == "user"), default=-1)
     for index, message in enumerate(messages):
@@ -53,8 +69,10 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
             turns.append(message)
             continue
         head_limit = len(turns) if head_limit is None else head_limit
-        notes.append(parts[0])
+        notes.append(without_line(parts[0]).strip())
         names |= _identifiers(message, parts[0])
+        archive += Archive.of(message)
+        standing += instructions.earlier(note_of(message))
         ids.extend(sources(message))
         if parts[1] is not None:
             turns.append(_restored(message, parts[1], counter))
@@ -64,6 +82,8 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
         identifiers=names,
         head_limit=len(turns) if head_limit is None else head_limit,
         ids=tuple(ids),
+        archive=archive,
+        standing=standing,
         found=len(notes),
     )
 
@@ -102,7 +122,7 @@ def _weight(noted: Any) -> float:
 
 def _restored(message: Message, content: Any, counter: TokenCounter) -> Message:
     restored = rewritten(message, counter, content=content if content != "" else None)
-    gone = ("summary", "fallback", "merged", "identifiers", "weights")
+    gone = ("summary", "fallback", "merged", "identifiers", "weights", "archive", "standing")
     return cast(
         Message, {**restored, HOST: {key: value for key, value in note_of(restored).items() if key not in gone}}
     )

@@ -1,8 +1,9 @@
 """Phase 4: a summariser's answer is checked, completed and redacted.
 
-An answer is refused when it is empty, cut off, a refusal, or longer than its room. Identifiers of the middle that a
-usable answer does not mention are appended letter for letter. Redaction comes last, over the appended list as well.
-Since a piece of a credential may look like an identifier outside its line, every identifier is checked in its line.
+An answer is refused when it is empty, cut off, a refusal, longer than its room, or gives its reader orders.
+Identifiers of the middle that a usable answer does not mention are appended letter for letter. Redaction comes last,
+over the appended list as well. Since a piece of a credential may look like an identifier outside its line, every
+identifier is checked in its line.
 
 Often only the words in front of a password give it away, and a model that read those words may repeat the password
 without them, unrecognisable by any pattern. So every credential of the middle (`withheld`) is also taken out of the
@@ -17,7 +18,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from gateway.context import instructions
 from gateway.context.identifiers import EARLIER, Entry, mentions
+from gateway.context.orders import orders_in
 from gateway.context.prompts import unframed
 from gateway.context.shapes import calls_of
 from gateway.context.statements import CONTEXT, around, context_in
@@ -44,6 +47,10 @@ _SORRY: Final = re.compile(
 )
 _SORRY_CHARS: Final = 1_500  # a longer text, or a text with headings, is no refusal
 _SECTION: Final = re.compile(rf"(?:(?<!\n)\n++)?+^{re.escape(LIST_HEADING)}\n((?:- [^\n]*(?:\n|\Z))*)", re.MULTILINE)
+_STANDING: Final = re.compile(
+    rf"(?:(?<!\n)\n++)?+^{re.escape(instructions.HEADING)}\n(?:(?!- |#)[^\n]++\n)?((?:- [^\n]*(?:\n|\Z))*)",
+    re.MULTILINE,
+)
 _NEAR: Final = 300  # characters around an identifier in which redaction looks for a credential
 _NEAR_KEY: Final = 16_384  # the same beside a private key of many lines
 _READ: Final = 12_000  # characters; a longer message is not searched for the sentence around an identifier
@@ -54,16 +61,17 @@ _LEAST_CONTEXT: Final = 6  # tokens; a shorter context says nothing
 Ledger = Mapping[str, Entry]
 
 
-def accept(answer: Any, redact: Redact, *, limit: int, room: int, counter: TokenCounter) -> str:
+def accept(answer: Any, redact: Redact, *, limit: int, room: int, counter: TokenCounter, spoken: str = "") -> str:
     """Return the redacted notes in a summariser's answer. Raises SummaryRefused, see `notes_in`."""
-    return redact(notes_in(answer, limit=limit, room=room, counter=counter))
+    return redact(notes_in(answer, limit=limit, room=room, counter=counter, spoken=spoken))
 
 
-def notes_in(answer: Any, *, limit: int, room: int, counter: TokenCounter) -> str:
+def notes_in(answer: Any, *, limit: int, room: int, counter: TokenCounter, spoken: str = "") -> str:
     """Return the notes in a summariser's answer. Raises SummaryRefused, whose text completes "because".
 
     `limit`: the output cap of the request; an answer that reaches it was cut off. `room`: the most tokens that the
-    notes may take, so that the transcript really becomes shorter.
+    notes may take, so that the transcript really becomes shorter. `spoken`: the newest requests of people, which may
+    stand in the notes word for word.
     """
     text = str(answer).replace("\x00", "") if isinstance(answer, str) else ""
     text = _THINKING.sub("", text).strip()
@@ -79,6 +87,8 @@ def notes_in(answer: Any, *, limit: int, room: int, counter: TokenCounter) -> st
     if len(text) < _SORRY_CHARS and "\n## " not in f"\n{text}" and _SORRY.match(text):
         raise SummaryRefused("it refused the task instead of doing it")
     text = _ended(text)
+    if orders := orders_in(text, spoken):
+        raise SummaryRefused(f"it gives its reader orders ({orders}) instead of recording")
     if size > room:
         raise SummaryRefused(f"it was too long ({size:,} tokens where {room:,} fit)")
     return text
@@ -109,14 +119,16 @@ def completed(
     counter: TokenCounter,
     chars: int | None = None,
     previous: str = "",
+    standing: str = "",
 ) -> str:
-    """Return `notes`, redacted, with a list of the owed identifiers that they do not mention.
+    """Return `notes`, redacted, with the list of `standing` instructions and one of the owed identifiers that are
+    mentioned in neither.
 
     The list is as long as `room` tokens and `chars` characters allow; beside an identifier stands the sentence around
     it in the middle or in the `previous` notes. An earlier list that the notes copied is left out: its valid part is
     in the ledger.
     """
-    bare, _ = without_section(notes)
+    bare = "\n\n".join(filter(None, (without_lists(notes)[0], standing)))
     dropped = [value for value, entry in ledger.items() if entry.owed and not mentions(bare, value)]
     lines = _listed(
         _unsuspected(dropped, ledger, redact),
@@ -139,18 +151,22 @@ def held(notes: str, ledger: Ledger) -> dict[str, float]:
     """Return the identifiers of a ledger that notes hold, and their weights. The host keeps them with the summary, so
     that the next notes hold them, too. An identifier that was only passed to a tool, or pasted in rows, is listed
     once and then dropped."""
-    bare, _ = without_section(notes)
+    bare, _ = without_lists(notes)
     lasts = (value for value, entry in ledger.items() if entry.lasting or mentions(bare, value))
     kept = itertools.islice((value for value in lasts if mentions(notes, value)), EARLIER)
     return {value: round(ledger[value].weight, 3) for value in kept}
 
 
-def without_section(notes: str) -> tuple[str, list[str]]:
-    """Return (notes without the list that `completed` appends, the identifiers of that list)."""
+def without_lists(notes: str) -> tuple[str, list[str]]:
+    """Return (notes without the lists that `completed` appends, the identifiers of those lists)."""
+    if not any(heading in notes for heading in (LIST_HEADING, instructions.HEADING)):
+        return notes, []
     copied: list[str] = []
     for found in _SECTION.finditer(notes):
         copied += [line[2:].partition(CONTEXT)[0] for line in found[1].splitlines()]
-    return (_SECTION.sub("\n", notes).strip(), copied) if copied else (notes, [])
+    bare = _STANDING.sub("\n", notes)
+    bare = _SECTION.sub("\n", bare) if copied else bare
+    return (bare, []) if bare == notes else (bare.strip(), copied)
 
 
 @dataclass(slots=True)

@@ -18,8 +18,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Final
 
 from gateway.context.assembly import joined, sanitize
@@ -27,64 +25,18 @@ from gateway.context.engine import Outcome
 from gateway.context.measured import NOTHING, MeasuredEngine
 from gateway.context.plan import Plan
 from gateway.context.policy import CompressionSettings
-from gateway.context.prompts import END_MARKER, OPENER, neutralise
-from gateway.domain.message import Message, note_of, noted, user
+from gateway.context.prompts import END_MARKER, FIND, OPENER, neutralise
+from gateway.domain.message import Message, noted, user
 from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
 
 _ADVICE: Final = (
-    "None of them was summarised and none is lost: the tool search_history finds their original wording by words "
-    "that occur in them, and a person can type /recall <words>. Look there before you say that you do not remember, "
+    f"None of them was summarised and none is lost: {FIND} Look there before you say that you do not remember, "
     "and before you do anything over again: it may be done already. Respond only to what stands below this note."
 )
 _KEPT: Final = "Kept from earlier notes:"
-# The first words identify an earlier marker; the rest of its line may be reworded.
-_SPAN: Final = r"(?: \(said from ([\d-]{10} [\d:]{5}) to ([\d-]{10} [\d:]{5}) UTC\))?"
-_EARLIER: Final = re.compile(rf"^([\d,]{{1,15}}) older messages?{_SPAN} left view\..*$", re.MULTILINE)
 _KEPT_LINE: Final = re.compile(rf"^{re.escape(_KEPT)}$", re.MULTILINE)
 _LEAST_KEPT: Final = 40  # tokens; a shorter piece of notes says nothing
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Archive:
-    """The messages out of view: their number, the first and last time ("" if unknown), and notes about them.
-
-    Times are UTC to the minute and order as text. Notes come from another engine or from memory.
-    """
-
-    count: int = 0
-    first: str = ""
-    last: str = ""
-    notes: str = ""
-
-    @classmethod
-    def read(cls, notes: str) -> Archive:
-        """Return the sum of the markers in a transcript's earlier notes; the other text is kept as notes."""
-        found = list(_EARLIER.finditer(notes))
-        rest = _KEPT_LINE.sub("", _EARLIER.sub("", notes))
-        return cls(
-            count=sum(int(each[1].replace(",", "") or 0) for each in found),
-            first=min((each[2] for each in found if each[2]), default=""),
-            last=max((each[3] for each in found if each[3]), default=""),
-            notes=rest.strip(),
-        )
-
-    def grown(self, messages: Sequence[Message]) -> Archive:
-        """Return the archive with `messages` in it, too."""
-        times = [at for message in messages if isinstance(at := note_of(message).get("at"), int | float)]
-        edges = (_minute(min(times)), _minute(max(times))) if times else ()
-        known = sorted(time for time in (self.first, self.last, *edges) if time)
-        return Archive(
-            count=self.count + len(messages),
-            first=known[0] if known else "",
-            last=known[-1] if known else "",
-            notes=self.notes,
-        )
-
-    def text(self) -> str:
-        """Return one line for the model, without the notes."""
-        span = f" (said from {self.first} to {self.last} UTC)" if self.first else ""
-        return f"{self.count:,} older {'message' if self.count == 1 else 'messages'}{span} left view. {_ADVICE}"
 
 
 class Window(MeasuredEngine):
@@ -115,11 +67,16 @@ class Window(MeasuredEngine):
         return self._finish(messages, plan, result, Outcome(dropped=len(plan.middle)), force=force)
 
     def _marker(self, plan: Plan, memory: str) -> Message:
-        archive = Archive.read(plan.previous).grown(plan.middle)
-        text = archive.text()
-        kept = self._fitted(_with(archive.notes, self._redact(memory)), plan.room - self._counter.text(text))
+        text = f"{plan.archive.line()} {_ADVICE}"
+        earlier = _KEPT_LINE.sub("", plan.previous).strip()
+        kept = self._fitted(_with(earlier, self._redact(memory)), plan.room - self._counter.text(text))
         body = f"{text}\n{_KEPT}\n{kept}" if kept else text
-        marker = user(f"{OPENER}\n{body}\n{END_MARKER}", summary=True, derived_from=list(plan.replaced_ids))
+        marker = user(
+            f"{OPENER}\n{body}\n{END_MARKER}",
+            summary=True,
+            derived_from=list(plan.replaced_ids),
+            archive=plan.archive.noted(),
+        )
         return noted(marker, tokens=self._counter.message(marker))
 
     def _fitted(self, notes: str, room: int) -> str:
@@ -144,10 +101,3 @@ def for_window(settings: CompressionSettings) -> CompressionSettings:
 def _with(notes: str, memory: str) -> str:
     """Return notes that also hold the text of memory, once."""
     return notes if memory.strip() in notes else f"{notes}\n{memory.strip()}".strip()
-
-
-def _minute(at: float) -> str:
-    try:
-        return datetime.fromtimestamp(at, UTC).isoformat(sep=" ")[:16]
-    except (ValueError, OverflowError, OSError):
-        return ""  # a transcript from anywhere may say anything

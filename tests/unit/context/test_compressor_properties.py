@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gateway.context.assembly import sanitize
 from gateway.context.compressor import Compressor
-from gateway.context.prompts import IMAGE_MARKER, PREFIX
+from gateway.context.prompts import IMAGE_MARKER, OPENER
 from gateway.domain.message import Message, note_of, text_of
 from gateway.runtime.errors import ProviderUnavailable
 from tests.support.transcripts import (
@@ -44,7 +44,7 @@ def _check(before: list[Message], after: list[Message]) -> None:
     if after == before:
         return
     assert flaws(after) == []
-    written = [m for m in summaries(after) if m not in before and PREFIX in text_of(m)]
+    written = [m for m in summaries(after) if m not in before and OPENER in text_of(m)]
     assert len(summaries(after)) == 1 or not written
     assert any(message["role"] == "user" for message in after)
     assert tokens(after) < tokens(before)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gateway.context.archive import Archive
 from gateway.context.assembly import joined, sanitize, summary_message, with_system_note
 from gateway.context.prompts import CONTINUED, RESULT_MISSING, SYSTEM_NOTE
 from gateway.context.shapes import Calls, calls_by_id
@@ -124,7 +125,7 @@ A: Message = {"role": "assistant", "content": "a"}
 def test_the_summary_never_repeats_a_neighbours_role(
     head: list[Message], tail: list[Message], roles: list[str]
 ) -> None:
-    summary = summary_message("notes", ["1", "2"], fallback=False, counter=COUNTER)
+    summary = summary_message("notes", ["1", "2"], Archive(), fallback=False, counter=COUNTER)
     result = joined(head, summary, tail, COUNTER)
     assert [m["role"] for m in result] == roles
     assert sum(map(is_summary, result)) == 1
@@ -136,7 +137,7 @@ def test_the_summary_never_repeats_a_neighbours_role(
     ["the request\n\nin two parts", "", [{"type": "text", "text": "the request"}, {"type": "text", "text": "!"}]],
 )
 def test_what_was_merged_comes_apart_again(content: Any) -> None:
-    summary = summary_message("notes", ["1"], fallback=True, counter=COUNTER)
+    summary = summary_message("notes", ["1"], Archive(), fallback=True, counter=COUNTER)
     request: Message = {"role": "user", "content": content, "_legato": {"id": "9", "speaker": "Ann"}}
     merged = joined([], summary, [request], COUNTER)[0]
     assert is_request(merged)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.context.identifiers import ledger
-from gateway.context.verification import LIST_HEADING, completed, held, notes_in, without_section
+from gateway.context.verification import LIST_HEADING, completed, held, notes_in, without_lists
 from gateway.domain.message import Message, assistant, note_of, text_of, user
 from gateway.runtime.errors import ProviderUnavailable, SummaryRefused
 from gateway.runtime.redaction import Redactor
@@ -113,9 +113,9 @@ def test_what_was_said_of_an_identifier_stands_beside_it() -> None:
 
 def test_a_list_that_was_copied_gives_way_to_the_new_one() -> None:
     copied = f"## Goal\nx\n\n{LIST_HEADING}\n- old/one.py\n- old/two.py · Look at …\n\n## Blocked\nno"
-    assert without_section(copied) == ("## Goal\nx\n\n## Blocked\nno", ["old/one.py", "old/two.py"])
+    assert without_lists(copied) == ("## Goal\nx\n\n## Blocked\nno", ["old/one.py", "old/two.py"])
     twice = f"{LIST_HEADING}\n- one/1.py\n{LIST_HEADING}\n- two/2.py\n\n\n{LIST_HEADING}\n- three/3.py"
-    assert without_section(f"\n\nx\n{twice}") == ("x", ["one/1.py", "two/2.py", "three/3.py"])
+    assert without_lists(f"\n\nx\n{twice}") == ("x", ["one/1.py", "two/2.py", "three/3.py"])
     whole = _completed(copied, [{"role": "user", "content": "new/three.py"}], ["old/two.py"])
     assert whole.count(LIST_HEADING) == 1
     assert whole.endswith("- new/three.py\n- old/two.py")

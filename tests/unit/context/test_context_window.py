@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from gateway.context.archive import Archive
 from gateway.context.measured import NO_GAIN, NOTHING
 from gateway.context.policy import CompressionSettings
 from gateway.context.prompts import END_MARKER, OPENER
 from gateway.context.registry import builtin_engines
-from gateway.context.window import Archive, Window
+from gateway.context.window import Window
 from gateway.domain.message import Message, assistant, is_request, note_of, text_of, user
 from tests.support.fakes import ManualClock
 from tests.support.transcripts import (
@@ -215,21 +216,3 @@ def test_another_tokenizer_narrows_what_is_kept() -> None:
         wordy.update_from_response({**usage(8_000), "estimated_prompt_tokens": 4_000})
     messages = conversation(60)
     assert tokens(wordy.compress(messages)) < 0.7 * tokens(plain.compress(messages))
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "no marker", "9 older messages left view", "99999999999999999999 older messages left view. x", "\x00"],
-)
-def test_what_is_no_marker_is_kept_as_notes(text: str) -> None:
-    assert Archive.read(text) == Archive(notes=text.strip())
-
-
-@pytest.mark.parametrize("at", [float("nan"), float("inf"), -1e300, "soon", None, [], 1e18])
-def test_a_time_that_is_none_is_left_out(at: Any) -> None:
-    assert Archive().grown([user("x", at=at)]).text().startswith("1 older message left view.")
-
-
-def test_what_it_says_of_itself_it_reads_again() -> None:
-    archive = Archive(count=12_345, first="2026-01-02 03:04", last="2026-05-06 07:08", notes="theirs")
-    assert Archive.read(f"{archive.text()}\nKept from earlier notes:\ntheirs") == archive
