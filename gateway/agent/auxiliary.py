@@ -55,14 +55,19 @@ class AuxiliaryModel:
         return min(spec.context_length for spec in self.metering.models.helpers(self.purpose, self.live()))
 
     async def __call__(self, messages: Sequence[Message], max_tokens: int) -> ModelText:
-        """Return the answer's text. Raises ProviderError if every model failed, SummaryRefused if the answer was cut
-        off or refused, and SpendCapReached if none can be paid."""
+        """Return the answer's text. Raises as `completed` does."""
+        completed, failed = await self.completed(ModelRequest(messages=messages, max_tokens=max_tokens))
+        return ModelText(completed.text, failed_model=failed)
+
+    async def completed(self, request: ModelRequest) -> tuple[Completed, str | None]:
+        """Return the answer to a request that stands alone, and the model that failed before. Raises ProviderError if
+        every model failed, SummaryRefused if the answer was cut off or refused, and SpendCapReached if none can be
+        paid."""
         failed: str | None = None
         candidates = self.metering.models.helpers(self.purpose, self.live())
         for spec in candidates:
             try:
-                request = ModelRequest(messages=messages, max_tokens=max_tokens)
-                return ModelText((await self._ask(spec, request)).text, failed_model=failed)
+                return await self._ask(spec, request), failed
             except (ProviderError, SummaryRefused, SpendCapReached) as error:
                 if spec is candidates[-1]:
                     raise

@@ -36,10 +36,29 @@ _LIFETIMES: Final[Mapping[str, float]] = {"5m": 300.0, "1h": 3_600.0}  # seconds
 _MARGIN: Final = 512  # tokens of the window left free for formats and miscounts
 
 
-def prompt(system_prompt: str, messages: Iterable[Message], spec: ModelSpec) -> list[Message]:
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """A text that stands in front of the message at `position` of a transcript, in requests alone."""
+
+    position: int
+    text: str
+
+
+def prompt(
+    system_prompt: str, messages: Iterable[Message], spec: ModelSpec, aside: Aside | None = None
+) -> list[Message]:
     """Return the messages of a request for a conversation, always the same for the same conversation."""
     whole: list[Message] = [{"role": "system", "content": system_prompt}, *messages]
+    if aside is not None:
+        whole[BEFORE + aside.position] = _behind(aside.text, whole[BEFORE + aside.position])
     return with_marks(whole, spec.cache_ttl, results=spec.marks_results) if spec.cache_marks else whole
+
+
+def _behind(text: str, message: Message) -> Message:
+    content = message.get("content")
+    if isinstance(content, list):
+        return {**message, "content": [{"type": "text", "text": text}, *content]}
+    return {**message, "content": f"{text}\n\n{content or ''}"}
 
 
 def with_marks(messages: Sequence[Message], ttl: str, *, results: bool = False) -> list[Message]:
@@ -93,6 +112,7 @@ class Sent:
     tokens: int
     at: float
     caches: bool
+    aside: Aside | None = None
 
 
 @dataclass(slots=True)
@@ -157,7 +177,7 @@ def repeated(sent: Sent, messages: Sequence[Message], instruction: str, max_toke
     spec = sent.spec
     return ModelRequest(
         messages=[
-            *prompt(sent.system_prompt, messages[: sent.count], spec),
+            *prompt(sent.system_prompt, messages[: sent.count], spec, sent.aside),
             *messages[sent.count :],
             user(instruction),
         ],

@@ -5,6 +5,7 @@ Every trigger takes this path: the loop's threshold, hygiene, overflow recovery 
 
 from __future__ import annotations
 
+import asyncio
 import json
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -12,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from gateway.agent.conversation import Conversation
+from gateway.agent.memory.flush import Flushes, Started
 from gateway.agent.ports import TranscriptWriter
 from gateway.agent.preparation import Preparations, Prepared
 from gateway.context.assembly import sanitize
@@ -62,6 +64,7 @@ class Compactor:
     points: Points
     metrics: Metrics
     preparations: Preparations
+    flushes: Flushes
 
     def is_prepared(self, conversation: Conversation) -> bool:
         """Whether an automatic compaction would publish at once, without asking a model."""
@@ -88,14 +91,20 @@ class Compactor:
         messages = conversation.all()
         tokens = conversation.prompt_tokens()
         prepared = await self._prepared(conversation, trigger)
+        flush: Started | None = None
         if prepared is not None:
             result, outcome = prepared.applied(messages), prepared.outcome
             await conversation.engine.load(prepared.engine_state)
         else:
             kept = len(messages) - keep
-            result, outcome = await conversation.engine.compress(
-                messages[:kept], current_tokens=tokens, focus_topic=focus, force=force
-            )
+            flush = self.flushes.before_compaction(conversation.session, messages, conversation.flushed)
+            try:
+                result, outcome = await conversation.engine.compress(
+                    messages[:kept], current_tokens=tokens, focus_topic=focus, force=force
+                )
+            except asyncio.CancelledError:
+                self.flushes.stop(flush)
+                raise
             result += messages[kept:]
         self.points("compaction.summarised")
         transcript = reconcile(messages, sanitize(result), conversation.counter)
@@ -124,6 +133,11 @@ class Compactor:
             fallback=outcome.fallback,
             error=outcome.error,
         )
+        if flush is not None:
+            conversation.flushed = max(conversation.flushed, await self.flushes.ended(flush))
+        elif prepared is not None and prepared.findings is not None:
+            await self.flushes.publish(prepared.findings)
+            conversation.flushed = max(conversation.flushed, prepared.findings.through)
         await self.writer.continue_(conversation, transcript, compaction)
         self.points("compaction.published")
         self.metrics.count(COMPACTIONS, trigger, "fallback" if outcome.fallback else "published")

@@ -7,17 +7,27 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from gateway.agent.caching import Prefix, Sent
+from gateway.agent.caching import Aside, Prefix, Sent
 from gateway.agent.files.references import References, references_in
 from gateway.agent.models import Calibration
-from gateway.context import identifiers
+from gateway.context import identifiers, instructions
 from gateway.context.guard import GuardedEngine
-from gateway.domain.message import Message, noted, noted_tokens
+from gateway.domain.message import Message, note_of, noted, noted_tokens, same
 from gateway.domain.session import Session, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.records import Patch, StepRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quotes:
+    """What stands in front of a person's `message` in the requests of one turn, and is never stored."""
+
+    message: Message
+    text: str
+    count: int
+    tokens: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -32,16 +42,20 @@ class Conversation:
     counter: TokenCounter
     calibration: Calibration
     overhead: int  # tokens of system prompt and tool schemas, counted once
+    schema_tokens: int = 0  # of these, those of tool schemas
     prefix: Prefix = field(default_factory=Prefix)
     references: References = field(default_factory=References)
     fresh: list[Message] = field(default_factory=list)
+    quotes: Quotes | None = None
     ledger: list[LedgerEntry] = field(default_factory=list)
     absorbed: list[str] = field(default_factory=list)
     todos: tuple[Todo, ...] = ()
     announced: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
     reported_tokens: int = 0
     reported_messages: int = 0
     stored_tokens: int = 0
+    flushed: int = 0  # how many messages, from the first on, memory has been given
 
     def __post_init__(self) -> None:
         self.adopt(self.session, self.messages)
@@ -53,9 +67,11 @@ class Conversation:
         self.messages = messages
         self.todos = session.todos
         self.announced = session.announced
+        self.tools = session.tools
         self.reported_tokens = session.last_prompt_tokens
         self.reported_messages = session.reported_messages
         self.stored_tokens = session.transcript_tokens
+        self.flushed = session.flushed_messages
 
     @property
     def length(self) -> int:
@@ -75,18 +91,41 @@ class Conversation:
         stored = self.references.among(self.session.ref, self.messages)
         return [*stored, *(len(self.messages) + position for position in references_in(self.fresh))]
 
+    def aside(self) -> Aside | None:
+        """Return the present turn's quotes and the position of their message; None without quotes, or where a
+        compaction has rewritten the message."""
+        quotes = self.quotes
+        for back, message in enumerate(self.newest_first() if quotes else (), start=1):
+            if quotes and same(message, quotes.message):
+                return Aside(self.length - back, quotes.text)
+        return None
+
     def add(self, message: Message, at: float) -> None:
-        """Append a message. Its tokens and identifiers are found here, once for ever."""
-        tokens, found = self.counter.message(message), identifiers.found(message)
-        self.fresh.append(noted(message, tokens=tokens, identifiers=found, at=at))
+        """Append a message, which is measured once for ever."""
+        measured = message if "tokens" in note_of(message) else self.measured(message)
+        self.fresh.append(noted(measured, at=at))
+
+    def measured(self, message: Message) -> Message:
+        """Return the message with its tokens, identifiers and standing instructions. It may be called in a thread."""
+        told = {"instructions": instructions.found(message)} if message["role"] == "user" else {}
+        return noted(message, tokens=self.counter.message(message), identifiers=identifiers.found(message), **told)
+
+    def show(self, tools: tuple[str, ...], schema_tokens: int) -> None:
+        """Show the model these tools from now on. The provider's last report becomes what it would have been."""
+        more = schema_tokens - self.schema_tokens
+        if more and self.reported_tokens:
+            change = self.calibration.correct(self.spec.name, abs(more))
+            self.reported_tokens = max(1, self.reported_tokens + (change if more > 0 else -change))
+        self.tools, self.schema_tokens = tools, schema_tokens
+        self.overhead += more
 
     def transcript_tokens(self) -> int:
         """Return our own count of the transcript, fresh messages included."""
         return self.stored_tokens + noted_tokens(self.fresh)
 
     def counted_tokens(self) -> int:
-        """Return our own count of the next request: system prompt, tool schemas and transcript."""
-        return self.overhead + self.transcript_tokens()
+        """Return our own count of the next request: system prompt, tool schemas, transcript and quotes."""
+        return self.overhead + self.transcript_tokens() + (self.quotes.tokens if self.quotes else 0)
 
     def prompt_tokens(self) -> int:
         """Return the best estimate of the next request: the provider's last report plus the messages since; without a
@@ -132,6 +171,7 @@ class Conversation:
             tokens=usage.prompt_tokens or self.prompt_tokens(),
             at=at,
             caches=self.prefix.caches(self.spec, usage),
+            aside=self.aside(),
         )
 
     def record(self, at: float, expires_at: float | None, engine_state: Mapping[str, Any]) -> StepRecord:
@@ -145,7 +185,9 @@ class Conversation:
             engine_state=engine_state,
             todos=self.todos,
             announced=self.announced,
+            tools=self.tools if self.tools != self.session.tools else None,
             expires_at=expires_at,
+            flushed_messages=self.flushed if self.flushed != self.session.flushed_messages else None,
         )
         return StepRecord(
             messages=tuple(self.fresh),

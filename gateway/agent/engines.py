@@ -60,7 +60,7 @@ class Engines:
         """
         spec = self.metering.models.of(session)
         held = self._held.get(session.id)
-        if held is None:
+        if held is None or held.session.rewritten != session.rewritten:
             held = self._make(session, spec)
             self._held[session.id] = held
             await held.engine.load(session.engine_state)
@@ -70,6 +70,7 @@ class Engines:
             held.spec = spec
             await adopt(held.engine, spec)
         held.session = session
+        held.engine.system_prompt = session.system_prompt
         self._held.move_to_end(session.id)
         return held
 
@@ -131,6 +132,11 @@ class Engines:
 
     async def _start(self, held: EngineSession, reason: StartReason, *, asks: bool = True) -> None:
         session, spec = held.session, held.spec
+        home = self.home / held.engine.engine.name
+        continues = {"old_session_id": session.parent_id, "boundary_reason": reason} if reason == "compression" else {}
+        held.engine.system_prompt = session.system_prompt
+        if held.engine.prepends:  # written for a host that keeps a folder for it
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
         await adopt(held.engine, spec)
         await held.engine.start(
             session.id,
@@ -139,7 +145,10 @@ class Engines:
             context_length=spec.context_length,
             max_output_tokens=spec.max_output_tokens,
             auxiliary_context_length=held.auxiliary.context_length,
-            home=self.home / held.engine.engine.name,
+            home=home,
+            hermes_home=str(home),
+            conversation_id=str(session.key),
+            **continues,
             parent_session_id=session.parent_id,
             reason=reason,
             call_model=held.auxiliary if asks else _no_model,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -17,11 +18,15 @@ from gateway.agent.conversation import Conversation
 from gateway.agent.engines import adopt
 from gateway.agent.fallback import NOT_AVAILABLE, STOOD_IN, explained, passes_on, reason
 from gateway.agent.gate import Gate
+from gateway.agent.memory.memories import Memories, TurnMemory
 from gateway.agent.metering import Metering, millionths, written
 from gateway.agent.models import Models
 from gateway.agent.overflow import MOST_EXTENSIONS, NO_ROOM, NO_WAY_OUT, lacks_room, more_output, remedy
 from gateway.agent.ports import Observer, Questions, TranscriptWriter
-from gateway.agent.tools.base import Files, Recall, ToolContext
+from gateway.agent.quotes import Quoting, marked
+from gateway.agent.tools.base import Around, Files, Recall, RefersToMessage, ReminderBook, ToolContext
+from gateway.agent.tools.offer import Caller, Offer, Toolbox
+from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime
 from gateway.context import feedback
 from gateway.domain.message import Message, ToolCall, assistant, note_of, tool_result
@@ -39,6 +44,7 @@ from gateway.runtime.errors import (
     UserError,
 )
 from gateway.runtime.points import Points
+from gateway.store.records import ToolIntent
 
 _MOST_PASSES = 3  # automatic compactions in a turn that do not bring its prompt under the mark; then the person is told
 _LONGEST_TOKEN = 10  # characters, on average: an answer longer than that many windows' worth is a fault
@@ -65,47 +71,59 @@ class Agent:
 
     models: Models
     metering: Metering
-    tools: ToolRuntime
+    toolbox: Toolbox
     compactor: Compactor
     writer: TranscriptWriter
     observer: Observer
     steer: Callable[[Conversation], Awaitable[None]]  # adds what a person sends for the running turn
     questions: Questions
     recall: Recall
+    around: Around
     files: Files
+    memories: Memories
+    reminders: ReminderBook
     clock: Clock
     points: Points
     max_steps: int
-    admin: bool = False  # whether the person whom the turn answers is one
+    limits: OutputLimits
+    caller: Caller  # whom the turn answers
+    quoting: Quoting | None = None  # automatic recall; None: switched off
     details: bool = True  # whether this person may read why a compaction failed
     automatic: bool = True  # compression.enabled
     partial_text: str = ""
     remarks: list[str] = field(default_factory=list)  # what there is to say about the reply, behind it
+    _offer: Offer = field(default_factory=partial(Offer, order=(), offered={}))  # the tools of the present step
+    _tools: ToolRuntime = field(init=False)
     _spent: list[LedgerEntry] = field(default_factory=list)  # the turn's calls
     _home: ModelSpec | None = None  # the conversation's own model, which another one may stand in for
     _absence: str = ""  # why that one does not answer
     _passes: int = 0
     _overflows: int = 0
 
-    async def run(self, conversation: Conversation, waiting: Collection[str] = ()) -> str:
+    async def run(self, conversation: Conversation, intents: Collection[ToolIntent] = ()) -> str:
         """Carry the turn to its final text; the person's message is already in `conversation`.
 
-        An earlier process may have left tool calls without a result. Those with ids in `waiting` had not begun; the
+        An earlier process may have left tool calls without a result, and `intents`. Those that wait had not begun; the
         others may have taken effect and are not run again. The final assistant message is left in
         `conversation.fresh`, for the end of the turn to store.
         Raises ProviderError, and UserError when the window cannot be met.
         """
         try:
-            return await self._run(conversation, waiting)
+            return await self._run(conversation, intents)
         finally:
             if self._home is not None and conversation.spec.place != self._home.place:
                 await self._change_model(conversation, self._home)
 
-    async def _run(self, conversation: Conversation, waiting: Collection[str]) -> str:
-        await self._resume_tools(conversation, waiting)
+    async def _run(self, conversation: Conversation, intents: Collection[ToolIntent]) -> str:
+        self._offer_tools(conversation)
+        await self._resume_tools(conversation, intents)
         for step in range(1, self.max_steps + 1):
             await self.steer(conversation)
+            self._offer_tools(conversation)
             await self._fit(conversation)
+            if step == 1 and self.quoting is not None:
+                conversation.quotes = await self.quoting.find(conversation, self.recall)
+                conversation.announced = marked(conversation.announced, conversation.quotes)
             completed = await self._answer(conversation, step, last=step == self.max_steps)
             if not completed.tool_calls:
                 return completed.text
@@ -124,7 +142,7 @@ class Agent:
 
     async def warn(self, conversation: Conversation) -> list[str]:
         """Return the news about spend caps that are nearly used up; each is told once."""
-        if not self.metering.caps or not any(entry.cost_usd for entry in self._spent):
+        if not self.metering.has_caps or not any(entry.cost_usd for entry in self._spent):
             return []
         try:
             news, marks = await self.metering.warnings(conversation.session, conversation.announced)
@@ -353,6 +371,7 @@ class Agent:
             prompt_tokens=conversation.prompt_tokens(),
         )
         self._overflows += 1
+        conversation.quotes = None  # the least that the request can do without
         if todo.action == "lower_output":
             return todo.max_tokens
         compacts = todo.action != "give_up" and self.automatic
@@ -384,25 +403,36 @@ class Agent:
         # Behind the cached prefix and not stored, because only this call needs it.
         now: list[Message] = [{"role": "user", "content": OUT_OF_STEPS}] if last and self.max_steps > 1 else []
         whole = chain(conversation.messages, conversation.fresh, now)
-        return prompt(conversation.session.system_prompt, whole, conversation.spec)
+        return prompt(conversation.session.system_prompt, whole, conversation.spec, conversation.aside())
 
     async def _schemas(self, conversation: Conversation) -> list[dict[str, Any]]:
-        return [*self.tools.registry.schemas, *(await self._engine_schemas(conversation)).values()]
+        return [*self._offer.schemas, *(await self._engine_schemas(conversation)).values()]
 
     async def _engine_schemas(self, conversation: Conversation) -> dict[str, dict[str, Any]]:
         """Return the engine's tools by name, without names of ours: an API refuses two tools of one name."""
         named = {schema["function"]["name"]: schema for schema in await conversation.engine.tool_schemas()}
-        return {name: schema for name, schema in named.items() if self.tools.registry.get(name) is None}
+        return {name: schema for name, schema in named.items() if name not in self._offer.offered}
 
     # -- running tools ----------------------------------------------------------------------
 
+    def _offer_tools(self, conversation: Conversation) -> None:
+        """Look what tools there are: some come and go while the turn runs."""
+        if self._offer.version != self.toolbox.version or self._offer.order != conversation.tools:
+            self._offer = self.toolbox.offer(conversation.tools, self.caller, conversation.spec.context_length)
+            self._tools = ToolRuntime(self._offer, self.clock)
+        conversation.show(self._offer.order, self._offer.tokens)
+
     async def _run_tools(self, conversation: Conversation, calls: Sequence[ToolCall], step: int) -> None:
-        self.observer.phase("running tools", step, [call["function"]["name"] for call in calls])
-        asked = self.tools.questions(calls, admin=self.admin)
-        intents = self.tools.intents(calls, asked)
+        names = [call["function"]["name"] for call in calls]
+        self.observer.phase("running tools", step, names)
+        self.toolbox.used(names)
+        asked = self._tools.questions(calls, admin=self.caller.admin)
+        intents = self._tools.intents(calls, asked)
         if intents:
             await self.writer.begin_tools(conversation, intents)
             self.points("turn.tools_begun")
+        elif any(isinstance(self._offer.get(call["function"]["name"]), RefersToMessage) for call in calls):
+            await self.writer.record_step(conversation)
         await self._complete_tools(conversation, calls, {}, asked)
 
     async def _complete_tools(
@@ -416,13 +446,17 @@ class Agent:
             session=conversation.session,
             clock=self.clock,
             recall=self.recall,
+            around=self.around,
             files=self.files,
-            admin=self.admin,
+            memory=TurnMemory(self.memories, conversation.session, conversation.messages),
+            reminders=self.reminders,
+            admin=self.caller.admin,
             todos=conversation.todos,
+            hidden=self._offer.hidden,
         )
 
         def add(result: Message) -> None:
-            conversation.todos = context.todos
+            conversation.todos, conversation.tools = context.todos, (*self._offer.order, *context.found)
             self._add(conversation, result)
 
         gate = Gate(
@@ -430,8 +464,8 @@ class Agent:
             calls=calls,
             results=results,
             asked=asked,
-            intents=self.tools.intents(calls, asked),
-            repeatable=self.tools.repeatable,
+            intents=self._tools.intents(calls, asked),
+            repeatable=self._tools.repeatable,
             questions=self.questions,
             writer=self.writer,
             observer=self.observer,
@@ -439,25 +473,32 @@ class Agent:
         )
         try:
             engine_tools = await self._engine_tools(conversation)
-            await self.tools.run(calls, context, engine_tools, results, gate if asked else None)
+            await self._tools.run(
+                calls, context, engine_tools, results, self._outputs(conversation), gate if asked else None
+            )
         finally:
             # Finished results are recorded in the order of the calls, even after a cancellation.
-            conversation.todos = context.todos
+            conversation.todos, conversation.tools = context.todos, (*self._offer.order, *context.found)
             gate.keep()
         self.points("turn.tools_ran")
         await self.writer.record_step(conversation)
         self.points("turn.step_recorded")
 
-    async def _resume_tools(self, conversation: Conversation, waiting: Collection[str]) -> None:
+    async def _resume_tools(self, conversation: Conversation, intents: Collection[ToolIntent]) -> None:
         calls = _open_calls(conversation.newest_first())
         if not calls:
             return
-        begun = [call["id"] for call in calls if not self.tools.repeatable(call) and call["id"] not in waiting]
-        results = {call_id: tool_result(call_id, UNKNOWN_OUTCOME) for call_id in begun}
+        waiting = {intent.call_id for intent in intents if intent.waits}
+        begun = {intent.call_id for intent in intents} - waiting
+        results = {
+            call["id"]: tool_result(call["id"], UNKNOWN_OUTCOME)
+            for call in calls
+            if call["id"] not in waiting and not self._tools.repeatable(call, begun=call["id"] in begun)
+        }
         left = [call for call in calls if call["id"] not in results]
-        asked = self.tools.questions(left, admin=self.admin)
-        if not asked and (intents := self.tools.intents(left)):  # they waited behind an answered question
-            await self.writer.begin_tools(conversation, intents)
+        asked = self._tools.questions(left, admin=self.caller.admin)
+        if not asked and (behind := self._tools.intents(left)):  # they waited behind an answered question
+            await self.writer.begin_tools(conversation, behind)
         await self._complete_tools(conversation, calls, results, asked)
 
     async def _engine_tools(self, conversation: Conversation) -> Mapping[str, Callable[..., Awaitable[str]]]:
@@ -465,6 +506,15 @@ class Agent:
             return await conversation.engine.call_tool(name, arguments, messages=conversation.all())
 
         return dict.fromkeys(await self._engine_schemas(conversation), run)
+
+    def _outputs(self, conversation: Conversation) -> Outputs:
+        return Outputs(
+            limits=self.limits,
+            files=self.files,
+            window=conversation.spec.context_length,
+            count=conversation.counter.text,
+            measured=conversation.measured,
+        )
 
     def _add(self, conversation: Conversation, message: Message) -> None:
         conversation.add(message, self.clock.now())

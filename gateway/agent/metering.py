@@ -12,7 +12,7 @@ an unanswered attempt goes unseen.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -26,6 +26,7 @@ from gateway.agent.files.view import FileView
 from gateway.agent.models import Models
 from gateway.domain.chat import SessionKey
 from gateway.domain.message import Message
+from gateway.domain.place import names_of, places
 from gateway.domain.session import Session
 from gateway.domain.settings import Contradiction, Flag, Section, SpendCap
 from gateway.domain.usage import CanonicalUsage, Purpose
@@ -43,6 +44,7 @@ from gateway.runtime.errors import (
     ProviderUnavailable,
     SpendCapReached,
     StoreUnavailable,
+    TranscriptionFailed,
     UserError,
 )
 from gateway.runtime.metrics import Histogram, outcome_of
@@ -68,6 +70,8 @@ _WHOSE: Final = {
     "session": ("This conversation's", "budgets.per_session_usd"),
     "person": ("Your daily", "budgets.per_user_daily_usd"),
     "gateway": ("This bot's daily", "budgets.daily_usd"),
+    "chat": ("This chat's daily", "daily_usd in chats"),
+    "schedule": ("This scheduled prompt's", "reminders.budget_usd"),
 }
 
 _LOOK: Final = 1 / 20  # of a cap
@@ -135,28 +139,40 @@ class Standing:
 
 @dataclass(slots=True, kw_only=True)
 class Metering:
-    """Calls models within the spend caps. A day begins at 00:00 UTC, the same on every host. A person is the user in
-    the conversation's key, else its chat. A session's cap spans its whole lineage. Raises ConfigError for a cap and a
-    configured model without a known price."""
+    """Calls models within the spend caps; `chats` are those of places. A day begins at 00:00 UTC, the same on every
+    host. A person is the user in the conversation's key, else its chat. A session's cap spans its whole lineage. Raises
+    ConfigError for a cap and a configured model without a known price."""
 
     models: Models
     store: Store
     caps: Caps
+    chats: Mapping[str, float] = field(default_factory=dict)
     counter: TokenCounter
     clock: Clock
     ids: Ids
+    beside: tuple[Cap, ...] = ()  # caps of this use of it
     view: FileView = field(init=False)
     _roots: dict[str, str] = field(default_factory=dict)
     _since_look: dict[str, int] = field(default_factory=dict)  # spent by this process since a cap was looked at
 
     def __post_init__(self) -> None:
         self.view = FileView(self.store)
-        if self.caps:
+        if self.has_caps:
             self._require_prices()
+
+    @property
+    def has_caps(self) -> bool:
+        """Whether some call may have to be refused."""
+        return bool(self.caps or self.chats)
+
+    def within(self, *caps: Cap) -> Metering:
+        """The same for one use that has caps of its own, too. They hold where the model's price is known."""
+        return replace(self, beside=caps)
 
     def _require_prices(self) -> None:
         configured = {"model": self.models.main}
         configured |= {f"fallback_models[{index}]": spec for index, spec in enumerate(self.models.fallbacks)}
+        configured |= {f"chats.{place}.model": spec for place, spec in self.models.of_places.items()}
         configured |= {f"auxiliary.{purpose}": spec for purpose, spec in self.models.auxiliary.items()}
         sample = CanonicalUsage(input_tokens=1, output_tokens=1)
         problems = [
@@ -206,7 +222,7 @@ class Metering:
         be the whole window. A call that costs nothing needs no room.
         """
         provider = self.models.provider(spec)
-        if not self.caps:
+        if not self.has_caps and not self.beside:
             return self.view.stream(provider, spec, request, session.key)
         limited = replace(request, max_tokens=request.max_tokens or spec.reserved_output)
         amount = self._worst_case(spec, limited, prompt_tokens)
@@ -235,6 +251,23 @@ class Metering:
             if not begun and not error.timed_out:
                 await self._settle(reservation, 0)
             raise
+
+    @asynccontextmanager
+    async def paying(self, session: Session, most: float) -> AsyncIterator[Callable[[float | None], None]]:
+        """Set US dollars aside for what is bought beside models: the most that it can cost. Gives a function that takes
+        the real cost; None: it stays at the most. What fails costs nothing. Raises SpendCapReached."""
+        costs: list[float | None] = []
+        if not self.has_caps or not most:
+            yield costs.append
+            return
+        reservation = await self._reserve(millionths(most), session)
+        try:
+            yield costs.append
+        except TranscriptionFailed:
+            await self._settle(reservation, 0)
+            raise
+        if costs and costs[-1] is not None:
+            await self._settle(reservation, millionths(costs[-1]))
 
     # -- caps -------------------------------------------------------------------------------
 
@@ -268,6 +301,10 @@ class Metering:
         if self.caps.daily_usd is not None:
             limit = millionths(self.caps.daily_usd)
             caps.append(Cap(name="gateway", account=f"gateway {today}", limit=limit, resets_at=ends))
+        named = (session.places if session else ()) or names_of(key)
+        for place in reversed([each for each in places(key.platform, named) if each in self.chats]):
+            limit = millionths(self.chats[place])
+            caps.append(Cap(name="chat", account=f"chat {place} {today}", limit=limit, resets_at=ends))
         if self.caps.per_user_daily_usd is not None:
             limit = millionths(self.caps.per_user_daily_usd)
             person = SessionKey(platform=key.platform, chat=key.user or key.chat)
@@ -293,7 +330,7 @@ class Metering:
 
     async def _reserve(self, amount: int, session: Session) -> Reservation:
         """Raises SpendCapReached. While the store cannot be written, the call waits."""
-        caps = await self._in_force(session.key, session)
+        caps = (*await self._in_force(session.key, session), *self.beside)
         reservation = Reservation(id=self.ids.new("r"), amount=amount, caps=caps)
         reached = await insist(lambda: self.store.reserve(reservation), clock=self.clock, what="reserve")
         if reached is not None:
@@ -316,6 +353,8 @@ class Metering:
         counted = self.count(request.messages, request.tools) if prompt_tokens is None else prompt_tokens
         prompt, output = ceil(_MARGIN * counted), request.max_tokens or 0
         plain = self._price(spec, CanonicalUsage(input_tokens=prompt, output_tokens=output))
+        if plain is None and not self.has_caps:
+            return 0
         if plain is None:
             raise UserError(UNPRICED.format(model=spec.name))
         return max(plain, self._price(spec, CanonicalUsage(cache_write_tokens=prompt, output_tokens=output)) or 0)
@@ -335,8 +374,9 @@ class Metering:
             (self.caps.per_user_daily_usd, "a person and day"),
             (self.caps.daily_usd, "a day in all"),
         ]
-        if not self.caps:
+        if not self.has_caps:
             return None
+        named += [(cap, f"a day in {place}") for place, cap in self.chats.items()]
         listed = ", ".join(f"{written(millionths(cap))} {what}" for cap, what in named if cap is not None)
         most = self.models.main.reserved_output
         return f"{listed}; days begin at 00:00 UTC; answers that cost anything have at most {most:,} tokens"
@@ -382,6 +422,8 @@ def _sentence(reached: CapReached, amount: int, now: float) -> str:
     whose, key = _WHOSE[cap.name]
     if amount > cap.limit:
         way_out = "/compress or /new makes an answer cheaper"
+    elif cap.name == "schedule":
+        way_out = "it runs again at its next time"
     elif cap.resets_at is None:
         way_out = "/new starts a conversation with a cap of its own"
     else:

@@ -12,6 +12,7 @@ import structlog
 from gateway.agent.fallback import reason, rest
 from gateway.agent.windows import LearnedWindows
 from gateway.context.state import Correction
+from gateway.domain.place import names_of, narrowest
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
 from gateway.domain.window import UNKNOWN_WINDOW
@@ -60,7 +61,8 @@ class _Absence:
 class Models:
     """The configured models.
 
-    `main` is the default, `plugin` describes its provider. `fallbacks` answer while another model cannot, in order.
+    `main` is the default, `plugin` describes its provider. `of_places` answer in chats with a model of their own, by
+    place; `plugins` describe all providers, by name. `fallbacks` answer while another model cannot, in order.
     `auxiliary` holds whole entries for purposes that have their own. `learned` has the limits that providers stated.
     """
 
@@ -70,6 +72,8 @@ class Models:
     windows: Windows
     prices: Prices
     fallbacks: Sequence[ModelSpec] = ()
+    of_places: Mapping[str, ModelSpec] = field(default_factory=dict)
+    plugins: Mapping[str, ProviderPlugin] = field(default_factory=dict)
     auxiliary: Mapping[Purpose, ModelSpec] = field(default_factory=dict)
     window_is_configured: bool = False
     ask_window: Callable[[ModelSpec], Awaitable[int | None]] | None = None
@@ -79,24 +83,25 @@ class Models:
     clock: Clock = field(default_factory=SystemClock)
     _absences: dict[tuple[str | None, ...], _Absence] = field(default_factory=dict)
     learned: LearnedWindows = field(default_factory=LearnedWindows)
-    _offered: dict[str, int] = field(default_factory=dict)  # windows by name, as the server's list has them
+    _offered: dict[tuple[str, str | None, str], int] = field(default_factory=dict)  # windows by server and name
     _reported: str | None = None  # the model whose window its provider reported
 
     async def learn_window(self, clock: Clock) -> None:
-        """Ask the providers for the windows of the main model and of the fallbacks that have none configured. The order
+        """Ask the providers for the windows of all models that have none configured. The order
         is configuration, provider's report, table. The wait for a silent provider ends after 3 s."""
-        specs = [self.main, *self.fallbacks]
+        specs = [self.main, *self.fallbacks, *self.of_places.values()]
         windows = await asyncio.gather(*(self._reported_window(clock, spec) for spec in specs))
-        self.main, *self.fallbacks = [
+        self.main, *others = [
             replace(spec, context_length=window or spec.context_length)
             for spec, window in zip(specs, windows, strict=True)
         ]
+        self.fallbacks = others[: len(self.fallbacks)]
+        self.of_places = dict(zip(self.of_places, others[len(self.fallbacks) :], strict=True))
         if windows[0]:
             self._reported = self.main.name
 
     async def _reported_window(self, clock: Clock, spec: ModelSpec) -> int | None:
-        configured = spec.settings is not None and spec.settings.context_length is not None
-        if configured or self.ask_window is None or (spec is self.main and self.window_is_configured):
+        if self._has_window(spec) or self.ask_window is None:
             return None
         try:
             async with clock.limit(_ASK_SECONDS):
@@ -105,26 +110,42 @@ class Models:
             log.info("window_not_reported", model=spec.name, error=str(error))
             return None
 
-    async def offered(self, clock: Clock) -> Sequence[OfferedModel]:
-        """Return the models that the main provider's server lists; none if it has no such list. Their windows are
+    async def offered(self, clock: Clock, home: ModelSpec) -> Sequence[OfferedModel]:
+        """Return the models that the server of `home` lists; none if it has no such list. Their windows are
         remembered. Raises ProviderError if the server cannot be asked, and TimeoutError if it is silent for 3 s."""
         if self.ask_models is None:
             return ()
         async with clock.limit(_ASK_SECONDS):
-            found = await self.ask_models(self.main)
-        self._offered = {each.name: each.window for each in found if each.window}
+            found = await self.ask_models(home)
+        known = {(home.provider, home.base_url, each.name): each.window for each in found if each.window}
+        others = {name: window for name, window in self._offered.items() if name[:2] != (home.provider, home.base_url)}
+        self._offered = others | known
         return found
 
-    def spec(self, name: str) -> ModelSpec:
-        """Return the model of this name at the main provider, with its window."""
-        spec = self.main
-        if name != self.main.name:
-            window = self._offered.get(name)
-            if window is None and not self.window_is_configured:
-                window = self.windows.context_window(name)
-            marks = self.plugin.marks_cache(name, self.main.base_url)
-            spec = replace(self.main, name=name, context_length=window or self.main.context_length, cache_marks=marks)
-        return spec
+    def home(self, session: Session) -> ModelSpec:
+        """Return the model that is configured for a session's chat."""
+        return self.home_of(session.key.platform, session.places or names_of(session.key))
+
+    def home_of(self, platform: str, named: Sequence[str]) -> ModelSpec:
+        """Return the model that is configured for a place, by its names, narrowest first."""
+        found = narrowest(self.of_places, platform, named)
+        return found.value if found else self.main
+
+    def spec(self, name: str, home: ModelSpec | None = None) -> ModelSpec:
+        """Return the model of this name at the provider of `home`, with its window."""
+        home = home or self.main
+        if name == home.name:
+            return home
+        window = self._offered.get((home.provider, home.base_url, name))
+        if window is None and not self._has_window(home):
+            window = self.windows.context_window(name)
+        plugin = self.plugins.get(home.provider, self.plugin)
+        marks = plugin.marks_cache(name, home.base_url)
+        return replace(home, name=name, context_length=window or home.context_length, cache_marks=marks)
+
+    def _has_window(self, home: ModelSpec) -> bool:
+        configured = home.settings is not None and home.settings.context_length is not None
+        return configured or (home is self.main and self.window_is_configured)
 
     def is_assumed(self, spec: ModelSpec) -> bool:
         """Whether the model's window is a guess: nobody configured it, reported it or lists it."""
@@ -134,17 +155,20 @@ class Models:
 
     def of(self, session: Session) -> ModelSpec:
         """Return the model that answers in a session: the chosen one, else the configured one."""
-        spec = self.spec(session.model if self.is_chosen(session) else self.main.name)
+        home = self.home(session)
+        spec = self.spec(session.model, home) if self.is_chosen(session) else home
         return self.learned.of(spec, session.key)
 
     def is_chosen(self, session: Session) -> bool:
-        """Whether a person chose the session's model, at the provider that is configured now: another one has other
-        models."""
-        return session.model_chosen_at == self.main.provider and self.may_be(session.model)
+        """Whether a person chose the session's model, at the provider that is configured there now: another one has
+        other models."""
+        home = self.home(session)
+        return session.model_chosen_at == home.provider and self.may_be(session.model, home)
 
-    def may_be(self, name: str) -> bool:
-        """Whether the main provider could have a model of this name; only a call shows whether it has."""
-        return name == self.main.name or not isinstance(self.provider(self.main), HasOneModel)
+    def may_be(self, name: str, home: ModelSpec | None = None) -> bool:
+        """Whether the provider of `home` could have a model of this name; only a call shows whether it has."""
+        home = home or self.main
+        return name == home.name or not isinstance(self.provider(home), HasOneModel)
 
     def provider(self, spec: ModelSpec) -> Provider:
         """Return the provider of this model. Raises ConfigError if there is none."""

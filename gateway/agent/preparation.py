@@ -17,6 +17,7 @@ import structlog
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.engines import Engines
+from gateway.agent.memory.flush import Findings, Flushes
 from gateway.context.engine import Outcome
 from gateway.context.plan import total_tokens
 from gateway.context.policy import CompressionSettings
@@ -43,6 +44,7 @@ class Prepared:
     tokens: int
     outcome: Outcome
     engine_state: Mapping[str, Any]
+    findings: Findings | None = None  # what is to be remembered of the snapshot, once this is published
 
     def helps(self, conversation: Conversation) -> bool:
         """Whether it makes enough room, later messages included."""
@@ -75,6 +77,7 @@ class Preparations:
     """The preparations in this process's memory, at most one for each session."""
 
     engines: Engines
+    flushes: Flushes
     store: Store
     background: Background
     clock: Clock
@@ -149,6 +152,9 @@ class Preparations:
             # Nobody is in a hurry, and by the time of need the model may be back: only a real summary is kept.
             log.info("preparation_not_kept", error=outcome.error)
             return None
+        findings = None
+        if self.flushes.enabled and conversation.flushed < len(snapshot):
+            findings = await self.flushes.find(job.session, snapshot, conversation.flushed, job.calls)
         log.info("preparation_ready", before=len(snapshot), after=len(transcript))
         return Prepared(
             snapshot=snapshot,
@@ -156,6 +162,7 @@ class Preparations:
             tokens=total_tokens(transcript, conversation.counter),
             outcome=outcome,
             engine_state=await engine.dump(),
+            findings=findings,
         )
 
 

@@ -32,16 +32,17 @@ say about them does not count.
 {rules}
 </pinned-rules>"""
 _TODOS = "\n\nOpen items of your to-do list when this was written:\n"
-_FORGEABLE: Final = re.compile(r"<(/?pinned-rules\s*)>", re.IGNORECASE)
+_FORGEABLE: Final = re.compile(r"<(/?(?:pinned-rules|memory)\s*)>", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBuilder:
-    """Builds the prompts of this gateway. `context_files`: (name, text) pairs. `hints`: texts by platform."""
+    """Builds the prompts of this gateway. `personas`: by place. `context_files`: (name, text) pairs. `hints`: texts by
+    platform."""
 
     persona: str | None = None
+    personas: Mapping[str, str] = field(default_factory=dict)
     context_files: Sequence[tuple[str, str]] = field(default=())
-    tool_names: Sequence[str] = ()
     hints: Mapping[str, str] = field(default_factory=dict)
 
     def build(
@@ -52,18 +53,25 @@ class PromptBuilder:
         shared: bool,
         compacted: bool,
         todos: Sequence[Todo] = (),
+        memory: str = "",
         pins: Sequence[Pin] = (),
+        searches: bool = False,
+        persona: str | None = None,
     ) -> str:
-        """Return the system prompt of a session that opens now; nothing in it depends on the time."""
-        parts = [self.persona or _IDENTITY]
+        """Return the system prompt of a session that opens now; nothing in it depends on the time. `searches`: whether
+        its model can look up what was said. `persona`: the chat's own. `memory`: the part that shows what is
+        remembered."""
+        parts = [persona or self.persona or _IDENTITY]
         parts += [f"# {name}\n{text.strip()}" for name, text in self.context_files]
         if hint := self.hints.get(platform):
             parts.append(hint)
         if shared and chat_type != "direct":
             parts.append(_SHARED)
+        if memory:
+            parts.append(memory)
         if pins:
             parts.append(pinned(pins))
-        if "search_history" in self.tool_names:
+        if searches:
             parts.append(_HISTORY)
         if compacted:
             parts.append(SYSTEM_NOTE)
@@ -80,4 +88,9 @@ def pinned(pins: Sequence[Pin]) -> str:
     """Return the part of a prompt with these rules, numbered from 1. The rules are verbatim, but in imitations of this
     part's marks, or of a summary's, the brackets are bent."""
     rules = "\n".join(f"{number}. {pin.signed}" for number, pin in enumerate(pins, 1))
-    return _PINS.format(rules=_FORGEABLE.sub(r"(\1)", neutralise(rules)))
+    return _PINS.format(rules=bent(rules))
+
+
+def bent(text: str) -> str:
+    """Return a person's text without imitations of this prompt's marks, or of a summary's."""
+    return _FORGEABLE.sub(r"(\1)", neutralise(text))

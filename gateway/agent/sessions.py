@@ -13,16 +13,22 @@ from functools import lru_cache, partial
 
 import structlog
 
+from gateway.agent.choices import Choices, Held, choices, held
 from gateway.agent.conversation import Conversation
 from gateway.agent.engines import Engines
+from gateway.agent.memory.flush import Flushes
+from gateway.agent.memory.memories import Memories
+from gateway.agent.memory.snapshot import snapshot_in
 from gateway.agent.models import Models
 from gateway.agent.preparation import Preparations
-from gateway.agent.prompt import PromptBuilder, differ
+from gateway.agent.prompt import PromptBuilder, bent, differ
+from gateway.agent.tools.offer import Toolbox, member
 from gateway.context.engine import Outcome
-from gateway.domain.chat import ChatType, SessionKey
+from gateway.domain.chat import ChatType, SessionKey, Source
 from gateway.domain.expiry import ExpiryPolicy
-from gateway.domain.message import Message
+from gateway.domain.message import Message, note_of
 from gateway.domain.pin import Pins
+from gateway.domain.place import names, names_of
 from gateway.domain.session import Compaction, EndReason, Session
 from gateway.domain.usage import CanonicalUsage
 from gateway.runtime.clock import Clock, Ids, lasting_id
@@ -36,6 +42,7 @@ from gateway.store.records import InboxItem, Lease, Opening, Rebuilt, SessionCha
 log = structlog.get_logger(__name__)
 
 _MOST_FOLLOWED = 100_000  # ids in memory
+_UNKNOWN = "\0"  # no persona: nothing is known of the session's prompt
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,13 +54,16 @@ class Sessions:
     preparations: Preparations
     models: Models
     prompts: PromptBuilder
+    memories: Memories
+    flushes: Flushes
     counter: TokenCounter
-    schema_tokens: int
+    toolbox: Toolbox
     policy: ExpiryPolicy
     clock: Clock
     ids: Ids
     points: Points
-    _followed: set[str] = field(default_factory=set)  # sessions whose prompts are the configuration's
+    # By session: the persona with which its prompt was last compared. The rest of the configuration does not change.
+    _followed: dict[str, str | None] = field(default_factory=dict)
     _ending: set[str] = field(default_factory=set)  # sessions whose hook this process owes or is calling
     _prompt_tokens: Callable[[str], int] = field(init=False)
 
@@ -63,72 +73,130 @@ class Sessions:
 
     # -- beginning --------------------------------------------------------------------------
 
-    async def open(self, lease: Lease, chat_type: ChatType) -> Session:
+    async def open(self, lease: Lease, source: Source) -> Session:
         """Return the key's present session, or a new one. A due session is not ended here: see `is_due`."""
         present = await self.store.tip(lease.key)
         if present is not None:
             return present
-        session = await self._prompted(self._blank(lease.key, chat_type))
-        return await self.store.open_session(lease, Opening(session=session))
+        blank = self._blank(lease.key, source.chat_type, names(source))
+        await self.flushes.before_opening(blank)
+        return await self.store.open_session(lease, Opening(session=await self._prompted(blank)))
 
-    async def follow(self, lease: Lease, session: Session) -> Session:
-        """Return the session with the configured model and prompt. A model that a person chose stays.
+    async def first(self, key: SessionKey, source: Source) -> Session:
+        """Return the session that a first message would open; nothing is stored."""
+        return await self._prompted(self._blank(key, source.chat_type, names(source)))
 
-        The configuration is read when the program starts, so a prompt is compared once.
+    async def follow(self, lease: Lease, session: Session, source: Source) -> Session:
+        """Return the session with the model and prompt that its chat has now, by configuration or by choice.
+
+        The configuration is read when the program starts, so a prompt is compared when its persona is another one. A
+        session without a message takes its snapshot of the memory now: what was said before /new may have been
+        remembered since.
         """
-        changes: SessionChanges = {}
-        if session.model != (model := self.models.of(session).name):
-            changes |= {"model": model, "model_chosen_at": None}
-        if session.id not in self._followed:
-            prompt = self._prompt(session, await self.store.pins(session.key))
+        placed = replace(session, places=names(source))
+        chosen = await self.choices(placed)
+        changes: SessionChanges = {"places": placed.places} if placed.places != session.places else {}
+        model, chosen_at = self._model(placed, chosen)
+        if (session.model, session.model_chosen_at) != (model, chosen_at):
+            changes |= {"model": model, "model_chosen_at": chosen_at}
+        persona = _value(self.persona(placed, chosen))
+        empty = session.message_count == 0
+        if empty:
+            await self.flushes.before_opening(session)
+        if empty or self._followed.get(session.id, _UNKNOWN) != persona:
+            memory = await self.memories.snapshot(session) if empty else snapshot_in(session.system_prompt)
+            prompt = self._prompt(session, await self.store.pins(session.key), persona, memory)
             if differ(prompt, session.system_prompt):
                 changes["system_prompt"] = prompt
-                if "model" not in changes:
+                if session.model == model:
                     changes["last_prompt_tokens"] = self._reported(session, prompt)
         if changes:
             log.info("session_follows", session=session.id, changed=sorted(changes))
             session = await self.store.update_session(lease, session.ref, **changes)
-        self._note_followed(session)
+        self._note_followed(session, persona)
         return session
 
-    def _note_followed(self, session: Session) -> None:
+    def _note_followed(self, session: Session, persona: str | None) -> None:
         if len(self._followed) >= _MOST_FOLLOWED:
             self._followed.clear()
-        self._followed.add(session.id)
+        self._followed[session.id] = persona
+
+    async def choices(self, session: Session) -> Choices:
+        """Return what people chose for a session's chat."""
+        return await choices(self.store, session.key, session.chat_type, session.places)
+
+    def persona(self, session: Session, chosen: Choices) -> Held | None:
+        """Return the persona of a session's chat, if it has one of its own."""
+        named = session.places or names_of(session.key)
+        return held(chosen.persona, self.prompts.personas, session.key.platform, named)
+
+    def model(self, session: Session, chosen: Choices) -> Held | None:
+        """Return the model of a session's chat, if it has one of its own. A choice at another provider is void."""
+        named, home = session.places or names_of(session.key), self.models.home(session)
+        valid = {
+            place: made
+            for place, made in chosen.model.items()
+            if made.value is None or (made.provider == home.provider and self.models.may_be(made.value, home))
+        }
+        configured = {place: spec.name for place, spec in self.models.of_places.items()}
+        return held(valid, configured, session.key.platform, named)
+
+    def _model(self, session: Session, chosen: Choices) -> tuple[str, str | None]:
+        """Return the name of the model that a session has, and the provider at which it was chosen."""
+        home = self.models.home(session)
+        if not chosen.model and self.models.is_chosen(session):
+            return session.model, session.model_chosen_at  # from before choices belonged to chats
+        found = self.model(session, chosen)
+        return (found.value, home.provider) if found and found.choice else (home.name, None)
 
     def _blank(
-        self, key: SessionKey, chat_type: ChatType, *, after: Session | None = None, session_id: str | None = None
+        self,
+        key: SessionKey,
+        chat_type: ChatType,
+        places: tuple[str, ...],
+        *,
+        after: Session | None = None,
+        session_id: str | None = None,
     ) -> Session:
         """Return a session to be opened under `key`, still without a prompt. A model that was chosen in the session
         `after` is chosen in this one, too. `session_id` None: a fresh id."""
         now = self.clock.now()
-        chosen = after if after is not None and self.models.is_chosen(after) else None
         return Session(
             id=session_id or self.ids.new("s"),
             key=key,
             chat_type=chat_type,
             parent_id=None,
             started_at=now,
-            model=chosen.model if chosen else self.models.main.name,
-            model_chosen_at=chosen.model_chosen_at if chosen else None,
+            model=after.model if after else "",
+            model_chosen_at=after.model_chosen_at if after else None,
             system_prompt="",
             last_active_at=now,
             expires_at=self.policy.deadline(now),
+            places=places,
         )
 
     async def _prompted(self, session: Session) -> Session:
-        """Return the session with its prompt, which holds the present pins of its key."""
-        self._note_followed(session)
-        return replace(session, system_prompt=self._prompt(session, await self.store.pins(session.key)))
+        """Return the session with its chat's model and its prompt, which holds the present pins of its key, and what is
+        remembered now."""
+        chosen = await self.choices(session)
+        model, chosen_at = self._model(session, chosen)
+        persona = _value(self.persona(session, chosen))
+        self._note_followed(session, persona)
+        pins, memory = await self.store.pins(session.key), await self.memories.snapshot(session)
+        prompt = self._prompt(session, pins, persona, memory)
+        return replace(session, model=model, model_chosen_at=chosen_at, system_prompt=prompt)
 
-    def _prompt(self, session: Session, pins: Pins) -> str:
+    def _prompt(self, session: Session, pins: Pins, persona: str | None, memory: str) -> str:
         return self.prompts.build(
             platform=session.key.platform,
             chat_type=session.chat_type,
             shared=session.key.user is None,
             compacted=session.compaction_count > 0,
             todos=session.todos,
+            memory=memory,
             pins=pins.rules,
+            searches=self.toolbox.has("search_history", member(session)),
+            persona=persona,
         )
 
     async def conversation(self, session: Session) -> Conversation:
@@ -143,6 +211,7 @@ class Sessions:
             counter=self.counter,
             calibration=self.models.calibration,
             overhead=self._overhead(session),
+            schema_tokens=self._schema_tokens(session),
             prefix=held.prefix,
             references=held.references,
             ledger=held.ledger,
@@ -161,6 +230,7 @@ class Sessions:
             counter=self.counter,
             calibration=self.models.calibration,
             overhead=self._overhead(session),
+            schema_tokens=self._schema_tokens(session),
         )
 
     async def preview(
@@ -192,8 +262,6 @@ class Sessions:
             id=compaction.child_id or self.ids.new("s"),
             parent_id=parent.id,
             started_at=now,
-            model=self.models.of(parent).name,
-            model_chosen_at=parent.model_chosen_at if self.models.is_chosen(parent) else None,
             epoch=1,
             usage=CanonicalUsage(),
             cost_usd=0.0,
@@ -204,6 +272,8 @@ class Sessions:
             compaction_count=parent.compaction_count + 1,
             engine_state=await conversation.engine.dump(),
             todos=conversation.todos,
+            flushed_messages=_flushed(conversation, transcript),
+            tools=conversation.tools,
             last_active_at=now,
             announced=(),
         )
@@ -214,21 +284,44 @@ class Sessions:
         )
         # The conversation first, for an orderly end of the turn: an engine may be slow, and a /stop may come meanwhile.
         conversation.adopt(child, list((await self.store.transcript(child)).messages))
-        conversation.overhead = self._overhead(child)
+        conversation.overhead, conversation.schema_tokens = self._overhead(child), self._schema_tokens(child)
         await self.engines.move(parent, child, "compression", spec=conversation.spec)
         log.info(
             "compacted", trigger=compaction.trigger, before=compaction.tokens_before, after=compaction.tokens_after
         )
         return compaction
 
+    async def prompt_with(self, session: Session, pins: Pins, *, memory: str | None = None) -> str:
+        """Return the system prompt of the session with these pins, and with this memory (None: as it shows it now)."""
+        persona = _value(self.persona(session, await self.choices(session)))
+        shown = snapshot_in(session.system_prompt) if memory is None else memory
+        return self._prompt(session, pins, persona, shown)
+
+    async def prompt_anew(self, session: Session, pins: Pins) -> str:
+        """Return the system prompt of the session with these pins, and with what is remembered now."""
+        return await self.prompt_with(session, pins, memory=await self.memories.snapshot(session))
+
+    def let_go(self, session: Session) -> None:
+        """Keep nothing of the session in memory, because its transcript is not what it was."""
+        self.preparations.forget(session)
+        self.engines.drop(session.id)
+
     async def set_pins(self, lease: Lease, present: Session | None, pins: Pins) -> None:
         """Make these the pins of the key; the prompt of its present session holds them from now on."""
         rebuilt = None
         if present is not None:
-            prompt = self._prompt(present, pins)
+            prompt = await self.prompt_with(present, pins)
             reported = self._reported(present, prompt)
             rebuilt = Rebuilt(ref=present.ref, system_prompt=prompt, last_prompt_tokens=reported)
         await self.store.set_pins(lease, pins, rebuilt)
+
+    async def show_memory(self, lease: Lease, present: Session) -> None:
+        """Let the prompt of the present session show what is remembered now: a person has had something forgotten."""
+        memory = await self.memories.snapshot(present)
+        persona = _value(self.persona(present, await self.choices(present)))
+        prompt = self._prompt(present, await self.store.pins(present.key), persona, memory)
+        reported = self._reported(present, prompt)
+        await self.store.update_session(lease, present.ref, system_prompt=prompt, last_prompt_tokens=reported)
 
     def _reported(self, session: Session, prompt: str) -> int:
         """Return the provider's last report, as it would have been with this prompt; 0: there is none."""
@@ -239,9 +332,16 @@ class Sessions:
     # -- ending -----------------------------------------------------------------------------
 
     async def end(
-        self, lease: Lease, session: Session, reason: EndReason, opening: Opening | None = None
+        self,
+        lease: Lease,
+        session: Session,
+        reason: EndReason,
+        opening: Opening | None = None,
+        *,
+        goes_on: bool = False,
     ) -> Session | None:
-        """End `session` for good, open the session of `opening` in the same step, and call the hook."""
+        """End `session` for good, open the session of `opening` in the same step, and call the hook. `goes_on`: the
+        same conversation goes on in that session, so memory is given it later."""
         at = self.clock.now()
         self._ending.add(session.id)
         try:
@@ -253,6 +353,8 @@ class Sessions:
             )
             self.points("session.ended")
             self.preparations.forget(session)
+            if not goes_on:
+                self.flushes.at_end(session)
             await self._call_hook(session, reason)
         finally:
             self._ending.discard(session.id)
@@ -263,7 +365,7 @@ class Sessions:
 
     async def reset(self, lease: Lease, session: Session, *, session_id: str | None = None) -> Session:
         """End `session` and start an empty one. A chosen model stays chosen."""
-        fresh = self._blank(session.key, session.chat_type, after=session, session_id=session_id)
+        fresh = self._blank(session.key, session.chat_type, session.places, after=session, session_id=session_id)
         opened = await self.end(lease, session, "reset", Opening(session=await self._prompted(fresh)))
         assert opened is not None
         return opened
@@ -282,17 +384,18 @@ class Sessions:
         """Go on from `origin` in a new session whose transcript refers to `messages` of it; the present session ends.
         A session is never reopened."""
         session = replace(
-            self._blank(origin.key, origin.chat_type, after=origin, session_id=session_id),
+            self._blank(origin.key, origin.chat_type, origin.places, after=origin, session_id=session_id),
             parent_id=origin.id,
             title=title or origin.title,
             compaction_count=origin.compaction_count,
             engine_state=origin.engine_state,
             todos=origin.todos,
+            flushed_messages=min(origin.flushed_messages, len(messages)),
         )
         opening = Opening(session=await self._prompted(session), transcript=messages)
         if present is None:
             return await self.store.open_session(lease, opening)
-        opened = await self.end(lease, present, reason, opening)
+        opened = await self.end(lease, present, reason, opening, goes_on=present.id == origin.id)
         assert opened is not None
         return opened
 
@@ -322,10 +425,26 @@ class Sessions:
         await insist(lambda: self.store.hook_done(session.id), clock=self.clock, what="hook_done")
 
     def _overhead(self, session: Session) -> int:
-        return self._prompt_tokens(session.system_prompt) + self.schema_tokens
+        return self._prompt_tokens(session.system_prompt) + self._schema_tokens(session)
+
+    def _schema_tokens(self, session: Session) -> int:
+        return self.toolbox.tokens(session, self.models.of(session).context_length)
 
     def _count_prompt(self, system_prompt: str) -> int:
         return self.counter.message({"role": "system", "content": system_prompt})
+
+
+def _value(found: Held | None) -> str | None:
+    """Return a persona as it may stand in a prompt: what a person chose cannot imitate other parts of it."""
+    return found and (bent(found.value) if found.choice else found.value)
+
+
+def _flushed(conversation: Conversation, transcript: Sequence[Message]) -> int:
+    """How many messages of a continuation memory has been given: all but those at its end that it was not given in the
+    parent."""
+    waiting = {note_of(message).get("id") for message in conversation.messages[conversation.flushed :]}
+    left = next((n for n, each in enumerate(reversed(transcript)) if note_of(each).get("id") not in waiting), None)
+    return 0 if left is None else len(transcript) - left
 
 
 def opened_by(item: InboxItem) -> str:

@@ -143,7 +143,8 @@ _BEFORE: Final = 80  # characters of the same sentence say what the number count
 _TOO_LONG: Final = re.compile(
     "|".join(
         (
-            r"context[ _]length[ _]exceeded",
+            r"(?:context|content)[ _]length[ _]exceed(?:ed|s)",
+            r"prompt_tokens_exceeded",
             r"exceed_context_size",
             r"request_too_large",
             r"model_context_window_exceeded",
@@ -155,7 +156,10 @@ _TOO_LONG: Final = re.compile(
             r"context the overflows",
             r"reached context length of",
             r"(?:prompt|input|conversation|messages?|request)(?: \w+)?(?: is| are| was|:)? too (?:long|large|big)",
-            r"(?:prompt|input)\b[^.]{0,40}\btoo (?:long|large)",
+            r"(?:prompt|input|history|context)\b[^.]{0,40}\btoo (?:long|large)",
+            r"(?:prompt|input|conversation|history) is (?:longer|larger) than",
+            r"(?:request|prompt|input) exceeds the maximum size",
+            r"at most [\d,]{1,16} tokens,? (?:but )?(?:got|received|given)",
             r"too many (?:input |prompt )?tokens",
             r"tokens? (?:count )?[^.]{0,40}exceeds? the (?:model'?s? )?(?:max|limit)",
             r"\b(?:tokens|prompt|input|request)\b[^.]{0,40}(?:more|greater|larger|longer|higher) than (?:the )?"

@@ -21,6 +21,7 @@ from typing import BinaryIO, Final, Protocol, TypeVar
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import TookTooLong
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 SECONDS: Final = 1.0  # for one call: a hundred times what the longest message takes
@@ -29,20 +30,20 @@ _SENTENCE: Final = "A text could not be laid out in time; show it as it was writ
 
 
 class RunsAside(Protocol):
-    """Carries out a function of a text."""
+    """Carries out a function of a foreign text, or of what holds one."""
 
-    async def __call__(self, function: Callable[[str], T], text: str) -> T:
+    async def __call__(self, function: Callable[[A], T], text: A) -> T:
         """What `function` makes of `text`. Raises TookTooLong."""
 
 
-async def at_once(function: Callable[[str], T], text: str) -> T:
+async def at_once(function: Callable[[A], T], text: A) -> T:
     """A `RunsAside` without another process, and without a limit."""
     return function(text)
 
 
 @dataclass(slots=True, kw_only=True)
 class Aside:
-    """A `RunsAside` with a process that is started when first needed. `function` and what it returns can be pickled.
+    """A `RunsAside` with a process that is started when first needed. What goes in and comes out can be pickled.
     One call is carried out at a time, for at most `seconds`; whoever waits for longer than twice that is refused."""
 
     clock: Clock
@@ -50,7 +51,7 @@ class Aside:
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     _process: asyncio.subprocess.Process | None = None
 
-    async def __call__(self, function: Callable[[str], T], text: str) -> T:
+    async def __call__(self, function: Callable[[A], T], text: A) -> T:
         """What `function` makes of `text`. Raises TookTooLong, also where the process died or the function failed."""
         try:
             async with self.clock.limit(2 * self.seconds):

@@ -32,6 +32,7 @@ GatewayError
 │   │   └── FeatureRefused      the model does not know a feature of the request
 │   ├── ContextOverflow         the prompt is too long; `limit` is the window if stated
 │   └── OutputCapTooLarge       input fits, input + output does not; `available` if stated
+├── TranscriptionFailed         a recording could not be written down; a clause says why
 ├── TookTooLong                 a text could not be worked on in time
 └── CompressionFailed           a compaction could not be made; the transcript is untouched
     └── SummaryRefused          the summariser's answer cannot be used
@@ -199,6 +200,15 @@ class OutputCapTooLarge(ProviderError):
     def __init__(self, text: str, *, available: int | None = None) -> None:
         super().__init__(text)
         self.available = available
+
+
+class TranscriptionFailed(GatewayError):
+    """A recording could not be written down. The text is a clause for the person, such as "the server is busy";
+    `detail` is for the operator."""
+
+    def __init__(self, text: str, *, detail: str = "") -> None:
+        super().__init__(text)
+        self.detail = detail
 
 
 class TookTooLong(GatewayError):

@@ -27,6 +27,8 @@ Point = Literal[
     "session.ended",  # a session is ended, its hook not called
     "session.hook_called",  # the hook returned, not yet noted
     "turn.finished",  # the turn is stored, nothing sent
+    "reminder.due",  # its time has come, nothing stored
+    "reminder.fired",  # fired, nothing sent
     "outbox.before_send",  # claimed for sending, not sent
     "outbox.after_send",  # sent, not marked
     "outbox.marked",  # marked as sent
@@ -34,7 +36,9 @@ Point = Literal[
 
 POINTS: tuple[Point, ...] = get_args(Point)
 
-_FIRST: Final = frozenset[Point]({"accept.before", "turn.claimed", "outbox.before_send"})  # nothing leads to these
+_FIRST: Final = frozenset[Point](
+    {"accept.before", "turn.claimed", "reminder.due", "outbox.before_send"}
+)  # nothing leads to these
 
 PHASES: Final = Histogram(
     name="phase_seconds", text="Time from the point before to this one in the same task.", labels=("point",)

@@ -7,12 +7,13 @@ touch its neighbours; at most one job of a kind runs per name; closing cancels a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Hashable
 from contextlib import suppress
 from typing import Any, TypeVar
 
 import structlog
 
+from gateway.runtime.clock import Clock
 from gateway.runtime.errors import GatewayError
 
 log = structlog.get_logger(__name__)
@@ -143,3 +144,36 @@ class Background:
         self._jobs.discard(task)
         if not self._jobs:
             self._idle.set()
+
+
+class Renewed:
+    """Things that do not last, such as "typing…": each is shown again every so many `seconds`, until it is ended or
+    cannot be shown (a GatewayError). Nobody misses one for long."""
+
+    def __init__(self, clock: Clock, seconds: float) -> None:
+        self._clock = clock
+        self._seconds = seconds
+        self._tasks: dict[Hashable, asyncio.Task[None]] = {}
+
+    def begin(self, what: Hashable, show: Callable[[], Awaitable[object]]) -> None:
+        """Show it at once, and again from now on."""
+        self.end(what)
+        self._tasks[what] = asyncio.create_task(self._renew(show), name=f"renew {what}")
+
+    def end(self, what: Hashable) -> None:
+        """Show it no more."""
+        if (task := self._tasks.pop(what, None)) is not None:
+            task.cancel()
+
+    async def aclose(self) -> None:
+        """End all of them. Idempotent."""
+        tasks = list(self._tasks.values())
+        for what in list(self._tasks):
+            self.end(what)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _renew(self, show: Callable[[], Awaitable[object]]) -> None:
+        with suppress(GatewayError):
+            while True:
+                await show()
+                await self._clock.sleep(self._seconds)

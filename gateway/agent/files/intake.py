@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from typing import Final, TypeVar
 
 import structlog
 
+from gateway.agent.conversation import Conversation
 from gateway.agent.files.kinds import is_opaque, is_sound, read
 from gateway.agent.files.message import MOST_TEXT, NO_EYES, NOT_SHOWN, Reader, Received, no_ears, with_files
+from gateway.agent.files.speech import Dictation, Spoken
 from gateway.agent.files.view import FileView
 from gateway.domain.adapter import Adapter, CanFetch
 from gateway.domain.chat import Attachment, Inbound, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.domain.message import Message
-from gateway.providers.base import ModelSpec
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, FileRefused, RateLimited, StoreUnavailable
@@ -31,6 +33,8 @@ from gateway.store.port import Store
 log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
+Show = Callable[[str, str], Awaitable[None]]
+"""Shows the person a sentence about the file of this ref, once, whatever is repeated."""
 
 _SECONDS: Final = 120.0  # for one file, all attempts together
 _ATTEMPTS: Final = 3
@@ -40,6 +44,7 @@ _AT_ONCE: Final = 16  # files in this process's memory, until they are kept and 
 FAILED = "which could not be fetched: {reason}"
 UNKEPT = "which could not be kept here: {reason}"
 TOO_SLOW = f"{{platform}} did not hand it over within {_SECONDS / 60:g} minutes"
+_WHAT: Final = {"voice": "voice message"}
 NOT_HERE = "this gateway cannot fetch files from {platform}"
 
 
@@ -47,20 +52,29 @@ class FileIntake:
     """Makes messages of Inbounds that came with files."""
 
     def __init__(
-        self, *, store: Store, adapters: Mapping[str, Adapter], view: FileView, counter: TokenCounter, clock: Clock
+        self,
+        *,
+        store: Store,
+        adapters: Mapping[str, Adapter],
+        view: FileView,
+        counter: TokenCounter,
+        clock: Clock,
+        dictation: Dictation | None = None,
     ) -> None:
         self._store = store
         self._adapters = adapters
         self._view = view
         self._counter = counter
         self._clock = clock
+        self._dictation = dictation  # who writes down what a model does not hear
         self._room = asyncio.Semaphore(_AT_ONCE)
 
     async def message(
-        self, key: SessionKey, inbound: Inbound, spec: ModelSpec, alive: Callable[[], None] = lambda: None
+        self, conversation: Conversation, inbound: Inbound, alive: Callable[[], None], show: Show
     ) -> Message:
-        """The user's message for this model, files and all; `alive` is called after each file. Raises
+        """The user's message for the conversation's model, files and all; `alive` is called after each file. Raises
         StoreUnavailable."""
+        spec, key = conversation.spec, conversation.session.key
         reader = Reader(
             window=spec.context_length,
             sees=self._view.sees(spec),
@@ -70,14 +84,19 @@ class FileIntake:
         )
         received = []
         for file in inbound.attachments:
-            received.append(await self._received(key, inbound.source.platform, file, reader))
+            got, content = await self._received(key, inbound.source.platform, file, reader)
+            alive()
+            received.append(await self._heard(conversation, got, content, reader, show))
             alive()
         return with_files(key, inbound, received, reader)
 
-    async def _received(self, key: SessionKey, platform: str, file: Attachment, reader: Reader) -> Received:
-        problem = _not_wanted(file, reader)
+    async def _received(
+        self, key: SessionKey, platform: str, file: Attachment, reader: Reader
+    ) -> tuple[Received, bytes]:
+        """A file, and its content if that is to be written down."""
+        problem = self._not_wanted(file, reader)
         if problem is not None:
-            return Received(attachment=file, problem=problem)
+            return problem, b""
         async with self._room:
             ref = f"{platform}:{file.ref}"
             kept = await self._store.kept_file(key, ref)
@@ -88,14 +107,40 @@ class FileIntake:
                         content = await self._fetched(platform, file)
                     kept = await self._kept(key, ref, file, content)
             except TimeoutError:
-                return _failed(file, TOO_SLOW.format(platform=platform.capitalize()))
+                return _failed(file, TOO_SLOW.format(platform=platform.capitalize())), b""
             except AdapterError as error:
-                return _failed(file, str(error))
+                return _failed(file, str(error)), b""
             except StoreUnavailable as error:
-                return _failed(file, str(error), UNKEPT)
+                return _failed(file, str(error), UNKEPT), b""
             # In a thread, because all of a long text is looked at.
             reading = await asyncio.to_thread(read, content, kept.mime, MOST_TEXT)
-            return Received(attachment=file, kept=kept, reading=reading)
+            unheard = reading.sound is not None and reading.sound not in reader.sounds
+            return Received(attachment=file, kept=kept, reading=reading), content if unheard else b""
+
+    async def _heard(
+        self, conversation: Conversation, got: Received, content: bytes, reader: Reader, show: Show
+    ) -> Received:
+        """The same file; of a recording that the model does not hear, with what is said in it, of which the person is
+        told."""
+        form = got.reading.sound
+        if self._dictation is not None and got.kept is not None and form is not None and form not in reader.sounds:
+            charge = conversation.ledger.append
+            spoken = await self._dictation.write_down(conversation.session, got.kept, content, form, charge)
+            got = replace(got, spoken=spoken)
+        if got.spoken is not None:
+            await show(got.attachment.ref, got.spoken.told(_WHAT.get(got.attachment.kind, "recording")))
+        return got
+
+    def _not_wanted(self, file: Attachment, reader: Reader) -> Received | None:
+        """A file that need not be fetched, with the reason why."""
+        if is_sound(file) and not reader.sounds:
+            if self._dictation is None:
+                return Received(attachment=file, problem=no_ears(reader.sounds))
+            refusal = self._dictation.refusal(file)
+            return None if refusal is None else Received(attachment=file, spoken=Spoken(problem=refusal))
+        if file.kind == "image" and not reader.sees:
+            return Received(attachment=file, problem=NO_EYES)
+        return Received(attachment=file, problem=NOT_SHOWN) if is_opaque(file) else None
 
     async def _fetched(self, platform: str, file: Attachment) -> bytes:
         adapter = self._adapters.get(platform)
@@ -126,15 +171,6 @@ class FileIntake:
                 if isinstance(error, RateLimited):
                     wait = error.retry_after
             await self._clock.sleep(wait)
-
-
-def _not_wanted(file: Attachment, reader: Reader) -> str | None:
-    """Why a file need not be fetched."""
-    if is_sound(file) and not reader.sounds:
-        return no_ears(reader.sounds)
-    if file.kind == "image" and not reader.sees:
-        return NO_EYES
-    return NOT_SHOWN if is_opaque(file) else None
 
 
 def _failed(file: Attachment, reason: str, problem: str = FAILED) -> Received:

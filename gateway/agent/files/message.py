@@ -2,6 +2,7 @@
 
     the person's words
     [sent with this message: a picture "cat.jpg"; a file "notes.txt" (text/plain, 2,310 bytes)]
+    what was spoken in each recording that the model does not hear, in quotes
     the text of each file that is one, between marks that only its own digest makes, since it is data
     the pictures and sounds, as references
 
@@ -16,9 +17,12 @@ from typing import Any, Final
 
 from gateway.agent.files.kinds import NOTHING, Reading
 from gateway.agent.files.references import picture_part, sound_part
+from gateway.agent.files.speech import Spoken
+from gateway.context.prompts import neutralise
 from gateway.domain.chat import Attachment, Inbound, SessionKey, file_note, named, one_line, spoken
-from gateway.domain.file import KeptFile
+from gateway.domain.file import WORDS, KeptFile
 from gateway.domain.message import Message, user
+from gateway.domain.quoting import BY_A_BOT, FORWARDED
 
 MOST_TEXT: Final = 30_000  # characters of files' texts in one message
 SHARE: Final = 0.15  # of the model's window that they may take: as much as a tool's result
@@ -33,12 +37,14 @@ REST = " up to character {shown:,}; read_file shows the rest"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """A file that is kept, or the `problem` that kept it away."""
+    """A file that is kept, or the `problem` that kept it away. `spoken`: what is said in a recording that the model
+    does not hear."""
 
     attachment: Attachment
     kept: KeptFile | None = None
     reading: Reading = NOTHING
     problem: str | None = None
+    spoken: Spoken | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +66,19 @@ def without_files(key: SessionKey, inbound: Inbound, problem: str) -> Message:
 
 def with_files(key: SessionKey, inbound: Inbound, files: Sequence[Received], reader: Reader | None) -> Message:
     """The user's message. Without a `reader` it shows words only."""
-    own = {} if inbound.own is None else {"own": spoken(key, inbound.source, inbound.own)}
+    noted = _origin(key, inbound, files)
     if not inbound.attachments:
-        return user(spoken(key, inbound.source, inbound.text), **own)
+        return user(spoken(key, inbound.source, inbound.text), **noted)
     described: list[str] = []
     texts: list[str] = []
     parts: list[dict[str, Any]] = []
     room = _Room(reader)
     for file in files:
         problem = file.problem
-        if file.kept is not None and reader is not None:
+        if file.spoken is not None:
+            problem, quoted = _said(file.spoken, room)
+            texts += quoted
+        elif file.kept is not None and reader is not None:
             part, problem = _part(file.kept, file.reading, reader, room)
             if part is not None:
                 parts.append(part)
@@ -83,12 +92,48 @@ def with_files(key: SessionKey, inbound: Inbound, files: Sequence[Received], rea
     message = user(
         spoken(key, inbound.source, words),
         said=spoken(key, inbound.source, inbound.text),
-        files=[file_note(file.attachment) for file in files],
-        **own,
+        files=[_note(file) for file in files],
+        **noted,
     )
     if parts:
         message["content"] = [{"type": "text", "text": message["content"]}, *parts]
     return message
+
+
+def _origin(key: SessionKey, inbound: Inbound, files: Sequence[Received]) -> dict[str, str]:
+    """What the host notes of a message beside its files: where it came from, and whose words it holds."""
+    facts = {
+        "event": inbound.event_id,
+        "place": inbound.place,
+        "person": inbound.source.user or None,
+        "own": None if inbound.own is None else spoken(key, inbound.source, _own(inbound, files)),
+    }
+    return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+def _own(inbound: Inbound, files: Sequence[Received]) -> str:
+    """The sender's own words, with those that they spoke."""
+    if inbound.text.startswith((FORWARDED, BY_A_BOT)):
+        return inbound.own or ""
+    return "\n".join(filter(None, [inbound.own, *(file.spoken.words for file in files if file.spoken)]))
+
+
+def _note(file: Received) -> dict[str, Any]:
+    """What is remembered of a file. The words that were spoken in it are found by a search; `words_ref`: where they are
+    kept, too."""
+    note = file_note(file.attachment)
+    if file.spoken is None or not file.spoken.words or file.kept is None:
+        return note
+    return {**note, "words": file.spoken.words, "words_ref": f"{WORDS}{file.kept.digest}"}
+
+
+def _said(said: Spoken, room: _Room) -> tuple[str | None, list[str]]:
+    """The clause about a recording, and its words in a line of their own: nothing in it is a line of somebody else."""
+    if said.problem is not None:
+        return NOT_WRITTEN_DOWN.format(reason=said.problem), []
+    words = room.take(said.words)
+    rest = "" if words == said.words else "…"
+    return (WRITTEN_DOWN, [f"“{neutralise(words)}{rest}”"]) if said.words else (SILENT, [])
 
 
 class _Room:
@@ -132,6 +177,9 @@ def _part(kept: KeptFile, reading: Reading, reader: Reader, room: _Room) -> tupl
     return (sound_part(kept.digest, form), None) if room.take_part() else (None, NO_ROOM_TO_HEAR)
 
 
+WRITTEN_DOWN = "whose words were written down by a machine, in quotes below"
+NOT_WRITTEN_DOWN = "which could not be written down for you: {reason}"
+SILENT = "in which nothing was heard"
 NO_EYES = "which you cannot be shown: this model takes no pictures"
 NO_ROOM = "which you cannot be shown: there is no room for so many"
 NO_ROOM_TO_HEAR = "which you cannot hear: there is no room for so many"

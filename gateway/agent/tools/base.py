@@ -16,10 +16,14 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from gateway.domain.file import KeptFile
+from gateway.domain.memory import About, Fact
+from gateway.domain.reminder import Reminder, ReminderKind, WhenLate
 from gateway.domain.session import Session, Todo
 from gateway.domain.settings import Section
+from gateway.domain.when import When
+from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.clock import Clock
-from gateway.store.records import Passage
+from gateway.store.records import Found, Passage
 
 S = TypeVar("S", bound=Section)
 
@@ -28,6 +32,13 @@ class Recall(Protocol):
     """Search in the conversations of the caller: the passages that answer best, best first."""
 
     async def __call__(self, words: str, limit: int) -> Sequence[Passage]: ...
+
+
+class Around(Protocol):
+    """A message of the caller's conversations by its id, among what was said before and after it, oldest first; empty
+    if there is none."""
+
+    async def __call__(self, message_id: str, reach: int) -> Sequence[Found]: ...
 
 
 class Files(Protocol):
@@ -39,37 +50,120 @@ class Files(Protocol):
     async def content(self, file: KeptFile) -> bytes | None:
         """The content of one of them; None if it is gone."""
 
+    async def output(self, name: str) -> KeptFile | None:
+        """The file of this name in which a tool's result was kept."""
+
+    async def keep(self, tool: str, text: str) -> str:
+        """Keep the result of a tool as a file, and return the file's name."""
+
+    async def add(self, name: str, mime: str, content: bytes) -> KeptFile:
+        """Keep a file in the conversation without showing it."""
+
     async def send(self, name: str, mime: str, content: bytes, caption: str = "") -> None:
         """Show a file to the person, with a caption in Markdown. Raises ToolError if the platform shows no files."""
 
 
+class MemoryAccess(Protocol):
+    """The memory of the caller's conversation. What is remembered is said by the message that the turn answers. Each
+    change returns a sentence for the model, and raises ToolError for one that cannot be made."""
+
+    async def add(self, about: About, text: str) -> str:
+        """Remember a text."""
+
+    async def replace(self, words: str, text: str) -> str:
+        """Put a text in the place of the fact with these words."""
+
+    async def remove(self, words: str) -> str:
+        """Forget the fact with these words."""
+
+    async def search(self, words: str, limit: int) -> Sequence[Fact]:
+        """The facts that fit best, best first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiddenTool:
+    """A tool that has no room in the prompt."""
+
+    name: str
+    description: str
+
+
+class ReminderBook(Protocol):
+    """The reminders of the caller's conversation, for the person whom the turn answers. What cannot be done raises
+    UserError."""
+
+    async def zone(self) -> str:
+        """The person's time zone."""
+
+    async def set_zone(self, name: str) -> str:
+        """Keep the person's time zone."""
+
+    async def add(
+        self, *, kind: ReminderKind, text: str, when: When, zone: str, when_late: WhenLate, cause: str
+    ) -> Reminder:
+        """Store a reminder. What one turn asks for with one `cause` is one reminder."""
+
+    async def listed(self) -> Sequence[Reminder]:
+        """The open ones by their number, then the latest that are over."""
+
+    async def cancel(self, number: int) -> Reminder:
+        """It fires no more."""
+
+    async def snooze(self, number: int, until: float) -> Reminder:
+        """It fires (again) at this moment."""
+
+    async def skip(self, number: int) -> Reminder:
+        """The next moment of its rule is left out."""
+
+    async def resume(self, number: int) -> Reminder:
+        """One that was paused goes on."""
+
+    async def reword(self, number: int, text: str | None, when: When | None, zone: str) -> Reminder:
+        """Another text, another time, or both."""
+
+
 @dataclass(slots=True, kw_only=True)
 class ToolContext:
-    """Everything that a call may use. A tool may change one thing: it replaces the tuple `todos`, which is stored with
-    the step."""
+    """Everything that a call may use. A tool may change two things, which are stored with the step: it replaces the
+    tuple `todos`, and `found`, the names of those `hidden` tools that are on offer from the next step on."""
 
     session: Session
     clock: Clock
     recall: Recall
+    around: Around
     files: Files
+    reminders: ReminderBook
+    memory: MemoryAccess | None = None
     admin: bool = False  # whether the person whom the turn answers is one
     todos: tuple[Todo, ...] = field(default=())
+    hidden: Sequence[HiddenTool] = ()
+    found: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolHost:
     """Everything that a tool is made with. A module's `TOOLS` are functions that take a host and return a tool, or None
     if the tool is switched off. `sections` are the tools' sections of the configuration; `home` is the gateway's own
-    folder, an absolute path; `redact` takes secrets out of a text."""
+    folder, an absolute path; `redact` takes secrets out of a text; `aside` carries out what reads foreign texts, such
+    as pages, and may take seconds."""
 
     sections: Sequence[Section] = ()
     clock: Clock
     redact: Callable[[str], str]
     home: Path
+    aside: RunsAside = at_once
 
     def settings(self, kind: type[S]) -> S:
         """The section of this kind, or its defaults."""
         return next((each for each in self.sections if isinstance(each, kind)), kind())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A result with pictures for the model: digests of files that the conversation keeps."""
+
+    text: str
+    pictures: tuple[str, ...] = ()
 
 
 class Tool(Protocol):
@@ -82,7 +176,7 @@ class Tool(Protocol):
     idempotent: bool
     timeout: float  # seconds
 
-    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str | Result:
         """The result for the model. Raises ToolError with a sentence for the model."""
 
 
@@ -103,6 +197,21 @@ class Recalls(Protocol):
     summary takes looked-up words for said ones."""
 
     recalls: bool
+
+
+@runtime_checkable
+class LimitsResults(Protocol):
+    """A tool with a limit of its own for its results, in characters. A longer one is kept as a file, and the model gets
+    its beginning; None: never, because the tool pages its results itself."""
+
+    result_chars: int | None
+
+
+@runtime_checkable
+class RefersToMessage(Protocol):
+    """A tool that names the message that the turn answers: the message is stored before the tool runs."""
+
+    refers: bool
 
 
 def schema(*required: str, **properties: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -23,18 +23,18 @@ class ClockTool:
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """One line such as `Saturday, 2026-11-21 04:37:00 UTC`."""
-        zone = _zone(arguments.get("timezone"))
+        zone = _zone(arguments.get("timezone", ""))
         moment = datetime.fromtimestamp(context.clock.now(), zone)
         return moment.strftime("%A, %Y-%m-%d %H:%M:%S ") + str(moment.tzname())
 
 
-def _zone(name: object) -> tzinfo:
-    if name in (None, ""):
+def _zone(name: str) -> tzinfo:
+    if not name:
         return UTC
     try:
-        return ZoneInfo(str(name))
+        return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ToolError(f"{name!r} is not a time zone; use an IANA name such as Europe/Vienna or UTC.") from None
+        raise ToolError(f"{name[:100]!r} is not a time zone; use an IANA name such as Europe/Vienna or UTC.") from None
 
 
 TOOLS = (lambda _: ClockTool(),)

@@ -1,4 +1,5 @@
-"""Search in earlier messages, compacted or not: none is ever out of reach."""
+"""Earlier messages, compacted or not: none is ever out of reach. One tool searches, the other reads on where a search
+has found something."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from gateway.agent.tools.base import ToolContext, schema
-from gateway.domain.message import text_of
+from gateway.domain.handles import handle, message_named
+from gateway.domain.message import note_of, text_of
 from gateway.runtime.errors import ToolError
 from gateway.store.records import Found, Passage
 from gateway.store.shared.text import passage as part_around
@@ -15,6 +17,9 @@ from gateway.store.shared.text import passage as part_around
 _MOST_RESULTS = 20
 _EXCERPT = 600  # characters of a find
 _BESIDE = 240  # characters of a message beside it
+_MOST_BESIDE = 10  # messages on each side that are read on
+_READ = 4_000  # characters of the message that is read
+_READ_BESIDE = 1_000  # characters of a message beside that
 
 
 class HistoryTool:
@@ -25,11 +30,15 @@ class HistoryTool:
         "Searches the original wording of earlier messages of this conversation and its predecessors, including "
         "everything that was summarised since, and then of what tools returned. Ask a question or give key words; "
         "words between quotation marks must stand in the message as they are. Use it before saying that you do "
-        "not remember something."
+        "not remember something. history_read reads on around a message, by the number that stands before it."
     )
     parameters = schema(
         "words",
-        words={"type": "string", "description": "A question or key words, in the words of the conversation."},
+        words={
+            "type": "string",
+            "minLength": 1,
+            "description": "A question or key words, in the words of the conversation.",
+        },
         limit={"type": "integer", "minimum": 1, "maximum": _MOST_RESULTS},
     )
     read_only = True
@@ -42,22 +51,68 @@ class HistoryTool:
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
         """Up to `limit` passages, best first: what was said, then results of tools."""
-        words = arguments.get("words")
-        limit = arguments.get("limit", 5)
-        if not isinstance(words, str) or not words.strip():
-            raise ToolError("`words` must be the question or the words to look for.")
-        if not isinstance(limit, int) or not 1 <= limit <= _MOST_RESULTS:
-            raise ToolError(f"`limit` must be a number from 1 to {_MOST_RESULTS}.")
-        found = await context.recall(words, limit)
+        words = arguments["words"]
+        found = await context.recall(words, arguments.get("limit", 5))
         if not found:
-            return f"Nothing was found for {words!r}."
+            return f"Nothing was found for {words[:200]!r}."
         return "\n\n".join(render(each, words, self._redact) for each in found)
+
+
+class HistoryReadTool:
+    """Reads what was said around one message. `redact` is applied to results of tools."""
+
+    name = "history_read"
+    description = (
+        "Reads the original wording of the messages before and after one that search_history has found. Use it "
+        "where a found passage is not enough to answer."
+    )
+    parameters = schema(
+        "message",
+        message={"type": "string", "minLength": 1, "description": "The number before a found message, such as #57."},
+        before={
+            "type": "integer",
+            "minimum": 0,
+            "maximum": _MOST_BESIDE,
+            "description": "So many before it. Default: 4.",
+        },
+        after={
+            "type": "integer",
+            "minimum": 0,
+            "maximum": _MOST_BESIDE,
+            "description": "So many after it. Default: 4.",
+        },
+    )
+    read_only = True
+    idempotent = True
+    recalls = True
+    timeout = 20.0
+
+    def __init__(self, redact: Callable[[str], str]) -> None:
+        self._redact = redact
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """The message among its neighbours, oldest first, each with its time."""
+        before, after = arguments.get("before", 4), arguments.get("after", 4)
+        name = message_named(arguments["message"].strip())
+        turns = await context.around(name, max(before, after)) if name else ()
+        place = next((at for at, turn in enumerate(turns) if note_of(turn.message)["id"] == name), None)
+        if place is None:
+            raise ToolError(f"There is no message {arguments['message'][:40]!r} here; search_history finds some.")
+        shown = turns[max(0, place - before) : place + after + 1]
+        return "\n".join(self._line(turn, _READ if turn is turns[place] else _READ_BESIDE) for turn in shown)
+
+    def _line(self, turn: Found, size: int) -> str:
+        when = datetime.fromtimestamp(turn.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        who, text = speaker_of(turn, {}), _excerpt(turn, "", self._redact, size)
+        return f"{handle(note_of(turn.message)['id'])} {when} {who}: {text}"
 
 
 def render(found: Passage, words: str, redact: Callable[[str], str]) -> str:
     """The date and the session, then each message with its speaker, for a model."""
     day = datetime.fromtimestamp(found.hit.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return "\n".join([f"{day} (session {found.hit.session_id}):", *lines_of(found, words, redact, {})])
+    lines = lines_of(found, words, redact, {})
+    named = (f"{handle(note_of(turn.message)['id'])} {line}" for turn, line in zip(found.turns, lines, strict=True))
+    return "\n".join([f"{day} (session {found.hit.session_id}):", *named])
 
 
 def lines_of(found: Passage, words: str, redact: Callable[[str], str], speakers: Mapping[str, str]) -> list[str]:
@@ -87,4 +142,4 @@ def _excerpt(turn: Found, words: str, redact: Callable[[str], str], size: int) -
     return f"{before}{part}{after} ({len(text):,} characters in all)"
 
 
-TOOLS = (lambda host: HistoryTool(host.redact),)
+TOOLS = (lambda host: HistoryTool(host.redact), lambda host: HistoryReadTool(host.redact))

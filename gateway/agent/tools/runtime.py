@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import structlog
 
-from gateway.agent.tools.base import NeedsApproval, Recalls, Tool, ToolContext
+from gateway.agent.tools.arguments import parsed
+from gateway.agent.tools.base import NeedsApproval, Result, ToolContext
+from gateway.agent.tools.offer import Offer
+from gateway.agent.tools.outputs import Outputs
 from gateway.domain.message import Message, ToolCall, tool_result
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import ConfigError, ToolDenied, ToolError
+from gateway.runtime.errors import ToolDenied, ToolError
 from gateway.store.records import ToolIntent
 
 log = structlog.get_logger(__name__)
@@ -31,27 +34,6 @@ _MOST_ASKED = 10  # questions of one step: each is a message, and platforms show
 _ENGINE_SECONDS = 120.0  # for a tool of the context engine, which declares no limit of its own
 
 EngineTool = Callable[[str, Mapping[str, Any]], Awaitable[str]]
-
-
-class ToolRegistry:
-    """The tools on offer, by name. Their schemas keep one order, so that prompts stay byte-identical."""
-
-    def __init__(self, tools: Iterable[Tool]) -> None:
-        self._tools: dict[str, Tool] = {}
-        for tool in tools:
-            if self._tools.setdefault(tool.name, tool) is not tool:
-                raise ConfigError([f"tools: two tools are named {tool.name!r}; rename or remove one"])
-        self.names = list(self._tools)
-        self.schemas = [_schema(tool) for tool in self._tools.values()]
-
-    def get(self, name: str) -> Tool | None:
-        """The tool of this name."""
-        return self._tools.get(name)
-
-
-def _schema(tool: Tool) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
-    return {"type": "function", "function": function}
 
 
 class Gate(Protocol):
@@ -69,10 +51,10 @@ class Gate(Protocol):
 
 
 class ToolRuntime:
-    """Runs calls of the registry's tools, and of the context engine's own."""
+    """Runs calls of the tools on offer, and of the context engine's own."""
 
-    def __init__(self, registry: ToolRegistry, clock: Clock) -> None:
-        self.registry = registry
+    def __init__(self, offer: Offer, clock: Clock) -> None:
+        self._offer = offer
         self._clock = clock
 
     def intents(self, calls: Sequence[ToolCall], asked: Collection[str] = ()) -> list[ToolIntent]:
@@ -84,10 +66,11 @@ class ToolRuntime:
             if not self.repeatable(call) or call["id"] in asked
         ]
 
-    def repeatable(self, call: ToolCall) -> bool:
-        """Whether the call may simply be run again."""
-        tool = self.registry.get(call["function"]["name"])
-        return tool is None or tool.read_only or tool.idempotent
+    def repeatable(self, call: ToolCall, *, begun: bool = False) -> bool:
+        """Whether the call may simply be run again. One that has `begun`, with an intent on record, may have had an
+        effect even if its tool is gone by now."""
+        tool = self._offer.get(call["function"]["name"])
+        return not begun if tool is None else tool.read_only or tool.idempotent
 
     def questions(self, calls: Sequence[ToolCall], *, admin: bool) -> dict[str, str]:
         """The questions to a person, who may be an admin, before these calls, by call id. A call that would fail brings
@@ -96,11 +79,11 @@ class ToolRuntime:
         return dict([(call_id, question) for call_id, question in questions if question][:_MOST_ASKED])
 
     def _question(self, call: ToolCall, admin: bool) -> str | None:
-        tool = self.registry.get(call["function"]["name"])
+        tool = self._offer.get(call["function"]["name"])
         if not isinstance(tool, NeedsApproval) or (tool.admins_only and not admin):
             return None
         try:
-            return tool.question(_arguments(call["function"]["arguments"]))
+            return tool.question(self._offer.arguments(tool.name, call["function"]["arguments"]))
         except Exception:
             return None  # it raises again when the call comes to run, and the call fails with it
 
@@ -110,16 +93,20 @@ class ToolRuntime:
         context: ToolContext,
         engine_tools: Mapping[str, EngineTool],
         results: dict[str, Message],
+        outputs: Outputs,
         gate: Gate | None = None,
     ) -> None:
         """Fill `results` (by call id) as calls end: read-only ones side by side, then the others in the model's order,
-        each through the `gate`. After a cancellation `results` holds the calls that had ended."""
+        each through the `gate`. After a cancellation `results` holds the calls that had ended. `outputs` are the
+        step's."""
 
         async def one(call: ToolCall) -> None:
             allowed = gate is not None and call["id"] in gate.asked
-            text = await self._result(call, context, engine_tools, allowed=allowed)
-            recalled = isinstance(self.registry.get(call["function"]["name"]), Recalls)
-            results[call["id"]] = tool_result(call["id"], text, **({"recalled": True} if recalled else {}))
+            result = await self._result(call, context, engine_tools, allowed=allowed)
+            name = call["function"]["name"]
+            results[call["id"]] = await outputs.result(
+                call["id"], name, self._offer.get(name), result.text, result.pictures
+            )
 
         waiting = [call for call in calls if call["id"] not in results]
         if gate is not None:
@@ -128,6 +115,7 @@ class ToolRuntime:
             for call in waiting:
                 if self._independent(call):
                     group.create_task(one(call))
+        await outputs.fit(results, [call["id"] for call in waiting if self._independent(call)])
         for call in waiting:
             if self._independent(call):
                 continue
@@ -138,41 +126,45 @@ class ToolRuntime:
                 results[call["id"]] = tool_result(call["id"], f"Denied: {denied}")
             else:
                 await one(call)
+                await outputs.fit(results, [call["id"]])
 
     def _independent(self, call: ToolCall) -> bool:
-        tool = self.registry.get(call["function"]["name"])
+        tool = self._offer.get(call["function"]["name"])
         return tool is None or (tool.read_only and not isinstance(tool, NeedsApproval))
 
     async def _result(
         self, call: ToolCall, context: ToolContext, engine_tools: Mapping[str, EngineTool], *, allowed: bool
-    ) -> str:
+    ) -> Result:
         name = call["function"]["name"]
         try:
-            arguments = _arguments(call["function"]["arguments"])
             engine_tool = engine_tools.get(name)
             if engine_tool is not None:
+                arguments = parsed(call["function"]["arguments"])
                 return await self._timed(name, _ENGINE_SECONDS, engine_tool(name, arguments))
-            tool = self.registry.get(name)
+            tool = self._offer.get(name)
             if tool is None:
-                raise ToolError(f"There is no tool named {name!r}. The tools are: {', '.join(self.registry.names)}.")
+                raise ToolError(self._offer.why_not(name))
+            arguments = self._offer.arguments(name, call["function"]["arguments"])
             if isinstance(tool, NeedsApproval):
                 _check(tool, arguments, admin=context.admin, allowed=allowed)
             return await self._timed(name, tool.timeout, tool.run(arguments, context))
         except ToolError as error:
-            return f"Error: {error}"
+            return Result(text=f"Error: {error}")
         except Exception as error:
             # A tool is foreign code: its exceptions are results, not the end of the turn.
             log.exception("tool_failed", tool=name)
-            return f"Error: {name} failed unexpectedly ({type(error).__name__})."
+            return Result(text=f"Error: {name} failed unexpectedly ({type(error).__name__}).")
 
-    async def _timed(self, name: str, seconds: float, work: Awaitable[object]) -> str:
+    async def _timed(self, name: str, seconds: float, work: Awaitable[object]) -> Result:
         try:
             async with self._clock.limit(seconds):
                 result = await work
         except TimeoutError:
             raise ToolError(f"{name} did not finish within {seconds:g} seconds.") from None
-        # A transcript holds text only; anything else in it could never be sent to a model.
-        return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
+        if isinstance(result, Result):
+            return result
+        # Anything but text could never be sent to a model.
+        return Result(text=result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str))
 
 
 def _check(tool: NeedsApproval, arguments: Mapping[str, Any], *, admin: bool, allowed: bool) -> None:
@@ -184,13 +176,3 @@ def _check(tool: NeedsApproval, arguments: Mapping[str, Any], *, admin: bool, al
             f"This needs a person's yes, and nobody was asked: at most {_MOST_ASKED} calls of one answer are asked "
             "for. If it is still needed, call it again."
         )
-
-
-def _arguments(text: str) -> Mapping[str, Any]:
-    try:
-        arguments = json.loads(text or "{}")
-    except ValueError as error:
-        raise ToolError(f"The arguments are not valid JSON ({error}); send one JSON object.") from None
-    if not isinstance(arguments, dict):
-        raise ToolError("The arguments must be one JSON object.")
-    return arguments

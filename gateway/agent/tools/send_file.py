@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from gateway.agent.files.kinds import picture_type
 from gateway.agent.tools.base import ToolContext, schema
-from gateway.agent.tools.read_file import LOOKED_AT, chosen
+from gateway.agent.tools.read_file import chosen
 from gateway.runtime.errors import ToolError
 
 _OTHER: Final = "application/octet-stream"
@@ -55,8 +55,8 @@ class SendFileTool:
 def _written(arguments: Mapping[str, Any]) -> tuple[str, str, bytes]:
     """Name, type and bytes of a file that the model writes."""
     name, content = arguments.get("name"), arguments.get("content")
-    if not isinstance(name, str) or not isinstance(content, str):
-        raise ToolError("`name` and `content` must be texts; or `file` alone, of one that was sent here.")
+    if name is None or content is None:
+        raise ToolError("Give `name` and `content`; or `file` alone, of one that was sent here.")
     if not content:
         raise ToolError("`content` is empty, and an empty file cannot be sent.")
     if len(content) > _MOST:
@@ -67,20 +67,15 @@ def _written(arguments: Mapping[str, Any]) -> tuple[str, str, bytes]:
 
 async def _kept(arguments: Mapping[str, Any], context: ToolContext) -> tuple[str, str, bytes]:
     """The same of a file of the conversation. Its bytes tell its type."""
-    file = chosen(await context.files.listed(LOOKED_AT), arguments["file"])
+    file = await chosen(context.files, arguments["file"])
     content = await context.files.content(file)
     if not content:
-        raise ToolError(f"{arguments['file']!r} is empty or not kept any more, so it cannot be sent.")
-    name = arguments.get("name") or file.name or "file"
-    if not isinstance(name, str):
-        raise ToolError("`name` must be a text.")
-    return safe_name(name), picture_type(content) or _OTHER, content
+        raise ToolError(f"{arguments['file'][:100]!r} is empty or not kept any more, so it cannot be sent.")
+    return safe_name(arguments.get("name") or file.name or "file"), picture_type(content) or _OTHER, content
 
 
 def _caption(arguments: Mapping[str, Any]) -> str:
-    caption = arguments.get("caption") or ""
-    if not isinstance(caption, str):
-        raise ToolError("`caption` must be a text.")
+    caption: str = arguments.get("caption", "")
     if len(caption) > _LONGEST_CAPTION:
         raise ToolError(
             f"`caption` has {len(caption):,} characters, and {_LONGEST_CAPTION:,} can be shown; say the rest in your "

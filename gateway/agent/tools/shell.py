@@ -7,12 +7,9 @@ ends when its time is over.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
-import signal
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from hashlib import blake2s
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -24,15 +21,13 @@ from pydantic import AfterValidator, Field
 from gateway.agent.tools.base import ToolContext, ToolHost, schema
 from gateway.domain.chat import SessionKey
 from gateway.domain.settings import AList, Flag, Seconds, Section
+from gateway.runtime import program
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ToolError
 
 _LONGEST: Final = 1_500  # characters of a command as it is shown: the person must be able to read all of it
-_KEPT: Final = 12_000  # bytes of output at its beginning, and as many at its end
-_LAST_WORDS: Final = 1.0  # seconds in which output from before a command's end is still read
 _PASSED_ON: Final = ("PATH", "LANG", "LC_ALL", "TZ")  # of the gateway's environment, and nothing else
 _LONGEST_NAME: Final = 120  # of a folder
-_ROUNDS: Final = 20  # of looking for processes that a command left: they may start others meanwhile
 # Without everything that a shell might read as more than a word, a line that looks like one command is one.
 _PLAIN: Final = re.compile(r"[\w./,:=@%+ -]+")
 # Letters and marks that show nothing (Unicode's Default_Ignorable_Code_Point, and three blanks that it leaves out),
@@ -111,70 +106,20 @@ class ShellTool:
         command = _command(arguments)
         folder = self._folder / _name(context.session.key)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        transport, output = await _started(command, folder)
-        try:
-            outcome = await self._ended(transport, output)
-        finally:
-            await _closed(transport, output)
-        text = self._redact(output.text())
+        ended = await program.run(
+            ("/bin/sh", "-c", command),
+            folder=folder,
+            environment=_environment(folder),
+            seconds=self._seconds,
+            clock=self._clock,
+        )
+        outcome, text = self._outcome(ended), self._redact(ended.output)
         return f"{outcome}\n{text}" if text else f"{outcome}, and it printed nothing"
 
-    async def _ended(self, transport: asyncio.SubprocessTransport, output: _Output) -> str:
-        """Wait for the command, and end everything that it started. Returns how it ended."""
-        try:
-            async with self._clock.limit(self._seconds):
-                await output.exited.wait()
-        except TimeoutError:
-            outcome = f"ended after {self._seconds:g} seconds, because it took longer"
-        else:
-            code = transport.get_returncode() or 0
-            outcome = f"exit code {code}" if code >= 0 else f"ended by signal {-code}"
-        _end(transport)  # also what runs in the background, and may hold the output open
-        with suppress(TimeoutError):
-            async with self._clock.limit(_LAST_WORDS):
-                await output.closed.wait()
-        return outcome
-
-
-class _Output(asyncio.SubprocessProtocol):
-    """The beginning and the end of the output, and its size."""
-
-    def __init__(self) -> None:
-        self.exited = asyncio.Event()
-        self.closed = asyncio.Event()  # nobody can print any more
-        self._first = b""
-        self._last = b""
-        self._size = 0
-
-    def process_exited(self) -> None:
-        """The shell itself has ended."""
-        self.exited.set()
-
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        """Nobody holds the other end of the pipe."""
-        self.closed.set()
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Keep the beginning, and the end so far."""
-        self._size += len(data)
-        room = _KEPT - len(self._first)
-        self._first += data[:room]
-        if room < len(data):
-            self._last = (self._last + data[room:])[-_KEPT:]
-
-    def text(self) -> str:
-        """The output for the model. It is cut between lines: half of a credential would not be recognised."""
-        if self._size == len(self._first) + len(self._last):
-            return _decoded(self._first + self._last).rstrip()
-        first = self._first[: self._first.rfind(b"\n") + 1] or self._first
-        last = self._last[self._last.find(b"\n") + 1 :] or self._last
-        left_out = self._size - len(first) - len(last)
-        mark = f"[… {left_out:,} of {self._size:,} bytes left out …]"
-        return f"{_decoded(first).rstrip()}\n{mark}\n{_decoded(last).rstrip()}"
-
-
-def _decoded(printed: bytes) -> str:
-    return printed.decode("utf-8", "replace")
+    def _outcome(self, ended: program.Ended) -> str:
+        if ended.late:
+            return f"ended after {self._seconds:g} seconds, because it took longer"
+        return f"exit code {ended.code}" if ended.code >= 0 else f"ended by signal {-ended.code}"
 
 
 def shown(command: str) -> str:
@@ -189,10 +134,9 @@ def _spelled(sign: str) -> str:
 
 
 def _command(arguments: Mapping[str, Any]) -> str:
-    command = arguments.get("command")
-    if not isinstance(command, str) or not command.strip():
-        raise ToolError("`command` must be a text that is not empty.")
-    command = command.strip()
+    command: str = arguments["command"].strip()
+    if not command:
+        raise ToolError("`command` is empty.")
     if "\0" in command:
         raise ToolError("A command cannot hold a zero byte.")
     if len(shown(command)) > _LONGEST:
@@ -211,69 +155,6 @@ def _name(key: SessionKey) -> str:
 def _environment(folder: Path) -> dict[str, str]:
     kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     return {"PATH": os.defpath, **kept, "HOME": str(folder), "PWD": str(folder), "TERM": "dumb", "LEGATO": "shell"}
-
-
-async def _started(command: str, folder: Path) -> tuple[asyncio.SubprocessTransport, _Output]:
-    """Start the shell. A cancellation meanwhile ends it as a whole: asyncio by itself would end only the shell, which
-    may have started others by then."""
-    loop = asyncio.get_running_loop()
-    starting = loop.create_task(
-        loop.subprocess_exec(
-            _Output,
-            "/bin/sh",
-            "-c",
-            command,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            cwd=folder,
-            env=_environment(folder),
-            start_new_session=True,  # which can be ended as a whole
-        )
-    )
-    try:
-        return await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        with suppress(OSError):
-            await _closed(*await starting)
-        raise
-
-
-async def _closed(transport: asyncio.SubprocessTransport, output: _Output) -> None:
-    """Let go of a command, and end it if its turn ended first."""
-    if not output.exited.is_set():
-        _end(transport)
-        await output.exited.wait()
-    transport.close()
-
-
-def _end(transport: asyncio.SubprocessTransport) -> None:
-    """End the command and all that it started in its session. Its group is not enough: `timeout` and shells with
-    job control give the processes that they start groups of their own."""
-    session = transport.get_pid()
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(session, signal.SIGKILL)
-    for _ in range(_ROUNDS):
-        left = _members(session)
-        for pid in left:
-            with suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
-        if not left:
-            return
-
-
-def _members(session: int) -> list[int]:
-    """The processes of a session that have not ended. None where the system does not list them in /proc."""
-    return [int(stat.parent.name) for stat in Path("/proc").glob("[0-9]*/stat") if _is_of(session, stat)]
-
-
-def _is_of(session: int, stat: Path) -> bool:
-    try:
-        *_, facts = stat.read_bytes().rpartition(b")")  # a program's name may hold spaces and brackets
-    except OSError:
-        return False  # it has ended meanwhile
-    state, _, _, of, *_ = facts.split()  # proc(5): state, parent, group, session
-    return int(of) == session and state not in (b"Z", b"X")
 
 
 def _tool(host: ToolHost) -> ShellTool | None:

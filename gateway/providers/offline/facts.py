@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from gateway.domain.message import is_request, is_summary, text_of
+from gateway.domain.notes import without_quotes
 from gateway.domain.wording import counted
 
 _FACT: Final = re.compile(r"\bmy (?P<thing>[\w' -]{2,40}?) (?:is|are) (?P<value>[^\n.!?|]{1,200})", re.IGNORECASE)
@@ -26,7 +27,7 @@ _COMMON: Final = frozenset(
 
 def requests_in(messages: Sequence[Mapping[str, Any]]) -> list[str]:
     """What people said, oldest first; summaries are not something anybody said."""
-    return [text for message in messages if is_request(message) and (text := text_of(message).strip())]
+    return [text for message in messages if is_request(message) and (text := without_quotes(text_of(message)).strip())]
 
 
 def recall_fact(thing: str, messages: Sequence[Mapping[str, Any]]) -> str | None:

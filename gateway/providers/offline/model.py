@@ -12,10 +12,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from typing import Any, Final, Literal
 
 from gateway.domain.message import Message, ToolCall, note_of, text_of
-from gateway.domain.notes import SUMMARY_REQUEST
+from gateway.domain.notes import MEMORY_REQUEST, SUMMARY_REQUEST
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, StopReason, TextDelta
-from gateway.providers.offline.replies import Answer, answer
+from gateway.providers.offline.remembering import memories
+from gateway.providers.offline.replies import Answer, Call, answer
 from gateway.providers.offline.summary import checkpoint
 from gateway.providers.plugin import ProviderHost
 from gateway.runtime.clock import Ids, SystemIds
@@ -76,6 +77,9 @@ class Offline:
     def _reply(self, request: ModelRequest) -> Answer:
         if is_summary_request(request.messages):
             return Answer(text=checkpoint(request.messages, max_tokens=request.max_tokens, count=self._count))
+        if is_memory_request(request.messages):
+            calls = [Call(tool="memory", arguments=each) for each in memories(request.messages)]
+            return Answer(text="" if calls else "Nothing.", calls=tuple(calls))
         tools = request.tools if request.tool_choice == "auto" else ()
         return answer(request.messages, tools)
 
@@ -129,6 +133,11 @@ def is_summary_request(messages: Sequence[Message | Mapping[str, Any]]) -> bool:
     edges = [text_of(message) for message in (*messages[:1], *messages[-1:])]
     opens = any(SUMMARY_REQUEST in text[:_LOOKED_AT].partition("\n")[0] for text in edges)
     return opens or any(f"\n\n{SUMMARY_REQUEST}" in text for text in edges[-1:])
+
+
+def is_memory_request(messages: Sequence[Message | Mapping[str, Any]]) -> bool:
+    """Whether the first message opens with the marker of a request for what is to be remembered."""
+    return any(MEMORY_REQUEST in text_of(message)[:_LOOKED_AT].partition("\n")[0] for message in messages[:1])
 
 
 def create(host: ProviderHost) -> Offline:

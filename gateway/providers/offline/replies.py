@@ -14,7 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from gateway.domain.message import text_of
+from gateway.domain.notes import without_quotes
 from gateway.providers.offline.facts import arithmetic, gist, recall_fact, requests_in
+from gateway.providers.offline.remembering import remembered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +87,7 @@ def answer(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, A
     """The reply to a transcript. Calls only tools that are offered; without any it only talks."""
     names = [str(tool.get("function", {}).get("name", "")) for tool in tools]
     newest = _newest_request(messages)
-    request = _without_speaker(text_of(messages[newest]) if newest is not None else "").strip()
+    request = _without_speaker(without_quotes(text_of(messages[newest])) if newest is not None else "").strip()
     scene = Scene(request=request, earlier=messages[:newest] if newest is not None else (), tools=names)
     step = messages[newest + 1 :] if newest is not None else messages
     if any(message.get("role") == "tool" for message in step):
@@ -163,6 +165,8 @@ def _told(name: str, arguments: Mapping[str, Any], result: str) -> str:
         return f"That did not work: {_cut(reason, _QUOTED)}{'' if reason.endswith(('.', '?', '!')) else '.'}"
     if name == "send_file" and "content" in arguments:
         return f"Here is `{arguments.get('name')}`."
+    if name == "memory":
+        return _cut(result, 1_500)
     if name == "shell" and "```" not in result:
         return f"```\n{_cut(result, 1_500)}\n```"
     return f"The tool `{name}` answered:\n\n{_cut(result, 1_500)}"
@@ -239,6 +243,9 @@ def _ask_fact(scene: Heard) -> Answer | None:
     known = recall_fact(thing, scene.earlier)
     if known is not None:
         return Answer(text=f"Your {thing} is {known}: you told me so.")
+    known = remembered(thing, scene.earlier)
+    if known is not None:
+        return Answer(text=f"Your {thing} is {known}: I remember that from an earlier conversation.")
     tool = scene.tool("search_history", "recall")
     if tool is not None:
         return Answer(text="That is not in front of me; I will look it up.\n\n", calls=(_lookup(tool, thing),))
@@ -254,6 +261,13 @@ def _tell_fact(scene: Heard) -> Answer | None:
     return Answer(
         text=f"Your {thing} is {value}. I will know as long as this conversation goes on, however long it gets."
     )
+
+
+def _remember(scene: Heard) -> Answer | None:
+    if "memory" not in scene.tools:
+        return None
+    text = _clean(scene.match["what"])
+    return Answer(calls=(Call(tool="memory", arguments={"action": "add", "text": text[0].upper() + text[1:]}),))
 
 
 def _earlier(scene: Heard) -> Answer | None:
@@ -363,6 +377,7 @@ _RULES: Final[tuple[tuple[re.Pattern[str], Rule], ...]] = (
     (re.compile(r"^(?:(?:please )?remember(?: that)?:? )?my (?P<thing>[\w' -]{2,40}?) (?:is|are) "
                 r"(?P<value>[^\n]{1,200})",
                 re.I), _tell_fact),
+    (re.compile(r"^(?:please )?(?:remember(?: that)?:? |记住[:：]?)(?P<what>[^\n]{2,300})", re.I), _remember),
     (re.compile(r"^(?:please )?count (?:up )?to (?P<top>\d{1,5})\b", re.I), _count_to),
     (re.compile(r"^(?:please )?write (?P<number>\d[\d,]{0,6}) words\b", re.I), _write_words),
     (re.compile(r"^(?:what(?:'s| is) |how much is |calculate )?(?P<sum>[\d(][\d\s.+*/()-]{1,60}\d\)*)\s*[=?]*$", re.I),

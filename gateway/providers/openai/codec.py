@@ -18,7 +18,7 @@ Rules of what is sent
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -31,6 +31,7 @@ from gateway.providers.plugin import request_settings
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
 
 _EMPTY: Final = "(empty message)"
+_OF_TOOLS: Final = "[pictures of the tool results above]"
 _ID_LIMIT: Final = 40  # characters; OpenAI refuses longer tool call ids
 _NAME: Final = re.compile(r"[^\s<|\\/>]{1,64}")  # what OpenAI allows as a participant's name
 _COMMON: Final = ("role", "content", "name", "cache_control")
@@ -127,10 +128,31 @@ def _messages(messages: Sequence[Message], reasoning: bool) -> list[dict[str, An
     made = [encode_message(message, reasoning=reasoning) for message in messages if not says_nothing(message)]
     if all(message["role"] == "system" for message in made) and len(made) < len(messages):
         made.append({"role": "user", "content": _EMPTY})
-    return _alternating(made)
+    return _alternating(_pictures_behind(made))
 
 
-def _alternating(encoded: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _pictures_behind(encoded: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The messages, with the pictures of tools' results behind these results: the API takes pictures of people only."""
+    pictures: list[Any] = []
+    for message in encoded:
+        if pictures and message["role"] != "tool":
+            yield _shown(pictures)
+            pictures = []
+        if message["role"] == "tool" and isinstance(message["content"], list):
+            texts = [part for part in message["content"] if part.get("type") == "text"]
+            pictures += [part for part in message["content"] if part.get("type") != "text"]
+            yield {**message, "content": _plainest(texts)}
+        else:
+            yield message
+    if pictures:
+        yield _shown(pictures)
+
+
+def _shown(pictures: list[Any]) -> dict[str, Any]:
+    return {"role": "user", "content": [{"type": "text", "text": _OF_TOOLS}, *pictures]}
+
+
+def _alternating(encoded: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """The messages with those of people in a row joined to one."""
     made: list[dict[str, Any]] = []
     for message in encoded:

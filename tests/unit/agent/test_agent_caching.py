@@ -8,8 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.agent.caching import with_marks
+from gateway.agent.caching import Aside, Sent, prompt, repeated, with_marks
 from gateway.domain.message import HOST, Message, assistant, text_of, tool_result, user
+from gateway.domain.session import SessionRef
+from gateway.providers.base import ModelSpec
 
 CALL: Any = {"id": "c1", "type": "function", "function": {"name": "clock", "arguments": "{}"}}
 SYSTEM: Message = {"role": "system", "content": "be kind"}
@@ -61,3 +63,40 @@ def test_a_marked_message_keeps_what_the_host_noted() -> None:
     original = {"api": "a", "model": "m", "blocks": [{"type": "thinking"}]}
     answer = assistant("yes", original=original)
     assert with_marks([answer], "5m")[0]["_legato"] == {"original": original}
+
+
+SPEC = ModelSpec(provider="offline", name="m", context_length=100_000)
+
+
+def test_what_stands_beside_a_message_leaves_the_message_as_it_was() -> None:
+    listed: Any = {"role": "user", "content": [{"type": "image", "source": {}}]}
+    whole = [user("hello"), assistant("hi"), user("is it paid?"), assistant("yes"), listed]
+    beside = prompt("be kind", whole, SPEC, Aside(2, "[quotes]"))
+    assert text_of(beside[3]) == "[quotes]\n\nis it paid?"
+    assert [*beside[:3], *beside[4:]] == prompt("be kind", [*whole[:2], *whole[3:]], SPEC)
+    assert prompt("be kind", whole, SPEC, Aside(4, "[quotes]"))[5]["content"] == [
+        {"type": "text", "text": "[quotes]"},
+        {"type": "image", "source": {}},
+    ]
+    assert whole[2] == user("is it paid?")
+    assert listed["content"] == [{"type": "image", "source": {}}]
+
+
+def test_a_request_is_repeated_with_what_stood_beside_its_message() -> None:
+    whole = [user("hello"), assistant("hi"), user("is it paid?")]
+    aside = Aside(2, "[quotes]")
+    sent = Sent(
+        session=SessionRef(id="s", epoch=1),
+        spec=SPEC,
+        system_prompt="be kind",
+        tools=(),
+        tool_choice="auto",
+        count=3,
+        tokens=10,
+        at=0.0,
+        caches=True,
+        aside=aside,
+    )
+    again = repeated(sent, [*whole, assistant("yes")], "sum up", 100).messages
+    assert again[:4] == prompt("be kind", whole, SPEC, aside)
+    assert again[4:] == [assistant("yes"), user("sum up")]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from gateway.agent.compaction import Compactor, reconcile
 from gateway.agent.conversation import Conversation
 from gateway.agent.loop import _distinct, close_open_calls
+from gateway.agent.memory.flush import Started
 from gateway.agent.models import Calibration
 from gateway.context.assembly import sanitize
 from gateway.context.engine import ContextEngine
@@ -109,6 +110,7 @@ def test_what_is_added_is_counted_and_searched_once_for_ever() -> None:
     assert note_of(talk.fresh[0]) == {
         "tokens": COUNTER.message(user("see src/a.py")),
         "identifiers": ["src/a.py"],
+        "instructions": [],
         "at": 5.0,
     }
 
@@ -192,6 +194,16 @@ class NothingPrepared:
         pass
 
 
+class NothingFlushed:
+    """Memory is given nothing."""
+
+    def before_compaction(self, session: Session, messages: Sequence[Message], start: int) -> Started:
+        return Started(session)
+
+    async def ended(self, started: Started) -> int:
+        return 0
+
+
 def compactor(writer: Writer) -> Compactor:
     return Compactor(
         writer=writer,
@@ -199,6 +211,7 @@ def compactor(writer: Writer) -> Compactor:
         points=ignore_points,
         metrics=Metrics(),
         preparations=NothingPrepared(),
+        flushes=NothingFlushed(),
     )
 
 

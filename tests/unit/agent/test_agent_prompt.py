@@ -7,7 +7,7 @@ from gateway.context.prompts import END_MARKER, OPENER
 from gateway.domain.pin import Pin
 from gateway.domain.session import Todo
 
-BUILDER = PromptBuilder(context_files=[("house.md", "Wipe your feet.\n")], tool_names=["search_history"])
+BUILDER = PromptBuilder(context_files=[("house.md", "Wipe your feet.\n")])
 
 
 def built(builder: PromptBuilder = BUILDER, **changes: object) -> str:
@@ -26,8 +26,8 @@ def test_a_persona_takes_the_place_of_the_usual_identity() -> None:
 
 def test_files_and_tools_are_named() -> None:
     assert "# house.md\nWipe your feet." in built()
-    assert "search_history" in built()
-    assert "search_history" not in built(PromptBuilder())
+    assert "search_history" in built(searches=True)
+    assert "search_history" not in built()
 
 
 def test_only_a_continuation_says_that_turns_were_condensed_and_what_is_open() -> None:

@@ -10,7 +10,7 @@ from gateway.agent.files.message import MOST_TEXT, Reader, Received, with_files,
 from gateway.agent.files.references import digest_in
 from gateway.domain.chat import Attachment, Inbound, SessionKey, Source, file_in
 from gateway.domain.file import KeptFile
-from gateway.domain.message import Message, note_of, said_in, text_of
+from gateway.domain.message import Message, note_of, said_in, text_of, wire
 from tests.emulators.telegram.people import PIXEL
 
 KEY = SessionKey(platform="p", chat="c")
@@ -43,7 +43,9 @@ def referred(message: Message) -> list[str | None]:
 
 
 def test_words_alone_are_a_plain_message() -> None:
-    assert shown() == {"role": "user", "content": "look"}
+    message = shown()
+    assert wire(message) == {"role": "user", "content": "look"}
+    assert note_of(message) == {"event": "e", "person": "u"}
 
 
 def test_pictures_are_parts_behind_the_words_and_hold_no_content() -> None:

@@ -15,6 +15,7 @@ from gateway.domain.file import KeptFile
 from gateway.runtime.errors import ToolError
 from tests.emulators.telegram.people import PIXEL
 from tests.support.fakes import ManualClock
+from tests.support.tools import called
 
 
 class Files:
@@ -34,6 +35,13 @@ class Files:
     async def content(self, file: KeptFile) -> bytes | None:
         return self.contents.get(file.ref)
 
+    async def output(self, name: str) -> KeptFile | None:
+        return None
+
+    async def add(self, name: str, mime: str, content: bytes) -> KeptFile:
+        self.contents[name] = content
+        return KeptFile(ref=name, digest=sha256(content).hexdigest(), name=name, mime=mime, size=len(content), at=0.0)
+
     async def send(self, name: str, mime: str, content: bytes, caption: str = "") -> None:
         self.sent.append((name, mime, content))
         self.captions.append(caption)
@@ -41,11 +49,13 @@ class Files:
 
 def context(files: Files) -> ToolContext:
     nothing: Any = None
-    return ToolContext(session=nothing, clock=ManualClock(), recall=nothing, files=files)
+    return ToolContext(
+        session=nothing, clock=ManualClock(), recall=nothing, around=nothing, files=files, reminders=nothing
+    )
 
 
 async def read(files: Files, **arguments: Any) -> str:
-    return await ReadFileTool().run(arguments, context(files))
+    return await called(ReadFileTool(), context(files), arguments)
 
 
 async def test_pages_join_to_the_whole_text() -> None:
@@ -76,7 +86,7 @@ async def test_what_is_no_text_is_not_read() -> None:
     "arguments", [{"offset": -1}, {"offset": 4}, {"limit": 0}, {"limit": 10**9}, {"offset": "1"}, {"limit": True}]
 )
 async def test_numbers_out_of_range_are_refused(arguments: dict[str, Any]) -> None:
-    with pytest.raises(ToolError, match="must be a number"):
+    with pytest.raises(ToolError, match=r"`offset`|`limit`|has only"):
         await read(Files(a=b"one"), file="a", **arguments)
 
 
@@ -186,10 +196,10 @@ async def test_what_a_model_fills_in_with_nothing_is_left_out(nothing: str | Non
     files = Files(**{"": b"a voice", "cat.txt": PIXEL})
     for given in ({"file": "cat.txt"}, {"name": "a.txt", "content": "x"}):
         left_out = dict.fromkeys(("file", "name", "content", "caption"), nothing)
-        await SendFileTool().run(left_out | given, context(files))
+        await called(SendFileTool(), context(files), left_out | given)
     assert [(name, content) for name, _, content in files.sent] == [("cat.txt", PIXEL), ("a.txt", b"x")]
     with pytest.raises(ToolError):
-        await SendFileTool().run({"file": nothing}, context(files))
+        await called(SendFileTool(), context(files), {"file": nothing})
 
 
 @pytest.mark.parametrize(
@@ -209,7 +219,7 @@ async def test_what_a_model_fills_in_with_nothing_is_left_out(nothing: str | Non
 async def test_a_file_without_name_or_content_is_refused(arguments: dict[str, Any]) -> None:
     files = Files(empty=b"")
     with pytest.raises(ToolError):
-        await SendFileTool().run(arguments, context(files))
+        await called(SendFileTool(), context(files), arguments)
     assert files.sent == []
 
 

@@ -1,6 +1,7 @@
 """What is sent: valid for the strictest server, whatever stands in the transcript."""
 
 import json
+from base64 import b64encode
 from copy import deepcopy
 from typing import Any
 
@@ -19,6 +20,7 @@ from gateway.providers.openai.codec import (
 )
 from gateway.providers.windows import window_in
 from tests.emulators.llm_rules import violations
+from tests.support.pictures import png
 
 SPEC = ModelSpec(provider="openai", name="some-model", base_url="http://127.0.0.1/v1")
 OPENAI = ModelSpec(provider="openai", name="gpt-5")
@@ -133,6 +135,24 @@ def test_messages_of_people_in_a_row_are_sent_as_one() -> None:
         {"role": "user", "content": [{"type": "text", "text": "two"}, *marked, {"type": "text", "text": "four"}]},
     ]
     assert messages == before
+
+
+def test_pictures_of_tools_stand_behind_the_results_as_if_a_person_had_sent_them() -> None:
+    picture = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{b64encode(png(2, 3)).decode()}"}}
+    result = {"role": "tool", "tool_call_id": "c1", "content": [{"type": "text", "text": "a cat"}, picture]}
+    other = {"role": "tool", "tool_call_id": "c2", "content": "a dog"}
+    calls = {"role": "assistant", "content": None, "tool_calls": [call("c1"), call("c2")]}
+    for behind in ([], [{"role": "user", "content": "and?"}], [{"role": "assistant", "content": "I see."}]):
+        asked: list[Any] = [{"role": "user", "content": "look"}, calls, result, other, *behind]
+        given = deepcopy(asked)
+        body = encode_request(SPEC, ModelRequest(messages=asked, tools=[TOOL]))
+        sent = body["messages"]
+        assert asked == given
+        assert list(violations(body)) == []
+        assert [each["content"] for each in sent[2:4]] == ["a cat", "a dog"]
+        assert sent[4]["role"] == "user"
+        assert sent[4]["content"][1] == picture
+        assert len(sent) == 5 + (behind != [] and behind[0]["role"] == "assistant")
 
 
 def test_habits_are_learned_once_each() -> None:

@@ -1,0 +1,95 @@
+"""What people chose for a chat by a command: its persona, and its model. A choice belongs to the place where it was
+made, a chat or a topic, and to none of its sessions: it outlives resets, expiry and restarts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Final, Literal, NamedTuple
+
+import structlog
+
+from gateway.domain.chat import ChatType, SessionKey
+from gateway.domain.place import choosing, places
+from gateway.store.port import Store
+
+log = structlog.get_logger(__name__)
+
+What = Literal["persona", "model"]
+WHATS: Final[tuple[What, ...]] = ("persona", "model")
+_ACCOUNT: Final = "chat "  # before a place: the notes of accounts are kept beside
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """`value` None: as it is configured, whatever was chosen around this place. `provider`: of a model. `by` and `at`:
+    who chose it, and when (seconds since the epoch)."""
+
+    value: str | None
+    by: str
+    at: float
+    provider: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choices:
+    """What was chosen for one conversation, by place, the narrowest first."""
+
+    persona: Mapping[str, Choice] = field(default_factory=dict)
+    model: Mapping[str, Choice] = field(default_factory=dict)
+
+
+class Held(NamedTuple):
+    """What holds for a conversation: a setting of `place`, or the `choice` that was made there."""
+
+    value: str
+    place: str
+    choice: Choice | None = None
+
+
+def held(
+    chosen: Mapping[str, Choice], configured: Mapping[str, str], platform: str, named: Sequence[str]
+) -> Held | None:
+    """The choice or the setting of the narrowest place that has one; of one place, the choice. None: there is none."""
+    free = True
+    for place in places(platform, named):
+        choice = chosen.get(place) if free else None
+        if choice is not None and choice.value is not None:
+            return Held(choice.value, place, choice)
+        free = free and choice is None
+        if place in configured:
+            return Held(configured[place], place)
+    return None
+
+
+async def choices(store: Store, key: SessionKey, chat_type: ChatType, named: Sequence[str]) -> Choices:
+    """What was chosen for a conversation. Raises StoreUnavailable."""
+    where = choosing(key, chat_type, named)
+    notes = await asyncio.gather(*(store.notes(_ACCOUNT + place) for place in where))
+    found: dict[What, dict[str, Choice]] = {what: {} for what in WHATS}
+    for place, noted in zip(where, notes, strict=True):
+        for what in WHATS:
+            if what in noted and (made := _read(noted[what])) is not None:
+                found[what][place] = made
+    return Choices(**found)
+
+
+async def choose(store: Store, place: str, what: What, choice: Choice) -> None:
+    """Keep a choice for a place. Raises StoreUnavailable."""
+    await store.set_notes(_ACCOUNT + place, {what: json.dumps(asdict(choice), ensure_ascii=False)})
+
+
+def _read(text: str) -> Choice | None:
+    try:
+        return Choice(**json.loads(text))
+    except (TypeError, ValueError) as error:  # of a later release, or damaged
+        log.warning("choice_unreadable", error=str(error))
+        return None
+
+
+async def forget_choices(store: Store, key: SessionKey) -> None:
+    """Forget what a person chose for the chat in which they are alone with the bot."""
+    for place in choosing(key, "direct", ()):
+        await store.set_notes(_ACCOUNT + place, dict.fromkeys(WHATS))

@@ -1,0 +1,248 @@
+"""Voice messages in words, for models that do not hear them: written down once, and kept with the conversation.
+
+What was written down is kept under the recording's digest before it is used, so that neither a crash nor the same
+recording sent again is paid for twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Final
+
+import structlog
+from pydantic import Field
+
+from gateway.agent.metering import Metering, millionths
+from gateway.domain.chat import Attachment, SessionKey
+from gateway.domain.file import WORDS, KeptFile
+from gateway.domain.session import Session
+from gateway.domain.settings import Contradiction, Dollars, HttpUrl, Seconds, Secret, Section, Text, Texts
+from gateway.domain.speech import Transcriber, Transcript, recorded_seconds
+from gateway.domain.usage import LedgerEntry
+from gateway.domain.wording import lasting
+from gateway.runtime import program
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import SpendCapReached, StoreUnavailable, TranscriptionFailed
+from gateway.store.port import Store
+
+log = structlog.get_logger(__name__)
+
+_FILE: Final = "{file}"
+_AT_ONCE: Final = 8  # recordings in this process: each is held in memory meanwhile
+_PASSED_ON: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")  # of the gateway's environment, and nothing else
+_SLOWEST: Final = 1_000  # bytes of a second of speech, at least: of a recording that does not say how long it is
+_SHOWN: Final = 1_000  # characters of what the person is shown
+
+UNDERSTOOD: Final = "🎙 “{words}”"
+NOTHING_HEARD: Final = "🎙 I heard nothing in your {what}."
+NOT_WRITTEN: Final = "I could not write your {what} down: {reason}."
+TOO_LONG: Final = "it is longer than {most}"
+TOO_LARGE: Final = "it is larger than {most:g} MB"
+TOO_SLOW: Final = "it took longer than {seconds:g} seconds"
+NO_BUDGET: Final = "a spend cap leaves no room for it"
+
+
+class TranscriptionSettings(Section):
+    """Who writes voice messages down, where the model does not hear them (model.sounds): a server with OpenAI's
+    /audio/transcriptions, or a command of yours. Without both, the model is told that there is a voice message.
+
+        transcription:
+          {base_url: "https://api.openai.com/v1", model: whisper-1, api_key: "${OPENAI_API_KEY}", usd_per_minute: 0.006}
+        transcription: {base_url: "http://127.0.0.1:8000/v1", model: large-v3}        # a server of your own
+        transcription: {command: [whisper-cli, -m, /models/ggml-base.bin, -nt, -f, "{file}"]}   # prints the words
+    """
+
+    base_url: HttpUrl | None = Field(None, description="the server's address, with its version")
+    model: Text | None = Field(None, description="what the server calls it, such as whisper-1")
+    api_key: Secret | None = Field(None, description='of the server, as "${NAME}"')
+    language: Text | None = Field(None, description="what is spoken, such as en; null: the server finds out")
+    command: Texts = Field((), description='a program and its arguments, one of them "{file}"; prints what was said')
+    max_seconds: Seconds = Field(900, description="longer recordings are not written down")
+    max_mb: Annotated[float, Field(strict=True, gt=0, le=100, allow_inf_nan=False)] = Field(
+        25, description="nor are larger ones"
+    )
+    timeout: Seconds = Field(120, description="seconds it may take")
+    usd_per_minute: Dollars | None = Field(None, description="what a server costs; null: not known")
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """One way to write down, and all that it needs."""
+        if self.base_url is not None and self.command:
+            yield ("command", "base_url"), "and transcription.base_url exclude each other: leave one out"
+        if self.base_url is not None and self.model is None:
+            yield ("model", "base_url"), "is needed: which model of the server writes down?"
+        if self.base_url is None and self.model is not None:
+            yield ("base_url", "model"), "is needed: which server has this model?"
+        if self.command and not any(_FILE in each for each in self.command[1:]):
+            yield ("command",), 'must hold "{file}" behind the program, where the recording\'s file is named'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spoken:
+    """What was said in a recording; "" if nothing was. `problem`: the reason why nobody knows."""
+
+    words: str = ""
+    problem: str | None = None
+
+    def told(self, what: str) -> str:
+        """What the person is shown of it. `what`: "voice message", say."""
+        if self.problem is not None:
+            return NOT_WRITTEN.format(what=what, reason=self.problem)
+        if not self.words:
+            return NOTHING_HEARD.format(what=what)
+        cut = self.words if len(self.words) <= _SHOWN else self.words[: _SHOWN - 1] + "…"
+        return UNDERSTOOD.format(words=cut)
+
+
+@dataclass(slots=True, kw_only=True)
+class Dictation:
+    """Writes recordings down, within the limits of the settings and the spend caps."""
+
+    store: Store
+    transcriber: Transcriber
+    settings: TranscriptionSettings
+    metering: Metering
+    clock: Clock
+    _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+
+    def refusal(self, file: Attachment) -> str | None:
+        """Why a recording need not even be fetched."""
+        return self._refusal(file.size, file.seconds)
+
+    async def write_down(
+        self, session: Session, kept: KeptFile, content: bytes, form: str, charge: Callable[[LedgerEntry], None]
+    ) -> Spoken:
+        """What is said in a kept recording. `charge` is given the call, if there is one. Never raises but
+        CancelledError."""
+        try:
+            words = await self._known(session.key, kept.digest)
+            if words is None:
+                seconds = recorded_seconds(content, form)
+                if problem := self._refusal(len(content), seconds):
+                    return Spoken(problem=problem)
+                words = await self._written(session, kept.digest, content, form, seconds, charge)
+        except TimeoutError:
+            return Spoken(problem=TOO_SLOW.format(seconds=self.settings.timeout))
+        except SpendCapReached:
+            return Spoken(problem=NO_BUDGET)
+        except TranscriptionFailed as error:
+            log.warning("not_written_down", reason=str(error), detail=error.detail)
+            return Spoken(problem=str(error))
+        except StoreUnavailable as error:
+            return Spoken(problem=str(error).rstrip("."))
+        return Spoken(words=words)
+
+    async def _written(
+        self,
+        session: Session,
+        digest: str,
+        content: bytes,
+        form: str,
+        seconds: float | None,
+        charge: Callable[[LedgerEntry], None],
+    ) -> str:
+        assumed = seconds or min(self.settings.max_seconds, len(content) / _SLOWEST)
+        async with self._room, self.metering.paying(session, self._price(assumed) or 0.0) as paid:
+            async with self.clock.limit(self.settings.timeout):
+                transcript = await self.transcriber.transcribe(content, form, digest)
+            cost = self._price(transcript.seconds or assumed)
+            paid(cost)
+        charge(self._entry(transcript, cost))
+        try:
+            await self._keep(session.key, digest, transcript.words)
+        except StoreUnavailable as error:  # it is paid for, and can be used now
+            log.warning("words_not_kept", error=str(error))
+        return transcript.words
+
+    def _refusal(self, size: int | None, seconds: float | None) -> str | None:
+        if seconds is not None and seconds > self.settings.max_seconds:
+            return TOO_LONG.format(most=lasting(self.settings.max_seconds))
+        if size is not None and size > self.settings.max_mb * 1024**2:
+            return TOO_LARGE.format(most=self.settings.max_mb)
+        return "it is empty" if size == 0 else None
+
+    async def _known(self, key: SessionKey, digest: str) -> str | None:
+        """What the recording says, if it was written down before."""
+        kept = await self.store.kept_file(key, WORDS + digest)
+        content = None if kept is None else await self.store.file_content(key, kept.digest)
+        return None if content is None else content.decode("utf-8", "replace")
+
+    async def _keep(self, key: SessionKey, digest: str, words: str) -> None:
+        content = words.encode("utf-8", "replace")
+        file = KeptFile(
+            ref=WORDS + digest,
+            digest=sha256(content).hexdigest(),
+            name="",
+            mime="text/plain",
+            size=len(content),
+            at=self.clock.now(),
+        )
+        await self.store.keep_file(key, file, content)
+
+    def _price(self, seconds: float) -> float | None:
+        if self.transcriber.free:
+            return 0.0
+        per_minute = self.settings.usd_per_minute
+        return None if per_minute is None else millionths(per_minute * seconds / 60) / 1_000_000
+
+    def _entry(self, transcript: Transcript, cost: float | None) -> LedgerEntry:
+        return LedgerEntry(
+            at=self.clock.now(),
+            purpose="transcription",
+            provider=self.transcriber.provider,
+            model=self.transcriber.model,
+            usage=transcript.usage,
+            cost_usd=cost,
+        )
+
+
+class Command:
+    """A program of the operator's, which is given a file and prints what is said in it."""
+
+    provider = "command"
+    free = True
+
+    def __init__(self, argv: Sequence[str], *, seconds: float, clock: Clock) -> None:
+        self.model = Path(argv[0]).name
+        self._argv = argv
+        self._seconds = seconds
+        self._clock = clock
+
+    async def transcribe(self, sound: bytes, form: str, digest: str) -> Transcript:
+        """Run the program on the recording."""
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="legato-voice-"))
+        file = folder / f"voice.{form}"
+        try:
+            await asyncio.to_thread(file.write_bytes, sound)
+            environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+            ended = await program.run(
+                [each.replace(_FILE, str(file)) for each in self._argv],
+                folder=folder,
+                environment=environment,
+                seconds=self._seconds,
+                clock=self._clock,
+                apart=True,
+            )
+        except OSError as error:
+            raise TranscriptionFailed("the program that writes it down cannot be run", detail=str(error)) from error
+        finally:
+            await asyncio.shield(asyncio.to_thread(_removed, folder))
+        if ended.late:
+            raise TranscriptionFailed(TOO_SLOW.format(seconds=self._seconds))
+        if ended.code:
+            detail = f"exit code {ended.code}: {ended.errors[-500:]}"
+            raise TranscriptionFailed("the program that writes it down failed", detail=detail)
+        return Transcript(text=ended.output)
+
+    async def aclose(self) -> None:
+        """Nothing is open between two recordings."""
+
+
+def _removed(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,308 @@
+"""Forgetting, as a person asks for it: what goes is chosen here, and the store takes it out in one step.
+
+The decision about each message is `gateway.context.forgetting`; here come the things beside the transcripts: files that
+no other message shows, rules that the forgotten words set, titles and to-do items with words of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from gateway.agent.choices import forget_choices
+from gateway.agent.memory.memories import Memories
+from gateway.agent.sessions import Sessions
+from gateway.context.forgetting import History, Remainder, telling_words, tells, without
+from gateway.context.persisted import persisted
+from gateway.domain.adapter import Adapter, KeepsTyped
+from gateway.domain.chat import Inbound, SessionKey, Source, is_shared, speaker
+from gateway.domain.file import OUTPUT
+from gateway.domain.memory import Fact, scope_of
+from gateway.domain.message import Message, is_request, note_of, own_words, text_of
+from gateway.domain.pin import Pins
+from gateway.domain.reminder import notes_of
+from gateway.domain.session import Session
+from gateway.runtime.clock import Clock, lasting_id
+from gateway.runtime.redaction import Redact
+from gateway.runtime.tokens import TokenCounter
+from gateway.store.port import Store
+from gateway.store.records import (
+    Arrival,
+    Erasure,
+    Forgetting,
+    InboxItem,
+    Lease,
+    Replacement,
+    Rewriting,
+    Talk,
+)
+
+_PAGE: Final = 200  # sessions looked up at once
+_NO_CAP: Final = 1_000_000  # the gateway's own requests are never refused
+_ROWS: Final = 2_000  # of the outbox, newest first, in which sent files are looked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """All that a key's conversations hold, as they are now."""
+
+    sessions: Sequence[Session]  # oldest first
+    history: History
+    pins: Pins
+    facts: Sequence[Fact]  # of the memory that these conversations have
+
+    @property
+    def tip(self) -> Session | None:
+        """The session that goes on."""
+        return next((session for session in self.sessions if session.ended_at is None), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deed:
+    """What forgetting comes to: in the store, and in the memory beside it. The prompt of the session that goes on is
+    made when it is done."""
+
+    forgetting: Forgetting
+    facts: Sequence[Fact]
+    words: frozenset[str]  # that nothing else holds
+    said: frozenset[str]  # what people said
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """What goes."""
+        return self.forgetting.counts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgetter:
+    """Makes the deed of what a person wants forgotten, and has it done."""
+
+    store: Store
+    sessions: Sessions
+    remembered: Memories
+    counter: TokenCounter
+    redact: Redact
+    clock: Clock
+    adapters: Sequence[Adapter] = ()
+
+    async def contents(self, key: SessionKey) -> Contents:
+        """Read everything of a key."""
+        found: list[Session] = []
+        while page := await self.store.sessions(key, _PAGE, len(found)):
+            found += page
+        transcripts = {each.id: (await self.store.transcript(each)).messages for each in reversed(found)}
+        parents = {each.id: each.parent_id for each in found if each.parent_id is not None}
+        history = History(transcripts=transcripts, parents=parents)
+        await asyncio.to_thread(lambda: history.holders)  # a walk through all that was ever said
+        facts = (await self.store.memory(scope_of(key, found[0].chat_type))).facts if found else ()
+        return Contents(sessions=found[::-1], history=history, pins=await self.store.pins(key), facts=facts)
+
+    async def deed(
+        self,
+        contents: Contents,
+        key: SessionKey,
+        deed: str,
+        chosen: Collection[str],
+        item: str | None = None,
+        *,
+        person: str | None = None,
+    ) -> Deed:
+        """What forgetting these messages comes to, as the deed of this id that an item asks for; with `person` also
+        this person's reminders."""
+        history, tip = contents.history, contents.tip
+        left = await asyncio.to_thread(without, history, chosen, counter=self.counter, redact=self.redact)
+        gone = [history.originals[name] for name in left.gone]
+        stays = [each for name, each in history.originals.items() if name not in left.gone]
+        pins = _without_rules(contents.pins, gone)
+        words = await asyncio.to_thread(telling_words, gone, stays)
+        files = await self._files(key, gone, stays)
+        events = {event for each in gone if (event := note_of(each).get("event"))}
+        reminders = [
+            each.id
+            for each in await self.store.reminders(key, _ROWS)
+            if each.made_by in events or tells(each.text, words) or each.source.user == person
+        ]
+        facts = [each for each in contents.facts if each.message_id in left.gone or tells(each.text, words)]
+        everywhere = pins is not None or facts  # any prompt may hold them
+        rewritten = contents.sessions if everywhere else [each for each in contents.sessions if each.id in left.freed]
+        counts = {
+            "messages": len(left.gone),
+            "summaries": left.summaries,
+            "rules": 0 if pins is None else len(contents.pins.rules) - len(pins.rules),
+            "files": len(files),
+            "reminders": len(reminders),
+            "facts": sum(each.is_current for each in facts),
+        }
+        forgetting = Forgetting(
+            id=deed,
+            key=key,
+            at=self.clock.now(),
+            item=item,
+            tip=None if tip is None else tip.ref,
+            removed=tuple(sorted(left.removed)),
+            replaced=_replacements(history, left),
+            sessions=tuple(_rewriting(each, left.freed.get(each.id, 0), words) for each in rewritten),
+            files=tuple(files),
+            reminders=tuple(reminders),
+            pins=pins,
+            counts={what: count for what, count in counts.items() if count},
+        )
+        said = frozenset(own_words(each).strip() for each in gone if is_request(each))
+        return Deed(forgetting=forgetting, facts=facts, words=words, said=said)
+
+    async def _files(self, key: SessionKey, gone: Sequence[Message], stays: Sequence[Message]) -> list[str]:
+        """The refs of files that came with forgotten messages, or were sent in answer to them, and with no others."""
+        events = {note.get("event") for message in gone if (note := note_of(message)).get("event")}
+        rows = await self.store.outbox(key.address, _ROWS) if events else ()
+        sent = [row.file.ref for row in rows if row.file is not None and row.answers in events and row.key == key]
+        shown = {ref for message in stays for ref in _refs(key, message)}
+        came = [ref for message in gone for ref in _refs(key, message)]
+        return [ref for ref in dict.fromkeys([*came, *sent]) if ref not in shown]
+
+    async def do(self, lease: Lease | None, contents: Contents, deed: Deed) -> Mapping[str, int]:
+        """Have the store forget, and forget what this process holds in memory."""
+        forgetting, tip = deed.forgetting, contents.tip
+        for session in contents.sessions:
+            self.sessions.let_go(session)
+        if deed.facts:
+            await self.remembered.forget(deed.facts[0].scope, deed.facts, ())
+        pins = contents.pins if forgetting.pins is None else forgetting.pins
+        rewritings = [
+            replace(each, system_prompt=await self.sessions.prompt_anew(replace(tip, todos=each.todos), pins))
+            if tip is not None and each.session_id == tip.id
+            else each
+            for each in forgetting.sessions
+        ]
+        counts = await self.store.forget(lease, replace(forgetting, sessions=tuple(rewritings)))
+        self._forget_typed(forgetting.key, lambda typed: typed.strip() in deed.said or tells(typed, deed.words))
+        return counts
+
+    def _forget_typed(self, key: SessionKey, goes: Callable[[str], bool]) -> None:
+        """Have the terminal of this process, if that is where it was said, offer no such text again."""
+        for adapter in self.adapters:
+            if adapter.name == key.platform and isinstance(adapter, KeepsTyped):
+                adapter.forget_typed(goes)
+
+    # -- everything of a person ---------------------------------------------------------------
+
+    async def forget_person(self, lease: Lease, item: InboxItem) -> Mapping[str, int]:
+        """Forget all that the item's person said under its key: a conversation of their own as a whole, of a shared one
+        what they said and the answers to it."""
+        key, source = item.key, item.inbound.source
+        done = await self.store.forgotten(key, deed_of(item))
+        if done is not None:
+            return done
+        contents = await self.contents(key)
+        if is_shared(key, source):
+            said = _said_by(contents, source)
+            await self.forget_memory(scope_of(key, source.chat_type), source.user)
+            deed = await self.deed(contents, key, deed_of(item), said, item.id, person=source.user)
+            return await self.do(lease, contents, deed)
+        for session in contents.sessions:
+            self.sessions.let_go(session)
+        await self.forget_memory(scope_of(key, source.chat_type))
+        if source.chat_type == "direct":  # elsewhere people choose for everybody
+            await forget_choices(self.store, key)
+        own = notes_of(source)
+        await self.store.set_notes(own, dict.fromkeys(await self.store.notes(own)))
+        self._forget_typed(key, lambda _: True)
+        return await self.store.erase(lease, Erasure(id=deed_of(item), key=key, at=self.clock.now(), item=item.id))
+
+    async def forget_memory(self, scope: SessionKey, person: str | None = None) -> None:
+        """Remember nothing any more that this person said (None: nothing at all)."""
+        await self.remembered.change(
+            scope,
+            lambda memory: replace(
+                memory, facts=tuple(each for each in memory.facts if person is not None and each.said_by != person)
+            ),
+        )
+
+    async def forget_said_by(
+        self, key: SessionKey, source: Source, deed: str, *, before: float | None = None
+    ) -> Mapping[str, int]:
+        """Forget what a person said in a shared conversation, from outside of its lane. `before`: only what is older
+        (seconds since the epoch)."""
+        if before is None:
+            await self.forget_memory(scope_of(key, source.chat_type), source.user)
+        contents = await self.contents(key)
+        said, person = _said_by(contents, source, before), source.user if before is None else None
+        return await self.do(None, contents, await self.deed(contents, key, deed, said, person=person))
+
+    async def talks_elsewhere(self, item: InboxItem) -> list[Talk]:
+        """The other conversations of the item's person on its platform."""
+        source = item.inbound.source
+        return [each for each in await self.store.talks(source.platform, source.user) if each.key != item.key]
+
+    async def ask_elsewhere(self, item: InboxItem, talks: Sequence[Talk]) -> None:
+        """Have a person forgotten in other conversations, too: each in its own lane, where nothing else runs then."""
+        now, person = self.clock.now(), item.inbound.source.user
+        arrivals = [
+            Arrival(inbound=_request(talk, person, lasting_id("f", deed_of(item), talk.key)), key=talk.key, at=now)
+            for talk in talks
+        ]
+        if arrivals:
+            await self.store.accept(arrivals, cap=_NO_CAP)
+        for talk in talks:
+            await self.store.signal(talk.key, "stop", now)
+
+
+def _request(talk: Talk, person: str, event_id: str) -> Inbound:
+    key = talk.key
+    source = Source(platform=key.platform, chat=key.chat, chat_type=talk.chat_type, user=person, thread=key.thread)
+    return Inbound(event_id=event_id, source=source, text="", kind="forget")
+
+
+def _said_by(contents: Contents, source: Source, before: float | None = None) -> set[str]:
+    """The messages of all exchanges that a person began."""
+    own = [each for each in contents.history.exchanges if is_by(each.request, source)]
+    old = [each for each in own if before is None or note_of(each.request).get("at", 0.0) < before]
+    return {name for each in old for name in each.ids}
+
+
+def is_by(request: Message, source: Source) -> bool:
+    """Whether this person said it, in a conversation that several share."""
+    person = note_of(request).get("person")
+    return person == source.user if person else text_of(request).startswith(f"[{speaker(source)}] ")
+
+
+def deed_of(item: InboxItem) -> str:
+    """The id of what an item asks for: another attempt at it finds its work done."""
+    return lasting_id("f", item.key, item.inbound.event_id, item.id)
+
+
+def _rewriting(session: Session, freed: int, words: frozenset[str]) -> Rewriting:
+    return Rewriting(
+        session_id=session.id,
+        freed=freed,
+        title=None if session.title and tells(session.title, words) else session.title,
+        system_prompt="",
+        todos=tuple(todo for todo in session.todos if not tells(todo.text, words)),
+    )
+
+
+def _refs(key: SessionKey, message: Message) -> list[str]:
+    """The files that a message came with, the words of those that are recordings, and a long result's file."""
+    long = persisted(text_of(message)) if message["role"] == "tool" else None
+    refs = [] if long is None else [f"{OUTPUT}{long.name}"]
+    for file in note_of(message).get("files", ()):
+        refs += [f"{key.platform}:{ref}" for ref in (file.get("ref"),) if isinstance(ref, str)]
+        refs += [ref for ref in (file.get("words_ref"),) if isinstance(ref, str)]
+    return refs
+
+
+def _without_rules(pins: Pins, gone: Sequence[Message]) -> Pins | None:
+    """The pins without the rules that forgotten messages are, word for word; None: all stay."""
+    said = {own_words(message).strip() for message in gone if is_request(message)}
+    left = tuple(rule for rule in pins.rules if rule.text not in said)
+    return None if len(left) == len(pins.rules) else replace(pins, rules=left)
+
+
+def _replacements(history: History, left: Remainder) -> tuple[Replacement, ...]:
+    """The messages that are made anew, each as one of the first session that holds it."""
+    first: dict[str, str] = {}
+    for session, messages in history.transcripts.items():
+        for message in messages:
+            first.setdefault(note_of(message)["id"], session)
+    return tuple(Replacement(old=old, message=made, session_id=first[old]) for old, made in left.replaced.items())

@@ -1,0 +1,224 @@
+"""A server that is a process of this machine, and its standard streams.
+
+It is started by `keeper.py`, so it ends with us, whatever happens to us. It sees no variables but those that are named.
+What it prints is foreign: a line is bounded while it is read, and lines that are no messages are counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import SubprocessStreamProtocol
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from gateway.agent.mcp.server import MOST_BYTES, ServerFailed
+from gateway.agent.mcp.settings import McpServerSettings
+from gateway.runtime.clock import Clock
+from gateway.runtime.tasks import unbroken
+
+log = structlog.get_logger(__name__)
+
+_PASSED_ON: Final = ("PATH", "HOME", "LANG")  # of the gateway's environment, and nothing else
+_CHUNK: Final = 65_536
+_CHEAP: Final = 16_384  # bytes of a message whose parts need not be counted
+_MOST_PARTS: Final = 30_000  # of one
+_ENDS: Final = 1_024  # bytes of the beginning and of the end of a line that is too long
+_GRACE: Final = 1.0  # seconds for a server to end by itself; its parent's are in keeper.py
+_PATIENCE: Final = 5.0  # seconds for its parent to end all of it
+_LOGGED: Final = 200  # lines of its stderr
+_LONGEST_LOGGED: Final = 2_000  # characters of one
+_LAST_WORDS: Final = 3  # lines of its stderr that are told with the reason why it ended
+_KEEPER: Final = Path(__file__).with_name("keeper.py")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TooLong:
+    """A line that is not read. `ends` are its first and last bytes."""
+
+    size: int
+    ends: bytes
+
+
+@dataclass(slots=True, kw_only=True)
+class ServerProcess:
+    """A running server. `life` is the pipe by which its parent knows that we live."""
+
+    name: str
+    clock: Clock
+    redact: Callable[[str], str]
+    transport: asyncio.SubprocessTransport
+    streams: _Streams
+    life: int
+    _words: deque[str] = field(default_factory=lambda: deque(maxlen=_LAST_WORDS))
+
+    @classmethod
+    async def start(
+        cls, name: str, settings: McpServerSettings, *, clock: Clock, redact: Callable[[str], str]
+    ) -> ServerProcess:
+        """Start a server. Raises ServerFailed."""
+        loop = asyncio.get_running_loop()
+        theirs, life = os.pipe()
+        try:
+            transport, protocol = await loop.subprocess_exec(
+                _Streams,
+                *(sys.executable, "-I", "-S", str(_KEEPER), str(theirs), *settings.command, *settings.args),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=_environment(settings),
+                cwd=settings.cwd,
+                pass_fds=(theirs,),
+                start_new_session=True,  # a Ctrl-C at the terminal is not for it
+            )
+        except BaseException as error:
+            os.close(life)
+            if isinstance(error, OSError | ValueError):
+                raise ServerFailed(f"it cannot be started: {error}") from error
+            raise
+        finally:
+            os.close(theirs)
+        return cls(name=name, clock=clock, redact=redact, transport=transport, streams=protocol, life=life)
+
+    async def lines(self) -> AsyncIterator[bytes | TooLong]:
+        """Every line that it prints, until it closes its output. No more than the limit of one line is kept."""
+        assert self.streams.stdout is not None, "it is a pipe"
+        line = Line()
+        while chunk := await self.streams.stdout.read(_CHUNK):
+            *ended, rest = chunk.split(b"\n")
+            for piece in ended:
+                line.add(piece)
+                if whole := line.taken():
+                    yield whole
+            line.add(rest)
+        if whole := line.taken():
+            yield whole
+
+    async def write(self, message: bytes) -> None:
+        """Send it a message. Raises ServerFailed if it reads no more."""
+        assert self.streams.stdin is not None, "it is a pipe"
+        try:
+            self.streams.stdin.write(message + b"\n")
+            await self.streams.stdin.drain()
+        except (OSError, RuntimeError) as error:
+            raise ServerFailed("it reads no more") from error
+
+    async def log(self) -> None:
+        """Write what it says on stderr into the log, until it says no more."""
+        assert self.streams.stderr is not None, "it is a pipe"
+        line, said = Line(), 0
+        while chunk := await self.streams.stderr.read(_CHUNK):
+            *ended, rest = chunk.split(b"\n")
+            for piece in ended:
+                line.add(piece)
+                if whole := line.taken():
+                    said += 1
+                    self._hear(whole, said)
+            line.add(rest)
+        if whole := line.taken():
+            self._hear(whole, said)
+
+    def _hear(self, line: bytes | TooLong, number: int) -> None:
+        printed = line.ends if isinstance(line, TooLong) else line
+        text = self.redact(printed[:_LONGEST_LOGGED].decode("utf-8", "replace").strip())
+        if not text:
+            return
+        self._words.append(text)
+        if number <= _LOGGED:
+            log.info("mcp_server_says", server=self.name, text=text)
+        elif number == _LOGGED + 1:
+            log.info("mcp_server_says_more", server=self.name)
+
+    async def ended(self) -> str:
+        """In a few words, how it ended, or that it does not end."""
+        if not await self._waited(_GRACE):
+            return "it closed its output"
+        code = self.transport.get_returncode() or 0
+        how = f"it ended with exit code {code}" if code >= 0 else f"it was ended by signal {-code}"
+        return f"{how}; its last words: {' / '.join(self._words)}" if self._words else how
+
+    async def end(self) -> None:
+        """End it with all that it started. Takes a few seconds at most, also for a caller who is cancelled."""
+        await unbroken(self._end())
+
+    async def _end(self) -> None:
+        if self.streams.stdin is not None:
+            self.streams.stdin.close()
+        ended = await self._waited(_GRACE)
+        with suppress(OSError):
+            os.close(self.life)
+        if not ended and not await self._waited(_PATIENCE):
+            with suppress(ProcessLookupError):
+                self.transport.kill()
+            await self.streams.exited.wait()
+        self.transport.close()  # what it printed last may be unread
+
+    async def _waited(self, seconds: float) -> bool:
+        try:
+            async with self.clock.limit(seconds):
+                await self.streams.exited.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+class _Streams(SubprocessStreamProtocol):
+    """A process's standard streams. The library's `wait` waits for somebody to read all that was printed, too."""
+
+    def __init__(self) -> None:
+        super().__init__(limit=_CHUNK, loop=asyncio.get_running_loop())
+        self.exited = asyncio.Event()
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        self.exited.set()
+
+
+class Line:
+    """A line as far as it was read."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._last = b""
+
+    def add(self, piece: bytes) -> None:
+        """Read on."""
+        self._size += len(piece)
+        if self._size <= MOST_BYTES:
+            self._pieces.append(piece)
+        else:
+            if self._pieces:
+                self._pieces = [b"".join(self._pieces)[:_ENDS]]
+            self._last = (self._last + piece)[-_ENDS:]
+
+    def taken(self) -> bytes | TooLong:
+        """The line, which has ended."""
+        whole, size, last = b"".join(self._pieces), self._size, self._last
+        self._pieces, self._size, self._last = [], 0, b""
+        if size > MOST_BYTES:
+            return TooLong(size=size, ends=whole + last)
+        return TooLong(size=size, ends=whole[:_ENDS] + whole[-_ENDS:]) if is_costly(whole) else whole
+
+
+def is_costly(message: bytes) -> bool:
+    """Whether a message has so many parts that it would take long to be read: numbers, texts, lists. What stands
+    within a text costs nothing. Takes 30 ms for the longest message."""
+    if len(message) <= _CHEAP:
+        return False
+    plain = message.replace(b"\\\\", b"").replace(b'\\"', b"")
+    pieces = plain.split(b'"', 2 * _MOST_PARTS)
+    between = b"".join(pieces[::2])
+    return len(pieces) > 2 * _MOST_PARTS or sum(map(between.count, (b",", b"[", b"{"))) > _MOST_PARTS
+
+
+def _environment(settings: McpServerSettings) -> dict[str, str]:
+    kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    return {"PATH": os.defpath, **kept, **settings.env}

@@ -1,0 +1,267 @@
+"""The owner of one server: one task from its start to its end.
+
+The library's cancel scopes are bound to the task that entered them, so that one task opens the connection, begins every
+call, and closes the connection. Calls come to it through a queue, and run side by side. While there is no connection a
+call fails at once. After a failure the owner waits, each time longer, and tries again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, Literal, Protocol
+
+import structlog
+
+from gateway.agent.mcp.settings import McpServerSettings
+from gateway.runtime.backoff import Backoff
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import ToolError
+from gateway.runtime.tasks import Background
+
+log = structlog.get_logger(__name__)
+
+MOST_BYTES: Final = 8 * 1024 * 1024  # of one message of a server: a large picture in base64
+_FIRST_PAUSE: Final = 1.0  # seconds
+_LONGEST_PAUSE: Final = 300.0
+_STEADY: Final = 60.0  # seconds of a connection after which its end counts as a first failure
+_AT_ONCE: Final = 16  # calls of one server
+_MOST_OPEN: Final = 200
+_SIGN_OF_LIFE: Final = 10.0  # seconds for a server that left a call without an answer
+_REST: Final = 1.0  # seconds between two looks at a list that changes all the time
+_LONGEST_REASON: Final = 300  # characters
+
+ABSENT: Final = "The server {server} cannot be used now; {then}. Go on without it, and say so if it was needed."
+BUSY: Final = "The server {server} has too much to do; try again later."
+CUT_OFF: Final = (
+    "The server {server} ended while this was running, so the outcome is unknown: it may or may not have taken effect. "
+    "Check the present state before repeating it."
+)
+MUTE: Final = "it does not answer any more"
+
+Event = Literal["changed", "lost"]
+
+
+class ServerFailed(Exception):
+    """A server cannot be used now; the text says why, as a clause without a full stop."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFacts:
+    """What a server says of one of its tools. `schema`: of its arguments, as JSON."""
+
+    name: str
+    description: str = ""
+    schema: object = None
+    read_only: bool = False
+    idempotent: bool = False
+
+
+class Link(Protocol):
+    """An open connection to a server."""
+
+    async def tools(self) -> Sequence[ToolFacts]:
+        """Everything that the server offers. Raises ServerFailed."""
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The result of `tools/call`, as JSON has it. A cancellation is told to the server. Raises ToolError."""
+
+    async def alive(self) -> None:
+        """Return when the server answers anything. Raises ServerFailed."""
+
+
+Hear = Callable[[Event, str], None]
+"""Called by a connection: the list of tools has changed, or the connection is lost, with the reason."""
+
+Connect = Callable[[str, McpServerSettings, Hear], AbstractAsyncContextManager[Link]]
+
+
+@dataclass(slots=True, eq=False)
+class _Call:
+    tool: str
+    arguments: Mapping[str, Any]
+    answer: asyncio.Future[Mapping[str, Any]]
+    job: asyncio.Task[None] | None = None
+
+    def fail(self, why: str) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(ToolError(why))
+
+
+@dataclass(frozen=True, slots=True)
+class _Heard:
+    event: Event
+    why: str
+    connection: int  # an earlier one's news are of no interest
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class McpServer:
+    """One server. `load` gives what connects: the library is large, and is loaded when first needed. `offered` hears
+    what the server offers. `failure`: why it cannot be used now; "" while it is used or started."""
+
+    name: str
+    settings: McpServerSettings
+    load: Callable[[], Awaitable[Connect]]
+    offered: Callable[[Sequence[ToolFacts]], None]
+    clock: Clock
+    redact: Callable[[str], str]
+    warns: bool = True  # whether the operator reads of failures in the log
+    settled: asyncio.Event = field(default_factory=asyncio.Event)  # the first attempt has succeeded or failed
+    known: frozenset[str] = frozenset()  # its own names of its tools
+    ready: bool = False
+    failure: str = ""
+    _retry_at: float = 0.0
+    _warned_of: str = ""
+    _connection: int = 0
+    _outdated: bool = False  # the list of tools
+    _queue: asyncio.Queue[_Call | _Heard] = field(default_factory=asyncio.Queue)
+    _open: set[_Call] = field(default_factory=set)
+    _backoff: Backoff = field(default_factory=lambda: Backoff(_FIRST_PAUSE, _LONGEST_PAUSE))
+
+    @property
+    def pause(self) -> float:
+        """The seconds to the next attempt."""
+        return max(0.0, self._retry_at - self.clock.monotonic())
+
+    async def call(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The result of a call. Where the server cannot be used, the call fails at once; it waits for one that starts.
+        Raises ToolError."""
+        if self.failure:
+            raise ToolError(self._absent())
+        if len(self._open) >= _MOST_OPEN:
+            raise ToolError(BUSY.format(server=self.name))
+        call = _Call(tool, arguments, asyncio.get_running_loop().create_future())
+        self._open.add(call)
+        self._queue.put_nowait(call)
+        try:
+            return await call.answer
+        finally:
+            self._open.discard(call)
+            if call.job is not None:
+                call.job.cancel()
+
+    async def serve(self) -> None:
+        """Keep the server connected, for ever."""
+        while True:
+            since = self.clock.monotonic()
+            try:
+                reason = await self._connected()
+            except TimeoutError:
+                reason = f"it was not ready within {self.settings.start_timeout:g} seconds"
+            except Exception as error:
+                # The library and the server are foreign: whatever they raise ends this connection and nothing else.
+                reason = told(error)
+            finally:
+                self.ready = False
+            if self.clock.monotonic() - since >= _STEADY:
+                self._backoff.reset()
+            pause = self._backoff.pause()
+            self.failure, self._retry_at = self.redact(reason)[:_LONGEST_REASON], self.clock.monotonic() + pause
+            self._fail_open_calls()
+            self.settled.set()
+            self._warn(pause)
+            await self.clock.sleep(pause)
+
+    async def _connected(self) -> str:
+        """Connect, and serve the connection to its end. Returns why it ended; raises anything."""
+        connect = await self.load()
+        self._connection += 1
+        hear = partial(self._hear, self._connection)
+        async with AsyncExitStack() as connection:
+            async with self.clock.limit(self.settings.start_timeout):
+                link = await connection.enter_async_context(connect(self.name, self.settings, hear))
+                await self._list(link)
+            self.settled.set()
+            self.ready, self.failure, self._warned_of = True, "", ""
+            log.info("mcp_server_ready", server=self.name)
+            return await self._run(link)
+        return MUTE  # not reached: a connection swallows nothing
+
+    async def _run(self, link: Link) -> str:
+        """Begin what the queue brings. Returns why the connection ended."""
+        jobs, room = Background(), asyncio.Semaphore(_AT_ONCE)
+        try:
+            while True:
+                todo = await self._queue.get()
+                if isinstance(todo, _Call):
+                    if not todo.answer.done():
+                        todo.job = jobs.start(self._answer(link, todo, room, jobs), name=f"mcp {self.name}")
+                elif todo.connection != self._connection:
+                    continue
+                elif todo.event == "lost":
+                    return todo.why
+                else:
+                    self._outdated = True
+                    jobs.start_once(self._list_again(link), name="list")
+        finally:
+            await jobs.aclose()
+
+    async def _answer(self, link: Link, call: _Call, room: asyncio.Semaphore, jobs: Background) -> None:
+        try:
+            async with room:
+                result = await link.call(call.tool, call.arguments)
+        except ToolError as error:
+            call.fail(str(error))
+        except asyncio.CancelledError:
+            if call.answer.done():  # its caller had no more time for it
+                jobs.start_once(self._look(link), name="look")
+            raise
+        except Exception as error:
+            log.warning("mcp_call_failed", server=self.name, tool=call.tool, error=told(error))
+            call.fail(f"The server {self.name} failed to answer ({type(error).__name__}).")
+        else:
+            if not call.answer.done():
+                call.answer.set_result(result)
+
+    async def _list_again(self, link: Link) -> None:
+        while self._outdated:
+            self._outdated = False
+            try:
+                async with self.clock.limit(self.settings.start_timeout):
+                    await self._list(link)
+            except (TimeoutError, ServerFailed):
+                self._hear(self._connection, "lost", MUTE)
+                return
+            await self.clock.sleep(_REST)
+
+    async def _list(self, link: Link) -> None:
+        facts = await link.tools()
+        self.known = frozenset(each.name for each in facts)
+        self.offered(facts)
+
+    async def _look(self, link: Link) -> None:
+        """Find out whether a server that left a call without an answer still answers anything."""
+        try:
+            async with self.clock.limit(_SIGN_OF_LIFE):
+                await link.alive()
+        except (TimeoutError, ServerFailed):
+            self._hear(self._connection, "lost", MUTE)
+
+    def _hear(self, connection: int, event: Event, why: str) -> None:
+        self._queue.put_nowait(_Heard(event, why, connection))
+
+    def _fail_open_calls(self) -> None:
+        absent = self._absent()
+        for call in self._open:
+            call.fail(absent if call.job is None else CUT_OFF.format(server=self.name))
+
+    def _absent(self) -> str:
+        then = f"the next attempt is in {self.pause:.0f} seconds" if self.pause else "it is being started again"
+        return ABSENT.format(server=self.name, then=then)
+
+    def _warn(self, pause: float) -> None:
+        """Tell the operator, but not of each attempt that fails for the same reason."""
+        tell = log.warning if self.warns and self.failure != self._warned_of else log.info
+        self._warned_of = self.failure
+        tell("mcp_server_unusable", server=self.name, reason=self.failure, next_attempt_in=pause)
+
+
+def told(error: BaseException) -> str:
+    """A foreign error in a few words; of a group of errors the first."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return str(error) if isinstance(error, ServerFailed) else f"{type(error).__name__}: {error}"

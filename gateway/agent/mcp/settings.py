@@ -1,0 +1,77 @@
+"""The section of an MCP server in `config.yaml`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, Field
+
+from gateway.domain.settings import AList, Contradiction, Flag, HttpUrl, Ident, Seconds, Section, Text, Texts
+
+ANY: Final = "*"  # in a list of tools: every tool
+# No underscore: a tool's full name is NAME_tool, and tells its server.
+_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,23}")
+_OF_PROCESS, _OF_ADDRESS = ("args", "env", "cwd"), ("headers",)
+
+
+def _program(value: Any) -> Any:
+    """A program without arguments may be written as a text."""
+    return [value] if isinstance(value, str) else value
+
+
+class McpServerSettings(Section):
+    """One MCP server: a `command` on this machine, which sees no variables but PATH, HOME, LANG and those in `env`; or
+    a `url`."""
+
+    enabled: Flag = Field(True, description="whether it is used")
+    command: Annotated[Texts, BeforeValidator(_program)] = Field(
+        (), description="a program and its arguments, as a list; it speaks MCP on its standard streams"
+    )
+    args: Annotated[tuple[Annotated[str, Field(strict=True)], ...], AList] = Field((), description="further arguments")
+    env: dict[str, Ident] = Field(default_factory=dict, description="variables for the program")
+    cwd: Text | None = Field(None, description="the folder it starts in; null: this one")
+    url: HttpUrl | None = Field(None, description="the address of a server that speaks streamable HTTP")
+    headers: dict[str, Ident] = Field(default_factory=dict, description="further headers of each request")
+    timeout: Seconds = Field(60, description="seconds that a call may take")
+    start_timeout: Seconds = Field(30, description="seconds within which it must be ready")
+    only: Texts = Field((), description="the tools that are used, by the server's names for them; empty: all")
+    ask: Texts = Field((), description='tools that a person must allow each time, or ["*"]')
+    admins_only: Flag = Field(False, description="whoever else talks to the bot cannot use its tools")
+    trust: Flag = Field(
+        False, description="whether to believe it which of its tools change nothing, or may be run twice"
+    )
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """It is either a process or an address."""
+        if self.command and self.url:
+            yield ("command", "url"), "cannot stand beside url: a server is either a program or an address"
+        elif not self.command and not self.url:
+            yield ("command", "url"), "is missing: name a program (command) or an address (url)"
+        wrong, place = (_OF_PROCESS, "url") if self.url else (_OF_ADDRESS, "command")
+        for name in wrong:
+            if getattr(self, name) and getattr(self, place):
+                yield (name, place), f"does not go with {place}"
+
+    @property
+    def place(self) -> str:
+        """What is started or asked, in a few words and without what may be secret."""
+        if self.url:
+            parts = urlsplit(self.url)
+            return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        return " ".join(self.command)
+
+    def offers(self, tool: str) -> bool:
+        """Whether the server's tool of this name is used."""
+        return not self.only or tool in self.only or ANY in self.only
+
+    def asks(self, tool: str) -> bool:
+        """Whether a person must allow each call of the tool."""
+        return tool in self.ask or ANY in self.ask
+
+
+def misnamed(name: str) -> bool:
+    """Whether a server cannot have this name."""
+    return not _NAME.fullmatch(name)

@@ -1,0 +1,256 @@
+"""The flush: before words leave view, a model says what of them is worth remembering.
+
+It reads a stretch of a session once (`Session.flushed_messages`), in one bounded call beside the conversation, and
+leaves no trace in it. Nobody waits long: the conversation goes on without a flush that is slow, and a flush that fails
+costs what it would have found. A session that ended without one, because its process died, is caught up on when the
+next opens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import structlog
+
+from gateway.agent.auxiliary import AuxiliaryModel
+from gateway.agent.caching import Prefix
+from gateway.agent.memory.memories import Memories
+from gateway.agent.memory.review import MOST_CHARS, Step, applied, review_of
+from gateway.agent.metering import Metering
+from gateway.agent.tools.base import schema
+from gateway.agent.tools.memory import CHANGES, PROPERTIES, MemoryTool
+from gateway.domain.chat import SessionKey
+from gateway.domain.memory import is_alone, scope_of
+from gateway.domain.message import Message
+from gateway.domain.session import Session
+from gateway.domain.usage import LedgerEntry
+from gateway.providers.base import ModelRequest
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import GatewayError, StoreUnavailable, ToolError
+from gateway.runtime.metrics import Counter, Metrics
+from gateway.runtime.tasks import Background
+
+log = structlog.get_logger(__name__)
+
+FLUSHES: Final = Counter(
+    name="memory_flushes", text="Looks for what is worth remembering, and how they ended.", labels=("outcome",)
+)
+
+_SECONDS: Final = 60.0  # for the whole of a flush
+_LEASE: Final = 20.0  # seconds that other processes leave a session alone; most flushes take a few
+_LOOK_AGAIN: Final = 0.2  # seconds between two looks at a flush of another process
+_PATIENCE: Final = 5.0  # seconds that a new session waits for the flush of the one before
+_MOST_OUTPUT: Final = 2_000  # tokens
+_LOOKED_AT: Final = 5  # sessions of a key among which the last that ended is looked for
+_ROOM: Final = 3  # the model's window has that many times the material, in tokens at most one a character
+
+_SCHEMA: Final[Mapping[str, Any]] = {
+    "type": "function",
+    "function": {
+        "name": MemoryTool.name,
+        "description": "Changes what is remembered. Call it once for each fact.",
+        "parameters": schema(
+            "action",
+            "message",
+            **{
+                **{name: each for name, each in PROPERTIES.items() if name != "words"},
+                "action": {"type": "string", "enum": list(CHANGES)},
+                "message": {"type": "integer", "description": "The number of the person's message that says it."},
+            },
+        ),
+    },
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a flush found in the first `through` messages of a session."""
+
+    session: Session
+    through: int
+    steps: Sequence[Step] = ()
+
+
+@dataclass(slots=True)
+class Started:
+    """A flush of a session that goes on. `through`: how many messages it has read once it ended well."""
+
+    session: Session
+    through: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flushes:
+    """Starts flushes, at most one for each session at a time."""
+
+    memories: Memories
+    metering: Metering
+    background: Background
+    clock: Clock
+    metrics: Metrics
+    holder: str  # this process, among those that share the store
+    _running: dict[str, SessionKey] = field(default_factory=dict)  # scopes by session
+
+    @property
+    def enabled(self) -> bool:
+        """Whether memory is filled by flushes at all."""
+        return self.memories.settings.flush
+
+    # -- at the end of a session ------------------------------------------------------------
+
+    def at_end(self, session: Session) -> None:
+        """Begin the flush of a session that has ended, beside everything else."""
+        if self.enabled and session.flushed_messages < session.message_count:
+            self._begin(session, self._of_ended(session))
+
+    async def before_opening(self, session: Session) -> None:
+        """Wait a moment for the flushes that a new session should know of. One that the process before did not end is
+        begun anew."""
+        if not self.enabled:
+            return
+        for last in await self.memories.store.sessions(session.key, _LOOKED_AT):
+            if last.ended_at is not None and last.end_reason != "compression":
+                if last.end_reason != "undone":
+                    self.at_end(last)
+                break
+        await self._settled(scope_of(session.key, session.chat_type))
+
+    async def _of_ended(self, session: Session) -> None:
+        """Flush a session, unless another process is at it: then only wait for that."""
+        store, lease = self.memories.store, _name(session.id)
+        if not await store.hold(lease, self.holder, _LEASE):
+            await self._elsewhere(session)
+            return
+        try:
+            transcript = await store.transcript(session)
+            await self._flush(Started(session), transcript.messages, session.flushed_messages)
+        finally:
+            self._running.pop(session.id, None)
+            await store.let_go(lease, self.holder)
+
+    async def _elsewhere(self, session: Session) -> None:
+        try:
+            async with self.clock.limit(_LEASE):
+                while (await self.memories.store.session(session.id)).flushed_messages < session.message_count:
+                    await self.clock.sleep(_LOOK_AGAIN)
+        except TimeoutError:
+            log.info("flush_elsewhere_not_ended", session=session.id)
+        finally:
+            self._running.pop(session.id, None)
+
+    # -- before a compaction ----------------------------------------------------------------
+
+    def before_compaction(self, session: Session, messages: Sequence[Message], start: int) -> Started:
+        """Begin the flush of the stored messages from `start` on, beside the summary."""
+        started = Started(session)
+        if self.enabled and start < len(messages):
+            self._begin(session, self._flush(started, tuple(messages), start))
+        return started
+
+    async def ended(self, started: Started) -> int:
+        """Wait a moment for a flush; how many messages it has read then, 0 if it has not ended well."""
+        await self._settled(scope_of(started.session.key, started.session.chat_type))
+        return started.through
+
+    def stop(self, started: Started) -> None:
+        """Break a flush off."""
+        self.background.stop(_name(started.session.id))
+
+    # -- one flush --------------------------------------------------------------------------
+
+    async def find(
+        self, session: Session, messages: Sequence[Message], start: int, calls: list[LedgerEntry]
+    ) -> Findings | None:
+        """Ask a model what of the messages from `start` on is worth remembering; nothing is changed. None if it could
+        not be asked. `calls` takes what is to be entered into the ledger."""
+        scope, alone = scope_of(session.key, session.chat_type), is_alone(session.key, session.chat_type)
+        models = self.metering.models
+        auxiliary = AuxiliaryModel(
+            metering=self.metering,
+            purpose="memory",
+            session=lambda: session,
+            live=lambda: models.of(session),
+            prefix=Prefix(),
+            charge=calls.append,
+            clock=self.clock,
+        )
+        memory = await self.memories.store.memory(scope)
+        room = min(MOST_CHARS, auxiliary.context_length // _ROOM)
+        redact = self.memories.redact
+        # In a thread, because all of a long stretch is looked at.
+        review = await asyncio.to_thread(review_of, session, messages[start:], memory.barred, redact, room)
+        through = len(messages)
+        if review.is_trivial:
+            self.metrics.count(FLUSHES, "trivial")
+            return Findings(session=session, through=through)
+        now, zone = self.clock.now(), self.memories.zone
+        asked = review.request(memory, redact, now, zone, alone=alone)
+        request = ModelRequest(messages=asked, tools=[_SCHEMA], max_tokens=_MOST_OUTPUT)
+        try:
+            completed, _ = await auxiliary.completed(request)
+        except GatewayError as error:
+            self.metrics.count(FLUSHES, "failed")
+            log.info("flush_failed", session=session.id, error=str(error))
+            return None
+        steps = review.steps(completed.tool_calls)
+        self.metrics.count(FLUSHES, "found" if steps else "nothing")
+        return Findings(session=session, through=through, steps=steps)
+
+    async def publish(self, findings: Findings) -> None:
+        """Change the memory by what was found beside a compaction that is published now. A store that is away does not
+        hold the compaction up."""
+        try:
+            await self.apply(findings)
+        except StoreUnavailable as error:
+            log.warning("findings_lost", session=findings.session.id, error=str(error))
+
+    async def apply(self, findings: Findings) -> None:
+        """Change the memory as a model asked for. What cannot be done is left out."""
+        if not findings.steps:
+            return
+        session = findings.session
+        edits = [self.memories.edit(session, step.source) for step in findings.steps]
+
+        def refused(error: ToolError) -> None:
+            log.info("flush_refused", session=session.id, error=str(error))
+
+        scope = scope_of(session.key, session.chat_type)
+        await self.memories.change(scope, lambda memory: applied(memory, findings.steps, edits, refused))
+
+    def _begin(self, session: Session, work: Coroutine[Any, Any, None]) -> None:
+        """Run one flush of a session; another one that runs already goes on instead."""
+        if self.background.start_once(work, name=_name(session.id)):
+            self._running[session.id] = scope_of(session.key, session.chat_type)
+
+    async def _flush(self, started: Started, messages: Sequence[Message], start: int) -> None:
+        session, calls = started.session, list[LedgerEntry]()
+        try:
+            async with self.clock.limit(_SECONDS):
+                findings = await self.find(session, messages, start, calls)
+                if findings is not None:
+                    await self.apply(findings)
+                    await self.memories.store.note_flushed(session, findings.through)
+                    started.through = findings.through
+        except TimeoutError:
+            self.metrics.count(FLUSHES, "failed")
+            log.warning("flush_timed_out", session=session.id, seconds=_SECONDS)
+        finally:
+            self._running.pop(session.id, None)
+            if calls:
+                await self.memories.store.charge(session, calls)
+
+    async def _settled(self, scope: SessionKey) -> None:
+        names = [_name(session_id) for session_id, of in self._running.items() if of == scope]
+        try:
+            async with self.clock.limit(_PATIENCE):
+                for name in names:
+                    await self.background.ended(name)
+        except TimeoutError:
+            log.info("flush_not_awaited", scope=str(scope))
+
+
+def _name(session_id: str) -> str:
+    return f"flush {session_id}"

@@ -1,0 +1,136 @@
+"""The memories of all scopes, read and changed through the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Final
+
+from gateway.agent.memory.rules import Edit, Source, barring, change, found, used
+from gateway.agent.memory.snapshot import MemorySettings, snapshot
+from gateway.domain.chat import SessionKey
+from gateway.domain.memory import About, Fact, Memory, is_alone, scope_of
+from gateway.domain.message import Message, is_request, note_of, own_words, text_of
+from gateway.domain.session import Session
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import StoreUnavailable, ToolError
+from gateway.store.port import Store
+
+_TRIES: Final = 20  # of a change beside others; each round one of them gets through
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memories:
+    """Reads and changes memories. `zone`: of the people who talk here."""
+
+    store: Store
+    clock: Clock
+    redact: Callable[[str], str]
+    settings: MemorySettings
+    zone: tzinfo | None = None
+
+    async def snapshot(self, session: Session) -> str:
+        """The memory of a session's scope, as its prompt shows it from now on."""
+        memory = await self.store.memory(scope_of(session.key, session.chat_type))
+        alone = is_alone(session.key, session.chat_type)
+        return snapshot(memory, self.settings, self.redact, self.zone, alone=alone)
+
+    async def change(self, scope: SessionKey, step: Callable[[Memory], Memory]) -> Memory:
+        """Change a memory; `step` may be asked again, of a newer one. Raises what it raises."""
+        for _ in range(_TRIES):
+            before = await self.store.memory(scope)
+            after = step(before)
+            difference = change(scope, before, after)
+            if not difference.kept and not difference.gone:
+                return after
+            if await self.store.change_memory(difference):
+                return after
+        raise StoreUnavailable("The memory is changed by too many at once; try again.")
+
+    def edit(self, session: Session, source: Source) -> Edit:
+        """A step by which the message of `source` changes the memory of a session's scope."""
+        return Edit(
+            scope=scope_of(session.key, session.chat_type),
+            source=source,
+            now=self.clock.now(),
+            alone=is_alone(session.key, session.chat_type),
+            redact=self.redact,
+        )
+
+    async def forget(self, scope: SessionKey, facts: Sequence[Fact], messages: Sequence[Source]) -> None:
+        """Forget facts for good: what they replaced goes, too, and no flush learns them again from the messages that
+        said them, or from `messages`."""
+        now = self.clock.now()
+        await self.change(scope, lambda memory: barring(memory, facts, messages, now))
+
+
+@dataclass(frozen=True, slots=True)
+class TurnMemory:
+    """The memory as a turn's tool uses it: what is remembered is said by the message that the turn answers."""
+
+    memories: Memories
+    session: Session
+    messages: Sequence[Message]  # as they are stored
+
+    async def add(self, about: About, text: str) -> str:
+        """Remember a text. Raises ToolError."""
+        return await self._edited(lambda edit, memory: edit.add(memory, about, text))
+
+    async def replace(self, words: str, text: str) -> str:
+        """Put a text in the place of the fact with these words. Raises ToolError."""
+        return await self._edited(lambda edit, memory: edit.replace(memory, words, text))
+
+    async def remove(self, words: str) -> str:
+        """Forget the fact with these words. Raises ToolError."""
+        return await self._edited(lambda edit, memory: edit.remove(memory, words))
+
+    async def search(self, words: str, limit: int) -> Sequence[Fact]:
+        """The facts that fit best, which count as used."""
+        scope, now = scope_of(self.session.key, self.session.chat_type), self.memories.clock.now()
+        facts = found(await self.memories.store.memory(scope), words, limit)
+        if facts:
+            await self.memories.change(scope, lambda memory: used(memory, _still(memory, facts), now))
+        return facts
+
+    async def _edited(self, step: Callable[[Edit, Memory], tuple[Memory, str]]) -> str:
+        edit = self.memories.edit(self.session, self._source())
+        said: list[str] = []
+
+        def make(memory: Memory) -> Memory:
+            after, sentence = step(edit, memory)
+            said.append(sentence)
+            return after
+
+        await self.memories.change(edit.scope, make)
+        return said[-1]
+
+    def _source(self) -> Source:
+        request = next((message for message in reversed(self.messages) if is_request(message)), None)
+        if request is None or "id" not in note_of(request):
+            raise ToolError("There is no message of a person that this could be remembered of.")
+        return source_of(request, self.session)
+
+
+def source_of(message: Message, session: Session) -> Source:
+    """A stored message of a person as a source of facts."""
+    note, own = note_of(message), own_words(message)
+    whole = text_of(message)
+    name = ""
+    if not is_alone(session.key, session.chat_type) and whole.startswith("["):
+        name = whole[1:].partition("] ")[0]
+    return Source(
+        message_id=note.get("id", ""),
+        session_id=session.id,
+        said_by=note.get("person") or session.key.user or "",
+        said_by_name=name,
+        said_at=note.get("at", 0.0),
+        own=own,
+        others=whole.replace(own, "", 1).strip() if own != whole else "",
+    )
+
+
+def _still(memory: Memory, facts: Sequence[Fact]) -> list[Fact]:
+    """The facts as they are in this memory; those that are gone are left out."""
+    wanted = {fact.id for fact in facts}
+    return [fact for fact in memory.facts if fact.id in wanted]

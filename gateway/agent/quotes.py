@@ -1,0 +1,178 @@
+"""Automatic recall: a message that names something out of view brings the earlier words about it along.
+
+A person comes back to an old code, file or address. The model sees it for the first time in weeks, and does not know
+that it should look it up. So the identifiers of the new message that nothing in view holds are looked for in the
+archive of the same key, and at most `MOST` originals are quoted in front of the message, with their speakers and times.
+
+A quote stands in the request alone: it is never stored, and no search or count takes it for something said. It stays
+the same in all steps of its turn, so that the provider's cache holds. A message without such identifiers, by far most
+of them, costs nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+import structlog
+
+from gateway.agent.conversation import Conversation, Quotes
+from gateway.agent.tools.base import Recall
+from gateway.agent.tools.history import speaker_of
+from gateway.context.identifiers import mentions
+from gateway.context.prompts import neutralise
+from gateway.context.shapes import calls_of
+from gateway.domain.message import Message, is_request, note_of, text_of
+from gateway.domain.notes import QUOTES, QUOTES_END
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import StoreError
+from gateway.runtime.tokens import TokenCounter
+from gateway.store.records import Found, Passage
+
+log = structlog.get_logger(__name__)
+
+MOST: Final = 4  # originals beside one message
+MOST_TOKENS: Final = 600
+QUOTED: Final = "quoted:"  # in a session's `announced`: how many the newest message brought, and their tokens
+
+_NAMED: Final = 3  # identifiers of a message that are looked for
+_FINDS: Final = 5  # passages that are looked at for each
+_QUOTE: Final = 360  # characters of an original
+_READ: Final = 20_000  # characters of an original that are redacted before the cut
+_SECONDS: Final = 2.0  # that a turn waits for a slow store
+_ROOM: Final = 0.95  # of the window: a fuller one is given no quotes
+_SHORTEST: Final = 3  # characters of an identifier
+_MEASURE: Final = re.compile(r"[$€£¥]?\s?\d[\d.,:]{0,15}\s?[^\W\d_]{0,12}[%‰°]?")  # an amount or a time names nothing
+_LONG_NUMBER: Final = re.compile(r"\d{5,}")  # which does
+_FORGEABLE: Final = re.compile(r"\[(?=(?:Added by the program|End of the quotes))", re.IGNORECASE)
+_SPEAKERS: Final = {"user": "the person", "assistant": "you"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quoting:
+    """Finds the quotes for a turn."""
+
+    counter: TokenCounter
+    clock: Clock
+    redact: Callable[[str], str]
+
+    async def find(self, conversation: Conversation, recall: Recall) -> Quotes | None:
+        """The quotes for the newest message of a person; None where nothing is missing or nothing was found. A store
+        that does not answer costs the quotes and not the turn."""
+        newest = next(filter(is_request, conversation.newest_first()), None)
+        if newest is None:
+            return None
+        missing = _missing(_named(newest), conversation, newest)
+        if not missing:
+            return None
+        try:
+            async with self.clock.limit(_SECONDS):
+                found = await asyncio.gather(*(recall(f'"{value}"', _FINDS) for value in missing))
+        except (StoreError, TimeoutError) as error:
+            log.warning("nothing_recalled", error=type(error).__name__)
+            return None
+        holding = [_holding(value, each, newest) for value, each in zip(missing, found, strict=True)]
+        return self._quoted(_chosen(holding), conversation, newest)
+
+    def _quoted(self, said: Sequence[tuple[str, Found]], conversation: Conversation, newest: Message) -> Quotes | None:
+        """The best of them that fit."""
+        spec = conversation.spec
+        room = int(_ROOM * (spec.context_length - spec.reserved_output)) - conversation.prompt_tokens()
+        while said:
+            lines = [self._line(value, each) for value, each in sorted(said, key=lambda pair: pair[1].at)]
+            text = "\n".join([QUOTES, *lines, QUOTES_END])
+            tokens = self.counter.text(text)
+            if tokens <= min(MOST_TOKENS, room):
+                return Quotes(message=newest, text=text, count=len(said), tokens=tokens)
+            said = said[:-1]
+        return None
+
+    def _line(self, value: str, found: Found) -> str:
+        text = " ".join(self.redact(text_of(found.message)[:_READ]).split())
+        speaker = note_of(found.message).get("speaker") or speaker_of(found, _SPEAKERS)
+        day = datetime.fromtimestamp(found.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+        return f"- {day}, {_bent(' '.join(speaker.split()))}: “{_bent(_around(text, value))}”"
+
+
+def _named(message: Message) -> list[str]:
+    """The identifiers of a message that name something. The name of a file that comes with it names that file alone."""
+    note = note_of(message)
+    values = [value for value in note.get("identifiers", []) if _names(value)]
+    if not values or "files" not in note:
+        return values
+    words = "\n".join([note.get("said", ""), *(str(file.get("words") or "") for file in note["files"])])
+    return [value for value in values if mentions(words, value)]
+
+
+def _names(value: str) -> bool:
+    if len(value) < _SHORTEST or '"' in value:
+        return False
+    return bool(_LONG_NUMBER.fullmatch(value)) or not _MEASURE.fullmatch(value)
+
+
+def _missing(values: Sequence[str], conversation: Conversation, newest: Message) -> list[str]:
+    """Those of the values that the model does not see anywhere else."""
+    if not values:
+        return []
+    seen = [conversation.session.system_prompt]
+    for message in conversation.newest_first():
+        if message is not newest:
+            content = message.get("content")
+            seen.append(content if isinstance(content, str) else text_of(message))
+            if "tool_calls" in message:
+                seen += (call.arguments for call in calls_of(message))
+    view = "\n".join(seen)
+    return [value for value in values if not mentions(view, value)][:_NAMED]
+
+
+def _holding(value: str, passages: Iterable[Passage], newest: Message) -> list[tuple[str, Found]]:
+    """The originals that hold a value, each once: the first and the newest that somebody said, then the others, and
+    results of tools last."""
+    own = text_of(newest)
+    turns = {note_of(turn.message).get("id", ""): turn for each in passages for turn in each.turns}
+    holding = [turn for turn in turns.values() if mentions(text_of(turn.message), value)]
+    said = [turn for turn in holding if turn.message["role"] != "tool" and text_of(turn.message) != own]
+    said.sort(key=lambda turn: turn.at)
+    returned = sorted((turn for turn in holding if turn.message["role"] == "tool"), key=lambda turn: -turn.at)
+    return [(value, turn) for turn in (*said[:1], *said[:0:-1], *returned)]
+
+
+def _chosen(by_value: Sequence[Sequence[tuple[str, Found]]]) -> list[tuple[str, Found]]:
+    """The best of each value, then the second of each, up to `MOST` different ones."""
+    chosen: dict[str, tuple[str, Found]] = {}
+    for place in range(MOST):
+        for each in by_value:
+            if place < len(each) and len(chosen) < MOST:
+                chosen.setdefault(note_of(each[place][1].message).get("id", ""), each[place])
+    return list(chosen.values())
+
+
+def _around(text: str, value: str) -> str:
+    """The part of a text that holds a value."""
+    if len(text) <= _QUOTE:
+        return text
+    start = min(max(0, text.find(value) - _QUOTE // 2), len(text) - _QUOTE)
+    part = text[start : start + _QUOTE]
+    return f"{'… ' if start else ''}{part}{' …' if start + _QUOTE < len(text) else ''}"
+
+
+def _bent(text: str) -> str:
+    """Without imitations of our own marks."""
+    return _FORGEABLE.sub("(", neutralise(text)).replace("”", '"')
+
+
+def marked(announced: Sequence[str], quotes: Quotes | None) -> tuple[str, ...]:
+    """A session's `announced` after a message that brought these quotes."""
+    others = tuple(mark for mark in announced if not mark.startswith(QUOTED))
+    return others if quotes is None else (*others, f"{QUOTED}{quotes.count}:{quotes.tokens}")
+
+
+def quoted(announced: Iterable[str]) -> tuple[int, int] | None:
+    """(number, tokens) of the quotes that a session's newest message brought; None: it brought none."""
+    mark = next((mark for mark in announced if mark.startswith(QUOTED)), "")
+    count, _, tokens = mark.removeprefix(QUOTED).partition(":")
+    return (int(count), int(tokens)) if count.isdigit() and tokens.isdigit() else None

@@ -1,0 +1,64 @@
+"""Finds tools that have no room in the prompt."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from gateway.agent.tools.base import HiddenTool, ToolContext, schema
+from gateway.agent.tools.offer import FIND
+
+_MOST_FOUND: Final = 5
+_MOST_NAMED: Final = 100
+_WORD: Final = re.compile(r"[^\W_]+")
+_LONGEST: Final = 200  # characters of a description
+_IN_NAME: Final = 3  # a word of a tool's name is worth so many of its description
+
+
+class FindTools:
+    """Searches names and descriptions. What is found is on offer from the next step on, for the rest of the session."""
+
+    name = FIND
+    description = (
+        "There are more tools than are shown to you. Say in a few words what a tool should do; those that fit are "
+        "found, and can be called from your next step on."
+    )
+    parameters = schema("words", words={"type": "string", "minLength": 1, "description": "Such as: create issue."})
+    read_only = True
+    idempotent = True
+    timeout = 5.0
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """The tools that fit best, which can be called now; without one, the names of all that are left."""
+        left = [tool for tool in context.hidden if tool.name not in context.found]
+        found = best(arguments["words"], left)
+        if not found:
+            names = ", ".join(tool.name for tool in left[:_MOST_NAMED])
+            return f"Nothing fits. These tools can be found by their names: {names}" if left else "No tool is left."
+        context.found = (*context.found, *(tool.name for tool in found))
+        lines = [f"{tool.name}: {tool.description[:_LONGEST]}" for tool in found]
+        return "\n".join(["Found; from your next step on you can call:", *lines])
+
+
+def best(words: str, tools: Sequence[HiddenTool]) -> list[HiddenTool]:
+    """The tools with most of the words, best first."""
+    wanted = _words([words])
+    scores = {tool.name: _score(wanted, tool) for tool in tools}
+    fitting = [tool for tool in tools if scores[tool.name]]
+    return sorted(fitting, key=lambda tool: -scores[tool.name])[:_MOST_FOUND]
+
+
+def _score(wanted: frozenset[str], tool: HiddenTool) -> int:
+    name = _words([tool.name])
+    described = _words([tool.description]) - name
+    return _IN_NAME * len(wanted & name) + len(wanted & described)
+
+
+def _words(texts: Iterable[str]) -> frozenset[str]:
+    """Words in one form, without the s of a plural."""
+    found = (word.casefold() for text in texts for word in _WORD.findall(text))
+    return frozenset(word.removesuffix("s") if len(word) > 3 else word for word in found)
+
+
+TOOLS = (lambda _: FindTools(),)

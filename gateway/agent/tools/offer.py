@@ -1,0 +1,268 @@
+"""Which tools are on offer in a session: one answer, from everything that is installed, whoever the turn is for, and
+the names with which the session went on until now.
+
+A session keeps the order of its tools for life, so that providers find its prompts in their caches: a tool that comes
+later stands behind the others. A tool that goes keeps its place and its schema, and says that it is gone to whoever
+calls it. A tool that somebody may not use is not shown to them and cannot be called. Where the schemas of all would
+take too much of the window, the rarely used ones are hidden, until `find_tools` finds them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from gateway.agent.tools.arguments import Arguments
+from gateway.agent.tools.base import HiddenTool, Tool
+from gateway.domain.chat import Source
+from gateway.domain.place import names, narrowest
+from gateway.domain.session import Session
+from gateway.runtime.errors import ConfigError
+
+OWN: Final = "legato"  # the origin of tools that are there from start to end
+FIND: Final = "find_tools"  # on offer while tools are hidden
+SHARE: Final = 0.20  # of the window, for schemas; beyond, rarely used tools are hidden
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Whom a turn is for, and where. `admin`: whether they administer the bot."""
+
+    source: Source
+    admin: bool = False
+
+
+def member(session: Session) -> Caller:
+    """Somebody who may speak in this session, nothing else being known of them."""
+    key = session.key
+    return Caller(
+        source=Source(
+            platform=key.platform,
+            chat=key.chat,
+            chat_type=session.chat_type,
+            user=key.user or "",
+            thread=key.thread,
+            within=session.places,
+        )
+    )
+
+
+Rule = Callable[[str, Caller], bool]
+"""Whether a tool may be on offer to somebody. A tool needs the yes of every rule."""
+
+
+def listed(name: str, names: Sequence[str]) -> bool:
+    """Whether a list takes a tool in. `*` stands for any characters, and `-name` takes a tool out; a list of such
+    entries alone takes in all others."""
+    out = [each[1:] for each in names if each.startswith("-")]
+    taken = [each for each in names if not each.startswith("-")]
+    if any(fnmatchcase(name, each) for each in out):
+        return False
+    return any(fnmatchcase(name, each) for each in taken) or bool(out and not taken)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferRule:
+    """The rule of the configuration. `offered`: lists of tools by whom they are for; of the entries that fit, the
+    closest counts. `admins_only`: the list of tools that only admins have."""
+
+    offered: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    admins_only: Sequence[str] = ()
+
+    def __call__(self, name: str, caller: Caller) -> bool:
+        """Whether the tool may be on offer to the caller."""
+        if not caller.admin and self.admins_only and listed(name, self.admins_only):
+            return False
+        names = next((self.offered[each] for each in _closest_first(caller.source) if each in self.offered), ("*",))
+        return listed(name, names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceRule:
+    """The rule of single chats: `lists` of tools, by place; the narrowest counts."""
+
+    lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def __call__(self, name: str, caller: Caller) -> bool:
+        """Whether the tool may be on offer where the caller speaks."""
+        source = caller.source
+        found = narrowest(self.lists, source.platform, names(source)) if self.lists else None
+        return found is None or listed(name, found.value)
+
+
+def _closest_first(source: Source) -> Iterator[str]:
+    """The names of entries that fit a source: a person in a chat, a person, a chat, a platform, everybody."""
+    chats = (source.chat, *([source.renamed] if source.renamed else []), *source.within, "*")
+    people = () if "@" in source.user else (source.user, *source.roles)  # such an id must not pass for one in a chat
+    yield from (f"{source.platform}:{person}@{chat}" for person in people for chat in chats)
+    yield from (f"{source.platform}:{person}" for person in people)
+    yield from (f"{source.platform}:*@{chat}" for chat in chats)
+    yield from (f"{source.platform}:*", source.platform, "*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offered:
+    """A tool that was registered, and what a model reads of it. `gone`: its origin took it away since."""
+
+    tool: Tool
+    origin: str
+    schema: dict[str, Any]
+    tokens: int
+    arguments: Arguments
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """The tools on offer in one session to one person now. `order`: the names with which the session goes on.
+    `hidden`: those without room in the prompt. `version`: the toolbox's, when it was asked."""
+
+    order: tuple[str, ...]
+    offered: Mapping[str, Offered]
+    hidden: tuple[HiddenTool, ...] = ()
+    version: int = 0
+
+    @property
+    def names(self) -> list[str]:
+        """The tools that can be called, in the session's order."""
+        return [name for name, each in self.offered.items() if not each.gone]
+
+    @property
+    def schemas(self) -> list[dict[str, Any]]:
+        """The schemas for the model, in the session's order."""
+        return [each.schema for each in self.offered.values()]
+
+    @property
+    def tokens(self) -> int:
+        """What the schemas take of a prompt."""
+        return sum(each.tokens for each in self.offered.values())
+
+    def get(self, name: str) -> Tool | None:
+        """The tool of this name, if it is on offer and there."""
+        each = self.offered.get(name)
+        return None if each is None or each.gone else each.tool
+
+    def arguments(self, name: str, text: str) -> Mapping[str, Any]:
+        """The arguments of a call of a tool on offer. Raises ToolError with a sentence for the model."""
+        return self.offered[name].arguments.read(text)
+
+    def why_not(self, name: str) -> str:
+        """The reason why no tool of this name can be called, for the model."""
+        if name in self.offered:
+            return f"{name!r} is not available at the moment. Go on without it, and say so if it was needed."
+        if any(tool.name == name for tool in self.hidden):
+            return f"{name!r} is not shown to you yet: find it with {FIND} first."
+        return f"There is no tool named {name!r}. The tools are: {', '.join(self.names)}."
+
+
+class Toolbox:
+    """Every tool of the program, those that come and go included. `rules` decide who is offered what; `count` gives the
+    tokens of schemas. A toolbox belongs to one event loop."""
+
+    def __init__(
+        self,
+        tools: Iterable[Tool] = (),
+        *,
+        rules: Sequence[Rule] = (),
+        count: Callable[[Iterable[Mapping[str, Any]]], int] = lambda _: 0,
+    ) -> None:
+        self._offered: dict[str, Offered] = {}
+        self._rules = rules
+        self._count = count
+        self._uses: Counter[str] = Counter()
+        self.version = 0  # rises with every change
+        self.register(OWN, tools)
+
+    def register(self, origin: str, tools: Iterable[Tool]) -> None:
+        """Make these the tools of an origin, in the place of those that it had. Sessions that run see the change at
+        their next step. Raises ConfigError, with nothing changed, if a name is another origin's or there twice."""
+        new: dict[str, Tool] = {}
+        for tool in tools:
+            other = self._offered.get(tool.name)
+            if tool.name in new or (other is not None and other.origin != origin and not other.gone):
+                raise ConfigError([f"tools: two tools are named {tool.name!r}; rename or remove one"])
+            new[tool.name] = tool
+        self.withdraw(origin)
+        self.version += 1
+        for tool in new.values():
+            schema = _schema(tool)
+            self._offered[tool.name] = Offered(
+                tool=tool,
+                origin=origin,
+                schema=schema,
+                tokens=self._count([schema]),
+                arguments=Arguments(tool.name, tool.parameters),
+            )
+
+    def taken(self, origin: str) -> list[str]:
+        """The names that tools of other origins have."""
+        return [name for name, each in self._offered.items() if each.origin != origin and not each.gone]
+
+    def withdraw(self, origin: str) -> None:
+        """Take the tools of an origin away. Where they stand in a session's prompt, they stay there."""
+        self.version += 1
+        for name, each in self._offered.items():
+            if each.origin == origin and not each.gone:
+                self._offered[name] = replace(each, gone=True)
+
+    @property
+    def installed(self) -> list[str]:
+        """The tools that are there, whoever has them."""
+        return [name for name, each in self._offered.items() if not each.gone]
+
+    def offer(self, order: Sequence[str], caller: Caller, window: int) -> Offer:
+        """The tools for a caller in a session that has shown those in `order` until now, to a model that reads so many
+        tokens at once."""
+        known = set(order)
+        allowed = {name: each for name, each in self._offered.items() if self.allows(name, caller)}
+        new = [name for name, each in allowed.items() if name not in known and not each.gone and name != FIND]
+        room = int(SHARE * window) - sum(allowed[name].tokens for name in order if name in allowed)
+        fitting = self._fitting(new, room, found=FIND in known)
+        hidden = [name for name in new if name not in fitting]
+        finder = [FIND] if hidden and FIND not in known else []
+        order = (*order, *(name for name in new if name in fitting), *finder)
+        return Offer(
+            order=order,
+            offered={name: allowed[name] for name in order if name in allowed},
+            hidden=tuple(HiddenTool(name=name, description=allowed[name].tool.description) for name in hidden),
+            version=self.version,
+        )
+
+    def _fitting(self, new: Sequence[str], room: int, *, found: bool) -> Collection[str]:
+        """Those of the new tools whose schemas have room, the most used first."""
+        finder = self._offered.get(FIND)
+        if finder is None or sum(self._offered[name].tokens for name in new) <= room:
+            return new
+        room -= 0 if found else finder.tokens
+        fitting: set[str] = set()
+        for name in sorted(new, key=lambda name: -self._uses[name]):
+            if (tokens := self._offered[name].tokens) <= room:
+                fitting.add(name)
+                room -= tokens
+        return fitting
+
+    def used(self, names: Iterable[str]) -> None:
+        """Note that these tools were called: what is used much is hidden last."""
+        self._uses.update(name for name in names if name in self._offered)
+
+    def allows(self, name: str, caller: Caller) -> bool:
+        """Whether somebody may use a tool of this name, if there is one."""
+        return name == FIND or all(rule(name, caller) for rule in self._rules)
+
+    def has(self, name: str, caller: Caller) -> bool:
+        """Whether somebody could call a tool of this name now."""
+        each = self._offered.get(name)
+        return each is not None and not each.gone and self.allows(name, caller)
+
+    def tokens(self, session: Session, window: int) -> int:
+        """What the tools of a session take of its prompts, before a turn says for whom it is."""
+        names = session.tools or self.offer((), member(session), window).order
+        return sum(self._offered[name].tokens for name in names if name in self._offered)
+
+
+def _schema(tool: Tool) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": function}

@@ -1,0 +1,101 @@
+"""The defence of the window against long tool results, behind the limits that tools set themselves.
+
+A result beyond its tool's limit is kept as a file of the conversation, and the model gets the beginning of it and the
+file's name. After each step the same is done with the longest results while all together are too long. Nothing is
+lost: `read_file` reads a kept result in parts, and its own results are never kept again.
+
+A result may be megabytes of anything, so what takes time with a long one is done in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gateway.agent.files.references import picture_part
+from gateway.agent.tools.base import Files, LimitsResults, Recalls, Tool
+from gateway.context.persisted import block
+from gateway.context.prompts import neutralise
+from gateway.domain.message import Message, text_of, tool_result
+
+_LONG: Final = 4_000  # characters, from which on the counting of a result takes more than a millisecond
+_RESULT_SHARE: Final = 0.15  # of the window
+_STEP_SHARE: Final = 0.30
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9_-]+")
+_LONGEST_NAME: Final = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputLimits:
+    """Characters: of one result, of all results of a step, and of what is shown of a longer one."""
+
+    result: int = 100_000
+    step: int = 200_000
+    preview: int = 1_500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """The results of one step. `window`: the tokens that the model reads at once. `count` gives a text's tokens;
+    `measured` notes on a message what a transcript wants to know of it. Both are called in threads."""
+
+    limits: OutputLimits
+    files: Files
+    window: int
+    count: Callable[[str], int]
+    measured: Callable[[Message], Message]
+    _whole: dict[str, tuple[str, str]] = field(default_factory=dict)  # tools and results that stand here in full
+
+    async def result(
+        self, call_id: str, name: str, tool: Tool | None, text: str, pictures: Sequence[str] = ()
+    ) -> Message:
+        """The result of a call as a message: all of it, or its beginning and the name of the file that has all; and the
+        pictures, by their digests."""
+        limit = tool.result_chars if isinstance(tool, LimitsResults) else self.limits.result
+        note: dict[str, Any] = {"recalled": True} if isinstance(tool, Recalls) else {}
+        if limit is not None and await self._is_beyond([text], limit, _RESULT_SHARE):
+            return _pictured(tool_result(call_id, await self._kept(name, text), **note), pictures)
+        if limit is not None:
+            self._whole[call_id] = name, text
+        message = _pictured(tool_result(call_id, neutralise(text), **note), pictures)
+        return await asyncio.to_thread(self.measured, message) if len(text) > _LONG else message
+
+    async def fit(self, results: dict[str, Message], among: Collection[str]) -> None:
+        """Keep the longest results `among` these calls as files until all results of the step fit together."""
+        while await self._is_beyond([*map(text_of, results.values())], self.limits.step, _STEP_SHARE):
+            left = [call_id for call_id in among if call_id in self._whole]
+            longest = max(left, key=lambda call_id: len(self._whole[call_id][1]), default="")
+            if not longest or len(self._whole[longest][1]) <= 2 * self.limits.preview:
+                return
+            content = await self._kept(*self._whole.pop(longest))
+            results[longest] = self.measured(_with_text(results[longest], content))
+
+    async def _is_beyond(self, texts: Collection[str], most: int, share: float) -> bool:
+        """Whether texts have too many characters, or too many tokens for the window."""
+        characters, tokens = sum(map(len, texts)), int(share * self.window)
+        if characters > most:
+            return True
+        if characters <= tokens:  # no token is shorter than a character
+            return False
+        return await asyncio.to_thread(lambda: sum(map(self.count, texts))) > tokens
+
+    async def _kept(self, tool: str, text: str) -> str:
+        """Keep a result, and return the block that stands for it."""
+        name = await self.files.keep(_UNSAFE.sub("_", tool)[:_LONGEST_NAME], text)
+        return block(text, name, self.limits.preview)
+
+
+def _pictured(message: Message, digests: Sequence[str]) -> Message:
+    """The message with pictures behind its text."""
+    parts = [{"type": "text", "text": message["content"]}, *map(picture_part, digests)]
+    return {**message, "content": parts} if digests else message
+
+
+def _with_text(message: Message, text: str) -> Message:
+    """The message with another text, and the same pictures."""
+    content = message["content"]
+    pictures = [part for part in content if part["type"] != "text"] if isinstance(content, list) else []
+    return {**message, "content": [{"type": "text", "text": text}, *pictures] if pictures else text}

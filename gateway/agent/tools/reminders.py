@@ -1,0 +1,136 @@
+"""Reminders and prompts that run by the clock, for the model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC
+from typing import Any, Final
+
+from gateway.agent.tools.base import ReminderBook, ToolContext, schema
+from gateway.domain.recurrence import zone_named
+from gateway.domain.reminder import Reminder, ReminderKind, WhenLate, next_moments, written
+from gateway.domain.when import EXAMPLES, BadTime, NoTime, When, read_exactly
+from gateway.runtime.errors import ToolError, UserError
+
+_ACTIONS: Final = ("create", "list", "cancel", "snooze", "skip", "resume", "change", "timezone")
+
+
+class RemindersTool:
+    """Makes and changes reminders. A call that is repeated after a crash finds what it made."""
+
+    name = "reminders"
+    description = (
+        "Reminds the person later (kind `say`: the text is shown as it is) or has you answer a prompt later (`ask`), "
+        "once or again and again. `when` is the person's local time: `2026-11-24T09:00`, `tomorrow 09:00`, `in 20 "
+        "minutes`, `every weekday at 8`, `every 2 hours`. You need not know the time: each result says what time it "
+        "is and when it will come; tell the person that. `skip` leaves out the next time, `resume` goes on with a "
+        "paused one, `timezone` keeps the person's time zone: set it if they say where they live."
+    )
+    parameters = schema(
+        "action",
+        action={"type": "string", "enum": list(_ACTIONS)},
+        text={"type": "string", "description": "What to say, in the person's words, or the prompt."},
+        when={"type": "string"},
+        kind={"type": "string", "enum": ["say", "ask"]},
+        number={"type": "integer", "minimum": 1, "description": "Which one, as `list` gives it."},
+        when_late={"type": "string", "enum": ["say", "skip"], "description": "If the bot was not running then."},
+        timezone={"type": "string", "description": "IANA name. Default: the person's own."},
+    )
+    read_only = False
+    idempotent = True
+    timeout = 20.0
+
+    async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """What was done and when it comes, or the list."""
+        book, action = context.reminders, str(arguments.get("action"))
+        try:
+            zone = await self._zone(arguments, book)
+            now = context.clock.now()
+            done = await self._done(action, arguments, book, zone, now)
+        except (UserError, BadTime) as error:
+            raise ToolError(str(error)) from None
+        return f"It is {written(now, zone)} now. {done}"
+
+    async def _zone(self, arguments: Mapping[str, Any], book: ReminderBook) -> str:
+        named = _text(arguments, "timezone")
+        if not named:
+            return await book.zone()
+        if arguments.get("action") == "timezone":
+            return await book.set_zone(named)
+        if zone_named(named) is None:
+            raise ToolError(f"{named[:60]!r} is not a time zone; use an IANA name such as Europe/Vienna.")
+        return named
+
+    async def _done(self, action: str, arguments: Mapping[str, Any], book: ReminderBook, zone: str, now: float) -> str:
+        if action == "list":
+            return "\n".join(["Reminders:", *map(_line, await book.listed())])
+        if action == "timezone":
+            return f"The person's time zone is {zone}."
+        when = _when(arguments, zone, now)
+        if action == "create":
+            if when is None:
+                raise ToolError(f"`when` is missing. Such as: {'; '.join(EXAMPLES)}.")
+            kind: ReminderKind = "ask" if arguments.get("kind") == "ask" else "say"
+            late: WhenLate = "skip" if arguments.get("when_late") == "skip" else "say"
+            cause = json.dumps(dict(arguments), sort_keys=True, default=str)
+            text = _text(arguments, "text")
+            made = await book.add(kind=kind, text=text, when=when, zone=zone, when_late=late, cause=cause)
+            return f"Stored: {_line(made)}"
+        number = arguments.get("number")
+        if not isinstance(number, int):
+            raise ToolError("`number` says which one; the action `list` gives the numbers.")
+        return f"Now: {_line(await self._changed(action, number, arguments, book, zone, when, now))}"
+
+    async def _changed(
+        self,
+        action: str,
+        number: int,
+        arguments: Mapping[str, Any],
+        book: ReminderBook,
+        zone: str,
+        when: When | None,
+        now: float,
+    ) -> Reminder:
+        match action:
+            case "cancel":
+                return await book.cancel(number)
+            case "snooze":
+                return await book.snooze(number, when.due if when else now + 600)
+            case "skip":
+                return await book.skip(number)
+            case "resume":
+                return await book.resume(number)
+            case "change":
+                return await book.reword(number, _text(arguments, "text") or None, when, zone)
+            case _:
+                raise ToolError(f"`action` must be one of: {', '.join(_ACTIONS)}.")
+
+
+def _when(arguments: Mapping[str, Any], zone: str, now: float) -> When | None:
+    said = _text(arguments, "when")
+    if not said:
+        return None
+    try:
+        return read_exactly(said, now, zone_named(zone) or UTC)
+    except NoTime:
+        raise ToolError(
+            f"{said[:60]!r} is no time that can be read here; it is {written(now, zone)} now. Such as: "
+            f"{'; '.join(EXAMPLES)}."
+        ) from None
+
+
+def _text(arguments: Mapping[str, Any], name: str) -> str:
+    value = arguments.get(name)
+    if value is not None and not isinstance(value, str):
+        raise ToolError(f"`{name}` must be text.")
+    return (value or "").strip()
+
+
+def _line(reminder: Reminder) -> str:
+    when = next_moments(reminder) if reminder.state == "waiting" else reminder.state
+    prompt = ", a prompt" if reminder.kind == "ask" else ""
+    return f"number {reminder.number}{prompt}: {reminder.brief} ({when})"
+
+
+TOOLS = (lambda _: RemindersTool(),)

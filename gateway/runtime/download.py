@@ -1,0 +1,228 @@
+"""Fetches what lies at an address that a stranger named, from public servers alone.
+
+Where a name leads is decided by whoever owns the name, and may change between two looks. So the address is judged
+where a socket is made for it: what was judged is what is connected to, for every redirect anew. No proxy is used,
+because a proxy would look names up by itself. One session serves one page, so nothing is remembered between pages.
+
+aiohttp is used by itself here, and not below httpx as for providers: only aiohttp lets the sockets be made by us and
+the body be read packed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import zlib
+from collections.abc import Callable, Collection
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from errno import EACCES
+from functools import partial
+from http import HTTPStatus
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from yarl import URL
+
+from gateway.runtime.clock import Clock
+from gateway.runtime.errors import ToolError
+
+Address = IPv4Address | IPv6Address
+
+_REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
+_MOST_REDIRECTS: Final = 5
+_CONNECT: Final = 10.0  # seconds
+_SILENCE: Final = 10.0  # seconds
+_LOOKUPS: Final = 8  # names that are looked up at once
+_LONGEST_URL: Final = 2_000
+_PRIVATE: Final = "the address is not on the public internet"
+_NAT64: Final = IPv6Network("64:ff9b::/96")  # RFC 6052: an IPv4 address behind a translator
+# What `ipaddress` takes for public in some release, and nobody serves pages from: 6to4 (RFC 3056) with its relays
+# (RFC 7526), Teredo (RFC 4380), site-local (RFC 3879), the translators' own (RFC 8215), IPv4-compatible (RFC 4291),
+# IETF's own (RFC 6890), documentation (RFC 9637), segment routing (RFC 9602).
+_NOT_PUBLIC: Final = tuple(
+    ip_network(each)
+    for each in (
+        "192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15", "240.0.0.0/4", "::/96", "64:ff9b:1::/48", "100::/64",
+        "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "5f00::/16", "fec0::/10",
+    )
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Download:
+    """What lay at an address. `url`: where redirects led. `mime` is in lower case, `charset` "" if the server names
+    none. `cut`: more followed than was read."""
+
+    url: str
+    mime: str
+    charset: str
+    content: bytes
+    cut: bool
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address belongs to the public internet, as far as addresses say so."""
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is not None:
+            return is_public(address.ipv4_mapped)
+        if address in _NAT64:
+            return is_public(IPv4Address(int(address) & 0xFFFFFFFF))
+    if any(address in network for network in _NOT_PUBLIC if network.version == address.version):
+        return False
+    return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
+
+
+def _lookups() -> ThreadPoolExecutor:
+    """Threads of their own: a name whose server says nothing keeps one busy for long, and others need the loop's."""
+    return ThreadPoolExecutor(max_workers=_LOOKUPS, thread_name_prefix="lookup")
+
+
+@dataclass(frozen=True, slots=True)
+class _Resolver(AbstractResolver):
+    """The system's look at names."""
+
+    threads: Executor
+
+    async def resolve(self, host: str, port: int = 0, family: int = socket.AF_INET) -> list[ResolveResult]:
+        """The addresses of a name. Raises OSError."""
+        look = partial(socket.getaddrinfo, host, port, family=family, type=socket.SOCK_STREAM)
+        found = await asyncio.get_running_loop().run_in_executor(self.threads, look)
+        return [
+            ResolveResult(
+                hostname=host, host=str(where[0]), port=port, family=kind, proto=protocol, flags=socket.AI_NUMERICHOST
+            )
+            for kind, _, protocol, _, where in found
+        ]
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Downloader:
+    """Fetches pages. `most`: bytes of a body, packed and unpacked. `seconds` for all of one page, with its redirects.
+    `accepts` decides by the type whether a body is read. A test may have names looked up in another way, and let
+    addresses pass that are not public."""
+
+    clock: Clock
+    agent: str
+    accepts: Callable[[str], bool]
+    ports: Collection[int] = (80, 443)
+    most: int = 5_000_000
+    seconds: float = 20.0
+    allows: Callable[[Address], bool] = is_public
+    resolver: Callable[[], AbstractResolver] = field(default_factory=lambda: partial(_Resolver, _lookups()))
+
+    async def get(self, address: str) -> Download:
+        """Fetch what lies at an address. Raises ToolError."""
+        url = self._checked(address)
+        try:
+            async with self.clock.limit(self.seconds), self._session() as session:
+                for _ in range(_MOST_REDIRECTS + 1):
+                    async with session.get(url, allow_redirects=False) as response:
+                        target = response.headers.get("Location")
+                        if response.status in _REDIRECTS and target is not None:
+                            url = self._checked(target, url)
+                            continue
+                        return await self._read(url, response)
+                raise ToolError(f"There were more than {_MOST_REDIRECTS} redirects.")
+        except TimeoutError as error:
+            raise ToolError(f"{url.host} did not answer in time.") from error
+        except (aiohttp.ClientError, OSError, ValueError, zlib.error) as error:
+            raise ToolError(f"{url.host} cannot be read: {_reason(error)}.") from error
+
+    def _checked(self, address: str, base: URL | None = None) -> URL:
+        """Raises ToolError for an address that is not to be asked for."""
+        try:
+            url = URL(address) if base is None else base.join(URL(address))
+            host = url.host
+            literal = _literal(url.raw_host or "")
+        except ValueError:
+            raise ToolError(f"{address[:200]!r} is no web address.") from None
+        if url.scheme not in ("http", "https") or not host or len(str(url)) > _LONGEST_URL:
+            raise ToolError(f"{address[:200]!r} is no address that begins with http:// or https://.")
+        if url.user is not None or url.password is not None:
+            raise ToolError("An address with a name and a password in it is not asked for.")
+        if url.port not in self.ports:
+            raise ToolError(f"Port {url.port} is not asked; the ports are {', '.join(map(str, self.ports))}.")
+        if literal is not None and not self.allows(literal):
+            raise ToolError(f"{host} cannot be read: {_PRIVATE}.")
+        return url.with_fragment(None)
+
+    def _session(self) -> aiohttp.ClientSession:
+        connector = aiohttp.TCPConnector(
+            resolver=self.resolver(), use_dns_cache=False, socket_factory=self._socket, force_close=True
+        )
+        return aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT, sock_read=_SILENCE),
+            headers={"User-Agent": self.agent, "Accept-Encoding": "identity", "Accept": "text/html, text/*, */*;q=0.5"},
+            trust_env=False,
+            auto_decompress=False,
+        )
+
+    def _socket(self, place: aiohttp.AddrInfoType) -> socket.socket:
+        """A socket for an address that was looked up. Raises OSError for one that is not public."""
+        family, kind, protocol, _, where = place
+        literal = _literal(str(where[0]))
+        if literal is None or not self.allows(literal):
+            raise PermissionError(EACCES, _PRIVATE)
+        return socket.socket(family=family, type=kind, proto=protocol)
+
+    async def _read(self, url: URL, response: aiohttp.ClientResponse) -> Download:
+        if not 200 <= response.status < 300:
+            phrase = HTTPStatus(response.status).phrase if response.status in _STATUSES else "an unknown status"
+            raise ToolError(f"{url.host} answered {response.status} ({phrase}).")
+        mime = response.content_type if "Content-Type" in response.headers else ""
+        if not self.accepts(mime):
+            raise ToolError(f"What lies there is of the type {mime[:100]}, which cannot be read here.")
+        packed = bytearray()
+        async for piece in response.content.iter_any():
+            packed += piece
+            if len(packed) > self.most:
+                break
+        encoding = response.headers.get("Content-Encoding", "identity").strip().lower()
+        content = await asyncio.to_thread(_unpacked, bytes(packed), encoding, self.most + 1)
+        return Download(
+            url=str(url),
+            mime=mime,
+            charset=response.charset or "",
+            content=content[: self.most],
+            cut=len(packed) > self.most or len(content) > self.most,
+        )
+
+
+_STATUSES: Final = frozenset(map(int, HTTPStatus))
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, without the inner life of the library."""
+    inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    said = inner.strerror if isinstance(inner, OSError) and inner.strerror else str(inner)
+    return (said or type(inner).__name__)[:200].rstrip(".")
+
+
+def _literal(host: str) -> Address | None:
+    """The address that a host is written as; None: it is a name."""
+    try:
+        return ip_address(host.partition("%")[0])
+    except ValueError:
+        return None
+
+
+def _unpacked(packed: bytes, encoding: str, most: int) -> bytes:
+    """At most so many bytes of a body. Raises ValueError, zlib.error."""
+    if encoding in ("", "identity"):
+        return packed
+    if encoding in ("gzip", "x-gzip"):
+        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(packed, most)
+    if encoding == "deflate":
+        try:
+            return zlib.decompressobj().decompress(packed, most)
+        except zlib.error:  # many servers leave the frame out
+            return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, most)
+    raise ValueError(f"it is packed as {encoding[:40]}, though it was asked for unpacked")

@@ -1,0 +1,180 @@
+"""Another program, run to its end: in a session of its own, within a time, with bounded output.
+
+Everything that it started ends with it. It reads nothing, and sees only the environment that it is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from gateway.runtime.clock import Clock
+
+_KEPT: Final = 12_000  # bytes of output at its beginning, and as many at its end
+_LAST_WORDS: Final = 1.0  # seconds in which output from before a program's end is still read
+_ROUNDS: Final = 20  # of looking for processes that a program left: they may start others meanwhile
+_ERRORS: Final = 2  # the number of stderr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How a program ended. `code` is negative for a signal; `late`: it took longer than it might. `errors` is what it
+    wrote to stderr, where that is kept apart."""
+
+    code: int
+    late: bool
+    output: str
+    errors: str = ""
+
+
+async def run(
+    argv: Sequence[str],
+    *,
+    folder: Path,
+    environment: Mapping[str, str],
+    seconds: float,
+    clock: Clock,
+    apart: bool = False,
+) -> Ended:
+    """Run a program, and end everything that it started. `apart`: its stderr is no part of its output. Raises OSError
+    if it cannot be started."""
+    transport, written = await _started(argv, folder, environment, apart=apart)
+    late = False
+    try:
+        try:
+            async with clock.limit(seconds):
+                await written.exited.wait()
+        except TimeoutError:
+            late = True
+        code = transport.get_returncode() or 0
+        _end(transport)  # also what runs in the background, and may hold the output open
+        with suppress(TimeoutError):
+            async with clock.limit(_LAST_WORDS):
+                await written.closed.wait()
+    finally:
+        await _closed(transport, written)
+    return Ended(code=code, late=late, output=written.output.text(), errors=written.errors.text())
+
+
+class _Kept:
+    """The beginning and the end of what a program writes, and its size."""
+
+    def __init__(self) -> None:
+        self._first = b""
+        self._last = b""
+        self._size = 0
+
+    def add(self, data: bytes) -> None:
+        """Keep the beginning, and the end so far."""
+        self._size += len(data)
+        room = _KEPT - len(self._first)
+        self._first += data[:room]
+        if room < len(data):
+            self._last = (self._last + data[room:])[-_KEPT:]
+
+    def text(self) -> str:
+        """What was written. It is cut between lines: half of a credential would not be recognised."""
+        if self._size == len(self._first) + len(self._last):
+            return _decoded(self._first + self._last).rstrip()
+        first = self._first[: self._first.rfind(b"\n") + 1] or self._first
+        last = self._last[self._last.find(b"\n") + 1 :] or self._last
+        left_out = self._size - len(first) - len(last)
+        mark = f"[… {left_out:,} of {self._size:,} bytes left out …]"
+        return f"{_decoded(first).rstrip()}\n{mark}\n{_decoded(last).rstrip()}"
+
+
+class _Written(asyncio.SubprocessProtocol):
+    """What a program writes, and whether it still may."""
+
+    def __init__(self, pipes: int) -> None:
+        self.exited = asyncio.Event()
+        self.closed = asyncio.Event()  # nobody can write any more
+        self.output, self.errors = _Kept(), _Kept()
+        self._open = pipes
+
+    def process_exited(self) -> None:
+        """The program itself has ended."""
+        self.exited.set()
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        """Nobody holds the other end of a pipe."""
+        self._open -= 1
+        if self._open == 0:
+            self.closed.set()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Keep what there is room for."""
+        (self.errors if fd == _ERRORS else self.output).add(data)
+
+
+def _decoded(written: bytes) -> str:
+    return written.decode("utf-8", "replace")
+
+
+async def _started(
+    argv: Sequence[str], folder: Path, environment: Mapping[str, str], *, apart: bool
+) -> tuple[asyncio.SubprocessTransport, _Written]:
+    """Start the program. A cancellation meanwhile ends it as a whole: asyncio by itself would end only the program,
+    which may have started others by then."""
+    loop = asyncio.get_running_loop()
+    starting = loop.create_task(
+        loop.subprocess_exec(
+            lambda: _Written(2 if apart else 1),
+            *argv,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE if apart else asyncio.subprocess.STDOUT,
+            cwd=folder,
+            env=environment,
+            start_new_session=True,  # which can be ended as a whole
+        )
+    )
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        with suppress(OSError):
+            await _closed(*await starting)
+        raise
+
+
+async def _closed(transport: asyncio.SubprocessTransport, written: _Written) -> None:
+    """Let go of a program, and end it if its caller ended first."""
+    if not written.exited.is_set():
+        _end(transport)
+        await written.exited.wait()
+    transport.close()
+
+
+def _end(transport: asyncio.SubprocessTransport) -> None:
+    """End the program and all that it started in its session. Its group is not enough: `timeout` and shells with
+    job control give the processes that they start groups of their own."""
+    session = transport.get_pid()
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(session, signal.SIGKILL)
+    for _ in range(_ROUNDS):
+        left = _members(session)
+        for pid in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
+        if not left:
+            return
+
+
+def _members(session: int) -> list[int]:
+    """The processes of a session that have not ended. None where the system does not list them in /proc."""
+    return [int(stat.parent.name) for stat in Path("/proc").glob("[0-9]*/stat") if _is_of(session, stat)]
+
+
+def _is_of(session: int, stat: Path) -> bool:
+    try:
+        *_, facts = stat.read_bytes().rpartition(b")")  # a program's name may hold spaces and brackets
+    except OSError:
+        return False  # it has ended meanwhile
+    state, _, _, of, *_ = facts.split()  # proc(5): state, parent, group, session
+    return int(of) == session and state not in (b"Z", b"X")

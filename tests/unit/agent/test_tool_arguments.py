@@ -1,0 +1,177 @@
+"""The arguments of tool calls are held against the tool's schema, whoever wrote the schema."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from gateway.agent.tools.arguments import Arguments
+from gateway.runtime.errors import ToolError
+
+SCHEMA: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "items": {
+            "type": "array",
+            "maxItems": 2,
+            "items": {
+                "type": "object",
+                "properties": {"text": {"type": "string", "minLength": 1}, "status": {"enum": ["open", "done"]}},
+                "required": ["text"],
+                "additionalProperties": False,
+            },
+        },
+        "limit": {"type": "integer", "minimum": 1, "maximum": 20},
+        "either": {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+        "nothing": {"type": ["string", "null"]},
+    },
+    "required": ["items"],
+    "additionalProperties": False,
+}
+
+
+def problem(arguments: object, schema: Mapping[str, Any] = SCHEMA) -> str:
+    with pytest.raises(ToolError) as refused:
+        Arguments("t", schema).read(arguments if isinstance(arguments, str) else json.dumps(arguments))
+    return str(refused.value)
+
+
+def passes(arguments: object, schema: Mapping[str, Any]) -> bool:
+    return Arguments("t", schema).read(json.dumps(arguments)) == arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({}, "`items` is missing."),
+        ({"items": 5}, '`items`: it is not of type "array".'),
+        ({"items": [{"text": 1}]}, '`items[0].text`: it is not of type "string".'),
+        ({"items": [{"status": "open"}]}, "`items[0].text` is missing."),
+        ({"items": [{"text": "a", "status": "opn"}]}, '`items[0].status`: it is not one of "open" or "done".'),
+        ({"items": [{"text": "a", "more": 1}]}, "There is no argument `items[0].more`."),
+        ({"items": [], "limit": 21}, "`limit`: it is greater than the maximum of 20."),
+        ({"items": [], "limit": True}, '`limit`: it is not of type "integer".'),
+        ({"items": [], "either": 1.5}, '`either`: it must fit [{"type": "string"}, {"type": "integer"}].'),
+        ({"items": [], "nix": 1}, "There is no argument `nix`. Its arguments are: items, limit, either, nothing."),
+    ],
+)
+def test_an_error_says_what_is_wrong_and_what_would_be_right(arguments: dict[str, Any], said: str) -> None:
+    assert problem(arguments).startswith(f"The arguments do not fit. {said}")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "not valid JSON"),
+        ("[1]", "must be one JSON object"),
+        ('"x"', "must be one JSON object"),
+        ('{"a":' * 100_000, "nested too deeply"),
+        ('{"items":' + "[" * 65 + "]" * 65 + "}", "nested too deeply"),
+        ('{"items": [], "limit": NaN}', "`limit`"),
+        ('{"items": [], "limit": ' + "9" * 5_000 + "}", "not valid JSON"),
+        ('{"items": [], "limit": ' + "9" * 500 + "}", "greater than the maximum"),
+    ],
+)
+def test_what_is_no_object_or_nothing_for_a_model_to_have_written(text: str, said: str) -> None:
+    refusal = problem(text)
+    assert said in refusal
+    assert len(refusal) < 1_500
+
+
+def test_only_a_few_of_many_problems_are_told() -> None:
+    many = problem({f"a{n}": n for n in range(5_000)} | {"items": 1, "limit": 0, "nothing": 1, "either": []})
+    assert len(many) < 1_500
+    assert "And more." in many
+
+
+def test_what_may_be_left_out_may_be_null() -> None:
+    assert Arguments("t", SCHEMA).read('{"items": [], "limit": null, "nothing": "x"}') == {"items": [], "nothing": "x"}
+    assert passes({"items": [], "nothing": None}, SCHEMA), "a schema that knows null gets it"
+    assert "`items`" in problem({"items": None})
+
+
+@pytest.mark.parametrize("schema", [{}, {"type": "object"}, {"type": "object", "properties": {}}])
+def test_a_schema_that_asks_for_nothing_takes_everything(schema: dict[str, Any]) -> None:
+    assert passes({"a": 1}, schema)
+
+
+# -- schemas of strangers -----------------------------------------------------------------------
+
+
+def laughs(n: int) -> dict[str, Any]:
+    """A schema of a few lines that is looked at 2^n times."""
+    parts = {f"d{i}": {"allOf": [{"$ref": f"#/$defs/d{i + 1}"}] * 2} for i in range(n)}
+    return {"$defs": {**parts, f"d{n}": {"type": "array"}}, "$ref": "#/$defs/d0"}
+
+
+TWICE = {"type": "object", "properties": {"a": {"allOf": [{"$ref": "#"}, {"$ref": "#"}]}}, "required": ["b"]}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$ref": "http://127.0.0.1:1/schema.json"},
+        {"$ref": "file:///etc/passwd"},
+        {"$schema": "http://127.0.0.1:1/meta", "type": "array"},
+        {"type": "objekt"},
+        {"properties": 5},
+        {"required": 5},
+        {"type": "array", "description": "x" * 300_000},
+        {"$dynamicRef": "#meta", "type": "array"},
+        {"properties": {"a": {"pattern": "(a{1000}){1000}", "$ref": "#/nowhere"}}},
+        laughs(60),
+    ],
+)
+def test_a_schema_that_cannot_be_trusted_checks_nothing(schema: dict[str, Any]) -> None:
+    assert passes({"a": "b"}, schema)
+
+
+def test_a_schema_that_opens_out_without_end_is_not_followed() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(40):
+        deep = {"a": deep}
+    assert passes(deep, TWICE)
+    assert "`b` is missing" in problem({}, TWICE), "a few levels are looked at"
+
+
+@pytest.mark.parametrize("schema", [{"$ref": "#"}, {"allOf": [{"$ref": "#"}, {"$ref": "#"}], "type": "object"}])
+def test_a_schema_that_is_only_itself_is_looked_at_once(schema: dict[str, Any]) -> None:
+    assert passes({"a": 1}, schema)
+
+
+def test_references_inside_a_schema_are_followed() -> None:
+    node: dict[str, Any] = {
+        "type": "object",
+        "properties": {"next": {"anyOf": [{"$ref": "#/$defs/node"}, {"type": "null"}]}, "name": {"type": "string"}},
+    }
+    schema = {"$defs": {"node": node}, "type": "object", "properties": {"list": {"$ref": "#/$defs/node"}}}
+    chain: dict[str, Any] = {"name": "z"}
+    for _ in range(20):
+        chain = {"next": chain}
+    assert passes({"list": chain}, schema)
+    assert "`list.name`" in problem({"list": {"name": 5}}, schema)
+    assert "`list.next`" in problem({"list": {"next": {"name": 5}}}, schema)
+
+
+def test_patterns_take_linear_time_or_are_left_out() -> None:
+    linear = {"properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}
+    assert passes({"a": "a" * 100_000}, linear)
+    assert "`a`" in problem({"a": "a" * 100_000 + "!"}, linear)
+    assert "in the middle of a character" in problem('{"a": "\\ud800"}', linear)
+    backtracking = {"properties": {"a": {"type": "string", "pattern": "^(?=a)(a+)+$"}, "pattern": {"type": "string"}}}
+    assert passes({"a": "a" * 100_000 + "!"}, backtracking)
+    assert "`pattern`" in problem({"pattern": 5}, backtracking), "only the patterns are left out"
+
+
+def test_an_older_draft_is_read_as_its_own() -> None:
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "definitions": {"s": {"type": "string"}},
+        "properties": {"a": {"type": "array", "items": [{"$ref": "#/definitions/s"}], "additionalItems": False}},
+    }
+    assert passes({"a": ["x"]}, schema)
+    assert "`a`" in problem({"a": ["x", 1]}, schema)
+    assert "`a[0]`" in problem({"a": [1]}, schema)
