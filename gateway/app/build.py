@@ -11,22 +11,33 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from tzlocal import get_localzone_name
+
 from gateway.agent.compaction import Compactor
 from gateway.agent.engines import Engines
 from gateway.agent.files.intake import FileIntake
+from gateway.agent.files.speech import Dictation
+from gateway.agent.forgetting import Forgetter
 from gateway.agent.hygiene import Hygiene
 from gateway.agent.loop import Agent
+from gateway.agent.mcp.servers import McpServers
+from gateway.agent.mcp.shelf import Shelf
+from gateway.agent.memory.flush import Flushes
+from gateway.agent.memory.memories import Memories
 from gateway.agent.metering import Metering
 from gateway.agent.preparation import Preparations
 from gateway.agent.prompt import PromptBuilder
+from gateway.agent.quotes import Quoting
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
 from gateway.agent.tools.base import Tool, ToolHost
-from gateway.agent.tools.runtime import ToolRegistry, ToolRuntime
+from gateway.agent.tools.offer import OfferRule, PlaceRule, Toolbox
+from gateway.agent.tools.outputs import OutputLimits
 from gateway.app.accounts import AccountLeases, AccountNotes
 from gateway.app.config import Config
+from gateway.app.config.models import ChatKey
 from gateway.app.gateway import Gateway
-from gateway.app.models import configured_models
+from gateway.app.models import configured_models, configured_transcriber
 from gateway.app.plugins import all_commands, configured_tools, platforms
 from gateway.commands.base import CommandContext
 from gateway.commands.runner import CommandRunner
@@ -34,13 +45,15 @@ from gateway.context.engine import ContextEngine
 from gateway.context.registry import EngineRegistry, builtin_engines
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter, Limits, ShowsProposals, TakesNotes, account_of
+from gateway.domain.recurrence import zone_named
 from gateway.people.access import Access
 from gateway.people.approvals import Approvals
 from gateway.people.pairing import Pairing
+from gateway.people.reminders import Reminders
 from gateway.people.welcome import Welcome
 from gateway.providers.base import Provider
 from gateway.providers.plugin import ProviderHost
-from gateway.runtime.aside import RunsAside, at_once
+from gateway.runtime.aside import Aside, RunsAside, at_once
 from gateway.runtime.clock import Clock, Ids, SystemClock, SystemIds
 from gateway.runtime.errors import ConfigError
 from gateway.runtime.metrics import Metrics
@@ -53,8 +66,11 @@ from gateway.store.sqlite.store import SqliteStore
 from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
 from gateway.turns.reception import Reception, TurnRules
+from gateway.turns.reminders import ReminderSweep
 from gateway.turns.turn import Turns
 from gateway.turns.turn_files import TurnFiles
+
+_PAGE_SECONDS = 5.0  # for the text of one page of the web
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,17 +114,59 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         parts.providers or {},
         metrics,
     )
-    metering = Metering(models=models, store=store, caps=config.budgets, counter=counter, clock=clock, ids=ids)
-    tool_host = ToolHost(sections=(config.tools.shell,), clock=clock, redact=redact, home=home(config).absolute())
-    tools = ToolRegistry([*configured_tools(tool_host), *parts.tools])
+    metering = Metering(
+        models=models,
+        store=store,
+        caps=config.budgets,
+        chats=config.by_place("daily_usd"),
+        counter=counter,
+        clock=clock,
+        ids=ids,
+    )
+    # A page takes longer than a reply, which must not wait for it: so this is a process of its own.
+    pages = Aside(clock=clock, seconds=_PAGE_SECONDS)
+    tool_host = ToolHost(
+        sections=(config.tools.shell, config.tools.web),
+        clock=clock,
+        redact=redact,
+        home=home(config).absolute(),
+        aside=pages,
+    )
+    toolbox = Toolbox(
+        [*configured_tools(tool_host), *parts.tools],
+        rules=[
+            OfferRule(offered=config.tools.offered, admins_only=config.tools.admins_only),
+            PlaceRule(lists=config.by_place("tools")),
+        ],
+        count=counter.schemas,
+    )
+    mcp = McpServers(
+        settings=config.tools.mcp,
+        toolbox=toolbox,
+        shelf=Shelf(folder=home(config) / "mcp"),
+        clock=clock,
+        redact=redact,
+    )
     engines = Engines(
         factory=parts.engine or _engine_factory(config, counter, clock, redact),
         metering=metering,
         clock=clock,
         home=home(config) / "engines",
     )
+    memories = Memories(
+        store=store, clock=clock, redact=redact, settings=config.memory, zone=config.sessions.expiry.zone
+    )
+    flushes = Flushes(
+        memories=memories,
+        metering=metering,
+        background=background,
+        clock=clock,
+        metrics=metrics,
+        holder=ids.new("f"),
+    )
     preparations = Preparations(
         engines=engines,
+        flushes=flushes,
         store=store,
         background=background,
         clock=clock,
@@ -120,9 +178,11 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         engines=engines,
         preparations=preparations,
         models=models,
-        prompts=_prompts(config, tools),
+        prompts=_prompts(config),
+        memories=memories,
+        flushes=flushes,
         counter=counter,
-        schema_tokens=counter.schemas(tools.schemas),
+        toolbox=toolbox,
         policy=config.sessions.expiry,
         clock=clock,
         ids=ids,
@@ -141,6 +201,13 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         metrics=metrics,
         aside=parts.aside,
     )
+    transcriber = configured_transcriber(config, clock)
+    dictation = None
+    if transcriber is not None:
+        closers.append(transcriber.aclose)
+        dictation = Dictation(
+            store=store, transcriber=transcriber, settings=config.transcription, metering=metering, clock=clock
+        )
     running_turns = RunningTurns()
     rules = TurnRules(
         groups=config.sessions.groups,
@@ -149,6 +216,9 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         deadline=config.turns.deadline,
         inactivity=config.turns.inactivity,
         lane_cap=config.turns.lane_cap,
+        groups_of=config.by_place("groups"),
+        threads_of=config.by_place("threads"),
+        busy_mode_of=config.by_place("busy_mode"),
     )
     access = Access(
         allow=frozenset(config.access.allow),
@@ -161,11 +231,33 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     )
     pairing = Pairing(access=access, store=store, clock=clock, rng=random.SystemRandom(), enabled=config.access.pairing)
     welcome = Welcome(pairing=pairing, outbox=outbox)
+    reminders = Reminders(
+        store=store,
+        outbox=outbox,
+        access=access,
+        clock=clock,
+        ids=ids,
+        rules=config.reminders,
+        zone=config.sessions.expiry.timezone or machine_zone(),
+    )
+    sweep = ReminderSweep(
+        store=store, reminders=reminders, pairing=pairing, clock=clock, points=points, metrics=metrics
+    )
+    forgetter = Forgetter(
+        store=store,
+        sessions=sessions,
+        remembered=memories,
+        counter=counter,
+        redact=redact,
+        clock=clock,
+        adapters=adapters,
+    )
     context = partial(
         CommandContext,
         store=store,
         sessions=sessions,
         approvals=approvals,
+        reminders=reminders.of,
         pairing=pairing,
         welcome=welcome,
         metering=metering,
@@ -173,7 +265,10 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         clock=clock,
         counter=counter,
         files=lambda item: TurnFiles(item=item, store=store, outbox=outbox, clock=clock),
+        forgetter=forgetter,
+        mcp=mcp,
         redact=redact,
+        chats=_chats_in_words(config),
         automatic=config.compression.enabled,
         started_at=clock.now(),
     )
@@ -185,6 +280,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         pairing=pairing,
         welcome=welcome,
         approvals=approvals,
+        reminders=reminders,
         background=background,
         clock=clock,
         points=points,
@@ -193,24 +289,36 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     agent = partial(
         Agent,
         models=models,
-        metering=metering,
-        tools=ToolRuntime(tools, clock),
+        memories=memories,
+        toolbox=toolbox,
         clock=clock,
         points=points,
         max_steps=config.turns.max_steps,
+        limits=OutputLimits(
+            result=config.tools.result_chars, step=config.tools.turn_chars, preview=config.tools.preview_chars
+        ),
         automatic=config.compression.enabled,
+        quoting=Quoting(counter=counter, clock=clock, redact=redact) if config.context.recall else None,
     )
     turns = Turns(
         store=store,
         sessions=sessions,
         pairing=pairing,
         approvals=approvals,
+        reminders=reminders,
+        schedules=sweep,
+        metering=metering,
         commands=commands,
-        files=FileIntake(store=store, adapters=by_name, view=metering.view, counter=counter, clock=clock),
+        forgetter=forgetter,
+        files=FileIntake(
+            store=store, adapters=by_name, view=metering.view, counter=counter, clock=clock, dictation=dictation
+        ),
         hygiene=Hygiene(config.hygiene, clock, enabled=config.compression.enabled),
         preparations=preparations,
         agent=agent,
-        compactor=partial(Compactor, clock=clock, points=points, metrics=metrics, preparations=preparations),
+        compactor=partial(
+            Compactor, clock=clock, points=points, metrics=metrics, preparations=preparations, flushes=flushes
+        ),
         running_turns=running_turns,
         outbox=outbox,
         adapters=by_name,
@@ -242,6 +350,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         outbox=outbox,
         sessions=sessions,
         expiry=Expiry(store=store, clock=clock),
+        reminders=sweep,
         welcome=welcome,
         approvals=approvals,
         metering=metering,
@@ -252,7 +361,8 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         accounts=AccountLeases(store=store, clock=clock, worker=worker, background=background, runs=tuple(limits)),
         worker=worker,
         metrics=metrics,
-        close=closers,
+        mcp=mcp,
+        close=(*closers, pages.aclose),
     )
 
 
@@ -277,6 +387,15 @@ def configured_store(
     return SqliteStore(path, clock=clock, concurrency=config.turns.concurrent, points=points, read_only=read_only)
 
 
+def machine_zone() -> str:
+    """The name of this machine's time zone; UTC where it has none that is known."""
+    try:
+        name = get_localzone_name()
+    except (OSError, ValueError, LookupError):
+        return "UTC"
+    return name if name not in (None, "Etc/UTC") and zone_named(name) else "UTC"
+
+
 def home(config: Config) -> Path:
     """The gateway's own folder, beside its database: engines' files, console history, its log."""
     path = config.store.sqlite_path or Path("legato.db")
@@ -290,13 +409,26 @@ def _engine_factory(
     return EngineRegistry(builtin, Path(config.plugins.dir)).factory(config.context.engine)
 
 
-def _prompts(config: Config, tools: ToolRegistry) -> PromptBuilder:
+def _prompts(config: Config) -> PromptBuilder:
     return PromptBuilder(
         persona=config.prompt.persona,
+        personas=config.by_place("persona"),
         context_files=[(Path(name).name, _context_file(name)) for name in config.prompt.context_files],
-        tool_names=tools.names,
         hints={each.name: each.hint for each in platforms().values() if each.hint},
     )
+
+
+def _chats_in_words(config: Config) -> dict[str, dict[str, str]]:
+    """What `chats` says beside personas and models, as /context shows it."""
+    keys: tuple[ChatKey, ...] = ("tools", "listen", "busy_mode", "groups", "threads", "daily_usd")
+    return {
+        key: {
+            place: (", ".join(value) or "none") if isinstance(value, tuple) else f"{value}"
+            for place, value in said.items()
+        }
+        for key in keys
+        if (said := config.by_place(key))
+    }
 
 
 def _context_file(name: str) -> str:

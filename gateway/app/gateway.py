@@ -11,6 +11,7 @@ from datetime import UTC
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
+from gateway.agent.mcp.servers import McpServers
 from gateway.agent.metering import Metering
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
@@ -28,6 +29,8 @@ from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
 from gateway.turns.poison import PoisonGuard
 from gateway.turns.reception import Reception
+from gateway.turns.reminders import LOOK_EVERY as LOOK_FOR_REMINDERS
+from gateway.turns.reminders import ReminderSweep
 
 log = structlog.get_logger(__name__)
 
@@ -50,6 +53,7 @@ class Gateway:
     outbox: Outbox
     sessions: Sessions
     expiry: Expiry
+    reminders: ReminderSweep
     welcome: Welcome
     approvals: Approvals
     metering: Metering
@@ -60,6 +64,7 @@ class Gateway:
     accounts: AccountLeases
     worker: str
     metrics: Metrics
+    mcp: McpServers
     close: Sequence[Callable[[], Awaitable[None]]] = ()
     leaves_questions: bool = False
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -96,10 +101,14 @@ class Gateway:
         self.store.on_left(self._take_over)
         await self.metering.models.learn_window(self.clock)
         await self._recover()
+        if self.mcp.servers:  # nobody waits for them
+            self.background.start(self.mcp.serve(), name="mcp")
         self.background.start(self.outbox.serve(), name="outbox")
         self.background.start(self.lanes.serve(), name="lanes")
         await self.expiry.sweep()
         scheduler.add_job(self.expiry.sweep, "interval", seconds=_SWEEP_SECONDS)
+        await self.reminders.sweep()
+        scheduler.add_job(self.reminders.sweep, "interval", seconds=LOOK_FOR_REMINDERS)
         await self.welcome.look()
         scheduler.add_job(self.welcome.look, "interval", seconds=LOOK_EVERY)
         scheduler.start()

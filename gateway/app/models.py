@@ -8,15 +8,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
+from gateway.agent.files.speech import Command
 from gateway.agent.models import Models
 from gateway.app.config import Config
 from gateway.app.plugins import providers
-from gateway.domain.usage import CanonicalUsage
+from gateway.domain.speech import Transcriber
+from gateway.domain.usage import CanonicalUsage, Purpose
 from gateway.domain.window import UNKNOWN_WINDOW
-from gateway.providers.base import ListsModels, ModelSpec, Prices, Provider, ReportsWindow, Windows
+from gateway.providers.base import ListsModels, ModelSpec, OfferedModel, Prices, Provider, ReportsWindow, Windows
 from gateway.providers.features import Adapting
 from gateway.providers.plugin import ModelSettings, ProviderHost, ProviderPlugin, ServedModel
 from gateway.providers.retry import Retrying
+from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ConfigError
 from gateway.runtime.metrics import Metrics
 from gateway.runtime.plugins import imported
@@ -47,13 +50,16 @@ def configured_models(
 ) -> tuple[Models, list[Callable[[], Awaitable[None]]]]:
     """The models, and what closes their providers. `replaced` stand in for the configured providers of these names.
     Raises ConfigError."""
-    helper = config.auxiliary_model()
-    fallbacks = config.fallbacks()
-    entries = [config.model, *fallbacks, *([] if helper is None else [helper])]
+    named: dict[Purpose, ModelSettings | None] = {
+        "compression": config.auxiliary_model(),
+        "memory": config.memory_model(),
+    }
+    helpers = {purpose: entry for purpose, entry in named.items() if entry is not None}
+    fallbacks, of_places = config.fallbacks(), config.chat_models()
+    entries = [config.model, *fallbacks, *of_places.values(), *helpers.values()]
     table = _price_table(entries)
     needed = {entry.provider: _plugin(entry) for entry in entries if entry.provider not in replaced}
     made: dict[str, Provider] = {name: imported(plugin.create)(host) for name, plugin in needed.items()}
-    main = made.get(config.model.provider)
     retrying = partial(Retrying, deadline=_IMPATIENT) if fallbacks else Retrying
     models = Models(
         main=model_spec(config.model, table),
@@ -66,10 +72,12 @@ def configured_models(
         windows=table,
         prices=table,
         fallbacks=[model_spec(each, table) for each in fallbacks],
-        auxiliary={"compression": model_spec(helper, table)} if helper else {},
+        of_places={place: model_spec(each, table) for place, each in of_places.items()},
+        plugins={entry.provider: _plugin(entry) for entry in entries},
+        auxiliary={purpose: model_spec(entry, table) for purpose, entry in helpers.items()},
         window_is_configured=config.model.context_length is not None,
         ask_window=partial(_reported_window, made),
-        ask_models=main.models if isinstance(main, ListsModels) else None,
+        ask_models=partial(_listed_models, made),
         metrics=metrics,
         clock=host.clock,
     )
@@ -79,6 +87,11 @@ def configured_models(
 async def _reported_window(made: Mapping[str, Provider], spec: ModelSpec) -> int | None:
     provider = made.get(spec.provider)
     return await provider.reported_window(spec) if isinstance(provider, ReportsWindow) else None
+
+
+async def _listed_models(made: Mapping[str, Provider], spec: ModelSpec) -> Sequence[OfferedModel]:
+    provider = made.get(spec.provider)
+    return await provider.models(spec) if isinstance(provider, ListsModels) else ()
 
 
 def model_spec(entry: ModelSettings, windows: Windows) -> ModelSpec:
@@ -101,6 +114,22 @@ def model_spec(entry: ModelSettings, windows: Windows) -> ModelSpec:
         sounds=entry.sounds,
         settings=entry,
     )
+
+
+def configured_transcriber(config: Config, clock: Clock) -> Transcriber | None:
+    """Who writes voice messages down, if anybody. Call it inside a running event loop."""
+    settings = config.transcription
+    if settings.base_url is not None and settings.model is not None:
+        server: Transcriber = imported("gateway.providers.transcription:TranscriptionServer")(
+            imported("gateway.providers.http:http_client")(),
+            base_url=settings.base_url,
+            model=settings.model,
+            api_key=settings.api_key.get_secret_value() if settings.api_key else None,
+            language=settings.language,
+            clock=clock,
+        )
+        return server
+    return Command(settings.command, seconds=settings.timeout, clock=clock) if settings.command else None
 
 
 def model_in_full(config: Config) -> str:

@@ -21,7 +21,8 @@ from gateway.app.plugins import all_commands, platforms
 from gateway.app.workers import Workers, asked_to_end, when_alone
 from gateway.commands.sessions import greeting
 from gateway.domain.adapter import Adapter, IsWatched, KnowsFailures
-from gateway.domain.chat import Source, session_key
+from gateway.domain.chat import Source
+from gateway.domain.place import ListenRules, names
 from gateway.domain.platform import AdapterHost, Platform
 from gateway.runtime.aside import Aside, RunsAside, at_once
 from gateway.runtime.clock import SystemClock, SystemIds
@@ -80,20 +81,19 @@ def _adapter(
     """A platform's adapter, for the gateway that `running` will hold."""
 
     async def greet(source: Source) -> str:
-        rules = running[0].reception.rules
         with suppress(StoreUnavailable):  # a greeting is not worth the chat
-            return await greeting(running[0].store, session_key(source, groups=rules.groups, threads=rules.threads))
+            return await greeting(running[0].store, running[0].reception.rules.key(source))
         return ""
 
     async def model_of(source: Source) -> str:
         gateway = running[0]
+        models = gateway.metering.models
         with suppress(StoreUnavailable):
-            rules = gateway.reception.rules
-            tip = await gateway.store.tip(session_key(source, groups=rules.groups, threads=rules.threads))
-            models = gateway.metering.models
+            tip = await gateway.store.tip(gateway.reception.rules.key(source))
             if tip is not None and models.is_chosen(tip):
                 return models.of(tip).name
-        return model
+        home = models.home_of(source.platform, names(source))
+        return model if home is models.main else home.name
 
     model = config.model.name or f"{config.model.provider} model"
     host = AdapterHost(
@@ -111,11 +111,17 @@ def _adapter(
         question=call.question,
         fresh=call.fresh,
         aside=aside,
+        listens=_listens(config, platform.name),
     )
     create: Callable[[Any, AdapterHost], Adapter] = imported(platform.create)
     adapter = create(config.adapters.get(platform.name), host)
     refuse_incomplete(f"the adapter of the platform {platform.name}", adapter, Adapter)
     return adapter
+
+
+def _listens(config: Config, platform: str) -> ListenRules:
+    said = ((*place.partition(":"), rule) for place, rule in config.by_place("listen").items())
+    return ListenRules({name: rule for where, _, name, rule in said if where == platform})
 
 
 def _admins(config: Config, platform: str) -> list[str]:

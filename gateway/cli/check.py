@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import fnmatch
 import os
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+import struct
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from gateway.agent.models import Models
 from gateway.app.config.environment import overlooked
+from gateway.app.config.sentences import did_you_mean
 from gateway.app.config.variables import FILE
 from gateway.domain.adapter import Adapter, CanBeProbed, Finding
 from gateway.domain.message import Message, user
+from gateway.domain.speech import Transcriber
 from gateway.domain.wording import counted
 from gateway.providers.base import Completed, Feature, ModelRequest, ModelSpec, Provider
-from gateway.runtime.errors import GatewayError, StoreLocked
+from gateway.runtime.errors import GatewayError, StoreLocked, TranscriptionFailed
 from gateway.runtime.plugins import held_to
 from gateway.store.port import Store
 
@@ -66,6 +72,9 @@ async def findings(
     yield await _model("model", models, models.main)
     for spec in models.fallbacks:
         yield await _model("fallback model", models, spec)
+    for where, spec in models.of_places.items():
+        asked = await _model("chat's model", models, spec)
+        yield replace(asked, detail=f"{where}: {asked.detail}")
     live = models.main
     for helper in models.helpers("compression", live)[:-1]:
         yield await _model("auxiliary model", models, helper)
@@ -104,6 +113,47 @@ def of_files(
     for name in overlooked(environ):
         detail = f"{name} sets nothing: there are two underscores each, as in LEGATO__MODEL__NAME"
         yield Finding(what="environment", ok=None, detail=detail)
+
+
+async def of_transcription(transcriber: Transcriber) -> Finding:
+    """Whether somebody writes a second of silence down."""
+    sound = _silence()
+    try:
+        await transcriber.transcribe(sound, "wav", sha256(sound).hexdigest())
+    except TranscriptionFailed as error:
+        detail = f"{transcriber.model}: {error}{f' ({error.detail})' if error.detail else ''}"
+        return Finding(what="transcription", ok=False, detail=detail)
+    finally:
+        await transcriber.aclose()
+    return Finding(what="transcription", ok=True, detail=f"{transcriber.model}, writes down what is said")
+
+
+def _silence(rate: int = 16_000) -> bytes:
+    """A second of it, as WAV with one channel of 16 bits."""
+    form = struct.pack("<4sIHHIIHH", b"fmt ", 16, 1, 1, rate, 2 * rate, 2, 16)
+    head = b"RIFF" + struct.pack("<I", 36 + 2 * rate) + b"WAVE" + form
+    return head + struct.pack("<4sI", b"data", 2 * rate) + bytes(2 * rate)
+
+
+def of_tools(
+    what: str, lists: Mapping[str, Sequence[str]], tools: Sequence[str], servers: Collection[str] = ()
+) -> Iterator[Finding]:
+    """What lists say of tools that are not there. Those of MCP servers are not known before these are asked."""
+    for where, listed in lists.items():
+        for entry in listed:
+            name = entry.removeprefix("-")
+            if not fnmatch.filter(tools, name) and not name.startswith(tuple(f"{server}_" for server in servers)):
+                detail = f"{where} names {name}, which is no tool here{did_you_mean(name, tools)}"
+                yield Finding(what=what, ok=None, detail=detail)
+
+
+def of_offered(entries: Iterable[str], platforms: Sequence[str]) -> Iterator[Finding]:
+    """What `tools.offered` says of platforms that are not there."""
+    for entry in entries:
+        platform = entry.partition(":")[0]
+        if platform not in (*platforms, "*"):
+            detail = f"offered is for {entry}, which is on no platform here{did_you_mean(platform, platforms)}"
+            yield Finding(what="tools", ok=None, detail=detail)
 
 
 def _open_to_others(what: str, path: Path | None, mode: int, cure: str) -> Iterator[Finding]:

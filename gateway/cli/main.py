@@ -19,6 +19,7 @@ from gateway.runtime.errors import ConfigError, GatewayError
 
 if TYPE_CHECKING:
     from gateway.app.config import Config
+    from gateway.cli.purge import Purge
     from gateway.runtime.redaction import Redactor
     from gateway.store.port import Store
 
@@ -159,6 +160,49 @@ def migrate(
     show_rows(rows[0], as_json, report_text)
 
 
+@app.command()
+def purge(
+    person: Annotated[str | None, typer.Option(metavar="PLATFORM:USER", help="All that this person said.")] = None,
+    key: Annotated[str | None, typer.Option(metavar="KEY", help="All of this conversation.")] = None,
+    older_than: Annotated[int | None, typer.Option(min=1, metavar="DAYS", help="Only what is older, of all.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Delete conversations for good: of a person, of a key, or ended sessions that are older than some days.
+
+    With a SQLite store no gateway may run meanwhile. What a model's provider was sent, backups, and what stands in
+    the chats is not undone.
+    """
+    from gateway.cli.purge import Purge, key_named, person_named, preview, preview_text
+    from gateway.runtime.clock import SystemClock
+
+    if not (person or key or older_than) or (person and key):
+        _misused("say what to purge: --person, --key or --older-than; the last may stand beside one of the others")
+    settings = _settings(config)
+    try:
+        what = Purge(
+            person=person_named(person) if person else None,
+            key=key_named(key) if key else None,
+            before=SystemClock().now() - older_than * 86_400 if older_than else None,
+        )
+    except GatewayError as error:
+        _misused(str(error))
+    rows = _read(config, lambda store: preview(store, what))
+    if dry_run or not rows:
+        show_rows(rows, as_json, preview_text)
+        return
+    if not yes:
+        complain(preview_text(rows))
+        typer.confirm("Delete this for good?", abort=True, err=True)
+    went: dict[str, int] = {}
+    code = _guarded(lambda: _purge(settings, what, went), settings)
+    if code:
+        raise typer.Exit(code)
+    show_rows(went, as_json, lambda counts: "\n".join(f"{name}: {count:,}" for name, count in counts.items()))
+
+
 @sessions_app.command("list")
 def sessions_list(
     limit: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="How many at most.")] = 50,
@@ -297,12 +341,41 @@ def _check_address(name: str, url: str) -> None:
         raise typer.Exit(2) from None
 
 
+async def _purge(settings: Config, what: Purge, went: dict[str, int]) -> int:
+    from gateway.agent.forgetting import Forgetter
+    from gateway.app.build import Parts, build, configured_store
+    from gateway.cli.purge import carry_out
+    from gateway.runtime.clock import SystemClock, SystemIds
+    from gateway.runtime.tokens import TokenCounter
+
+    _log_to(settings, None)
+    clock, store = SystemClock(), configured_store(settings, waits=False)
+    gateway = build(settings, [], Parts(store=store))
+    forgetter = Forgetter(
+        store=store,
+        sessions=gateway.sessions,
+        remembered=gateway.sessions.memories,
+        counter=TokenCounter(),
+        redact=_redactor(settings),
+        clock=clock,
+    )
+    await store.open()
+    try:
+        went.update(await carry_out(store, forgetter, what, clock, SystemIds()))
+    finally:
+        await store.aclose()
+        for close in gateway.close:
+            await close()
+    return 0
+
+
 async def _check(settings: Config, path: Path | None) -> int:
     from gateway.app.build import Parts, build, configured_store, home
     from gateway.app.config import find_config
-    from gateway.app.models import caching_note
+    from gateway.app.models import caching_note, configured_transcriber
+    from gateway.app.plugins import platforms
     from gateway.app.serving import adapters
-    from gateway.cli.check import findings, may_talk, of_files
+    from gateway.cli.check import findings, may_talk, of_files, of_offered, of_tools, of_transcription
     from gateway.domain.adapter import Finding
 
     _log_to(settings, None)
@@ -321,6 +394,14 @@ async def _check(settings: Config, path: Path | None) -> int:
     # Only now: building finds what no single value can show.
     for finding in of_files(find_config(path), os.environ, database=database, home=home(settings)):
         tell(finding)
+    known, tools = gateway.sessions.toolbox.installed, settings.tools
+    lists = {f"offered for {whom}": names for whom, names in tools.offered.items()} | {"admins_only": tools.admins_only}
+    for finding in (
+        *of_tools("chat's tools", settings.by_place("tools"), known, tools.mcp),
+        *of_tools("tools", lists, known, tools.mcp),
+        *of_offered(tools.offered, [*platforms()]),
+    ):
+        tell(finding)
     await models.learn_window(gateway.clock)
     async for finding in findings(
         gateway.store,
@@ -333,6 +414,10 @@ async def _check(settings: Config, path: Path | None) -> int:
         database=database,
     ):
         tell(finding)
+    async for finding in gateway.mcp.probe():
+        tell(finding)
+    if (transcriber := configured_transcriber(settings, gateway.clock)) is not None:
+        tell(await of_transcription(transcriber))
     for close in (*(adapter.aclose for adapter in served), *gateway.close):
         await close()
     return worst

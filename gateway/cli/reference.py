@@ -20,6 +20,7 @@ from gateway.app.plugins import platforms, providers
 from gateway.providers.plugin import ModelSettings
 
 _WIDTH: Final = 120
+_ANY_NAME: Final = "NAME"  # of a section whose name people choose
 _COMMENTS_AT: Final = 28  # the column of a comment behind a short line
 
 
@@ -39,9 +40,13 @@ def as_markdown() -> str:
     for path in shape.paths():
         section = shape.section(path)
         if len(path) == 1 and section is None:
-            tables.append(_single(str(path[0]), Config.model_fields[str(path[0])]))
+            key, field = str(path[0]), Config.model_fields[str(path[0])]
+            inner = _named_section(field)
+            tables.append(_table(key, inner, inner.model_fields) if inner else _single(key, field))
         if section and path[:2] != ("auxiliary", "compression"):  # whose keys are those of `model`
             tables.append(_table(dotted(path), section, section.model_fields))
+        if named := shape.section((*path, _ANY_NAME)) if section is None else None:
+            tables.append(_table(f"{dotted(path)}.{_ANY_NAME}", named, named.model_fields))
     for name, plugin in providers().items():
         if own := [key for key in plugin.settings.model_fields if key not in ModelSettings.model_fields]:
             tables.append(_table(f"model` with `provider: {name}", plugin.settings, own))
@@ -59,12 +64,21 @@ def _yaml(shape: Shape, path: KeyPath) -> Iterator[str]:
         yield f"{indent}{name}:"
         for inner in section.model_fields:
             yield from _yaml(shape, (*path, inner))
+    elif field is not None and (each := _named_section(field)) is not None:
+        yield from _comments(each, indent)
+        yield f"{indent}{name}: {{}}"
     elif field is not None:
         line, meaning = f"{indent}{name}: {_default(field)}", _choices(field) + (field.description or "")
         beside = f"{line:<{_COMMENTS_AT - 2}}  # {meaning}"
         if len(beside) > _WIDTH:
             yield from _wrapped(meaning, indent)
         yield beside if meaning and len(beside) <= _WIDTH else line
+
+
+def _named_section(field: FieldInfo) -> type[BaseModel] | None:
+    """The section of which a key holds several, by names that people choose."""
+    held = [typing.get_args(kind)[1] for kind in alternatives(field.annotation) if typing.get_origin(kind) is dict]
+    return next((kind for kind in held if is_section(kind)), None)
 
 
 def _comments(section: type[BaseModel], indent: str) -> list[str]:
@@ -148,6 +162,8 @@ def _words(kind: Any, limits: Iterable[Any] = ()) -> str:
         return " or ".join(dict.fromkeys(_words(each, limits) for each in inner))
     if origin is Literal:
         return ", ".join(f"`{str(each).lower() if isinstance(each, bool) else each}`" for each in inner)
+    if origin is dict:
+        return f"{_words(inner[1])} by name"
     if origin is tuple:
         return f"list of {_words(inner[0])}"
     words = "section" if is_section(kind) else _WORDS.get(kind, "text")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Final, Literal
 
 from gateway.agent.compaction import CompactionReport
 from gateway.agent.conversation import Conversation
+from gateway.agent.forgetting import Forgetter
+from gateway.agent.mcp.servers import McpServers
 from gateway.agent.metering import Metering
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions, opened_by
@@ -20,6 +22,7 @@ from gateway.domain.message import Message
 from gateway.domain.session import EndReason, Session
 from gateway.people.approvals import Approvals
 from gateway.people.pairing import Pairing
+from gateway.people.reminders import PersonReminders
 from gateway.people.welcome import Welcome
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionNotFound
@@ -31,6 +34,7 @@ Group = Literal["Conversation", "While I work", "What I remember", "Sessions", "
 Run = Callable[["CommandContext"], Awaitable["Answer | str"]]
 Propose = Callable[["CommandContext"], Awaitable[Sequence[Proposal]]]
 Compress = Callable[[Conversation, str | None, int], Awaitable[CompactionReport]]
+Confirm = Callable[[str], Awaitable[bool]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +111,13 @@ class CommandContext:
     item: InboxItem
     argument: str
     lease: Lease | None  # None: the command bypasses its lane and must not touch sessions
+    confirm: Confirm | None  # asks a person, who may say no; the lane waits
     compress: Compress | None  # compacts a conversation about a topic, all but its last so many messages
     registry: CommandRegistry
     store: Store
     sessions: Sessions
     approvals: Approvals
+    reminders: Callable[[InboxItem], PersonReminders]
     pairing: Pairing
     welcome: Welcome
     metering: Metering
@@ -119,7 +125,10 @@ class CommandContext:
     clock: Clock
     counter: TokenCounter
     files: Callable[[InboxItem], Files]
+    forgetter: Forgetter
+    mcp: McpServers
     redact: Callable[[str], str]
+    chats: Mapping[str, Mapping[str, str]]  # what config.yaml says of single places: by key, then by place
     automatic: bool  # whether conversations are compressed unasked
     started_at: float  # seconds since the epoch
 

@@ -15,6 +15,7 @@ from gateway.agent.prompt import pinned
 from gateway.commands.base import Command, CommandContext
 from gateway.domain.chat import is_shared, speaker
 from gateway.domain.pin import LONGEST_PIN, MOST_PINS, PINS_SHARE, Pin, Pins
+from gateway.domain.place import names
 from gateway.domain.rule import states_rule
 from gateway.providers.base import ModelSpec
 from gateway.runtime.errors import UserError
@@ -43,7 +44,6 @@ def is_rule(item: InboxItem) -> bool:
     argument="[rule]",
     help="keep a rule in every answer, or list them",
     aliases=("pins",),
-    elsewhere=("memory",),
     implied=is_rule,
 )
 async def pin(ctx: CommandContext) -> str:
@@ -82,7 +82,8 @@ async def _add(ctx: CommandContext, text: str) -> str:
             text = " ".join(text.split())  # a line of its own might read as somebody else's rule
         rules = (*pins.rules, Pin(text=text, at=ctx.clock.now(), by=speaker(ctx.inbound.source) if shared else ""))
         models = ctx.metering.models
-        if refusal := _refusal(ctx, rules, models.of(present) if present else models.main):
+        home = models.home_of(ctx.key.platform, names(ctx.inbound.source))
+        if refusal := _refusal(ctx, rules, models.of(present) if present else home):
             raise UserError(f"I did not pin that: {refusal}")
         await ctx.sessions.set_pins(ctx.owned(), present, Pins(rules=rules, set_by=item.id))
         known.append(text)

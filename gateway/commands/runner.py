@@ -8,7 +8,7 @@ from functools import partial
 
 import structlog
 
-from gateway.commands.base import Answer, CommandContext, CommandRegistry, Compress
+from gateway.commands.base import Answer, CommandContext, CommandRegistry, Compress, Confirm
 from gateway.domain.command import CommandCall, Proposal
 from gateway.runtime.errors import (
     ConfigError,
@@ -37,7 +37,12 @@ class CommandRunner:
     context: partial[CommandContext]
 
     async def answer(
-        self, item: InboxItem, call: CommandCall, lease: Lease | None = None, compress: Compress | None = None
+        self,
+        item: InboxItem,
+        call: CommandCall,
+        lease: Lease | None = None,
+        compress: Compress | None = None,
+        confirm: Confirm | None = None,
     ) -> Answer:
         """Run the command of a call. Raises SessionConflict, StoreUnavailable."""
         command = self.registry.get(call.name)
@@ -45,7 +50,12 @@ class CommandRunner:
             answer = Answer(kind="error", text=self.registry.unknown(call.name))
         else:
             context = self.context(
-                item=item, argument=call.argument, lease=lease, compress=compress, registry=self.registry
+                item=item,
+                argument=call.argument,
+                lease=lease,
+                compress=compress,
+                confirm=confirm,
+                registry=self.registry,
             )
             try:
                 said = await command.run(context)
@@ -64,7 +74,9 @@ class CommandRunner:
         command = self.registry.get(call.name)
         if command is None or command.proposals is None:
             return ()
-        context = self.context(item=item, argument=call.argument, lease=None, compress=None, registry=self.registry)
+        context = self.context(
+            item=item, argument=call.argument, lease=None, compress=None, confirm=None, registry=self.registry
+        )
         found = await command.proposals(context)
         typed = call.argument.lower()
         return [each for each in found if typed in each.label.lower() or typed in each.value.lower()]

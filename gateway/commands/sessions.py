@@ -29,7 +29,7 @@ _HOUR, _DAY, _MONTH = 60, 1_440, 43_200  # minutes
     group="Conversation",
     help="start a fresh session",
     aliases=("reset",),
-    elsewhere=("clear", "forget", "restart"),
+    elsewhere=("clear", "restart"),
 )
 async def new(ctx: CommandContext) -> str:
     """End the present session and start an empty one."""

@@ -1,34 +1,39 @@
-"""Commands that look at things: /status, /context, /usage, /whoami, /version, /recall; and /model."""
+"""Commands that look at things: /status, /context, /usage, /whoami, /version, /recall."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from functools import partial
 from math import ceil
 
 from gateway import __version__
 from gateway.agent.conversation import Conversation
+from gateway.agent.memory.snapshot import snapshot_in
 from gateway.agent.metering import Standing, written
-from gateway.agent.models import Models
+from gateway.agent.quotes import quoted
 from gateway.agent.running import RunningTurn
 from gateway.agent.tools.history import lines_of, speaker_of
 from gateway.commands.base import Command, CommandContext
-from gateway.commands.pins import pins_room, pins_tokens
+from gateway.commands.chat import said_of_chat
+from gateway.commands.pins import pins_tokens
 from gateway.domain.chat import is_shared
-from gateway.domain.command import Proposal
 from gateway.domain.message import is_summary, noted_tokens, text_of
+from gateway.domain.place import names
 from gateway.domain.usage import UsageTotal
 from gateway.domain.wording import counted, lasting, moment
 from gateway.people.approvals import listed
-from gateway.runtime.errors import ProviderError, UserError
+from gateway.runtime.errors import UserError
 
-_NAMED = 30  # models in one message
 _BAR = 20  # characters: a telephone shows them in one line
 _DAY = 86_400.0
 _RECALLED = 5
 _MOST_HITS = 20  # of which the originals are shown, each once
-_WHOSE = {"session": "this conversation", "person": "you today", "gateway": "everybody today"}
+_WHOSE = {
+    "session": "this conversation",
+    "person": "you today",
+    "chat": "this chat today",
+    "gateway": "everybody today",
+}
 
 
 @partial(
@@ -56,6 +61,8 @@ async def status(ctx: CommandContext) -> str:
         lines.append(f"This session: {counted(session.message_count, 'message')}, model {model}, id {session.id}.")
         if session.compaction_count:
             lines.append(f"Compressed {_times(session.compaction_count)}; nothing that was said is lost.")
+    if ctx.pairing.access.sees_details(ctx.inbound.source):
+        lines += [f"MCP server {name} is {note}." for name, note in ctx.mcp.absent()]
     return "\n".join(lines)
 
 
@@ -98,8 +105,10 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
     pins = (await ctx.store.pins(ctx.key)).rules
     pinned = pins_tokens(ctx, pins)
     prompt = ctx.counter.message({"role": "system", "content": conversation.session.system_prompt})
+    memory = ctx.counter.text(snapshot_in(conversation.session.system_prompt))
     rows = [
-        ("system prompt", prompt - pinned),
+        ("system prompt", prompt - pinned - memory),
+        *([("memory", memory)] if memory else []),
         *([(f"pins ({len(pins)})", pinned)] if pins else []),
         ("tools", conversation.overhead - prompt),
         *([("summary", summary)] if summary else []),
@@ -114,18 +123,16 @@ async def draw_context(ctx: CommandContext, conversation: Conversation) -> str:
         *(f"  {name:<14}{tokens:>10,}" for name, tokens in rows),
         f"{counted(len(conversation.messages), 'message')}, {history}.",
     ]
+    if (brought := quoted(conversation.announced)) is not None:
+        quotes, tokens = counted(brought[0], "quote"), brought[1]
+        lines.append(f"Beside your last message I read {quotes} of what had left view (~{tokens:,} tokens).")
     if threshold and ctx.automatic:
         left = max(0, threshold - used)
         now = f"with your next message (at {threshold:,})"
         lines.append(f"I compress it {f'at {threshold:,} tokens, about {left:,} from now' if left else now}.")
     elif threshold:
         lines.append("I do not compress it by myself here; /compress does it now.")
-    if ctx.metering.models.is_chosen(conversation.session):
-        configured = ctx.metering.models.main.name
-        lines.append(
-            f"{conversation.spec.name} was chosen with /model for this session; config.yaml names {configured}."
-        )
-    return "\n".join(lines)
+    return "\n".join([*lines, *await said_of_chat(ctx, conversation.session)])
 
 
 @partial(
@@ -186,7 +193,11 @@ async def whoami(ctx: CommandContext) -> str:
     name = f" ({source.user_name})" if source.user_name else ""
     admin = ", and an admin" if ctx.pairing.access.is_admin(source) else ""
     chat = source.chat if source.renamed is None else f"{source.renamed} (before: {source.chat})"
-    return f"You are {source.platform}:{source.user}{name} in chat {chat}{admin}.\nThis conversation is {ctx.key}."
+    places = ", ".join(f"{source.platform}:{each}" for each in names(source))
+    return (
+        f"You are {source.platform}:{source.user}{name} in chat {chat}{admin}.\nThis conversation is {ctx.key}.\n"
+        f"config.yaml may name this place in `chats`: {places}."
+    )
 
 
 @partial(Command, name="version", group="About", help="which Legato this is", audience="person", bypass=True)
@@ -221,71 +232,4 @@ async def recall(ctx: CommandContext) -> str:
     )
 
 
-async def _models_to_use(ctx: CommandContext) -> list[Proposal]:
-    offered, _ = await _offered(ctx)
-    return [Proposal(value=name, label=name) for name in dict.fromkeys([ctx.metering.models.main.name, *offered])]
-
-
-@partial(
-    Command,
-    name="model",
-    group="About",
-    argument="[name]",
-    help="show or switch this session's model",
-    bypass="bare",
-    elsewhere=("models",),
-    proposals=_models_to_use,
-)
-async def model(ctx: CommandContext) -> str:
-    """Show or switch the session's model; budgets follow its window from the next message on."""
-    models, session = ctx.metering.models, await ctx.present()
-    offered, silent = await _offered(ctx)
-    if not ctx.argument:
-        spec = models.of(session) if session else models.main
-        there = f"This session uses {spec.name}" if session else f"Your first session will use {spec.name}"
-        lines = [f"{there} ({spec.context_length:,} tokens of window)."]
-        if not session:
-            lines.append("To choose another model, send a message first.")
-        if others := [name for name in offered if name != spec.name]:
-            more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
-            lines.append(f"There are also: {', '.join(others[:_NAMED])}{more}. /model <name> switches.")
-        return "\n".join([*lines, *([silent] if silent else [])])
-    if session is None:
-        raise UserError("There is no session yet; send a message first.")
-    name = _known(ctx.argument.split()[0], offered, models)
-    spec = models.spec(name)
-    pinned = pins_tokens(ctx, (await ctx.store.pins(ctx.key)).rules)
-    if pinned > pins_room(spec):
-        raise UserError(
-            f"{name} has room for {pins_room(spec):,} tokens of pins, and yours take {pinned:,}: /pin lists them, "
-            "/unpin <number> makes room."
-        )
-    chosen_at = None if name == models.main.name else models.main.provider
-    await ctx.store.update_session(ctx.owned(), session.ref, model=name, model_chosen_at=chosen_at)
-    told = f"This session now uses {name} ({spec.context_length:,} tokens of window)."
-    return f"{told} {silent}" if silent else told
-
-
-async def _offered(ctx: CommandContext) -> tuple[list[str], str]:
-    """The names of the provider's models, and a sentence where its server does not say them just now."""
-    try:
-        return [each.name for each in await ctx.metering.models.offered(ctx.clock)], ""
-    except (ProviderError, TimeoutError):
-        return [], "The provider does not say just now which models it has."
-
-
-def _known(wanted: str, offered: Sequence[str], models: Models) -> str:
-    """The model that is meant, as its provider calls it. Raises UserError if there is none; without a list any name
-    may be right."""
-    if not models.may_be(wanted):
-        only = models.main.name
-        raise UserError(f"There is no model {wanted[:40]} here, only the {only} one; config.yaml can name another.")
-    names = {name.lower(): name for name in (*offered, models.main.name)}
-    if not offered or wanted.lower() in names:
-        return names.get(wanted.lower(), wanted)
-    near = get_close_matches(wanted.lower(), names, n=1)
-    hint = f" Did you mean {names[near[0]]}?" if near else ""
-    raise UserError(f"The provider has no model {wanted[:40]}.{hint} /model lists them.")
-
-
-COMMANDS = (status, context, usage, model, recall, whoami, version)
+COMMANDS = (status, context, usage, recall, whoami, version)

@@ -180,7 +180,7 @@ class Outbox:
     ) -> list[Outbound]:
         """`compose` about an Inbound, for the place that it came from."""
         inbound = about.inbound
-        answers = inbound.event_id if inbound.kind != "expiry" else None
+        answers = inbound.event_id if inbound.kind not in ("expiry", "forget") else None
         return self.compose(
             *(about.key, inbound.source.address, kind, text),
             session_id=session_id,
@@ -206,6 +206,10 @@ class Outbox:
         """The chat in which a person is alone with the bot; None: it is not known."""
         chat_of = self._limits.get(platform, _UNKNOWN).direct_chat
         return None if chat_of is None else chat_of(user)
+
+    def has_buttons(self, platform: str) -> bool:
+        """Whether a platform shows buttons under messages."""
+        return platform in self._tokens
 
     def largest_file(self, platform: str) -> int | None:
         """Bytes of the largest file that a platform shows. None: it shows no files."""

@@ -15,7 +15,7 @@ from gateway.delivery.drafts import Draft
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter, CanShowWork, CanStream, CanType
 from gateway.domain.wording import lasting
-from gateway.runtime.clock import Clock, Deadline
+from gateway.runtime.clock import Clock, Deadline, lasting_id
 from gateway.runtime.errors import StoreUnavailable
 from gateway.runtime.tasks import Background, best_effort
 from gateway.store.port import Store
@@ -225,10 +225,14 @@ class TurnObserver:
             return ""
         return TOOK.format(seconds=self.clock.monotonic() - self.turn.started_at)
 
-    async def tell(self, text: str) -> None:
+    async def tell_of_file(self, ref: str, text: str) -> None:
+        """Show a notice about a file that the turn was sent, once, however often the turn is begun."""
+        await self.tell(text, first_id=lasting_id("o", self.item.key, self.item.inbound.event_id, ref))
+
+    async def tell(self, text: str, first_id: str | None = None) -> None:
         """Show a notice while the turn runs."""
         try:
-            await self.outbox.tell(self.item, text)
+            await self.outbox.emit(self.outbox.rows(self.item, "notice", text, first_id=first_id))
         except StoreUnavailable as error:
             # A notice is not worth the turn that it is about.
             log.warning("notice_not_stored", error=str(error))

@@ -8,7 +8,7 @@ must reach a running turn, and the press of a button. These are carried out at o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -19,10 +19,12 @@ from gateway.commands.base import Answer
 from gateway.commands.runner import CommandRunner
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Accepted, Adapter
-from gateway.domain.chat import Inbound, Outbound, Sharing, session_key
+from gateway.domain.chat import Inbound, Outbound, SessionKey, Sharing, Source, session_key
 from gateway.domain.command import Proposal
+from gateway.domain.place import names, narrowest
 from gateway.people.approvals import NOT_YOURS, Approvals
 from gateway.people.pairing import Pairing
+from gateway.people.reminders import Reminders
 from gateway.people.welcome import Welcome
 from gateway.runtime.clock import Clock, Deadline
 from gateway.runtime.errors import SessionConflict, StoreUnavailable
@@ -35,7 +37,7 @@ from gateway.turns.albums import Overheard
 from gateway.turns.notices import Throttle, tell_of_outage
 from gateway.turns.parts import is_continuation
 
-BusyMode = Literal["queue", "steer", "interrupt"]
+BusyMode = Literal["queue", "collect", "steer", "interrupt"]
 
 log = structlog.get_logger(__name__)
 
@@ -61,6 +63,26 @@ class TurnRules:
     deadline: float
     inactivity: float
     lane_cap: int
+    # Of places with rules of their own.
+    groups_of: Mapping[str, Sharing] = field(default_factory=dict)
+    threads_of: Mapping[str, Sharing] = field(default_factory=dict)
+    busy_mode_of: Mapping[str, BusyMode] = field(default_factory=dict)
+
+    def key(self, source: Source) -> SessionKey:
+        """Whose conversation it is that somebody there takes part in."""
+        named = names(source) if self.groups_of or self.threads_of else ()
+        groups = narrowest(self.groups_of, source.platform, named)
+        threads = narrowest(self.threads_of, source.platform, named)
+        return session_key(
+            source,
+            groups=groups.value if groups else self.groups,
+            threads=threads.value if threads else self.threads,
+        )
+
+    def busy(self, source: Source) -> BusyMode:
+        """What a message from there does to a running turn."""
+        found = narrowest(self.busy_mode_of, source.platform, names(source)) if self.busy_mode_of else None
+        return found.value if found else self.busy_mode
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,6 +96,7 @@ class Reception:
     pairing: Pairing
     welcome: Welcome
     approvals: Approvals
+    reminders: Reminders
     background: Background
     clock: Clock
     points: Points
@@ -178,7 +201,7 @@ class Reception:
             inbound = replace(inbound, kind=command.sends, text=call.argument)
         return Arrival(
             inbound=inbound,
-            key=session_key(inbound.source, groups=self.rules.groups, threads=self.rules.threads),
+            key=self.rules.key(inbound.source),
             at=self.clock.now(),
             bypass=inbound.kind == "press" or bool(command and call and command.bypasses(call)),
         )
@@ -201,8 +224,9 @@ class Reception:
         inbound = await self._at_home(typed)
         if inbound.command is None or not await self.pairing.lets_in(inbound.source):
             return ()
-        key = session_key(inbound.source, groups=self.rules.groups, threads=self.rules.threads)
-        item = InboxItem(id="", key=key, inbound=inbound, accepted_at=self.clock.now(), attempts=1)
+        item = InboxItem(
+            id="", key=self.rules.key(inbound.source), inbound=inbound, accepted_at=self.clock.now(), attempts=1
+        )
         return await self.commands.proposals(item, inbound.command)
 
     # -- 2. the answer to the platform, and notices ---------------------------------------------
@@ -244,7 +268,7 @@ class Reception:
         running = await self.store.running(arrival.key)
         if is_continuation(inbound.event_id, [running, *waiting] if running else waiting):
             return  # the message that it is a part of was acted on, or runs
-        mode: BusyMode = "steer" if inbound.kind == "steer" else self.rules.busy_mode
+        mode: BusyMode = "steer" if inbound.kind == "steer" else self.rules.busy(inbound.source)
         waits = any(item.inbound.event_id == inbound.event_id for item in waiting)
         if mode == "interrupt":
             if waits:  # else its own turn runs by now, and would end itself
@@ -291,7 +315,8 @@ class Reception:
         call = item.inbound.command
         try:
             if call is None:
-                answer = Answer(text=await self.approvals.pressed(item.inbound))
+                buttons = self.reminders if self.reminders.presses(item.inbound) else self.approvals
+                answer = Answer(text=await buttons.pressed(item.inbound))
             else:
                 answer = await self.commands.answer(item, call)
         except StoreUnavailable as error:

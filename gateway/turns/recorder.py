@@ -42,12 +42,13 @@ class TurnRecorder:
 
     async def open_session(self) -> Session:
         """The key's session, a new one if it has none."""
-        chat_type = self.item.inbound.source.chat_type
-        return await self._insist("open_session", lambda: self.sessions.open(self.lease, chat_type))
+        source = self.item.inbound.source
+        return await self._insist("open_session", lambda: self.sessions.open(self.lease, source))
 
     async def follow(self, session: Session) -> Session:
-        """The session as the configuration wants it to be now."""
-        return await self._insist("follow", lambda: self.sessions.follow(self.lease, session))
+        """The session as its chat wants it to be now."""
+        source = self.item.inbound.source
+        return await self._insist("follow", lambda: self.sessions.follow(self.lease, session, source))
 
     async def begin_tools(self, conversation: Conversation, intents: Sequence[ToolIntent]) -> None:
         """Store the step so far and the intents, before any tool runs."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import Literal
 
 import structlog
 
 from gateway.agent.conversation import Conversation
-from gateway.agent.files.intake import FileIntake
+from gateway.agent.files.intake import FileIntake, Show
 from gateway.agent.files.message import without_files
 from gateway.domain.chat import Inbound, Source, readable
 from gateway.domain.message import Message
@@ -25,18 +26,21 @@ _MOST = 50  # items looked at between two steps
 NOT_FETCHED = "which was not fetched: the turn was ended first"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Steering:
-    """Steers the turn of one item. `takes_messages`: plain messages steer, too, not only those by /steer.
-    `alive` is called while files are fetched. `lets_in` is asked of whoever's words would enter the turn; `shut_out`
-    ends the turn of a person who may not talk here any more."""
+    """Steers the turn of one item. `takes_messages`: plain messages steer, too, not only those by /steer: those that
+    wait when the turn begins, those that come before any step, or none. `alive` is called while files are fetched,
+    `show` with what is said in them.
+    `lets_in` is asked of whoever's words would enter the turn; `shut_out` ends the turn of a person who may not talk
+    here any more."""
 
     item: InboxItem
     store: Store
     files: FileIntake
     clock: Clock
-    takes_messages: bool
+    takes_messages: Literal["never", "at first", "always"]
     alive: Callable[[], None]
+    show: Show
     lets_in: Callable[[Source], Awaitable[bool]]
     shut_out: Callable[[], None]
     _taken: set[str] = field(default_factory=set)
@@ -51,8 +55,10 @@ class Steering:
             async for parts, said, behind in messages:
                 if patience(parts[0], behind, self.clock.now()):
                     return  # its other parts may come before the next step
-                message = await self.files.message(self.item.key, said, conversation.spec, self.alive)
+                message = await self.files.message(conversation, said, self.alive, self.show)
                 self._take(conversation, parts, message)
+        if self.takes_messages == "at first":
+            self.takes_messages = "never"
 
     async def put_aside(self, conversation: Conversation, stopped_at: float) -> bool:
         """Add the messages for this turn that came before a person stopped it (seconds since the epoch): they are kept
@@ -106,4 +112,4 @@ class Steering:
         if said.kind == "steer":
             return True
         plain = said.kind == "message" and said.command is None
-        return plain and self.takes_messages and bool(readable(said).strip())
+        return plain and self.takes_messages != "never" and bool(readable(said).strip())

@@ -11,8 +11,10 @@ How a message comes into its lane is told in `reception`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Final, Literal
 
 import structlog
 
@@ -20,12 +22,15 @@ from gateway.agent.compaction import CompactionReport, Compactor
 from gateway.agent.conversation import Conversation
 from gateway.agent.files.intake import FileIntake
 from gateway.agent.files.message import without_files
+from gateway.agent.forgetting import Forgetter
 from gateway.agent.hygiene import Hygiene
 from gateway.agent.loop import Agent, close_open_calls, has_open_calls
+from gateway.agent.metering import Metering, millionths
 from gateway.agent.preparation import Preparations
 from gateway.agent.pressure import announce
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
+from gateway.agent.tools.offer import Caller
 from gateway.commands.runner import CommandRunner, sentence_for
 from gateway.context import feedback
 from gateway.delivery.outbox import Outbox
@@ -35,6 +40,7 @@ from gateway.domain.command import CommandCall
 from gateway.domain.session import Session
 from gateway.people.approvals import Approvals, TurnQuestions
 from gateway.people.pairing import Pairing
+from gateway.people.reminders import Reminders, row_of_run
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict, StoreUnavailable, UserError
 from gateway.runtime.metrics import Histogram, Metrics
@@ -42,12 +48,13 @@ from gateway.runtime.points import Points
 from gateway.runtime.tasks import Background
 from gateway.store.insist import insist
 from gateway.store.port import Store
-from gateway.store.records import MOST_ATTEMPTS, InboxItem, ItemOutcome, Lease, TurnJournal
+from gateway.store.records import MOST_ATTEMPTS, Cap, InboxItem, ItemOutcome, Lease, TurnJournal
 from gateway.turns.notices import Throttle
 from gateway.turns.observer import STOPPED, TurnObserver
 from gateway.turns.parts import following, joined, patience
-from gateway.turns.reception import TurnRules
+from gateway.turns.reception import BusyMode, TurnRules
 from gateway.turns.recorder import TurnRecorder
+from gateway.turns.reminders import ReminderSweep
 from gateway.turns.steering import NOT_FETCHED, Steering
 from gateway.turns.turn_files import TurnFiles
 
@@ -58,6 +65,8 @@ TURNS = Histogram(
     text="Time from a message's acceptance to its stored outcome.",
     labels=("platform", "outcome"),
 )
+
+_RUN_REMEMBERED = 86_400.0  # seconds that the cost of a scheduled prompt's run is known, at least
 
 EMPTY = "That message was empty; write something and I will answer."
 DEAD = (
@@ -72,6 +81,14 @@ NOT_CLEANED = (
     "The earlier conversation should have been compressed but could not be ({reason}); I go on with all of it."
 )
 KEPT_ASIDE = "What you added while I worked is kept, and not answered; ask again if it still matters."
+_CONFIRMED = "command"  # the name of a command's question among those of its item
+_TAKES: Final[Mapping[BusyMode, Literal["never", "at first", "always"]]] = {
+    "queue": "never",
+    "collect": "at first",
+    "steer": "always",
+    "interrupt": "never",
+}
+_SILENT: Final = ("expiry", "forget")  # kinds of items of the gateway's own whose end nobody is told
 COMPACTION_STOPPED = "The compression was stopped; the conversation is as it was."
 
 
@@ -95,7 +112,11 @@ class Turns:
     sessions: Sessions
     pairing: Pairing
     approvals: Approvals
+    reminders: Reminders
+    schedules: ReminderSweep
+    metering: Metering
     commands: CommandRunner
+    forgetter: Forgetter
     files: FileIntake
     hygiene: Hygiene
     preparations: Preparations
@@ -136,10 +157,13 @@ class Turns:
     async def _ending(self, recorder: TurnRecorder, item: InboxItem) -> Ending:
         """Do what the item asks for."""
         if item.attempts > MOST_ATTEMPTS or item.inbound.kind == "unreadable":
-            return await self._bury(recorder, item)
+            return await self._judged(item, await self._bury(recorder, item))
         self.points("turn.claimed")
         if item.inbound.kind == "expiry":
             return await self._expire(recorder, item)
+        if item.inbound.kind == "forget":
+            await self.forgetter.forget_person(recorder.lease, item)
+            return Ending(outcome="answered")
         if not await self.pairing.lets_in(item.inbound.source):
             return await self._shut_out(item)
         if (call := item.inbound.command) is not None:
@@ -147,7 +171,13 @@ class Turns:
         if (implied := self.commands.registry.implied(item)) is not None:
             answer = await self.commands.answer(item, implied, recorder.lease)
             await self.outbox.tell(item, answer.text)
-        return await self._converse(recorder, item, item.inbound)
+        return await self._judged(item, await self._converse(recorder, item, item.inbound))
+
+    async def _judged(self, item: InboxItem, ending: Ending) -> Ending:
+        """The ending of a prompt that ran by the clock, of whose failures not each is told."""
+        if item.inbound.kind != "schedule":
+            return ending
+        return replace(ending, shown=await self.schedules.judged(item, ending.outcome, ending.shown))
 
     async def _shut_out(self, item: InboxItem) -> Ending:
         """End the item of a person who may not talk here any more; a turn that a crash broke off says so."""
@@ -165,7 +195,8 @@ class Turns:
     # -- 2. a command -----------------------------------------------------------------------
 
     async def _command(self, recorder: TurnRecorder, item: InboxItem, call: CommandCall) -> Ending:
-        answer = await self.commands.answer(item, call, recorder.lease, partial(self._compress, recorder, item))
+        asks = partial(self._confirm, recorder, item)
+        answer = await self.commands.answer(item, call, recorder.lease, partial(self._compress, recorder, item), asks)
         if answer.then is not None:
             files = (*item.inbound.attachments, *answer.files)
             return await self._converse(recorder, item, replace(item.inbound, text=answer.then, attachments=files))
@@ -186,6 +217,25 @@ class Turns:
         except TimeoutError:
             raise UserError(COMPACTION_STOPPED) from None
         raise AssertionError("a limit that strikes raises")
+
+    async def _confirm(self, recorder: TurnRecorder, item: InboxItem, question: str) -> bool:
+        """Ask the person whose command this is, and wait in the lane for the yes. A /stop is a no. After a crash the
+        question stands as it was asked, and so does its answer."""
+        journal = await self.store.journal(item) or TurnJournal(session_id="")
+        known = {each.call: each for each in journal.approvals}
+        questions = TurnQuestions(approvals=self.approvals, lease=recorder.lease, item=item, known=known)
+        observer = self._observer(recorder.lease, item)
+        observer.turn.interruptible = False
+        with suppress(TimeoutError):
+            async with observer.limits():
+                await observer.begin()
+                if not questions.has_asked(_CONFIRMED):
+                    await questions.ask(_CONFIRMED, question, "", None)
+                async with observer.asking():
+                    return await questions.answer(_CONFIRMED) == "approved"
+        if (asked := questions.known.get(_CONFIRMED)) is not None:
+            await self.approvals.decide(asked, "denied", None)
+        return False
 
     # -- 3. a message -----------------------------------------------------------------------
 
@@ -245,9 +295,8 @@ class Turns:
             async with observer.limits():
                 await self._hear(observer, conversation, said)
                 await self._clean(observer, conversation, agent)
-                waiting = {intent.call_id for intent in journal.intents if intent.waits}
                 outcome: ItemOutcome = "answered"
-                shown = [("reply", await agent.run(conversation, waiting) + agent.footer())]
+                shown = [("reply", await agent.run(conversation, journal.intents) + agent.footer())]
             told = [*agent.remarks, *await agent.warn(conversation)]
             told += announce(conversation, self.metrics, automatic=agent.automatic)
             shown += [("notice", text) for text in told]
@@ -283,7 +332,7 @@ class Turns:
             await observer.begin()
             if said.attachments:
                 observer.phase("fetching files")
-            message = await self.files.message(key, said, conversation.spec, observer.alive)
+            message = await self.files.message(conversation, said, observer.alive, observer.tell_of_file)
         finally:
             conversation.add(message, self.clock.now())
 
@@ -308,7 +357,7 @@ class Turns:
         return TurnObserver(
             item=item,
             lease=lease,
-            reply_id=reply.id if reply else self.outbox.new_id(),
+            reply_id=reply.id if reply else self._reply_id(item),
             adapter=self.adapters.get(item.inbound.source.platform),
             store=self.store,
             outbox=self.outbox,
@@ -319,14 +368,28 @@ class Turns:
             inactivity=self.rules.inactivity,
         )
 
+    def _reply_id(self, item: InboxItem) -> str:
+        """A prompt that ran by the clock is found by the row of its run."""
+        is_scheduled = item.inbound.kind == "schedule"
+        return row_of_run(item.inbound.event_id) if is_scheduled else self.outbox.new_id()
+
+    def _metering(self, item: InboxItem) -> Metering:
+        """What the turn may spend; a prompt that ran by the clock has a budget of its own."""
+        budget = self.reminders.rules.budget_usd
+        if item.inbound.kind != "schedule" or budget is None:
+            return self.metering
+        account, ends = f"schedule {item.inbound.event_id}", self.clock.now() + _RUN_REMEMBERED
+        return self.metering.within(Cap(name="schedule", account=account, limit=millionths(budget), resets_at=ends))
+
     def _steering(self, item: InboxItem, observer: TurnObserver) -> Steering:
         return Steering(
             item=item,
             store=self.store,
             files=self.files,
             clock=self.clock,
-            takes_messages=self.rules.busy_mode == "steer",
+            takes_messages=_TAKES[self.rules.busy(item.inbound.source)],
             alive=observer.alive,
+            show=observer.tell_of_file,
             lets_in=self.pairing.lets_in,
             shut_out=partial(self.running_turns.deliver, item.key, "stop"),
         )
@@ -340,14 +403,17 @@ class Turns:
         steering: Steering,
     ) -> Agent:
         return self.agent(
+            metering=self._metering(item),
             writer=recorder,
             compactor=self.compactor(writer=recorder),
             observer=observer,
             steer=steering,
             questions=questions,
             recall=lambda words, limit: self.store.search(words, item.key, limit),
+            around=lambda message_id, reach: self.store.around(item.key, message_id, reach),
             files=TurnFiles(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
-            admin=self.pairing.access.is_admin(item.inbound.source),
+            reminders=self.reminders.of(item),
+            caller=Caller(source=item.inbound.source, admin=self.pairing.access.is_admin(item.inbound.source)),
             details=self.pairing.access.sees_details(item.inbound.source),
         )
 
@@ -381,14 +447,14 @@ class Turns:
         if journal is None or not journal.begun:  # its other parts would only do the same again
             parts = following(item, await self.store.waiting(item.key, self.rules.lane_cap))
         if journal is not None or parts:
-            session = await self.sessions.open(recorder.lease, item.inbound.source.chat_type)
+            session = await self.sessions.open(recorder.lease, item.inbound.source)
             conversation = await self.sessions.conversation(session)
             close_open_calls(conversation, self.clock.now())
             conversation.absorbed += [part.id for part in parts]
         text = UNREADABLE if item.inbound.kind == "unreadable" else DEAD.format(attempts=item.attempts - 1)
         return Ending(
             outcome="dead",
-            shown=[] if item.inbound.kind == "expiry" else [("error", text)],  # no person asked for an expiry
+            shown=[] if item.inbound.kind in _SILENT else [("error", text)],
             conversation=conversation,
             has_asked=journal is not None and bool(journal.approvals),
         )
@@ -406,7 +472,7 @@ class Turns:
             rows += await self.outbox.written(item, kind, text, session_id=session_id, first_id=first_id)
         end = await recorder.finish(conversation, ending.outcome, rows)
         self.points("turn.finished")
-        if item.inbound.kind != "expiry":
+        if item.inbound.kind not in _SILENT:
             took = max(0.0, self.clock.now() - item.accepted_at)
             self.metrics.observe(TURNS, took, item.key.platform, ending.outcome)
         self.outbox.deliver(end.outbound)

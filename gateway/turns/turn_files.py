@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
 from gateway.delivery.outbox import Outbox
-from gateway.domain.file import KeptFile
+from gateway.domain.file import OUTPUT, WORDS, KeptFile
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.errors import ToolError
 from gateway.store.insist import insist
@@ -29,11 +30,35 @@ class TurnFiles:
 
     async def listed(self, limit: int) -> Sequence[KeptFile]:
         """The key's files, newest first."""
-        return await self.store.kept_files(self.item.key, limit)
+        files = await self.store.kept_files(self.item.key, limit)
+        return [file for file in files if not file.ref.startswith(WORDS)]  # which stand in messages
 
     async def content(self, file: KeptFile) -> bytes | None:
         """The content of one of them."""
         return await self.store.file_content(self.item.key, file.digest)
+
+    async def output(self, name: str) -> KeptFile | None:
+        """The file of this name in which a tool's result was kept."""
+        return await self.store.kept_file(self.item.key, f"{OUTPUT}{name}")
+
+    async def keep(self, tool: str, text: str) -> str:
+        """Keep the result of a tool. The same result is one file, and no two have one name."""
+        content, digest = await asyncio.to_thread(_encoded, text)
+        name = f"{tool}-{digest[:12]}.txt"
+        file = KeptFile(
+            ref=f"{OUTPUT}{name}",
+            digest=digest,
+            name=name,
+            mime="text/plain; charset=utf-8",
+            size=len(content),
+            at=self.clock.now(),
+        )
+        await insist(lambda: self.store.keep_file(self.item.key, file, content), clock=self.clock, what="keep_file")
+        return name
+
+    async def add(self, name: str, mime: str, content: bytes) -> KeptFile:
+        """Keep a file among the key's. The same content of the same turn is kept once under a name."""
+        return await self._kept("kept", name, mime, content)
 
     async def send(self, name: str, mime: str, content: bytes, caption: str = "") -> None:
         """Show a file in the chat, with a caption. A turn shows the same file under the same name once, because a model
@@ -44,13 +69,22 @@ class TurnFiles:
             raise ToolError(NOT_HERE.format(platform=platform))
         if len(content) > most:
             raise ToolError(TOO_LARGE.format(size=len(content), platform=platform, most=most))
+        kept = await self._kept("sent", name, mime, content)
+        rows = await self.outbox.with_file(self.item, kept, caption, kept.ref.partition(":")[2])
+        await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="emit")
+
+    async def _kept(self, why: str, name: str, mime: str, content: bytes) -> KeptFile:
         digest = sha256(content).hexdigest()
         row_id = lasting_id("o", self.item.key, self.item.inbound.event_id, name, digest)
         file = KeptFile(
-            ref=f"sent:{row_id}", digest=digest, name=name, mime=mime, size=len(content), at=self.clock.now()
+            ref=f"{why}:{row_id}", digest=digest, name=name, mime=mime, size=len(content), at=self.clock.now()
         )
-        kept = await insist(
+        return await insist(
             lambda: self.store.keep_file(self.item.key, file, content), clock=self.clock, what="keep_file"
         )
-        rows = await self.outbox.with_file(self.item, kept, caption, row_id)
-        await insist(lambda: self.outbox.emit(rows), clock=self.clock, what="emit")
+
+
+def _encoded(text: str) -> tuple[bytes, str]:
+    """A text's bytes and their digest."""
+    content = text.encode("utf-8", "replace")
+    return content, sha256(content).hexdigest()

@@ -32,7 +32,7 @@ def refuse_literal_secrets(tree: Tree, shape: Shape) -> None:
         name = dotted(path)
         if value is None or (isinstance(value, str) and _ONLY_REFERENCE.fullmatch(value)):
             continue
-        if shape.is_secret(path):
+        if shape.is_secret(path) or (shape.sounds_secret(path) and "${" not in str(value)):
             variable = shape.variable(path)
             text = f'{name} must not be written into the file: put it into a variable and write "${{{variable}}}"'
         elif isinstance(value, str) and _LITERAL_PASSWORD.search(value):

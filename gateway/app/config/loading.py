@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from gateway.app.config.environment import interpolate, override, refuse_literal_secrets
 from gateway.app.config.models import Config
-from gateway.app.config.rules import contradictions, nobody
+from gateway.app.config.rules import contradictions, nobody, nowhere
 from gateway.app.config.sentences import choice, sentence
 from gateway.app.config.shape import Shape
 from gateway.app.config.source import KeyPath, Tree, dotted, read_file
@@ -45,7 +45,11 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
     _check_providers(tree, shape)
     config = _validated(tree, shape)
     wrong = {where for where, _ in tree.problems}
-    for keys, text in (*contradictions((), config), *nobody(config, shape.platforms)):
+    for keys, text in (
+        *contradictions((), config),
+        *nobody(config, shape.platforms),
+        *nowhere(config, shape.platforms),
+    ):
         if not _touches(wrong, keys):
             held = [tree.at(key) for key in keys if key in tree.referred]  # what a variable holds is not repeated
             for value in held:
@@ -59,7 +63,7 @@ def load_config(path: Path | None, environ: Mapping[str, str]) -> Config:
 def _forget_empty_sections(tree: Tree, shape: Shape) -> None:
     """`hygiene:` with every key commented out is YAML's null, and means the defaults."""
     for path, value in tree.leaves():
-        if value is None and shape.section(path) and not shape.may_be_null(path):
+        if value is None and (shape.section(path) or shape.is_mapping(path)) and not shape.may_be_null(path):
             tree.drop(path)
 
 

@@ -25,11 +25,17 @@ from pydantic import (
     WrapValidator,
 )
 
+from gateway.agent.files.speech import TranscriptionSettings
+from gateway.agent.mcp.settings import McpServerSettings, misnamed
+from gateway.agent.memory.snapshot import MemorySettings
 from gateway.agent.metering import Caps
 from gateway.agent.tools.shell import ShellSettings
+from gateway.agent.tools.web_fetch import WebSettings
 from gateway.context.policy import CompressionSettings, HygieneRules
 from gateway.domain.expiry import ExpiryPolicy
+from gateway.domain.place import Listen
 from gateway.domain.platform import AdapterSettings
+from gateway.domain.reminder import ReminderRules
 from gateway.domain.settings import (
     AList,
     Contradiction,
@@ -38,12 +44,13 @@ from gateway.domain.settings import (
     Ident,
     Seconds,
     Section,
+    SpendCap,
     Text,
     Texts,
 )
 from gateway.providers.plugin import ModelSettings
 
-_SOUNDS_SECRET = re.compile(r"auth|key|token|secret", re.IGNORECASE)
+_SOUNDS_SECRET = re.compile(r"auth|key|token|secret|passw|credential", re.IGNORECASE)
 PASSWORD_IN_URL = re.compile(r"://[^/:@\s]*:([^/@\s]+)@")
 
 
@@ -88,6 +95,7 @@ class Auxiliary(Section):
 
     mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="who does the side work")
     compression: ModelEntry | None = Field(None, description="who writes summaries: a section like `model`")
+    memory: ModelEntry | None = Field(None, description="who looks for what to remember, in the same way")
 
 
 class Context(Section):
@@ -96,6 +104,7 @@ class Context(Section):
     window, unless compression.threshold is not 0.50."""
 
     engine: Text = Field("compressor", description="compressor, window, or the name of a plug-in")
+    recall: Flag = Field(True, description="what a message names and has left view is quoted to the model beside it")
 
 
 class Sessions(Section):
@@ -105,8 +114,8 @@ class Sessions(Section):
         "per_user", description="in a group, one conversation each, or one for all"
     )
     threads: Literal["per_user", "shared"] = Field("shared", description="the same in a thread")
-    busy_mode: Literal["queue", "steer", "interrupt"] = Field(
-        "queue", description="a message during a turn waits, joins it, or ends it"
+    busy_mode: Literal["queue", "collect", "steer", "interrupt"] = Field(
+        "queue", description="messages during a turn wait, are answered as one, join it, or end it"
     )
     expiry: ExpiryPolicy = ExpiryPolicy()
 
@@ -178,10 +187,73 @@ class Prompt(Section):
 
 
 class Tools(Section):
-    """What the model may do beside talking."""
+    """What the model may do beside talking. `offered` gives lists of tools to some: in a list `*` stands for any
+    characters, `-name` takes a tool out, and a list of such entries alone takes in all others. Whom an entry is for
+    is written as in `access`; a platform's name stands for all on it, `*` for all. The closest entry that fits counts
+    alone. A tool that is not on offer is not shown to the model, and cannot be called.
 
+        offered: {"*": [-shell], telegram: [clock, todo], "telegram:42": ["*"], "telegram:*@-100123": []}
+        admins_only: [shell, "github_*"]
+    """
+
+    offered: dict[Ident, Texts] = Field(default_factory=dict, description="lists of tools, by whom they are for")
+    admins_only: Texts = Field((), description="tools that only admins have")
+    result_chars: Count = Field(
+        100_000, description="characters of a result; a longer one is kept as a file that the model reads in parts"
+    )
+    turn_chars: Count = Field(
+        200_000, description="characters of all results of one step; then the longest are kept so"
+    )
+    preview_chars: Count = Field(1_500, description="characters of such a result that are shown")
+    mcp: dict[str, McpServerSettings] = Field(
+        default_factory=dict, description="MCP servers, each a section under a name of its own (docs/mcp.md)"
+    )
     approval_deadline: Seconds = Field(300, description="seconds for a yes or no to a tool; then it counts as a no")
     shell: ShellSettings = ShellSettings()
+    web: WebSettings = WebSettings()
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """What servers cannot be called."""
+        for name in filter(misnamed, self.mcp):
+            yield (f"mcp.{name}",), "must have a name of small letters, digits and - alone, 24 at most"
+
+
+class Chat(Section):
+    """What holds in some chats only, by the place where it holds. `/whoami` tells a chat's number. The narrowest place
+    wins, key by key; each `daily_usd` holds.
+
+        chats:
+          telegram:-1001234567890: {persona: You are a pirate., listen: free}
+          telegram:-1001234567890/7: {model: gpt-5-mini, tools: [search_history]}   # a topic of that group
+          telegram:12345678: {daily_usd: 1}             # a person's own chat
+          discord:guild-12345678: {groups: shared}      # all channels of a guild; discord:12345678 is one channel
+          discord:*: {persona: You are a librarian.}    # the whole platform
+    """
+
+    persona: Text | None = Field(None, description="who the bot is there; null: as prompt.persona")
+    model: Fallback | None = Field(
+        None, description="who answers there: a name at the provider of `model`, or a section like `model`"
+    )
+    tools: Texts | None = Field(
+        None, description="of the tools on offer, those that the model has there; a list as in tools.offered"
+    )
+    listen: Listen | None = Field(
+        None, description="when it answers there; thread: everything, each time in a new thread"
+    )
+    busy_mode: Literal["queue", "collect", "steer", "interrupt"] | None = Field(
+        None, description="as sessions.busy_mode"
+    )
+    groups: Literal["per_user", "shared"] | None = Field(None, description="as sessions.groups")
+    threads: Literal["per_user", "shared"] | None = Field(None, description="as sessions.threads")
+    daily_usd: SpendCap | None = Field(None, description="a spend cap for all that is in this place, one day")
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """A section says whose model it is."""
+        if isinstance(self.model, ModelSettings) and "provider" not in self.model.model_fields_set:
+            yield ("model",), "must name the provider; a name alone stands for another model at the same address"
+
+
+ChatKey = Literal["persona", "tools", "listen", "busy_mode", "groups", "threads", "daily_usd"]
 
 
 class Plugins(Section):
@@ -213,6 +285,7 @@ class Config(Section):
         "`model`",
     )
     auxiliary: Auxiliary = Auxiliary()
+    transcription: TranscriptionSettings = TranscriptionSettings()
     compression: CompressionSettings = CompressionSettings()
     hygiene: HygieneRules = HygieneRules()
     context: Context = Context()
@@ -220,10 +293,13 @@ class Config(Section):
     store: Store = Store()
     turns: Turns = Turns()
     access: Access = Access()
+    memory: MemorySettings = MemorySettings()
     prompt: Prompt = Prompt()
     tools: Tools = Tools()
+    reminders: ReminderRules = ReminderRules()
     plugins: Plugins = Plugins()
     budgets: Caps = Caps()
+    chats: dict[str, Chat] = Field(default_factory=dict)  # by place
     adapters: Platforms = Field(default_factory=dict)  # those that are named, by name
     log: Log = Log()
 
@@ -236,10 +312,10 @@ class Config(Section):
                 f"({hygiene:g}) must be above compression.threshold ({compression:g}): hygiene is the safety net "
                 "behind it",
             )
-        if self.auxiliary.mode == "custom" and self.auxiliary_model() is None:
+        if self.auxiliary.mode == "custom" and self.auxiliary_model() is None and self.memory_model() is None:
             yield (
                 ("auxiliary.mode", "auxiliary.compression"),
-                "is custom, but no model is given: add auxiliary.compression",
+                "is custom, but no model is given: add auxiliary.compression or auxiliary.memory",
             )
         if any(
             isinstance(each, ModelSettings) and "provider" not in each.model_fields_set for each in self.fallback_models
@@ -250,6 +326,12 @@ class Config(Section):
             )
         if self.budgets.when_reached == "fallback" and not self.fallback_models:
             yield ("budgets.when_reached", "fallback_models"), "is fallback, but fallback_models names none"
+        capped = bool(self.budgets) or any(chat.daily_usd is not None for chat in self.chats.values())
+        if capped and self.transcription.base_url is not None and self.transcription.usd_per_minute is None:
+            yield (
+                ("transcription.usd_per_minute", "budgets"),
+                "is needed, or the spend caps could not be kept: say what a minute costs (0 for a server of your own)",
+            )
         patience, deadline = self.tools.approval_deadline, self.turns.deadline
         if patience >= deadline:
             yield (
@@ -273,9 +355,23 @@ class Config(Section):
             return None
         return self._beside(short)
 
+    def memory_model(self) -> ModelSettings | None:
+        """The model configured for what is to be remembered, or None where the session's live model looks for it."""
+        return self.auxiliary.memory if self.auxiliary.mode == "custom" else None
+
     def fallbacks(self) -> list[ModelSettings]:
         """The models that answer while the main one cannot, in order."""
         return [self._beside(each) if isinstance(each, str) else each for each in self.fallback_models]
+
+    def chat_models(self) -> dict[str, ModelSettings]:
+        """The models of places that have their own."""
+        given = {place: chat.model for place, chat in self.chats.items() if chat.model is not None}
+        return {place: self._beside(each) if isinstance(each, str) else each for place, each in given.items()}
+
+    def by_place(self, key: ChatKey) -> Any:
+        """What `chats` says of one key, by place."""
+        said = {place: getattr(chat, key) for place, chat in self.chats.items()}
+        return {place: value for place, value in said.items() if value is not None}
 
     def _beside(self, name: str) -> ModelSettings:
         """The main model's provider and key with another name. Its window and its prices are not known, so they are

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from gateway.app.config.models import Auxiliary, Config
-from gateway.app.config.sentences import did_you_mean
+from gateway.app.config.sentences import choice, did_you_mean
 from gateway.app.config.source import KeyPath, dotted
 from gateway.domain.platform import Platform
 from gateway.domain.settings import Section
@@ -58,3 +58,29 @@ def nobody(config: Config, platforms: Mapping[str, Platform]) -> Iterator[Findin
             elif problem := platforms[platform].person_problem(person):
                 text = f"{problem}, not {entry!r}; `legato access list` has those who wrote to the bot"
                 yield (path,), f"{dotted(path)} {text}"
+
+
+def nowhere(config: Config, platforms: Mapping[str, Platform]) -> Iterator[Finding]:
+    """Entries of `chats` that would never fit any chat, and rules that a platform does not know."""
+    for place, chat in config.chats.items():
+        path: KeyPath = ("chats", place)
+        name, _, where = place.partition(":")
+        platform = platforms.get(name)
+        if not re.fullmatch(r"[a-z][a-z0-9_-]*:\S+", place):
+            yield (path,), f"{dotted(path)} must name a platform and a chat, as in {_example(platforms)}"
+        elif platform is None:
+            hint = did_you_mean(name, platforms)
+            yield (path,), f"{dotted(path)} names the platform {name!r}, which is not installed{hint}"
+        elif problem := platform.place_problem(where):
+            yield (path,), f"{dotted(path)} {problem}"
+        elif chat.listen is not None and chat.listen not in platform.listens:
+            said = choice(platform.listens, chat.listen) if platform.listens else "says nothing here"
+            text = (
+                f"{said}; that is what {platform.title} knows" if platform.listens else f"{said}: there are no groups"
+            )
+            yield ((*path, "listen"),), f"{dotted((*path, 'listen'))} {text}"
+
+
+def _example(platforms: Mapping[str, Platform]) -> str:
+    named = next((each for each in platforms.values() if each.settings), None)
+    return f'"{named.name}:{named.person}"' if named else '"PLATFORM:CHAT"'

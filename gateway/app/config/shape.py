@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import types
 import typing
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,8 @@ from gateway.runtime.redaction.plausible import looks_mixed
 
 _SHORTEST_SECRET: Final = 8  # characters of what may be a password, if it has letters and digits
 _REDACT: Final = Redactor()
+_OF_SERVERS: Final = (("env",), ("headers",))
+_CREDENTIAL: Final = re.compile(r"(?:token|secret|passw(?:or)?d|key|authorization|credentials?)$", re.IGNORECASE)
 _SOUND_SECRET = ("api_key", "token", "secret", "password", "webhook_secret")
 
 
@@ -48,8 +51,10 @@ class Shape:
         if isinstance(path[-1], int):
             lists = (kind for kind in alternatives(self.kind(path[:-1])) if typing.get_origin(kind) is tuple)
             return next((typing.get_args(kind)[0] for kind in lists), None)
-        field = self.field(path)
-        return field.annotation if field else None
+        if field := self.field(path):
+            return field.annotation
+        named = () if self.section(path[:-1]) else alternatives(self.kind(path[:-1]))
+        return next((typing.get_args(kind)[1] for kind in named if typing.get_origin(kind) is dict), None)
 
     def field(self, path: KeyPath) -> FieldInfo | None:
         """What is declared of the key at `path`, which names a key."""
@@ -62,6 +67,10 @@ class Shape:
             return self.adapters
         section = next((kind for kind in alternatives(self.kind(path)) if is_section(kind)), None)
         return self.model_of(self._tree.at(path)) if section is ModelSettings else section
+
+    def is_mapping(self, path: KeyPath) -> bool:
+        """Whether the key at `path` holds values by names that people choose."""
+        return any(typing.get_origin(kind) is dict for kind in alternatives(self.kind(path)))
 
     def may_be_null(self, path: KeyPath) -> bool:
         """Whether YAML's null is a value of the key at `path`."""
@@ -76,6 +85,11 @@ class Shape:
             for index, item in enumerate(listed if isinstance(listed, list) else ()):
                 if isinstance(item, dict) and ModelSettings in alternatives(self.kind((*path, index))):
                     yield (*path, index)
+            for name in listed if isinstance(listed, dict) and self.is_mapping(path) else ():
+                inner = self.section((*path, name))
+                for key in inner.model_fields if inner else ():
+                    if isinstance(self._tree.at((*path, name, key)), dict) and self.section((*path, name, key)):
+                        yield (*path, name, key)
 
     def paths(self, above: KeyPath = ()) -> Iterator[KeyPath]:
         """Every declared key, each section before its own."""
@@ -88,10 +102,14 @@ class Shape:
         """Whether the key at `path` holds a credential; also for keys that do not exist but sound like it."""
         return path[-1:] in {(name,) for name in _SOUND_SECRET} or SecretStr in alternatives(self.kind(path))
 
+    def sounds_secret(self, path: KeyPath) -> bool:
+        """Whether a variable or a header of a server has a name like those of credentials."""
+        return path[:2] == ("tools", "mcp") and path[3:4] in _OF_SERVERS and bool(_CREDENTIAL.search(str(path[-1])))
+
     def may_show(self, path: KeyPath, value: object) -> bool:
         """Whether a sentence may repeat the value at `path`: not what a variable holds, nor what looks like a secret
         that was written below the wrong key."""
-        if self.is_secret(path) or path in self._tree.referred:
+        if self.is_secret(path) or self.sounds_secret(path) or path in self._tree.referred:
             return False
         text = str(value)
         return _REDACT(text) == text and not (len(text) >= _SHORTEST_SECRET and looks_mixed(text))
@@ -104,7 +122,8 @@ class Shape:
             return str(extra["variable"])
         if section and issubclass(section, ServedModel):
             return section.key_variable
-        return "_".join(str(part) for part in path[-2:]).upper()
+        named = path[-1:] if self.sounds_secret(path) else path[-2:]
+        return re.sub(r"\W", "_", "_".join(str(part) for part in named)).upper()
 
     def is_used(self, path: KeyPath) -> bool:
         """Whether anything would read the value at `path`: its section may be switched off."""

@@ -103,7 +103,8 @@ def test_all_problems_are_told_at_once_with_line_and_nearest_name(problems):
         "config.yaml:5: busy_mode is not a known key; did you mean sessions.busy_mode?",
         "config.yaml:6: turns.deadline must be a finite number, not inf",
         "config.yaml:6: turns.max_steps must be at least 1, not 0",
-        "config.yaml:8: sessions.busy_mode must be queue, steer or interrupt, not 'stear'; did you mean steer?",
+        "config.yaml:8: sessions.busy_mode must be queue, collect, steer or interrupt, not 'stear'; "
+        "did you mean steer?",
         'config.yaml:9: sessions.expiry.daily_at must be written in quotes, such as "04:00": '
         "YAML reads bare 14:00 as a number",
         "config.yaml:9: sessions.expiry.timezone must be the name of a time zone such as Europe/Berlin, not 'Mars/X'",
@@ -334,9 +335,6 @@ def test_the_secret_of_a_webhook_is_a_secret(load):
 @pytest.mark.parametrize(
     ("text", "key"),
     [
-        ("memory: {flush: true}", "memory"),
-        ("tools: {mcp: {}}", "tools.mcp"),
-        ("tools: {result_chars: 10}", "tools.result_chars"),
         ("auxiliary: {title: null}", "auxiliary.title"),
         ("adapters: {web: {enabled: false}}", "adapters.web"),
     ],

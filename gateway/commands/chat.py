@@ -1,0 +1,204 @@
+"""/model and /persona: who answers in a chat, and as whom. What is chosen holds for the chat or topic in which it was
+chosen, in all its sessions. In a group an admin chooses; alone with the bot, the person does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from functools import partial
+from typing import Final
+
+from gateway.agent.choices import Choice, Held, What, choose
+from gateway.agent.models import Models
+from gateway.commands.base import Command, CommandContext
+from gateway.commands.pins import pins_room, pins_tokens
+from gateway.domain.chat import one_line, speaker
+from gateway.domain.command import Proposal
+from gateway.domain.pin import PINS_SHARE
+from gateway.domain.place import choosing, names, narrowest
+from gateway.domain.session import Session
+from gateway.domain.wording import moment
+from gateway.providers.base import ModelSpec
+from gateway.runtime.errors import ProviderError, UserError
+from gateway.store.shared.documents import storable
+
+LONGEST_PERSONA: Final = 2_000  # characters
+_NAMED: Final = 30  # models in one message
+_BRIEF: Final = 60  # characters of a persona in a line
+_NOT_YOURS: Final = "Only an admin of this bot chooses that in a group; in a chat of your own with me, you do."
+_IDENTITY: Final = "I am Legato, an assistant."
+
+
+async def _models_to_use(ctx: CommandContext) -> list[Proposal]:
+    home = _home(ctx)
+    offered, _ = await _offered(ctx, home)
+    return [Proposal(value=name, label=name) for name in dict.fromkeys([home.name, *offered])]
+
+
+@partial(
+    Command,
+    name="model",
+    group="About",
+    argument="[name]",
+    help="show or switch this chat's model",
+    bypass="bare",
+    elsewhere=("models",),
+    proposals=_models_to_use,
+)
+async def model(ctx: CommandContext) -> str:
+    """Show or switch the chat's model; budgets follow its window from the next message on."""
+    models, session = ctx.metering.models, await ctx.present()
+    home = _home(ctx)
+    if ctx.argument:
+        _refuse_others(ctx)
+    offered, silent = await _offered(ctx, home)
+    if not ctx.argument:
+        spec = models.of(session or await ctx.sessions.first(ctx.key, ctx.inbound.source))
+        there = f"This session uses {spec.name}" if session else f"Your first session will use {spec.name}"
+        lines = [f"{there} ({spec.context_length:,} tokens of window)."]
+        if others := [name for name in offered if name != spec.name]:
+            more = f" and {len(others) - _NAMED:,} more" if len(others) > _NAMED else ""
+            lines.append(f"There are also: {', '.join(others[:_NAMED])}{more}. /model <name> switches.")
+        return "\n".join([*lines, *([silent] if silent else [])])
+    name = _known(ctx.argument.split()[0], offered, models, home)
+    spec = models.spec(name, home)
+    pinned = pins_tokens(ctx, (await ctx.store.pins(ctx.key)).rules)
+    if pinned > pins_room(spec):
+        raise UserError(
+            f"{name} has room for {pins_room(spec):,} tokens of pins, and yours take {pinned:,}: /pin lists them, "
+            "/unpin <number> makes room."
+        )
+    chosen_at = None if name == home.name else home.provider
+    await _choose(ctx, "model", name if chosen_at else None, provider=home.provider)
+    if session is not None:
+        await ctx.store.update_session(ctx.owned(), session.ref, model=name, model_chosen_at=chosen_at)
+    there = "This session now uses" if session else "This chat will use"
+    told = f"{there} {name} ({spec.context_length:,} tokens of window)."
+    return f"{told} {silent}" if silent else told
+
+
+@partial(
+    Command,
+    name="persona",
+    group="About",
+    argument="[text|off]",
+    help="who I am in this chat",
+    bypass="bare",
+    elsewhere=("personality", "character", "system"),
+)
+async def persona(ctx: CommandContext) -> str:
+    """Show the chat's persona, replace it, or go back to the configured one."""
+    text = storable(ctx.argument)
+    if not text:
+        session = await _session(ctx)
+        held = ctx.sessions.persona(session, await ctx.sessions.choices(session))
+        if held is None:
+            own = ctx.sessions.prompts.persona
+            shown = f"My persona is that of config.yaml:\n{own}" if own else _IDENTITY
+            return f"{shown}\n/persona <text> makes me somebody else here."
+        back = " /persona off goes back to the configured one." if held.choice else ""
+        return f"My persona here, {_origin(ctx, held)}:\n{held.value}\n/persona <text> changes it.{back}"
+    _refuse_others(ctx)
+    if text.lower() == "off":
+        await _choose(ctx, "persona", None)
+        return "From your next message on, I am again who config.yaml says."
+    if refusal := _refusal(ctx, text, ctx.metering.models.of(await _session(ctx))):
+        raise UserError(refusal)
+    await _choose(ctx, "persona", text)
+    return "From the next message on, I am that, in all sessions of this chat. /persona off takes it back."
+
+
+async def said_of_chat(ctx: CommandContext, present: Session) -> list[str]:
+    """What holds in this chat alone, a line each, with where that comes from."""
+    models, session = ctx.metering.models, _seen(ctx, present)
+    chosen = await ctx.sessions.choices(session)
+    lines, model, persona = [], ctx.sessions.model(session, chosen), ctx.sessions.persona(session, chosen)
+    home, name = models.home(session).name, models.of(session).name
+    if models.is_chosen(session):
+        lines.append(f"{name} was chosen with /model for this chat; config.yaml names {home}.")
+    elif model is not None and model.choice is None:
+        lines.append(f"{name} answers here: config.yaml says so for {model.place}.")
+    if persona is not None:
+        brief = one_line(persona.value)
+        brief = brief if len(brief) <= _BRIEF else brief[: _BRIEF - 1] + "…"
+        lines.append(f"Persona: “{brief}”, {_origin(ctx, persona)}.")
+    for key, by_place in ctx.chats.items():
+        if found := narrowest(by_place, ctx.key.platform, session.places):
+            lines.append(f"{key}: {found.value}, from config.yaml for {found.place}.")
+    return lines
+
+
+def _origin(ctx: CommandContext, held: Held) -> str:
+    if held.choice is None:
+        return f"from config.yaml for {held.place}"
+    at = moment(held.choice.at, ctx.sessions.policy.zone)
+    return f"chosen with /persona by {held.choice.by} on {at}"
+
+
+async def _session(ctx: CommandContext) -> Session:
+    """The present session, or the one that a first message would open."""
+    present = await ctx.present()
+    return await ctx.sessions.first(ctx.key, ctx.inbound.source) if present is None else _seen(ctx, present)
+
+
+def _seen(ctx: CommandContext, session: Session) -> Session:
+    """A session as the next message from here will find it."""
+    return replace(session, places=names(ctx.inbound.source))
+
+
+def _home(ctx: CommandContext) -> ModelSpec:
+    """The model that is configured here."""
+    return ctx.metering.models.home_of(ctx.key.platform, names(ctx.inbound.source))
+
+
+def _refuse_others(ctx: CommandContext) -> None:
+    """Raise UserError unless the caller may choose for this chat."""
+    source = ctx.inbound.source
+    if source.chat_type != "direct" and not ctx.pairing.access.is_admin(source):
+        raise UserError(_NOT_YOURS)
+
+
+async def _choose(ctx: CommandContext, what: What, value: str | None, provider: str = "") -> None:
+    source = ctx.inbound.source
+    place = choosing(ctx.key, source.chat_type, names(source))[0]
+    by = speaker(source)
+    await choose(ctx.store, place, what, Choice(value=value, by=by, at=ctx.clock.now(), provider=provider))
+
+
+def _refusal(ctx: CommandContext, text: str, spec: ModelSpec) -> str | None:
+    """Why a text cannot be a persona; None: it can."""
+    if len(text) > LONGEST_PERSONA:
+        return f"A persona has at most {LONGEST_PERSONA:,} characters, and this has {len(text):,}; shorten it."
+    if ctx.redact(text) != text:
+        return "It seems to hold a credential, and a persona goes to the model with every message; leave that out."
+    tokens, room = ctx.counter.text(text), int(PINS_SHARE * spec.context_length)
+    if tokens > room:
+        return f"A persona may take {room:,} tokens of this model's window, and this takes {tokens:,}; shorten it."
+    return None
+
+
+async def _offered(ctx: CommandContext, home: ModelSpec) -> tuple[list[str], str]:
+    """The names of the provider's models, and a sentence where its server does not say them just now."""
+    try:
+        return [each.name for each in await ctx.metering.models.offered(ctx.clock, home)], ""
+    except (ProviderError, TimeoutError):
+        return [], "The provider does not say just now which models it has."
+
+
+def _known(wanted: str, offered: Sequence[str], models: Models, home: ModelSpec) -> str:
+    """The model that is meant, as its provider calls it. Raises UserError if there is none; without a list any name
+    may be right."""
+    if not models.may_be(wanted, home):
+        raise UserError(
+            f"There is no model {wanted[:40]} here, only the {home.name} one; config.yaml can name another."
+        )
+    names = {name.lower(): name for name in (*offered, home.name)}
+    if not offered or wanted.lower() in names:
+        return names.get(wanted.lower(), wanted)
+    near = get_close_matches(wanted.lower(), names, n=1)
+    hint = f" Did you mean {names[near[0]]}?" if near else ""
+    raise UserError(f"The provider has no model {wanted[:40]}.{hint} /model lists them.")
+
+
+COMMANDS = (model, persona)

@@ -1,0 +1,139 @@
+"""/memory: what is remembered here, who said it and when, and how to have it forgotten."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from gateway.agent.memory.memories import source_of
+from gateway.agent.memory.rules import Source, found, says
+from gateway.agent.memory.snapshot import day, flat
+from gateway.commands.base import Command, CommandContext
+from gateway.domain.chat import SessionKey
+from gateway.domain.command import Parameter
+from gateway.domain.memory import Fact, Memory, is_alone, scope_of
+from gateway.domain.message import is_request
+from gateway.domain.wording import counted
+from gateway.runtime.errors import UserError
+
+_NONE: Final = (
+    "I remember nothing here yet. Tell me something that should last, such as: remember that I prefer metric units."
+)
+_HOW: Final = "/memory forget 2 takes one away, /memory search <words> finds some."
+_WHICH: Final = "Say which one to forget by its number, for example: /memory forget 2"
+_SURE: Final = "That takes away everything that I remember here: {what}. To do it, send: /memory forget all yes"
+_MOST_LISTED: Final = 60
+_MOST_FOUND: Final = 10
+_FORGET: Final = re.compile(r"(?:forget|remove|delete)\b\s*(.*)", re.IGNORECASE | re.DOTALL)
+_SEARCH: Final = re.compile(r"(?:search|find)\b\s*(.*)", re.IGNORECASE | re.DOTALL)
+_NUMBERS: Final = re.compile(r"\d{1,6}(?:[\s,]+\d{1,6})*")
+
+
+@partial(
+    Command,
+    name="memory",
+    group="What I remember",
+    argument="[forget n]",
+    options="search words",
+    help="what I remember, and who said it",
+    parameters=(Parameter(name="what", help="forget n, or search words"),),
+    elsewhere=("memories", "remember"),
+)
+async def memory(ctx: CommandContext) -> str:
+    """List what is remembered, find some of it, or take it away."""
+    if forget := _FORGET.fullmatch(ctx.argument):
+        return await _forget(ctx, forget[1].strip().lower())
+    facts = _numbered(await ctx.store.memory(_scope(ctx)))
+    if search := _SEARCH.fullmatch(ctx.argument):
+        return await _search(ctx, facts, search[1].strip())
+    if ctx.argument.lower() not in ("", "list"):
+        raise UserError(f"/memory shows what I remember. {_HOW}")
+    return _listed(ctx, facts) if facts else _NONE
+
+
+async def _search(ctx: CommandContext, facts: Sequence[Fact], words: str) -> str:
+    if not words:
+        raise UserError("Say what to look for, for example: /memory search coffee")
+    number = {fact.id: place for place, fact in enumerate(facts, 1)}
+    hits = found(await ctx.store.memory(_scope(ctx)), words, _MOST_FOUND)
+    lines = [
+        _line(ctx, number[fact.id], fact) if fact.id in number else f"(no longer true) {_said(ctx, fact)}"
+        for fact in hits
+    ]
+    return "\n".join(lines) or f"I remember nothing about “{words[:80]}”. /recall looks through all that was said."
+
+
+async def _forget(ctx: CommandContext, which: str) -> str:
+    scope = _scope(ctx)
+    remembered = await ctx.store.memory(scope)
+    facts = _numbered(remembered)
+    if which in ("all", "everything"):
+        what = counted(len(facts), "fact")
+        return _SURE.format(what=what) if facts else _NONE
+    if which.removesuffix("yes").strip() in ("all", "everything"):
+        chosen = list(facts)
+    elif _NUMBERS.fullmatch(which):
+        chosen = [_of_number(facts, int(number)) for number in dict.fromkeys(re.split(r"[\s,]+", which))]
+    else:
+        raise UserError(f"{_WHICH}\n{_listed(ctx, facts)}" if facts else _NONE)
+    present = await ctx.present()
+    await ctx.sessions.memories.forget(scope, chosen, await _also_said(ctx, chosen))
+    if present is not None:
+        await ctx.sessions.show_memory(ctx.owned(), present)
+    names = "\n".join(f"- {flat(fact.text)}" for fact in chosen[:_MOST_FOUND])
+    rest = f"\n(and {len(chosen) - _MOST_FOUND} more)" if len(chosen) > _MOST_FOUND else ""
+    return f"Forgotten:\n{names}{rest}\nWhat was said about it is still in the conversation." if chosen else _NONE
+
+
+async def _also_said(ctx: CommandContext, facts: Sequence[Fact]) -> list[Source]:
+    """The messages of the present session that say the same, and that memory has not been given yet."""
+    present = await ctx.present()
+    if present is None:
+        return []
+    waiting = [each for each in (await ctx.messages(present))[present.flushed_messages :] if is_request(each)]
+    sources = [source_of(each, present) for each in waiting]
+    return [source for source in sources if any(says(source.own, fact) for fact in facts)]
+
+
+def _scope(ctx: CommandContext) -> SessionKey:
+    return scope_of(ctx.key, ctx.inbound.source.chat_type)
+
+
+def _numbered(memory: Memory) -> list[Fact]:
+    """What holds, in the order of its numbers: oldest first, so that a new fact moves no other."""
+    return memory.current("person") + memory.current("notes")
+
+
+def _of_number(facts: Sequence[Fact], number: int) -> Fact:
+    if not 1 <= number <= len(facts):
+        raise UserError(f"There is no number {number}; /memory lists what I remember.")
+    return facts[number - 1]
+
+
+def _listed(ctx: CommandContext, facts: Sequence[Fact]) -> str:
+    alone = is_alone(ctx.key, ctx.inbound.source.chat_type)
+    lines: list[str] = []
+    for place, fact in enumerate(facts[:_MOST_LISTED], 1):
+        if place == 1 or fact.about != facts[place - 2].about:
+            heading = "What I know about you:" if fact.about == "person" else "My own notes:"
+            lines.append(heading if alone else "What I remember of this conversation:")
+        lines.append(_line(ctx, place, fact))
+    if len(facts) > _MOST_LISTED:
+        lines.append(f"There are {len(facts) - _MOST_LISTED} more.")
+    whose = "" if alone else " Everybody here sees it."
+    return "\n".join([*lines, f"{_HOW}{whose}"])
+
+
+def _line(ctx: CommandContext, number: int, fact: Fact) -> str:
+    return f"{number}. {_said(ctx, fact)}"
+
+
+def _said(ctx: CommandContext, fact: Fact) -> str:
+    """A fact, and in brackets who said it and when."""
+    who = "you" if is_alone(ctx.key, ctx.inbound.source.chat_type) else (flat(fact.said_by_name) or "somebody")
+    return f"{flat(ctx.redact(fact.text))} ({who}, {day(fact.said_at, ctx.sessions.memories.zone)})"
+
+
+COMMANDS = (memory,)

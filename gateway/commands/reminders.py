@@ -1,0 +1,219 @@
+"""/remind, /schedule, /reminders and /timezone: what is said later, or asked of the model by the clock.
+
+They need no model: times are read by a small grammar, and what it does not know is answered with examples.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC
+from functools import partial
+from typing import Final
+
+from gateway.commands.base import Command, CommandContext
+from gateway.domain.chat import Outbound, OutboundState
+from gateway.domain.recurrence import local_of, zone_named
+from gateway.domain.reminder import Reminder, ReminderKind, next_moments, written
+from gateway.domain.when import EXAMPLES, BadTime, NoTime, When, read, read_exactly
+from gateway.domain.wording import counted
+from gateway.people.reminders import EMPTY, PersonReminders
+from gateway.runtime.errors import UserError
+
+_NO_TIME: Final = (
+    "I do not see when. A time stands at the beginning or the end, for example:\n{examples}\nYou can also just ask me "
+    "in your own words, without a command."
+)
+_HOW_TO: Final = "What shall I {verb}, and when? For example:\n{examples}"
+_ZONE_UNKNOWN: Final = "I took the time zone {zone}; /timezone <city> sets yours, for example /timezone Europe/Berlin."
+_NONE: Final = "Nothing waits here. For example:\n{examples}"
+_CALLS: Final = re.compile(r"(cancel|delete|remove|snooze|skip|resume)\s+(?:#\s*)?(\d{1,9})(?:\s+(.*))?", re.DOTALL)
+_USAGE: Final = (
+    "After /reminders comes nothing, or: cancel <n>, snooze <n> [10m], skip <n>, resume <n>. <n> is the number in the "
+    "list."
+)
+_SNOOZE: Final = 600.0  # seconds
+_THINGS: Final = ("tea", "call Ann", "take out the bins")
+_PROMPTS: Final = {
+    "every weekday at 8": "what is new about heat pumps?",
+    "tomorrow at 9": "sum up what we said today",
+    "every monday at 9": "ask me how the week is planned",
+}
+
+
+@partial(
+    Command,
+    name="remind",
+    group="What I remember",
+    argument="<when what>",
+    help="say something to you at a time",
+    elsewhere=("reminder", "remindme"),
+)
+async def remind(ctx: CommandContext) -> str:
+    """Store a reminder."""
+    return await _added(ctx, "say")
+
+
+@partial(
+    Command,
+    name="schedule",
+    group="What I remember",
+    argument="<when what>",
+    help="answer a prompt by itself at a time",
+    elsewhere=("cron",),
+)
+async def schedule(ctx: CommandContext) -> str:
+    """Store a prompt that runs by the clock."""
+    return await _added(ctx, "ask")
+
+
+@partial(
+    Command,
+    name="reminders",
+    group="What I remember",
+    argument="[cancel n]",
+    help="list what is to come, or change it",
+    elsewhere=("schedules",),
+    bypass="bare",
+)
+async def reminders(ctx: CommandContext) -> str:
+    """List the reminders of the conversation, or change one."""
+    own, argument = ctx.reminders(ctx.item), ctx.argument.strip()
+    if argument.lower() in ("", "list"):
+        return await _listed(own)
+    called = _CALLS.fullmatch(argument)
+    if called is None:
+        raise UserError(_USAGE)
+    verb, number, rest = called[1].lower(), int(called[2]), (called[3] or "").strip()
+    if rest and verb != "snooze":
+        raise UserError(_USAGE)
+    return await _changed(own, verb, number, rest)
+
+
+@partial(
+    Command,
+    name="timezone",
+    group="What I remember",
+    argument="[city]",
+    help="show or set your time zone",
+    elsewhere=("tz",),
+)
+async def timezone(ctx: CommandContext) -> str:
+    """Show or set the time zone of the person."""
+    own = ctx.reminders(ctx.item)
+    name = await own.set_zone(ctx.argument) if ctx.argument.strip() else await own.zone()
+    return f"Your time zone is {name}; there it is {_present(own.now(), name)}."
+
+
+async def _added(ctx: CommandContext, kind: ReminderKind) -> str:
+    own, argument = ctx.reminders(ctx.item), ctx.argument.strip()
+    if not argument:
+        raise UserError(_HOW_TO.format(verb="say" if kind == "say" else "answer", examples=_examples(kind)))
+    zone = await own.zone()
+    when = _read(argument, own.now(), zone, kind)
+    if not when.rest:
+        raise UserError(EMPTY)
+    made = await own.add(kind=kind, text=when.rest, when=when, zone=zone, cause="command")
+    lines = [_confirmed(made)]
+    if made.number == 1 and not await own.has_zone():
+        lines.append(_ZONE_UNKNOWN.format(zone=zone))
+    return "\n".join(lines)
+
+
+def _read(text: str, now: float, zone: str, kind: ReminderKind) -> When:
+    try:
+        return read(text, now, zone_named(zone) or UTC)
+    except NoTime:
+        raise UserError(_NO_TIME.format(examples=_examples(kind))) from None
+    except BadTime as error:
+        raise UserError(str(error)) from None
+
+
+def _examples(kind: ReminderKind) -> str:
+    if kind == "ask":
+        return "\n".join(f"/schedule {when} {prompt}" for when, prompt in _PROMPTS.items())
+    things = (*_THINGS, *_THINGS)
+    return "\n".join(f"/remind {when} {what}" for when, what in zip(EXAMPLES, things, strict=False))
+
+
+def _confirmed(made: Reminder) -> str:
+    what = "I will say this" if made.kind == "say" else "I will answer this"
+    return f"{made.number}. {what}: {made.brief}\n{next_moments(made)}\n(/reminders cancel {made.number} takes it back)"
+
+
+async def _changed(own: PersonReminders, verb: str, number: int, rest: str) -> str:
+    match verb:
+        case "snooze":
+            until = await _until(own, rest)
+            after = await own.snooze(number, until)
+            return f"{number}. {after.brief}: {next_moments(after)}."
+        case "skip":
+            after = await own.skip(number)
+            return f"{number}. {after.brief}: {next_moments(after)}."
+        case "resume":
+            after = await own.resume(number)
+            return f"{number}. {after.brief} goes on: {next_moments(after)}."
+        case _:
+            after = await own.cancel(number)
+            return f"{number}. {after.brief} is cancelled."
+
+
+async def _until(own: PersonReminders, rest: str) -> float:
+    """The moment that a snooze says: "10m", "until 18:00"; ten minutes if it says nothing."""
+    if not rest:
+        return own.now() + _SNOOZE
+    zone = zone_named(await own.zone()) or UTC
+    for text in (rest, f"in {rest}", f"at {rest}"):
+        try:
+            return read_exactly(text.removeprefix("until ").removeprefix("for "), own.now(), zone).due
+        except NoTime:
+            continue
+        except BadTime as error:
+            raise UserError(str(error)) from None
+    raise UserError('Say for how long, or until when: "/reminders snooze 2 1h", "/reminders snooze 2 tomorrow at 9".')
+
+
+async def _listed(own: PersonReminders) -> str:
+    found = await own.listed()
+    if not found:
+        return _NONE.format(examples=_examples("say"))
+    rows, zone = await own.shown(found), await own.zone()
+    open_ = [_line(each, rows, zone) for each in found if each.is_open]
+    over = [_line(each, rows, zone) for each in found if not each.is_open]
+    parts = [f"It is {_present(own.now(), zone)}."]
+    parts += ["Waiting:", *open_] if open_ else ["Nothing waits."]
+    parts += ["Over:", *over] if over else []
+    return "\n".join(parts)
+
+
+def _line(reminder: Reminder, rows: Mapping[str, Outbound], zone: str) -> str:
+    what = f"{reminder.number}. {'(prompt) ' if reminder.kind == 'ask' else ''}{reminder.brief}"
+    facts = [next_moments(reminder, zone)] if reminder.state == "waiting" else []
+    if reminder.state == "paused":
+        failed = counted(reminder.failures, "failure")
+        facts.append(f"paused after {failed} in a row (/reminders resume {reminder.number})")
+    if reminder.state == "cancelled":
+        facts.append("cancelled")
+    if reminder.state == "missed":
+        facts.append("its time passed while I was not running, so it was left out")
+    if reminder.fired_at is not None:
+        times = f" ({counted(reminder.fired, 'time')})" if reminder.fired > 1 else ""
+        facts.append(f"fired {written(reminder.fired_at, zone, seconds=True, said=zone)}{times}")
+        facts.append(_receipt(rows.get(reminder.shown_as or ""), zone))
+    return f"{what} — {', '.join(filter(None, facts))}"
+
+
+def _receipt(row: Outbound | None, zone: str) -> str:
+    """Whether and when the platform showed what a reminder said."""
+    if row is None:
+        return "not answered yet"
+    if row.shown_at is not None:
+        return f"shown {local_of(row.shown_at, zone_named(zone) or UTC):%H:%M:%S}"
+    return f"not shown: {row.error}" if row.state == OutboundState.REFUSED else "not shown yet"
+
+
+def _present(now: float, zone: str) -> str:
+    return written(now, zone)
+
+
+COMMANDS = (remind, schedule, reminders, timezone)

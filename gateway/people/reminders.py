@@ -1,0 +1,326 @@
+"""What people do with their reminders: make, list, cancel, snooze, go on, by command, by tool and by button.
+
+A change begins with the reminder as it is now, and is made again if somebody was first. The ids of a reminder and of
+what it shows are made of their causes, so whatever is repeated after a crash finds what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from hmac import compare_digest
+from typing import Final
+
+from gateway.delivery.outbox import Outbox
+from gateway.domain.chat import Button, Inbound, Outbound, SessionKey, Source
+from gateway.domain.recurrence import zone_named
+from gateway.domain.reminder import (
+    LONGEST_TEXT,
+    Firing,
+    Reminder,
+    ReminderKind,
+    ReminderRules,
+    WhenLate,
+    cancelled,
+    moved,
+    notes_of,
+    put_off,
+    resumed,
+    shown,
+    skipped,
+)
+from gateway.domain.when import When
+from gateway.domain.wording import counted
+from gateway.people.access import Access
+from gateway.runtime.clock import Clock, Ids, lasting_id
+from gateway.runtime.errors import UserError
+from gateway.store.insist import insist
+from gateway.store.port import Store
+from gateway.store.records import Changed, InboxItem
+
+OVER_LISTED: Final = 10  # reminders that are over, in a list
+_ZONE: Final = "timezone"
+_PRESS: Final = "remind"  # the beginning of a button's token
+_SNOOZES: Final = {"10m": 600.0, "1h": 3_600.0}
+
+NOT_YOURS: Final = "This reminder is somebody else's; nothing was done."
+GONE: Final = "This reminder is not there any more; nothing was done."
+OVER: Final = "This cannot be done with this reminder as it is now; /reminders shows it."
+TOO_MANY: Final = (
+    "You have {most} waiting here, and no more fit: /reminders lists them, /reminders cancel <n> takes one away."
+)
+EMPTY: Final = "Say what it is about, too, for example: /remind in 20 minutes tea"
+TOO_LONG: Final = "A reminder holds {most:,} characters, and this text has {size:,}."
+NO_ZONE: Final = (
+    'There is no time zone "{name}". Zones are named after cities, for example Europe/Berlin or Asia/Tokyo.'
+)
+NO_NUMBER: Final = "There is no reminder {number} here. /reminders lists those there are."
+
+Decide = Callable[[Reminder], Reminder | None]
+
+
+def schedule_event(reminder: Reminder, run: int) -> str:
+    """The event id of the time that a reminder fires for the `run`th time."""
+    return f"schedule:{reminder.id}:{run}"
+
+
+def run_of(event_id: str) -> tuple[str, int]:
+    """The inverse: the reminder's id, and the number of the run."""
+    _, reminder_id, run = event_id.split(":")
+    return reminder_id, int(run)
+
+
+def row_of_run(event_id: str) -> str:
+    """The id of the row that shows what a run says."""
+    return lasting_id("o", event_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reminders:
+    """`zone` is the time zone of who never said theirs."""
+
+    store: Store
+    outbox: Outbox
+    access: Access
+    clock: Clock
+    ids: Ids
+    rules: ReminderRules
+    zone: str
+
+    def of(self, item: InboxItem) -> PersonReminders:
+        """Those of the conversation and the person of an item."""
+        return PersonReminders(every=self, item=item)
+
+    # -- time zones -------------------------------------------------------------------------
+
+    async def own_zone(self, source: Source) -> str | None:
+        """The time zone that a person said; None: they never did."""
+        name = (await self.store.notes(notes_of(source))).get(_ZONE)
+        return name if name and zone_named(name) else None
+
+    async def set_zone(self, source: Source, name: str) -> str:
+        """Keep a person's time zone; returns its name. Raises UserError."""
+        name = name.strip()
+        if zone_named(name) is None:
+            raise UserError(NO_ZONE.format(name=name[:60]))
+        await self.store.set_notes(notes_of(source), {_ZONE: name})
+        return name
+
+    # -- firing -----------------------------------------------------------------------------
+
+    def worded(self, fired: Firing) -> Firing:
+        """The same, with the text that is shown. Where there are no buttons, it says how to hear it again."""
+        after = fired.after
+        how = f"\n(/reminders snooze {after.number} 10m says it again later)"
+        hint = "" if self.outbox.has_buttons(after.key.platform) else how
+        return replace(fired, after=replace(after, said=f"{shown(fired)}{hint}"))
+
+    def rows(self, reminder: Reminder) -> list[Outbound]:
+        """What a reminder shows now that it fires, with its buttons."""
+        *first, last = self._composed(reminder, reminder.said, reminder.shown_as)
+        return [*first, replace(last, buttons=_buttons(reminder))]
+
+    # -- changing ---------------------------------------------------------------------------
+
+    async def change(self, key: SessionKey, reminder_id: str, decide: Decide, said: str = "") -> Reminder | None:
+        """Make of a reminder what `decide` makes of it now; the message of its last time then ends with `said`. None:
+        it is gone, or `decide` gives none."""
+        while True:
+            present = await self.store.reminder(key.address, reminder_id)
+            after = decide(present) if present is not None else None
+            if after is None:
+                return None
+            if (await self._put(after, self._edit(after, said) if said else [])).first:
+                return after
+
+    async def _put(self, after: Reminder, rows: Sequence[Outbound]) -> Changed:
+        step = insist(lambda: self.store.change_reminder(after, rows), clock=self.clock, what="change_reminder")
+        changed = await step
+        self.outbox.deliver(changed.outbound)
+        return changed
+
+    def _edit(self, reminder: Reminder, said: str) -> list[Outbound]:
+        """The row that takes the buttons away from the message of the last time."""
+        if reminder.shown_as is None or reminder.kind != "say":
+            return []
+        *_, last = self._composed(reminder, f"{reminder.said}\n\n{said}")
+        return [replace(last, edits=reminder.shown_as)]
+
+    def _composed(self, reminder: Reminder, text: str, first_id: str | None = None) -> list[Outbound]:
+        return self.outbox.compose(reminder.key, reminder.key.address, "reminder", text, first_id=first_id)
+
+    # -- buttons ----------------------------------------------------------------------------
+
+    def presses(self, inbound: Inbound) -> bool:
+        """Whether a button is a reminder's."""
+        return inbound.text.partition(" ")[0] == _PRESS
+
+    async def pressed(self, inbound: Inbound) -> str:
+        """Do what a button says. Returns a sentence for the person who pressed it."""
+        _, verb, reminder_id, token = [*inbound.text.split(" "), "", "", ""][:4]
+        reminder = await self.store.reminder(inbound.source.address, reminder_id)
+        if reminder is None or not compare_digest(reminder.token.encode(), token.encode(errors="replace")):
+            return GONE
+        if not (reminder.belongs_to(inbound.source) or self.access.is_admin(inbound.source)):
+            return NOT_YOURS
+        if verb in _SNOOZES:
+            return await self._snooze(reminder, self.clock.now() + _SNOOZES[verb])
+        decide, said = _PRESSES.get(verb, (skipped, ""))
+        after = await self.change(reminder.key, reminder.id, decide, said)
+        if after is None:
+            return OVER
+        return said or f"The next time is {after.local(after.due_at or 0.0)}."
+
+    async def _snooze(self, reminder: Reminder, until: float) -> str:
+        said = f"Again at {reminder.local(until)}."
+        later = await self.change(reminder.key, reminder.id, lambda each: _snoozed(each, until), said)
+        if later is None:
+            return OVER
+        return said if later.due_at == until else f"It comes before that: {later.local(later.due_at or 0.0)}."
+
+
+def _done(reminder: Reminder) -> Reminder:
+    """Nothing of it changes but what its message says."""
+    return reminder.changed()
+
+
+def _cancelled(reminder: Reminder) -> Reminder | None:
+    return cancelled(reminder) if reminder.is_open else None
+
+
+def _snoozed(reminder: Reminder, until: float) -> Reminder | None:
+    """A rule goes on as before: nothing is put off behind its next time."""
+    if reminder.state in ("cancelled", "paused"):
+        return None
+    if reminder.rule and reminder.due_at is not None and reminder.due_at <= until:
+        return reminder.changed()
+    return put_off(reminder, until)
+
+
+_PRESSES: Final[dict[str, tuple[Decide, str]]] = {
+    "done": (_done, "✓ Done."),
+    "cancel": (_cancelled, "Cancelled."),
+    "skip": (skipped, ""),
+}
+
+
+def _buttons(reminder: Reminder) -> tuple[tuple[Button, ...], ...]:
+    def button(label: str, verb: str) -> Button:
+        return Button(label=label, token=f"{_PRESS} {verb} {reminder.id} {reminder.token}")
+
+    first = (button("Done", "done"), button("10 min", "10m"), button("1 hour", "1h"))
+    if reminder.due_at is None:
+        return (first,)
+    return (first, (button("Skip next", "skip"), button("Cancel", "cancel")))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonReminders:
+    """The reminders of the conversation that an item belongs to, for the person who wrote it: the commands' and the
+    tools' way to them. What cannot be done raises UserError."""
+
+    every: Reminders
+    item: InboxItem
+
+    async def zone(self) -> str:
+        """The person's time zone."""
+        return await self.every.own_zone(self.item.inbound.source) or self.every.zone
+
+    async def has_zone(self) -> bool:
+        """Whether the person said their time zone."""
+        return await self.every.own_zone(self.item.inbound.source) is not None
+
+    async def set_zone(self, name: str) -> str:
+        """Keep the person's time zone."""
+        return await self.every.set_zone(self.item.inbound.source, name)
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return self.every.clock.now()
+
+    async def add(
+        self, *, kind: ReminderKind, text: str, when: When, zone: str, when_late: WhenLate = "say", cause: str
+    ) -> Reminder:
+        """Store a reminder. What one item asks for with one `cause` is one reminder."""
+        every, item, now = self.every, self.item, self.now()
+        reminder = Reminder(
+            id=lasting_id("r", item.key, item.inbound.event_id, cause, size=8),
+            key=item.key,
+            source=item.inbound.source,
+            kind=kind,
+            text=_checked(text),
+            zone=zone,
+            start=when.start.isoformat(),
+            rule=str(when.rule or ""),
+            when_late=when_late,
+            due_at=when.due,
+            settled_until=now,
+            token=every.ids.new("t"),
+            made_by=item.inbound.event_id,
+            made_at=now,
+        )
+        stored = await every.store.add_reminder(reminder, every.rules.per_person)
+        if stored is None:
+            raise UserError(TOO_MANY.format(most=counted(every.rules.per_person, "reminder")))
+        return stored
+
+    async def listed(self) -> Sequence[Reminder]:
+        """The open ones by their number, then the latest that are over."""
+        return await self.every.store.reminders(self.item.key, OVER_LISTED)
+
+    async def shown(self, reminders: Sequence[Reminder]) -> dict[str, Outbound]:
+        """The rows of their last times, by id."""
+        ids = [each.shown_as for each in reminders if each.shown_as]
+        rows = await self.every.store.rows(self.item.key.address, ids) if ids else []
+        return {row.id: row for row in rows}
+
+    async def cancel(self, number: int) -> Reminder:
+        """It fires no more."""
+        return await self._change(number, _cancelled, "Cancelled.")
+
+    async def snooze(self, number: int, until: float) -> Reminder:
+        """It fires (again) at this moment."""
+        return await self._change(number, lambda each: _snoozed(each, until))
+
+    async def skip(self, number: int) -> Reminder:
+        """The next moment of its rule is left out."""
+        return await self._change(number, skipped)
+
+    async def resume(self, number: int) -> Reminder:
+        """One that was paused goes on."""
+        now = self.now()
+        return await self._change(number, lambda each: resumed(each, now) if each.state == "paused" else None)
+
+    async def reword(self, number: int, text: str | None, when: When | None, zone: str) -> Reminder:
+        """Another text, another time, or both, for one that is open."""
+        worded, now = None if text is None else _checked(text), self.now()
+
+        def decide(each: Reminder) -> Reminder | None:
+            if not each.is_open:
+                return None
+            after = each.changed(text=worded or each.text)
+            return after if when is None else moved(after, when, zone, now)
+
+        return await self._change(number, decide)
+
+    async def _change(self, number: int, decide: Decide, said: str = "") -> Reminder:
+        found = next((each for each in await self.listed() if each.number == number), None)
+        source = self.item.inbound.source
+        if found is None:
+            raise UserError(NO_NUMBER.format(number=number))
+        if not (found.belongs_to(source) or self.every.access.is_admin(source)):
+            raise UserError(NOT_YOURS)
+        after = await self.every.change(self.item.key, found.id, decide, said)
+        if after is None:
+            raise UserError(OVER)
+        return after
+
+
+def _checked(text: str) -> str:
+    """What a reminder is about. Raises UserError."""
+    text = text.strip()
+    if not text:
+        raise UserError(EMPTY)
+    if len(text) > LONGEST_TEXT:
+        raise UserError(TOO_LONG.format(most=LONGEST_TEXT, size=len(text)))
+    return text
