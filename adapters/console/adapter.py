@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from adapters.console import codec
-from adapters.console.codec import DEFAULT_USER, Complaint, Line, LineSplitter, Request
-from adapters.console.folder import LARGEST, Folder, told
+from adapters.console.codec import Complaint, Line, LineSplitter, Request
+from adapters.console.folder import Folder, told
 from adapters.console.intake import Intake
 from adapters.console.pipes import FileDescriptorLike, InputReader, Interrupted, OutputWriter
-from gateway.domain.adapter import Accept, Limits
+from adapters.console.platform import LIMITS
+from gateway.domain.adapter import Accept
 from gateway.domain.chat import ChatAddress, Inbound, Outbound
 from gateway.runtime.clock import Clock, Ids
 from gateway.runtime.errors import Disconnected
@@ -182,14 +183,7 @@ class JsonConsole(_LineConsole):
     Outbound's line carries its id, so that a reader can tell a repeat after a crash.
     """
 
-    limits = Limits(
-        text_units=None,
-        ambiguous_retries=None,
-        pauses_when_full=True,
-        trusted=True,
-        operator=DEFAULT_USER,
-        file_bytes=LARGEST,
-    )
+    limits = replace(LIMITS, ambiguous_retries=None, pauses_when_full=True)
 
     def __init__(self, stdin: FileDescriptorLike, stdout: FileDescriptorLike, **how: Any) -> None:
         super().__init__(stdin, stdout, **how)
@@ -232,14 +226,7 @@ class PipeConsole(_LineConsole):
     only its answer goes to `stdout`. `failed` after any error.
     """
 
-    limits = Limits(
-        text_units=None,
-        ambiguous_retries=1,
-        pauses_when_full=True,
-        trusted=True,
-        operator=DEFAULT_USER,
-        file_bytes=LARGEST,
-    )
+    limits = replace(LIMITS, pauses_when_full=True)
 
     def __init__(
         self,

@@ -32,12 +32,13 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import get_cwidth, is_dumb_terminal
 
 from adapters.console import codec, screen
-from adapters.console.codec import DEFAULT_USER, Request
-from adapters.console.folder import LARGEST, Folder, told
+from adapters.console.codec import Request
+from adapters.console.folder import Folder, told
 from adapters.console.intake import Intake
+from adapters.console.platform import LIMITS
 from adapters.console.screen import ReplyFlow
 from adapters.console.wrapping import Fragment, wrap
-from gateway.domain.adapter import Accept, Limits
+from gateway.domain.adapter import Accept
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, Source
 from gateway.domain.terminal import printable
 from gateway.runtime.clock import Clock, Ids
@@ -95,6 +96,7 @@ class QuietHistory(FileHistory):
         with suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch(mode=0o600)
+        self._path = path
         super().__init__(str(path))
 
     def load_history_strings(self) -> list[str]:
@@ -109,6 +111,15 @@ class QuietHistory(FileHistory):
         if len(string) <= LONGEST_REMEMBERED:
             with suppress(OSError):
                 super().store_string(string)
+
+    def forget(self, goes: Callable[[str], bool]) -> None:
+        """Remember no text any more of which this is true."""
+        left = [text for text in self.load_history_strings() if not goes(text)]
+        self._loaded_strings = [text for text in self._loaded_strings if not goes(text)]
+        with suppress(OSError):
+            self._path.write_bytes(b"")
+        for text in reversed(left):
+            self.store_string(text)
 
 
 class InteractiveConsole:
@@ -127,14 +138,7 @@ class InteractiveConsole:
     waits_for_account = False
     reader_sends = True
     watched = True
-    limits = Limits(
-        text_units=None,
-        ambiguous_retries=1,
-        pauses_when_full=False,
-        trusted=True,
-        operator=DEFAULT_USER,
-        file_bytes=LARGEST,
-    )
+    limits = LIMITS
 
     def __init__(
         self,
@@ -213,6 +217,11 @@ class InteractiveConsole:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._converse())
                 await self._hand_over(accept)
+
+    def forget_typed(self, goes: Callable[[str], bool]) -> None:
+        """Offer nothing again of which this is true."""
+        if isinstance(self._session.history, QuietHistory):
+            self._session.history.forget(goes)
 
     async def send(self, outbound: Outbound) -> str:
         """Show a message, or what of it did not stream. Raises Disconnected if the terminal is gone."""

@@ -8,7 +8,7 @@ from gateway.domain.adapter import Limits
 from gateway.domain.platform import Platform
 
 LIMITS = Limits(trusted=True, operator=DEFAULT_USER, file_bytes=LARGEST)
-"""What holds in every mode: whoever runs a terminal's turns elsewhere need know no more."""
+"""What holds in every mode; whoever runs a terminal's turns elsewhere needs no more."""
 
 PLATFORM = Platform(
     name="console",

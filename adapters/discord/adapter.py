@@ -8,6 +8,8 @@ import binascii
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from hashlib import blake2s
 from typing import Any, Final
 
@@ -21,18 +23,22 @@ from adapters.discord.commands import SlashCommands
 from adapters.discord.connection import Calls, Connection
 from adapters.discord.formatting import plain, shown
 from adapters.discord.interactions import Interactions
-from adapters.discord.limits import LIMITS, LONGEST_TOKEN, draft_rates
+from adapters.discord.limits import LIMITS, LONGEST_TOKEN, WITH, draft_rates
+from adapters.discord.listening import Listening
+from adapters.discord.permissions import MissingPermissions
 from adapters.discord.platform import DiscordSettings
 from adapters.discord.receiving import Receiver
 from gateway.delivery.markdown.tables import without_columns
 from gateway.domain.adapter import Accept, Finding, MenuEntry, Notebook, Propose
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
+from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.platform import AdapterHost
 from gateway.domain.rates import Rate
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, DeliveryRefused, MessageGone, TookTooLong
+from gateway.runtime.tasks import Renewed
 
 log = structlog.get_logger(__name__)
 
@@ -71,13 +77,15 @@ class DiscordAdapter:
         patience: float = _PATIENCE,
         silence: float = 48.0,
         aside: RunsAside = at_once,
+        listens: ListenRules = NOT_SAID,
     ) -> None:
         settings = settings or DiscordSettings()
+        listening = Listening(settings, listens)
         self.account = account_of(token)
         self._clock = clock
         self._aside = aside
         self._commands = SlashCommands(menu)
-        self._receiver = Receiver(settings, clock, self._commands)
+        self._receiver = Receiver(settings, clock, self._commands, listening)
         self._connection = Connection(
             token,
             clock=clock,
@@ -86,10 +94,11 @@ class DiscordAdapter:
             proxy=settings.proxy,
             patience=patience,
             silence=silence,
-            content=settings.listen in ("free", "thread") or bool(settings.free or settings.thread),
+            content=listening.reads_content,
         )
         self._interactions = Interactions(self._connection, self._commands, clock)
-        self._typing: dict[ChatAddress, asyncio.Task[None]] = {}
+        self._permissions = MissingPermissions()
+        self._typing = Renewed(clock, _TYPING_SECONDS)
         self._shown_ids: OrderedDict[str, None] = OrderedDict()  # messages of this process
         self._pointed: OrderedDict[str, str] = OrderedDict()  # question → the row that points at it
 
@@ -183,6 +192,7 @@ class DiscordAdapter:
         payload = await self._payload(outbound)
         try:
             calls = await self._connection.opened()
+            outbound = await self._addressed(calls, outbound)
             interaction = codec.interaction_of(outbound.answers)
             # The place of the answer is kept for the answer: a notice comes before it.
             if interaction is not None and content is None and outbound.kind != "notice":
@@ -202,8 +212,17 @@ class DiscordAdapter:
         except failures.Foreign as error:
             if content is not None and getattr(error, "code", 0) == failures.MISSING_PERMISSIONS:
                 raise DeliveryRefused(_UNWRITABLE) from error
+            if isinstance(error, HTTPException):
+                await self._permissions.tell(self._connection.calls, outbound, error)
             raise failures.mapped(error) from error
         return self._known(str(message["id"]))
+
+    async def _addressed(self, calls: Calls, outbound: Outbound) -> Outbound:
+        """The same, where a chat that is named by its person has its own id."""
+        if not outbound.to.chat.startswith(WITH):
+            return outbound
+        direct = await calls.start_private_message(outbound.to.chat.removeprefix(WITH))
+        return replace(outbound, to=replace(outbound.to, chat=str(direct["id"])))
 
     def _known(self, message: str) -> str:
         """A message that belongs to a row, and so to no other."""
@@ -319,25 +338,21 @@ class DiscordAdapter:
 
     async def typing(self, to: ChatAddress, active: bool) -> None:
         """Show "typing…", and go on showing it until told otherwise."""
-        running = self._typing.pop(to, None)
-        if running is not None:
-            running.cancel()
         if active:
-            self._typing[to] = asyncio.get_running_loop().create_task(self._type(to), name=f"typing {to.chat}")
+            self._typing.begin(to, partial(self._type, to))
+        else:
+            self._typing.end(to)
 
     async def _type(self, to: ChatAddress) -> None:
-        with suppress(*failures.Foreign):  # nobody misses it for long
+        try:
             calls = await self._connection.opened()
-            while True:
-                await calls.send_typing(int(to.chat))
-                await self._clock.sleep(_TYPING_SECONDS)
+            await calls.send_typing(int(to.chat))
+        except failures.Foreign as error:
+            raise failures.mapped_edit(error) from error
 
     async def aclose(self) -> None:
         """Hang up. Idempotent."""
-        for task in self._typing.values():
-            task.cancel()
-        await asyncio.gather(*self._typing.values(), return_exceptions=True)
-        self._typing.clear()
+        await self._typing.aclose()
         await self._connection.hang_up()
 
 
@@ -346,7 +361,13 @@ def create(settings: DiscordSettings, host: AdapterHost) -> DiscordAdapter:
     assert settings.token is not None, "the configuration sees to it that there is one"
     token = settings.token.get_secret_value()
     return DiscordAdapter(
-        token, clock=host.clock, settings=settings, menu=host.menu, base_url=settings.base_url, aside=host.aside
+        token,
+        clock=host.clock,
+        settings=settings,
+        menu=host.menu,
+        base_url=settings.base_url,
+        aside=host.aside,
+        listens=host.listens,
     )
 
 

@@ -85,6 +85,7 @@ def message_inbound(message: Json, place: Place, me: Me, before: str = "", edite
         text=text,
         attachments=files,
         reply_to=answered.get("message_id"),
+        place=message["id"],
         sent_at=datetime.fromisoformat(message["timestamp"]).timestamp(),
         part_of=None if edited else _part_of(message),
         own=None if own == text else own,
@@ -239,6 +240,7 @@ def _attachments(message: Json) -> Iterator[Attachment]:
             name="" if voice else file.get("filename", ""),
             mime=mime,
             size=file.get("size"),
+            seconds=file.get("duration_secs"),
         )
 
 

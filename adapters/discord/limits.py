@@ -15,6 +15,9 @@ LARGEST_SENT: Final = 10 * 1024 * 1024  # https://discord.com/developers/docs/re
 LARGEST_FETCHED: Final = 25 * 1024 * 1024
 LONGEST_TOKEN: Final = 100  # of a `custom_id`, in characters
 
+WITH: Final = "@"
+"""Before a person's id: the chat in which they are alone with the bot. Its own id is known once it is opened."""
+
 LIMITS: Final = Limits(
     text_units=LONGEST - 100,  # the rest is for the signs that keep plain text plain
     unit="utf16",
@@ -22,6 +25,7 @@ LIMITS: Final = Limits(
     split_reply=split,
     file_bytes=LARGEST_SENT,
     fits_caption=fits_caption,
+    direct_chat=lambda user: f"{WITH}{user}",
 )
 
 _DRAFT_SECONDS: Final = 1.5  # between two looks at an unfinished reply: Discord takes five edits in five seconds

@@ -7,17 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from adapters.discord.codec import Me, Place, is_named
-from adapters.discord.platform import DiscordSettings, Listen
+from adapters.discord.platform import DiscordSettings
+from gateway.domain.place import EVERYWHERE, NOT_SAID, Listen, ListenRules
 
 _MESSAGES: Final = (0, 19)  # https://discord.com/developers/docs/resources/message#message-object-message-types
 
 
 @dataclass(slots=True)
 class Listening:
-    """The rules of the configuration. Only `_bots` changes: how many mentions of each bot were answered in each channel
-    since a person spoke there."""
+    """The rules of the configuration: `places` are those of `chats`, which come before the platform's own. Only `_bots`
+    changes: how many mentions of each bot were answered in each channel since a person spoke there."""
 
     settings: DiscordSettings
+    places: ListenRules = NOT_SAID
     _bots: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def mode(self, place: Place) -> Listen:
@@ -31,7 +33,18 @@ class Listening:
         )
         for rule, channels in named:
             rules |= dict.fromkeys(channels, rule)
-        return next((rules[each] for each in (place.channel, *place.within) if each in rules), self.settings.listen)
+        guild = (f"guild-{place.guild}",) if place.guild else ()
+        for each in (place.channel, *place.within, *guild):
+            found = self.places.of(each) or rules.get(each)
+            if found is not None:
+                return found
+        return self.places.of(EVERYWHERE) or self.settings.listen
+
+    @property
+    def reads_content(self) -> bool:
+        """Whether some channel is listened to as a whole, for which Discord must show messages' content."""
+        named = {self.settings.listen, *self.places.rules.values()}
+        return bool(named & {"free", "thread"} or self.settings.free or self.settings.thread)
 
     def hears(self, message: Mapping[str, Any], place: Place, me: Me) -> bool:
         """Whether the bot answers this message."""

@@ -5,16 +5,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
+from gateway.domain.place import Listen
 from gateway.domain.platform import AdapterSettings, Platform
 from gateway.domain.settings import AList, Contradiction, HttpUrl, Ident, Natural, Secret, Section, Text
-
-Listen = Literal["mention", "free", "thread", "off"]
-"""When the bot answers in a channel: to mentions and replies; to everything; to everything, each time in a new thread;
-never."""
 
 Channels = Annotated[tuple[Ident, ...], AList]
 
@@ -70,10 +67,19 @@ def person_problem(name: str) -> str | None:
     )
 
 
+def place_problem(name: str) -> str | None:
+    """Channels, threads, categories, people and guilds are numbers, too."""
+    if re.fullmatch(r"\d+|guild-\d+|\*", name):
+        return None
+    return 'must give a channel\'s number, as in "discord:12345678", or a guild, as in "discord:guild-12345678"'
+
+
 PLATFORM = Platform(
     name="discord",
     title="Discord",
     create="adapters.discord.adapter:create",
     settings=DiscordSettings,
     person_problem=person_problem,
+    place_problem=place_problem,
+    listens=("mention", "free", "thread", "off"),
 )

@@ -69,11 +69,11 @@ class _Queue:
 class Receiver:
     """Hands what Discord sends to `accept`."""
 
-    def __init__(self, settings: DiscordSettings, clock: Clock, commands: SlashCommands) -> None:
+    def __init__(self, settings: DiscordSettings, clock: Clock, commands: SlashCommands, listening: Listening) -> None:
         self._settings = settings
         self._clock = clock
         self._commands = commands
-        self._listening = Listening(settings)
+        self._listening = listening
         self._cursors = Cursors()
         self._queues: dict[str, _Queue] = {}
         self._tasks: set[asyncio.Task[Any]] = set()

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import warnings
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final, TypeVar
 
@@ -31,11 +31,13 @@ from adapters.telegram.receiving import POLL_SECONDS, Receiver, ReceivingBot, po
 from gateway.delivery.markdown.tables import without_columns
 from gateway.domain.adapter import Accept, Finding, MenuEntry
 from gateway.domain.chat import Attachment, ChatAddress, Outbound
+from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.domain.rates import Rate
 from gateway.runtime.aside import RunsAside, at_once
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
-from gateway.runtime.errors import AdapterError, TookTooLong
+from gateway.runtime.errors import TookTooLong
+from gateway.runtime.tasks import Renewed, best_effort
 
 log = structlog.get_logger(__name__)
 
@@ -46,6 +48,10 @@ _ANSWER_SECONDS: Final = 20.0
 _TYPING_SECONDS: Final = 4.0  # Telegram shows it for five
 _PRIVATE: Final = (
     "where it is no admin it sees only commands, mentions and replies, and only the first part of a long text "
+    "(privacy mode; @BotFather changes it)"
+)
+_PRIVATE_AND_FREE: Final = (
+    "chats in config.yaml has listen: free, but where the bot is no admin it sees only commands, mentions and replies "
     "(privacy mode; @BotFather changes it)"
 )
 
@@ -73,6 +79,7 @@ class TelegramBot:
         proxy: str | None = None,
         streaming: Streaming = "edits",
         aside: RunsAside = at_once,
+        listens: ListenRules = NOT_SAID,
     ) -> None:
         # The library warns of its own future whenever Telegram asks it to wait, and its reader logs a traceback
         # of what is told in a line here.
@@ -90,8 +97,11 @@ class TelegramBot:
         self._drafts = drafts.Drafts(streaming)
         self._button_answers = ButtonAnswers()
         self._receiver = Receiver(
-            clock, stored=lambda updates, accepted: self._button_answers.answer(self._bot, updates, accepted)
+            clock,
+            stored=lambda updates, accepted: self._button_answers.answer(self._bot, updates, accepted),
+            listens=listens,
         )
+        self._hears_all = "free" in listens.rules.values()
         self._silence = Silence(clock)
         server = (base_url or "").rstrip("/").removesuffix("/bot")  # people write it with and without
         address = {"base_url": f"{server}/bot", "base_file_url": f"{server}/file/bot"} if server else {}
@@ -106,7 +116,17 @@ class TelegramBot:
         self._opening = asyncio.Lock()
         self._open = False
         self._migrated = MigratedChats()
-        self._typing: dict[ChatAddress, asyncio.Task[None]] = {}
+        self._typing = Renewed(clock, _TYPING_SECONDS)
+
+    @asynccontextmanager
+    async def _menu_set(self) -> AsyncIterator[None]:
+        """Set the menus beside the block: no message waits for them, and no failure of theirs ends it."""
+        setting = asyncio.get_running_loop().create_task(best_effort(self._menu(self._bot), what="menu"))
+        try:
+            yield
+        finally:
+            setting.cancel()
+            await asyncio.wait([setting])
 
     # -- getting to know one another ---------------------------------------------------------
 
@@ -140,7 +160,8 @@ class TelegramBot:
             return [Finding(what="telegram", ok=False, detail=str(failures.mapped(error)))]
         found = [Finding(what="telegram", ok=True, detail=f"@{self._bot.username} (bot {self._bot.id})")]
         if not self._bot.can_read_all_group_messages:
-            found.append(Finding(what="telegram groups", ok=None, detail=_PRIVATE))
+            told = _PRIVATE_AND_FREE if self._hears_all else _PRIVATE
+            found.append(Finding(what="telegram groups", ok=None, detail=told))
         return [*found, *reading]
 
     def _of_reading(self, webhook: WebhookInfo) -> Sequence[Finding]:
@@ -297,26 +318,19 @@ class TelegramBot:
 
     async def typing(self, to: ChatAddress, active: bool) -> None:
         """Show "typing…", and go on showing it until told otherwise."""
-        running = self._typing.pop(to, None)
-        if running is not None:
-            running.cancel()
         if active:
-            self._typing[to] = asyncio.get_running_loop().create_task(self._type(to), name=f"typing {to.chat}")
+            self._typing.begin(to, partial(self._type, to))
+        else:
+            self._typing.end(to)
 
     async def _type(self, to: ChatAddress) -> None:
-        with suppress(AdapterError):  # nobody misses it for long
-            while True:
-                await self._reach(
-                    to.chat, lambda chat: self._bot.send_chat_action(chat, "typing", message_thread_id=_thread(to))
-                )
-                await self._clock.sleep(_TYPING_SECONDS)
+        await self._reach(
+            to.chat, lambda chat: self._bot.send_chat_action(chat, "typing", message_thread_id=_thread(to))
+        )
 
     async def aclose(self) -> None:
         """Hang up. Idempotent."""
-        for task in self._typing.values():
-            task.cancel()
-        await asyncio.gather(*self._typing.values(), return_exceptions=True)
-        self._typing.clear()
+        await self._typing.aclose()
         self._open = False
         await self._button_answers.aclose()
         await self._downloads.aclose()
@@ -335,8 +349,8 @@ class TelegramAdapter(TelegramBot):
         try:
             me = await self._introduced()
             self._receiver.begin(accept, me)
-            await self._menu(self._bot)
-            await poll(self._bot, self._receiver)
+            async with self._menu_set():
+                await poll(self._bot, self._receiver)
         except InvalidToken as error:
             raise failures.mapped(error) from error
 

@@ -8,10 +8,19 @@ from typing import TYPE_CHECKING, Final
 
 from adapters.telegram.characters import LONGEST, units
 from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source
+from gateway.domain.place import EVERYWHERE, NOT_SAID, ListenRules
 from gateway.domain.quoting import BY_A_BOT, CORRECTED, FORWARDED, in_reply_to
 
 if TYPE_CHECKING:
-    from telegram import CallbackQuery, ChatMemberUpdated, MaybeInaccessibleMessage, Message, MessageEntity, Update
+    from telegram import (
+        CallbackQuery,
+        ChatMemberUpdated,
+        MaybeInaccessibleMessage,
+        Message,
+        MessageEntity,
+        TelegramObject,
+        Update,
+    )
 
 PLATFORM: Final = "telegram"
 _LOOKS_CUT: Final = LONGEST - 100  # UTF-16 units: clients would rather cut at a white space before the limit
@@ -30,11 +39,11 @@ class Me:
     username: str
 
 
-def inbound(update: Update, me: Me) -> Inbound | None:
+def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID) -> Inbound | None:
     """What a person said to the bot, or None for an update that is nothing of the kind.
 
-    In groups that is a command, a mention or an answer to the bot. It sees more where its privacy mode is off
-    or it is an admin; of that, only what can be a later part of such a message is its business.
+    In groups that is a command, a mention or an answer to the bot, unless `listens` says otherwise. It sees more where
+    its privacy mode is off or it is an admin; of that, only what can be a later part of such a message is its business.
     """
     if update.my_chat_member is not None:
         return _presence(update.update_id, update.my_chat_member, me)
@@ -52,7 +61,11 @@ def inbound(update: Update, me: Me) -> Inbound | None:
         return None
     if update.edited_message and not (message.text or message.caption):
         return None  # a live location moves on
-    is_meant = message.chat.type == "private" or _is_meant(message, me)
+    private = message.chat.type == "private"
+    rule = None if private else listens.of(*_places(message), EVERYWHERE)
+    if rule == "off":
+        return None
+    is_meant = private or rule == "free" or _is_meant(message, me)
     if not is_meant and not _may_be_part(message):
         return None
     text = without_mention(said, me.username)
@@ -75,6 +88,7 @@ def inbound(update: Update, me: Me) -> Inbound | None:
         text=text,
         attachments=files,
         reply_to=str(message.reply_to_message.message_id) if message.reply_to_message else None,
+        place=str(message.message_id),
         sent_at=message.date.timestamp(),
         part_of=_part_of(message),
         only_as_part=not is_meant,
@@ -178,6 +192,11 @@ def _chat_type(message: Message) -> ChatType | None:
     return None
 
 
+def _places(message: Message) -> tuple[str, ...]:
+    chat, thread = str(message.chat.id), _thread(message)
+    return (f"{chat}/{thread}", chat) if thread else (chat,)
+
+
 def _thread(message: MaybeInaccessibleMessage) -> str | None:
     # A reply in an ordinary group has a thread id, too; only a topic is a conversation of its own.
     number = getattr(message, "message_thread_id", None) if getattr(message, "is_topic_message", None) else None
@@ -209,7 +228,13 @@ def _attachments(message: Message) -> Iterator[Attachment]:
         yield Attachment(kind="image", ref=best.file_id, name="photo.jpg", mime="image/jpeg", size=best.file_size)
     if message.voice:
         voice = message.voice
-        yield Attachment(kind="voice", ref=voice.file_id, mime=voice.mime_type or "audio/ogg", size=voice.file_size)
+        yield Attachment(
+            kind="voice",
+            ref=voice.file_id,
+            mime=voice.mime_type or "audio/ogg",
+            size=voice.file_size,
+            seconds=_seconds(voice),
+        )
     for file in (message.document, message.audio, message.video, message.video_note, message.animation):
         if file is None or (file is message.document and message.animation):  # an animation comes as both
             continue
@@ -220,7 +245,14 @@ def _attachments(message: Message) -> Iterator[Attachment]:
             name=getattr(file, "file_name", None) or "",
             mime=mime,
             size=file.file_size,
+            seconds=_seconds(file),
         )
+
+
+def _seconds(file: TelegramObject) -> float | None:
+    """How long a recording is. The attribute warns of its own future; what Telegram sent does not."""
+    seconds = file.to_dict().get("duration")
+    return float(seconds) if isinstance(seconds, int | float) else None
 
 
 def _part_of(message: Message) -> str | None:

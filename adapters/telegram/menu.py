@@ -15,7 +15,7 @@ from telegram import (
     BotCommandScopeAllPrivateChats,
     BotCommandScopeChat,
 )
-from telegram.error import InvalidToken, TelegramError
+from telegram.error import TelegramError
 
 from gateway.domain.adapter import MenuEntry
 
@@ -27,14 +27,11 @@ _BETWEEN_TWO: Final = ("everybody", "person")
 
 
 async def show(bot: Bot, entries: Sequence[MenuEntry], admins: Sequence[str]) -> None:
-    """Set the menus that are not as they should be. `admins`: user ids. Raises InvalidToken, nothing else: a menu is
-    a comfort, not worth the messages."""
+    """Set the menus that are not as they should be. `admins`: user ids."""
     for scope, menu in menus(entries, admins):
         try:
             if tuple(menu) != await bot.get_my_commands(scope=scope):
                 await bot.set_my_commands(menu, scope=scope)
-        except InvalidToken:
-            raise
         except TelegramError as error:  # of an admin's own: they never wrote to the bot
             log.info("menu_not_set", scope=scope.type, error=error.message)
 

@@ -92,10 +92,19 @@ def person_problem(name: str) -> str | None:
     return 'must give a number, as in "telegram:12345678"'
 
 
+def place_problem(name: str) -> str | None:
+    """Chats and topics are numbers, too."""
+    if re.fullmatch(r"-?\d+(/\d+)?|\*", name):
+        return None
+    return 'must give a chat\'s number, as in "telegram:-1001234567890", or a topic, as in "telegram:-1001234567890/7"'
+
+
 PLATFORM = Platform(
     name="telegram",
     title="Telegram",
     create="adapters.telegram.webhook:create",
     settings=TelegramSettings,
     person_problem=person_problem,
+    place_problem=place_problem,
+    listens=("mention", "free", "off"),
 )

@@ -24,6 +24,7 @@ from telegram.ext import ExtBot, Updater
 from adapters.telegram.codec import Me, inbound
 from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import Inbound
+from gateway.domain.place import NOT_SAID, ListenRules
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreUnavailable
@@ -45,8 +46,9 @@ Stored = Callable[[Sequence[Update], Sequence[Accepted]], None]
 class Receiver:
     """Hands what Telegram sends to `accept`, until it is durable; then `stored` is told what came of it."""
 
-    def __init__(self, clock: Clock, *, stored: Stored) -> None:
+    def __init__(self, clock: Clock, *, stored: Stored, listens: ListenRules = NOT_SAID) -> None:
         self._clock = clock
+        self._listens = listens
         self._stored = stored
         self._accept: Accept | None = None
         self._me: Me | None = None
@@ -101,7 +103,7 @@ class Receiver:
     def _read(self, update: Update) -> Inbound | None:
         assert self._me is not None
         try:
-            message = inbound(update, self._me)
+            message = inbound(update, self._me, self._listens)
         except _UNREADABLE:
             log.exception("update_unreadable", update=update.update_id)
             return None

@@ -64,8 +64,7 @@ class WebhookAdapter(TelegramBot):
         """Listen until cancelled. Raises AdapterError if the port is taken or Telegram does not know the token."""
         try:
             self._receiver.begin(accept, await self._introduced())
-            async with self._endpoint.listening():
-                await self._menu(self._bot)
+            async with self._endpoint.listening(), self._menu_set():
                 await self._keep_called()
         except InvalidToken as error:
             raise failures.mapped(error) from error
@@ -137,6 +136,7 @@ def create(settings: TelegramSettings, host: AdapterHost) -> TelegramBot:
         "menu": host.menu,
         "admins": host.admins,
         "aside": host.aside,
+        "listens": host.listens,
     }
     if settings.mode == "polling":
         return TelegramAdapter(token, **shared)

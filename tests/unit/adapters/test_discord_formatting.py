@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from adapters.discord.formatting import fits_caption, plain, shown, split
+from tests.emulators.discord.posting import text_of
 from tests.support.markdown_pieces import BLOCKS, numbered, replies, words
 
 LONGEST = 2_000
@@ -21,6 +22,7 @@ def messages(markdown: str) -> list[str]:
     """The messages that a reply becomes, each of which Discord takes."""
     found = [shown(part) for part in split(markdown)]
     assert all(text.strip() and units(text) <= LONGEST for text in found)
+    assert [text_of({"content": text}) for text in found] == [text.strip() for text in found]
     return found
 
 

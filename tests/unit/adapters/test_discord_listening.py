@@ -9,6 +9,7 @@ import pytest
 from adapters.discord.codec import Me, Place
 from adapters.discord.listening import Listening
 from adapters.discord.platform import DiscordSettings, person_problem
+from gateway.domain.place import ListenRules
 
 ME = Me(id="42")
 ANNA, ROBOT = {"id": "1"}, {"id": "2", "bot": True}
@@ -16,6 +17,27 @@ CHANNEL = Place(channel="7", guild="9", within=("5",))
 THREAD = Place(channel="70", guild="9", within=("7", "5"), is_thread=True)
 MENTION = {"mentions": [{"id": "42"}]}
 REPLY = {"type": 19, "referenced_message": {"author": {"id": "42"}}}
+
+
+PLACES = ListenRules({"7": "off", "8": "thread", "guild-9": "free", "*": "off"})
+
+
+@pytest.mark.parametrize(
+    ("place", "rules", "mode"),
+    [
+        (CHANNEL, {}, "off"),
+        (CHANNEL, {"free": ("7",)}, "off"),  # of one place, `chats` has the last word
+        (THREAD, {"mention": ("70",)}, "mention"),  # the narrower place counts
+        (Place(channel="8", guild="1"), {}, "thread"),
+        (Place(channel="6", guild="9"), {}, "free"),
+        (Place(channel="6", guild="9", within=("5",)), {"mention": ("5",)}, "mention"),
+        (Place(channel="6", guild="1"), {"listen": "free"}, "off"),
+    ],
+)
+def test_what_is_said_of_single_chats_counts(place: Place, rules: dict[str, Any], mode: str) -> None:
+    listening = Listening(DiscordSettings(**rules), PLACES)
+    assert listening.mode(place) == mode
+    assert listening.reads_content
 
 
 def hears(place: Place = CHANNEL, author: Any = ANNA, rules: Any = None, **message: Any) -> bool:

@@ -10,6 +10,7 @@ from telegram import Update
 from adapters.telegram import codec
 from adapters.telegram.codec import Me
 from gateway.domain.chat import CUT, TORN, Inbound
+from gateway.domain.place import ListenRules
 
 ME = Me(id=42, username="legato_bot")
 ANNA = {"id": 7, "is_bot": False, "first_name": "Anna", "last_name": "Smith"}
@@ -118,6 +119,33 @@ def test_in_a_group_only_what_names_or_answers_the_bot() -> None:
     assert said(GROUP, text="hi there", entities=[named]) == "hi there"
     answered = {"message_id": 4, "date": 1, "chat": GROUP, "from": BOT, "text": "Which one?"}
     assert said(GROUP, text="the red", reply_to_message=answered) == '[in reply to you: "Which one?"]\nthe red'
+
+
+@pytest.mark.parametrize(
+    ("rules", "fields", "heard"),
+    [
+        ({}, {}, None),
+        ({"-100": "free"}, {}, True),
+        ({"*": "free"}, {}, True),
+        ({"*": "free", "-100": "mention"}, {}, None),
+        ({"-100": "off"}, {"text": "@legato_bot hi"}, None),
+        ({"-100": "off", "-100/9": "free"}, {"message_thread_id": 9, "is_topic_message": True}, True),
+        ({"-100": "free", "-100/9": "off"}, {"message_thread_id": 9, "is_topic_message": True}, None),
+        ({"-200": "off"}, {"text": "/help", "entities": [{"type": "bot_command", "offset": 0, "length": 5}]}, True),
+    ],
+)
+def test_a_group_is_listened_to_as_it_is_said_of_it(
+    rules: dict[str, Any], fields: dict[str, Any], heard: bool | None
+) -> None:
+    message = {"message_id": 5, "date": 1_700_000_000, "chat": GROUP, "from": ANNA, "text": "hi", **fields}
+    inbound = codec.inbound(Update.de_json({"update_id": 900, "message": message}, None), ME, ListenRules(rules))
+    assert (inbound is not None and not inbound.only_as_part) is bool(heard)
+
+
+def test_a_person_is_heard_whatever_groups_are() -> None:
+    message = {"message_id": 5, "date": 1_700_000_000, "chat": PRIVATE, "from": ANNA, "text": "hi"}
+    update = Update.de_json({"update_id": 900, "message": message}, None)
+    assert codec.inbound(update, ME, ListenRules({"*": "off", "7": "off"})) is not None
 
 
 def test_a_caption_counts_as_words() -> None:

@@ -1,0 +1,41 @@
+"""Whoever asks where the bot may not write is told so, once a channel, in a direct message."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Final
+
+from discord.errors import HTTPException
+from discord.http import Route
+
+from adapters.discord import codec, failures
+from adapters.discord.connection import Calls
+from gateway.domain.chat import Outbound
+
+TOLD: Final = (
+    "I cannot write in <#{channel}>: there my role needs the permissions View Channel and Send Messages (in a thread: "
+    "Send Messages in Threads). Until then, write to me here."
+)
+_REMEMBERED: Final = 1_000  # channels
+
+
+class MissingPermissions:
+    """Remembers which channels' people were told."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, None] = {}
+
+    async def tell(self, calls: Calls, outbound: Outbound, error: HTTPException) -> None:
+        """Tell who asked why `outbound` is not shown, if that is what the error says. It is no matter if they take no
+        direct messages."""
+        asker, channel = codec.asked_by(outbound.answers), outbound.to.chat
+        missing = error.code in (failures.MISSING_PERMISSIONS, failures.MISSING_ACCESS)
+        if asker is None or channel in self._told or not missing:
+            return
+        self._told[channel] = None
+        while len(self._told) > _REMEMBERED:
+            self._told.pop(next(iter(self._told)))
+        with suppress(*failures.Foreign):
+            direct = await calls.start_private_message(asker)
+            route = Route("POST", "/channels/{channel_id}/messages", channel_id=direct["id"])
+            await calls.request(route, json={"content": TOLD.format(channel=channel)})
