@@ -15,6 +15,7 @@ WHERE_ALL_IS_CAUGHT = {
     "gateway/runtime/tasks.py",
     "gateway/context/guard.py",
     "gateway/agent/tools/runtime.py",
+    "gateway/agent/mcp/server.py",
 }
 
 

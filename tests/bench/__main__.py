@@ -25,6 +25,8 @@ BENCHES = (
     "takeover",
     "telegram",
     "discord",
+    "hostile",
+    "tools",
 )
 
 

@@ -1,4 +1,8 @@
-"""Replay some conversations under every policy and print what was kept and what it cost."""
+"""Lead some conversations of returning customers through every policy and print what is kept: see `drive`.
+
+With `--gateway` the older conversations of one steady stream are talked through with a whole gateway instead, under
+every summariser that can go wrong: see `whole`.
+"""
 
 from __future__ import annotations
 
@@ -6,80 +10,73 @@ import argparse
 import asyncio
 import os
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from pathlib import Path
-
-import structlog
 
 from gateway.runtime.tokens import TokenCounter
-from tests.bench_context.figures import summed
-from tests.bench_context.observing import Record
-from tests.bench_context.policies import POLICIES, WINDOW
-from tests.bench_context.replay import replay
-from tests.bench_context.report import JUDGED, Run, render
-from tests.bench_context.summarisers import NAMES, SECONDS
-from tests.bench_context.trace import write
+from tests.bench_context import drive, whole
+from tests.bench_context.archive import Hits, searched
+from tests.bench_context.customers import LENGTH, write
+from tests.bench_context.sheet import Sheet, render
 
-TURNS, SEEDS = 400, 2
-QUICK_TURNS, QUICK_SEEDS = 160, 1
-QUICK_SUMMARISERS = ("oracle", "extractive", "empty", "hanging")
+ROWS = {16_000: 5, 32_000: 8, 128_000: 20}  # by window: how long lists and answers are
+SEEDS = "1"
+Job = tuple[int, int]  # window, seed
 
 
 def main() -> None:
     """Run what the command line names."""
     given = _arguments()
-    turns, count = (QUICK_TURNS, QUICK_SEEDS) if given.quick else (TURNS, SEEDS)
-    seeds = range(given.seed, given.seed + count)
-    runs = list(_runs(given.policies or list(POLICIES), QUICK_SUMMARISERS if given.quick else NAMES))
-    records = _replayed(runs, seeds, turns)
-    needed = sum(len(record.needs) for record in records[runs[0]])
-    title = (
-        f"{count} conversation{'s' if count > 1 else ''} of {turns} turns (seed {', '.join(map(str, seeds))}) in a "
-        f"window of {WINDOW:,} tokens; {needed} values are needed again long after they were said.\n"
-        f"A summariser takes {SECONDS:.0f} s; a person takes 5 s to 4 min before they say the next thing."
+    if given.gateway:
+        whole.main(given.policies, quick=given.quick)
+        return
+    names = given.policies or [policy.name for policy in drive.POLICIES]
+    length = LENGTH / 3 if given.quick else LENGTH
+    jobs = [(window, seed) for window in sorted(given.windows, reverse=True) for seed in given.seeds]
+    with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
+        pending = {job: pool.submit(_one, job, names, length) for job in jobs}
+        sheets: dict[int, list[Sheet]] = {}
+        for number, (job, future) in enumerate(pending.items(), 1):
+            sheets.setdefault(job[0], []).append(future.result())
+            print(f"\r{number} of {len(jobs)} conversations", end="", file=sys.stderr, flush=True)
+    print("\r" + " " * 30, end="\r", file=sys.stderr)
+    for window in sorted(sheets):
+        print(render(window, sheets[window]), end="\n\n")
+
+
+def _one(job: Job, names: Sequence[str], length: float) -> Sheet:
+    window, seed = job
+    counter = TokenCounter()
+    life = write(seed, drive.span_of(window), counter, length=length, rows=ROWS.get(window, 10))
+    found: Mapping[tuple[int, int], Hits] = asyncio.run(searched(life))
+    return Sheet(
+        seed=seed,
+        messages=len(life.messages),
+        tokens=drive.size_of(life.messages),
+        records=drive.run(life, names, window, counter),
+        found={where: hits.shown for where, hits in found.items()},
     )
-    figures = {run: summed(each) for run, each in records.items()}
-    print(render(title, figures, records.get(JUDGED, [])), end="")
+
+
+def seeds(text: str) -> list[int]:
+    """`3` or `1-8`."""
+    first, _, last = text.partition("-")
+    return list(range(int(first), int(last or first) + 1))
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tests.bench_context", description="Measure what context engines keep, without a model."
     )
-    parser.add_argument("policies", nargs="*", metavar="policy", help=f"any of: {', '.join(POLICIES)}")
-    parser.add_argument("--seed", type=int, default=1, help="the first conversation's (default: 1)")
-    parser.add_argument("--quick", action="store_true", help="one shorter conversation, fewer summarisers")
-    given = parser.parse_args()
-    unknown = [name for name in given.policies if name not in POLICIES]
-    if unknown:
-        parser.error(f"there is no policy {', '.join(unknown)}; there are: {', '.join(POLICIES)}")
-    return given
-
-
-def _runs(policies: Sequence[str], summarisers: Sequence[str]) -> Iterator[Run]:
-    for name in policies:
-        yield from ((name, each) for each in (summarisers if POLICIES[name].summarises else ("",)))
-
-
-def _replayed(runs: Sequence[Run], seeds: Sequence[int], turns: int) -> dict[Run, list[Record]]:
-    """Every run over every seed, as many at a time as there are processors."""
-    with ProcessPoolExecutor(max_workers=os.cpu_count()) as pool:
-        pending = {run: [pool.submit(_one, run, seed, turns) for seed in seeds] for run in runs}
-        records = {}
-        for number, (run, futures) in enumerate(pending.items(), 1):
-            records[run] = [future.result() for future in futures]
-            print(f"\r{number} of {len(runs)} replayed", end="", file=sys.stderr, flush=True)
-    print("\r" + " " * 24, end="\r", file=sys.stderr)
-    return records
-
-
-def _one(run: Run, seed: int, turns: int) -> Record:
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))  # what fails here, fails on purpose
-    policy, summariser = run
-    with tempfile.TemporaryDirectory() as folder:
-        return asyncio.run(replay(write(seed, turns), POLICIES[policy], summariser, Path(folder), TokenCounter()))
+    known = ", ".join(policy.name for policy in drive.POLICIES)
+    parser.add_argument("policies", nargs="*", metavar="policy", help=f"any of: {known}")
+    parser.add_argument(
+        "--seeds", type=seeds, default=seeds(SEEDS), help="conversations, as 1-8 (default: %(default)s)"
+    )
+    parser.add_argument("--windows", type=int, nargs="+", default=list(ROWS), help="in tokens (default: %(default)s)")
+    parser.add_argument("--quick", action="store_true", help="conversations a third as long")
+    parser.add_argument("--gateway", action="store_true", help="through a whole gateway, with summarisers that fail")
+    return parser.parse_args()
 
 
 if __name__ == "__main__":

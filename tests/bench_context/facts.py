@@ -14,7 +14,23 @@ from typing import Final, Literal
 
 from tests.bench_context.wording import CHANGES, CODENAMES, DECISIONS, RULES, STATEMENTS, THINGS, UNITS
 
-Kind = Literal["path", "url", "id", "measure", "code", "name", "decision", "rule"]
+Kind = Literal[
+    "path",
+    "url",
+    "id",
+    "measure",
+    "code",
+    "name",
+    "decision",
+    "rule",
+    "letters",
+    "order",
+    "item",
+    "short",
+    "person",
+    "day",
+    "price",
+]
 Speaker = Literal["user", "assistant", "result", "dump"]
 
 IDENTIFIERS: Final[tuple[Kind, ...]] = ("path", "url", "id", "measure", "code", "name")

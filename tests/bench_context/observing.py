@@ -182,20 +182,11 @@ class Observer:
                 record.probes.append(Probe(fact=fact, depth=depth, in_view=seen.fits and number in seen.facts))
 
     def _stale(self, texts: Sequence[str], facts: frozenset[int]) -> frozenset[int]:
-        """Values that others took the place of and that a reader would take for the present ones: because
-        those others are not there; or because notes say the old one on a line without the new one, and
-        nothing that comes after the notes says the new one."""
-        place = next((index for index, text in enumerate(texts) if unframed(text)), None)
-        notes, rest = (unframed(texts[place]) or ("", "")) if place is not None else ("", "")
-        later = "\n".join([rest, *texts[place + 1 :]]) if place is not None else ""
+        """Values that others took the place of and that a reader would take for the present ones."""
         found = set()
         for new in self._planted.values():
             old = self._number_of(new.former) if new.former else None
-            if old is None or old not in facts:
-                continue
-            lines = (line for line in notes.splitlines() if stands(line, new.former))
-            alone = any(not stands(line, new.value) for line in lines) and not stands(later, new.value)
-            if alone or new.number not in facts:
+            if old is not None and old in facts and outdated(texts, new.former, new.value):
                 found.add(old)
         return frozenset(found)
 
@@ -237,6 +228,24 @@ class Observer:
 
     def _tokens_of(self, message: str) -> int:
         return self._counter.message(json.loads(message))
+
+
+def outdated(texts: Sequence[str], former: str, value: str) -> bool:
+    """Whether a reader of these messages would take the `former` value for the present one: because the new `value`
+    is not there; or because notes say the old one on a line without the new one, and nothing that comes after the
+    notes says the new one."""
+    view = "\n".join(texts)
+    if not stands(view, former):
+        return False
+    if not stands(view, value):
+        return True
+    place = next((index for index, text in enumerate(texts) if unframed(text)), None)
+    if place is None:
+        return False
+    notes, rest = unframed(texts[place]) or ("", "")
+    later = "\n".join([rest, *texts[place + 1 :]])
+    lines = (line for line in notes.splitlines() if stands(line, former))
+    return any(not stands(line, value) for line in lines) and not stands(later, value)
 
 
 def _read(message: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Final
+from typing import Final, Protocol
 
 from gateway.context.prompts import END_MARKER, OPENER
 from gateway.providers.base import StopReason
@@ -79,7 +79,7 @@ class Extractive:
         kept = {heading: _still_true(lines, new) for heading, lines in shown.notes.items() if heading in _ORDER}
         lines = {heading: list(dict.fromkeys([*kept.get(heading, ()), *new[heading]])) for heading in _ORDER}
         lines[TASK] = new[TASK] or kept.get(TASK, [])
-        return Written(text=rendered(self._fitted(lines, int(shown.tokens * _FILL))))
+        return Written(text=rendered(fitted(lines, int(shown.tokens * _FILL), self._counter)))
 
     def _picked(self, shown: Shown) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {heading: [] for heading in _ORDER}
@@ -96,21 +96,22 @@ class Extractive:
             current = [*_still_true(current, {CRITICAL: [sentence]}), sentence]
         return {**found, CRITICAL: current}
 
-    def _fitted(self, lines: Mapping[str, list[str]], tokens: int) -> dict[str, list[str]]:
-        """What is kept if not everything fits: rules and decisions first, then the newest."""
-        left = tokens
-        kept: dict[str, list[str]] = {}
-        for heading, share in ((TASK, 0.1), (RULED, 0.25), (DECIDED, 0.3), (CRITICAL, 0.85), (DONE, 1.0)):
-            room = left * share
-            chosen: list[str] = []
-            for line in reversed(lines[heading]):
-                size = self._counter.text(line) + 3
-                if size > room:
-                    break
-                room, left = room - size, left - size
-                chosen.append(line)
-            kept[heading] = chosen[::-1]
-        return kept
+
+def fitted(lines: Mapping[str, list[str]], tokens: int, counter: TokenCounter) -> dict[str, list[str]]:
+    """What is kept if not everything fits: rules and decisions first, then the newest."""
+    left = tokens
+    kept: dict[str, list[str]] = {}
+    for heading, share in ((TASK, 0.1), (RULED, 0.25), (DECIDED, 0.3), (CRITICAL, 0.85), (DONE, 1.0)):
+        room = left * share
+        chosen: list[str] = []
+        for line in reversed(lines[heading]):
+            size = counter.text(line) + 3
+            if size > room:
+                break
+            room, left = room - size, left - size
+            chosen.append(line)
+        kept[heading] = chosen[::-1]
+    return kept
 
 
 def _spoken(text: str) -> str:
@@ -151,10 +152,35 @@ def rendered(lines: Mapping[str, Sequence[str]]) -> str:
     return "\n\n".join(parts)
 
 
+class Planting(Protocol):
+    """A turn, and what is said in it that matters later."""
+
+    @property
+    def number(self) -> int:
+        """Its place."""
+
+    @property
+    def plants(self) -> Sequence[Fact]:
+        """What is said."""
+
+
+class Known(Protocol):
+    """A conversation of which one knows what will be needed."""
+
+    @property
+    def turns(self) -> Sequence[Planting]:
+        """Its turns, in order."""
+
+    @property
+    def needed(self) -> Mapping[int, int]:
+        """The last turn that needs a fact, by the fact's number."""
+
+
 class Oracle:
     """Knows the whole conversation: writes what holds now and will be needed, of what it was shown."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Known, counter: TokenCounter) -> None:
+        self._counter = counter
         self._facts = [fact for turn in trace.turns for fact in turn.plants]
         self._needed = trace.needed
         self._turn_of = {fact.number: turn.number for turn in trace.turns for fact in turn.plants}
@@ -175,7 +201,7 @@ class Oracle:
                 lines[DECIDED].append(fact.statement)
             elif fact.value not in former and self._needed.get(fact.number, -1) >= now - 2:
                 lines[CRITICAL].append(f"{fact.subject}: {fact.value}")
-        return Written(text=rendered(lines))
+        return Written(text=rendered(fitted(lines, int(shown.tokens * _FILL), self._counter)))
 
 
 def _spoilt(good: Summariser, spoil: Callable[[Shown, str], Written]) -> Summariser:
@@ -235,7 +261,7 @@ def summariser(name: str, trace: Trace, counter: TokenCounter) -> Summariser:
     good = Extractive(counter)
     made: dict[str, Summariser] = {
         "": _unasked,
-        "oracle": Oracle(trace),
+        "oracle": Oracle(trace, counter),
         "extractive": good,
         "drops 30%": Extractive(counter, drops=0.3, rng=Random(trace.seed)),
         "empty": lambda shown: Written(text=""),

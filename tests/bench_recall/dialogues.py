@@ -2,7 +2,8 @@
 
 Each life has people, places, plans and things of its own; what is said once is asked for long after, by somebody who
 remembers the matter and not the wording. The kinds of questions are those of LoCoMo (Maharana and others, 2024): one
-message answers (single-hop), a time is asked for (temporal), two messages answer together (multi-hop).
+message answers (single-hop), a time is asked for (temporal), two messages answer together (multi-hop). A question in
+other words shares with its answer the name of a person, whom many messages name, and no other word.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Kind = Literal["single-hop", "temporal", "multi-hop"]
+Kind = Literal["single-hop", "temporal", "multi-hop", "other words"]
 DAY: Final = 86_400.0
 
 
@@ -44,6 +45,16 @@ _MOODS: Final = _words("lovely dull strange loud busy quiet long funny tiring sl
 _TOPICS: Final = _words(
     "soup football elections gardens trains maps jazz neighbours holidays gifts roofs clinics pets weddings harbours "
     "bread bicycles music lessons houses rivers shoes libraries"
+)
+_OTHER_WORDS: Final = (
+    ("{who} was made redundant after nine years at the mill.", "Why is {who} looking for work?"),
+    ("{who} cannot eat anything with gluten in it.", "What must I bear in mind when {who} comes to dinner?"),
+    ("They found a lump, and {who} has to go in for surgery.", "What is wrong with {who}'s health?"),
+    ("{who} totalled the van on the ring road.", "Which accident did {who} have?"),
+    ("The twins of {who} were born on a Sunday, both girls.", "How many children does {who} have?"),
+    ("{who} sold the boat to pay back the loan.", "How did {who} get rid of the debts?"),
+    ("{who} grew up by the sea and dreams of going back.", "Where did {who} spend the childhood?"),
+    ("A letter came: the university takes {who} for medicine.", "What is {who} going to study?"),
 )
 
 
@@ -115,6 +126,8 @@ def _facts(rng: random.Random) -> Iterator[_Fact]:
             _Fact("temporal", (f"{who} is moving to {town} next month.",), f"When did {who} move to {town}?"),
             _Fact("temporal", (f"Yesterday {who} had to deal with {trouble}.",), f"When did {who} have {trouble}?"),
         )
+        said, asked = rng.choice(_OTHER_WORDS)
+        yield _Fact("other words", (said.format(who=who),), asked.format(who=who))
         if number % 2 == 0:
             yield _Fact(
                 "multi-hop",

@@ -35,6 +35,7 @@ from tests.emulators.llm_replies import last_user_text
 
 _OUTCOMES: Final = {
     "queue": ("answered",),
+    "collect": ("answered", "absorbed"),
     "steer": ("answered", "absorbed"),
     "interrupt": ("answered", "stopped"),
 }

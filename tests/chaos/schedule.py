@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final, Literal
 
-from gateway.runtime.points import POINTS, Point
+from gateway.runtime.points import Point
 from tests.chaos.answers import PADDING
 from tests.chaos.faults import KINDS, Fault, FaultKind
-from tests.chaos.script import COMMANDS, Event, Kind
+from tests.chaos.script import COMMANDS, PASSED, Event, Kind
 
 STOPPED: Final = 2.4  # real seconds: longer than the lease and a beat
 _LASTS: Final[dict[FaultKind, float]] = {"kill": 0.1, "stop": STOPPED, "jump": -30.0, "week": 0.0, "cut": 0.0}
@@ -23,7 +23,7 @@ _SURE: Final[tuple[Kind, ...]] = ("effect", "both", "steps", "say")
 _BRIEF: Final = ("restart", "freeze", "pause", "platform down")
 _TALK: Final = 1.2  # real seconds in which everything is said
 _TERMINALS: Final = 0.5  # of all runs
-_SHOWING: Final[tuple[Point, ...]] = ("accept.before", "accept.after", *(each for each in POINTS if "outbox" in each))
+_SHOWING: Final[tuple[Point, ...]] = ("accept.before", "accept.after", *(each for each in PASSED if "outbox" in each))
 _WINDOW: Final = 4_200
 WEEK: Final = 8 * 86_400.0
 
@@ -95,8 +95,8 @@ def make_schedule(seed: int) -> Schedule:
     busy_mode = rng.choice(("queue", "queue", "queue", "steer", "interrupt"))
     nodes = rng.choice((2, 2, 3))
     own = Fault(
-        kind="kill" if (seed // len(POINTS)) % 2 == 0 else "stop",
-        point=POINTS[seed % len(POINTS)],
+        kind="kill" if (seed // len(PASSED)) % 2 == 0 else "stop",
+        point=PASSED[seed % len(PASSED)],
         passing=rng.randint(1, 3),
         seconds=0.0,
     )
@@ -152,7 +152,7 @@ def _fault(rng: random.Random, nodes: int) -> Fault:
     if kind in ("kill", "stop"):
         seconds = STOPPED if kind == "stop" else round(rng.uniform(0.02, 0.5), 2)
         if rng.random() < 0.5:
-            return Fault(kind=kind, point=rng.choice(POINTS), passing=rng.randint(1, 8), seconds=seconds)
+            return Fault(kind=kind, point=rng.choice(PASSED), passing=rng.randint(1, 8), seconds=seconds)
         return Fault(kind=kind, at=at, slot=slot, seconds=seconds)
     if kind.startswith("model"):
         return Fault(kind=kind, call=rng.randint(1, 20))

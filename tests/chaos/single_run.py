@@ -12,14 +12,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.runtime.points import POINTS
 from tests.chaos.campaign import listed
 from tests.chaos.check import problems
 from tests.chaos.check_shown import UNSEEN
 from tests.chaos.check_store import Facts
 from tests.chaos.drive import Evidence, carry_out, last_words
 from tests.chaos.faults import by_call
-from tests.chaos.script import Plan
+from tests.chaos.script import PASSED, Plan
 from tests.chaos.watched_model import Watch, WatchedModel
 
 _HANGS = 0.4  # real seconds of a call that hangs: nobody else's lease is waited for
@@ -117,8 +116,8 @@ def report(results: Sequence[Result]) -> list[str]:
     full = sum(result.plan.full is not None for result in results)
     return [
         "kills by point: "
-        + ", ".join(f"{point} {kills[point]}" for point in POINTS)
-        + f", anywhere {kills.total() - sum(kills[point] for point in POINTS)}",
+        + ", ".join(f"{point} {kills[point]}" for point in PASSED)
+        + f", anywhere {kills.total() - sum(kills[point] for point in PASSED)}",
         "other faults by kind: " + (listed(faults) or "none"),
         f"a run took {seconds[len(seconds) // 2]:.1f} s (median), {seconds[-1]:.1f} s at most",
         f"{len(results)} runs of one process on SQLite, "

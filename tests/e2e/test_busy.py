@@ -20,6 +20,7 @@ from gateway.turns.reception import BUSY, PASSED_ON
 from gateway.turns.turn import COMPACTION_STOPPED, KEPT_ASIDE
 from tests.support.fakes import ManualClock
 from tests.support.gateway import (
+    FEW_TOOLS,
     FakeAdapter,
     FakeModel,
     Gate,
@@ -87,6 +88,27 @@ async def test_steer_reaches_the_running_turn_before_its_next_step(tmp_path: Pat
         assert roles == ["user", "assistant", "tool", "user"]
         assert model.spoken(1)[-1] == ("user", "in metric units")
         assert len(live.adapter.shown("c", "reply")) == 2, "what came after the command had its own turn"
+
+
+async def test_collect_answers_everything_that_waits_as_one_and_stops_at_a_command(tmp_path: Path) -> None:
+    gates = [Gate(), Gate()]
+    model = FakeModel(in_turn(Say(text="first", gate=gates[0]), Say(calls=[CLOCK], gate=gates[1]), Say(text="all")))
+    async with running(tmp_path, config=mode(tmp_path, "collect"), model=model) as live:
+        first = await live.tell("a question")
+        await gates[0].until_waiting()
+        for words in ("another", "and one more", "/title Questions", "after the command"):
+            last = await live.tell(words)
+        gates[0].open()
+        assert (await live.answer(first)).text == "first"
+        await gates[1].until_waiting()
+        await live.tell("too late for that")
+        gates[1].open()
+        assert (await live.answer(last)).text == "echo: too late for that"
+        assert [text for text in model.spoken(1) if text[0] == "user"][1:] == [
+            ("user", "another"),
+            ("user", "and one more"),
+        ]
+        assert live.adapter.shown("c", "reply")[:2] == ["first", "all"]
 
 
 async def test_the_steer_command_works_in_every_mode_and_is_a_turn_of_its_own_if_it_comes_too_late(
@@ -339,7 +361,7 @@ class Slow(SqliteStore):
 
 @pytest.mark.parametrize("step", ["record_step", "continue_session"])
 async def test_a_stop_in_the_middle_of_a_write_tears_nothing(tmp_path: Path, step: str) -> None:
-    config = config_in(tmp_path)
+    config = config_in(tmp_path, tools=FEW_TOOLS)
     assert config.store.sqlite_path is not None
     clock = ManualClock()
     store = Slow(config.store.sqlite_path, clock=clock)

@@ -76,6 +76,49 @@ def test_it_names_the_file_that_it_read(tmp_path: Path, capsys: pytest.CaptureFi
     assert "secrets" not in check(capsys)[1]
 
 
+def test_it_asks_the_models_of_chats_and_looks_for_their_tools(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.yaml").write_text(
+        "chats:\n"
+        "  telegram:-1: {tools: [clok, -shell, to*]}\n"
+        "  telegram:-2: {model: {provider: openai, name: m, base_url: 'http://127.0.0.1:1/v1'}}\n"
+        "tools: {shell: {enabled: true}}\n"
+    )
+    status, lines = check(capsys)
+    assert status == 1
+    assert lines["chat's tools"] == "note  telegram:-1 names clok, which is no tool here; did you mean clock?"
+    assert lines["chat's model"].startswith("FAIL  telegram:-2: m (openai), window 128,000 tokens")
+
+
+def test_it_looks_for_the_tools_and_platforms_of_lists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "config.yaml").write_text("tools: {offered: {'*': [-clok], telegram: [clock]}}")
+    assert check(capsys)[1]["tools"] == "note  offered for * names clok, which is no tool here; did you mean clock?"
+    (tmp_path / "config.yaml").write_text(
+        "tools: {offered: {'telegrm:5': [], 'console': [todo]}, admins_only: [shel*]}"
+    )
+    assert check(capsys)[1]["tools"] == (
+        "note  offered is for telegrm:5, which is on no platform here; did you mean telegram?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("transcription", "told"),
+    [
+        ("base_url: 'http://127.0.0.1:1/v1', model: w", "FAIL  w: nobody answers who could write it down ("),
+        ("command: [/bin/echo, '{file}']", "ok    echo, writes down what is said"),
+        ("command: [/no/such, '{file}']", "FAIL  such: the program that writes it down cannot be run ("),
+    ],
+)
+def test_it_has_a_second_of_silence_written_down(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], transcription: str, told: str
+) -> None:
+    (tmp_path / "config.yaml").write_text(f"transcription: {{{transcription}}}")
+    status, lines = check(capsys)
+    assert status == int(told.startswith("FAIL"))
+    assert lines["transcription"].startswith(told)
+
+
 def test_it_says_what_others_on_the_machine_can_get_at(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "legato-home").mkdir(mode=0o755)
     for name, mode in (("config.yaml", 0o664), (".env", 0o622), ("legato.db", 0o640)):

@@ -147,7 +147,7 @@ async def test_the_summarisers_call_is_in_the_ledger_at_once(tmp_path: Path) -> 
 
 async def test_model_shows_and_switches_the_sessions_model(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
-        assert "send a message first" in await live.ask("/model")
+        assert "first session will use fake" in await live.ask("/model")
         await live.ask("hello")
         assert await live.ask("/model") == "This session uses fake (32,000 tokens of window)."
         assert "now uses other" in await live.ask("/model other")

@@ -9,12 +9,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Reply
 from tests.support.program import KEY, PATIENCE, Program, chatting, write_config
 from tests.support.waiting import eventually
 
 TURNS = [f"t{number}" for number in range(50)]
+FEW = {"offered": {"*": ["clock", "read_file", "search_history", "send_file", "todo"]}}
 CAP = 2_000_000  # millionths of a US dollar, as all amounts here
 RAISED = CAP + 300_000  # the cap after the kill: room for some of the turns that were killed
 COST = (700 + 3) * 100  # of an answered call, by its usage and the prices below; fifty of them are beyond the cap
@@ -44,6 +47,7 @@ async def read(program: Program) -> None:
         pass
 
 
+@pytest.mark.slow
 async def test_a_kill_amid_fifty_turns_neither_overruns_a_cap_nor_charges_twice(tmp_path: Path) -> None:
     answered = 0
 
@@ -56,7 +60,7 @@ async def test_a_kill_amid_fifty_turns_neither_overruns_a_cap_nor_charges_twice(
 
     killed = False
     async with LlmServer(reply, api_key=KEY) as server:
-        write_config(tmp_path, server.url, model=MODEL, budgets={"daily_usd": CAP / 1e6})
+        write_config(tmp_path, server.url, model=MODEL, budgets={"daily_usd": CAP / 1e6}, tools=FEW)
         async with chatting(tmp_path) as program, asyncio.TaskGroup() as tasks:
             tasks.create_task(read(program))
             program.send(*({"id": name, "chat": name, "text": "hi"} for name in TURNS))
@@ -72,7 +76,7 @@ async def test_a_kill_amid_fifty_turns_neither_overruns_a_cap_nor_charges_twice(
         assert list(before.values()).count("yes") == answered == calls
         assert CAP >= spent == answered * COST + sum(reserved)
 
-        write_config(tmp_path, server.url, model=MODEL, budgets={"daily_usd": RAISED / 1e6})
+        write_config(tmp_path, server.url, model=MODEL, budgets={"daily_usd": RAISED / 1e6}, tools=FEW)
         async with chatting(tmp_path) as program:
             rest = [name for name in TURNS if name not in before]
             await program.until_answered(*rest)

@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
-import pytest
-
-from tests.emulators.discord import Channel, DiscordServer, Kind, Settings, User
+from tests.emulators.discord import Channel, DiscordServer, Kind, User
 from tests.support.discord_live import on_discord
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.tools import Payment, payments
-
-
-@pytest.fixture
-async def discord() -> AsyncIterator[DiscordServer]:
-    async with DiscordServer(Settings(identify_every=0), limits=None) as running:
-        yield running
-        assert [str(each) for each in running.violations] == []
-
-
-@pytest.fixture
-def anna(discord: DiscordServer) -> User:
-    return discord.people.person("Anna")
-
-
-@pytest.fixture
-def place(discord: DiscordServer, anna: User) -> Channel:
-    return discord.people.general(discord.people.guild("Choir", anna))
 
 
 async def test_a_person_writes_and_is_answered(tmp_path: Path, discord: DiscordServer, anna: User) -> None:
@@ -181,6 +161,21 @@ async def test_a_stranger_is_given_a_code_between_two(tmp_path: Path, discord: D
         bot.says(f"/pair {code}")
         await bot.until(lambda: len(discord.shown(private)) == 2)
         assert bot.shown(private)[1].startswith("You have been let in")
+
+
+async def test_admins_hear_of_somebody_who_writes_where_others_may_talk(
+    tmp_path: Path, discord: DiscordServer, anna: User
+) -> None:
+    bob = discord.people.person("Bob")
+    place = discord.people.general(discord.people.guild("Choir", anna, bob))
+    async with on_discord(tmp_path, discord, anna, pairing=True, admins=(f"discord:{anna.id}",)) as bot:
+        bot.says("@Legato hello", place)
+        await bot.until(lambda: len(bot.shown(place)) == 1)
+        for _ in range(2):
+            discord.people.say(place, bob, "@Legato me, too")
+        await bot.until(lambda: len(bot.shown()) == 1)  # in Anna's direct messages, which nobody had opened
+        assert bot.shown()[0].startswith(f"Bob (discord:{bob.id}) writes to me in ")
+        assert len(bot.shown(place)) == 1
 
 
 async def test_a_question_has_buttons_that_work_after_a_restart(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -10,29 +9,12 @@ import pytest
 
 from adapters.discord.codec import Interaction
 from gateway.domain.chat import SessionKey
-from tests.emulators.discord import Channel, DiscordServer, Refuse, Settings, User
+from tests.emulators.discord import Channel, DiscordServer, Refuse, User
 from tests.support.discord_live import Bot, on_discord
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.waiting import eventually
 
 EPHEMERAL = 1 << 6
-
-
-@pytest.fixture
-async def discord() -> AsyncIterator[DiscordServer]:
-    async with DiscordServer(Settings(identify_every=0), limits=None) as running:
-        yield running
-        assert [str(each) for each in running.violations] == []
-
-
-@pytest.fixture
-def anna(discord: DiscordServer) -> User:
-    return discord.people.person("Anna")
-
-
-@pytest.fixture
-def place(discord: DiscordServer, anna: User) -> Channel:
-    return discord.people.general(discord.people.guild("Choir", anna))
 
 
 async def gives(bot: Bot, name: str, chat: Channel | None = None, **options: Any) -> Any:

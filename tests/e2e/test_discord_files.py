@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +11,10 @@ import pytest
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.runtime.errors import DeliveryRefused
-from tests.emulators.discord import Channel, DiscordServer, Refuse, Settings, User
+from tests.emulators.discord import Channel, DiscordServer, Refuse, User
 from tests.emulators.discord.asked import Upload
 from tests.support.discord_live import on_discord
 from tests.support.model import FakeModel, Say, in_turn
-
-
-@pytest.fixture
-async def discord() -> AsyncIterator[DiscordServer]:
-    async with DiscordServer(Settings(identify_every=0), limits=None) as running:
-        yield running
-        assert [str(each) for each in running.violations] == []
-
-
-@pytest.fixture
-def anna(discord: DiscordServer) -> User:
-    return discord.people.person("Anna")
 
 
 def wants(tool: str, **arguments: Any) -> Say:

@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from pathlib import Path
-
-import pytest
 
 from gateway.app.config.models import Turns
 from gateway.store.sqlite.store import SqliteStore
-from tests.emulators.discord import Channel, DiscordServer, Refuse, Settings, Slow, User
+from tests.emulators.discord import Channel, DiscordServer, Refuse, Slow, User
 from tests.support.discord_live import Bot, on_discord
 
 AWAY = "I was away for {}; now I answer what was written here meanwhile."
-
-
-@pytest.fixture
-async def discord() -> AsyncIterator[DiscordServer]:
-    async with DiscordServer(Settings(identify_every=0), limits=None) as running:
-        yield running
-        assert [str(each) for each in running.violations] == []
-
-
-@pytest.fixture
-def anna(discord: DiscordServer) -> User:
-    return discord.people.person("Anna")
-
-
-@pytest.fixture
-def place(discord: DiscordServer, anna: User) -> Channel:
-    return discord.people.general(discord.people.guild("Choir", anna))
 
 
 async def notes(bot: Bot) -> dict[str, str]:

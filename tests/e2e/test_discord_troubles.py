@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from adapters.discord.permissions import TOLD
 from gateway.runtime.clock import SystemClock
 from tests.emulators.discord import (
     Channel,
@@ -39,16 +40,6 @@ class Hasty(SystemClock):
 async def discord() -> AsyncIterator[DiscordServer]:
     async with DiscordServer(Settings(identify_every=0), limits=None) as running:
         yield running
-
-
-@pytest.fixture
-def anna(discord: DiscordServer) -> User:
-    return discord.people.person("Anna")
-
-
-@pytest.fixture
-def place(discord: DiscordServer, anna: User) -> Channel:
-    return discord.people.general(discord.people.guild("Choir", anna))
 
 
 def live(folder: Path, discord: DiscordServer, anna: User, **options: Any) -> Any:
@@ -205,6 +196,7 @@ async def test_a_channel_where_it_may_not_write_is_left_alone(
         discord.people.forbid(place, Permission.SEND_MESSAGES)
         bot.says("@Legato Hello", place)
         await eventually(lambda: "may not write in this channel" in capsys.readouterr().out)
+        await bot.until_shown(TOLD.format(channel=place.id))  # in a direct message
         await bot.quiet()
         discord.people.permit(place, Permission.SEND_MESSAGES)
         bot.says("@Legato again", place)

@@ -81,9 +81,7 @@ async def test_a_chosen_model_stays_and_the_context_says_so(start: Start) -> Non
         await live.ask("hello")
     async with start(name="y") as live:
         await live.ask("hello")
-        assert (await live.ask("/context")).endswith(
-            "mine was chosen with /model for this session; config.yaml names y."
-        )
+        assert (await live.ask("/context")).endswith("mine was chosen with /model for this chat; config.yaml names y.")
         await live.ask("/branch")
         await live.ask("in a branch")
         await live.ask("/new")
@@ -96,15 +94,16 @@ async def test_a_chosen_model_stays_and_the_context_says_so(start: Start) -> Non
         assert called(live) == ["z"]
 
 
-async def test_a_choice_ends_with_its_provider(start: Start) -> None:
+async def test_a_choice_waits_for_its_provider(start: Start) -> None:
     async with start(name="x") as live:
         await live.ask("hello")
         await live.ask("/model mine")
     async with start(provider="offline", base_url=None, name="offline") as live:
         await live.ask("hello")
+        assert called(live) == ["offline"]
     async with start(name="y") as live:
         await live.ask("hello")
-        assert called(live) == ["y"]
+        assert called(live) == ["mine"]
 
 
 async def test_a_smaller_window_is_met_by_a_compaction_before_the_call(start: Start) -> None:

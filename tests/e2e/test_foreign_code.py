@@ -21,6 +21,7 @@ from gateway.store.records import StoreStatus
 from gateway.store.sqlite.store import SqliteStore
 from tests.support.fakes import ManualClock
 from tests.support.gateway import (
+    FEW_TOOLS,
     FakeAdapter,
     FakeModel,
     Live,
@@ -290,7 +291,8 @@ async def test_a_stop_while_an_engine_dawdles_over_the_child_loses_nothing(
                 begun.set()
                 await asyncio.Event().wait()
 
-    async with running(tmp_path, engine=lambda: Dawdling([], limit=1_000)) as live:
+    config = config_in(tmp_path, tools=FEW_TOOLS)
+    async with running(tmp_path, config=config, engine=lambda: Dawdling([], limit=1_000)) as live:
         live.model.script = in_turn(Say(text=LONG, prompt=900))
         await live.ask(LONG)
         parent = await live.tip()

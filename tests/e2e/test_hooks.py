@@ -18,6 +18,7 @@ from gateway.store.records import EXPIRY_CLAIM
 from gateway.turns.turn import PUT_AWAY
 from tests.support.fakes import ManualClock
 from tests.support.gateway import (
+    FEW_TOOLS,
     FakeAdapter,
     FakeModel,
     Gate,
@@ -105,7 +106,8 @@ async def test_a_manual_compaction_is_no_end_but_a_start_of_the_child(tmp_path: 
 
 async def test_an_automatic_compaction_is_no_end_but_a_start_of_the_child(tmp_path: Path, ear: Ear) -> None:
     model = FakeModel(in_turn(Say(text=LONG, prompt=900)))
-    async with running(tmp_path, engine=ear.engine(limit=1_000), model=model) as live:
+    config = config_in(tmp_path, tools=FEW_TOOLS)
+    async with running(tmp_path, config=config, engine=ear.engine(limit=1_000), model=model) as live:
         await live.ask(LONG)
         parent = await live.tip()
         await live.ask("go on")

@@ -13,7 +13,7 @@ from gateway.domain.message import is_summary, text_of
 from gateway.domain.session import Session
 from gateway.providers.plugin import ModelSettings as ModelEntry
 from gateway.runtime.errors import ProviderUnavailable
-from tests.support.gateway import Live, config_in, running
+from tests.support.gateway import FEW_TOOLS, Live, config_in, running
 from tests.support.model import FakeModel, Gate, Say, newest, summary_text
 
 WINDOW = 20_000
@@ -23,9 +23,8 @@ WORDS = "the quick brown fox jumps over the lazy dog " * 80  # about 720 tokens
 
 def settings(folder: Path, *, background: bool = True) -> Any:
     model = ModelEntry(provider="offline", name="fake", context_length=WINDOW)
-    return config_in(
-        folder, model=model, compression=CompressionSettings(min_threshold_tokens=0, background=background)
-    )
+    compression = CompressionSettings(min_threshold_tokens=0, background=background)
+    return config_in(folder, model=model, compression=compression, tools=FEW_TOOLS)
 
 
 def model_of(**more: Any) -> FakeModel:

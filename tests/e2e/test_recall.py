@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gateway.agent.tools.base import ToolContext
+from gateway.domain.message import note_of
 from tests.support.gateway import FakeModel, Say, in_turn, running
 
 
@@ -43,3 +46,29 @@ async def test_what_only_a_tool_returned_is_found_once_and_without_its_credentia
         shown = await live.ask("/recall heliotrope")
         assert "heliotrope = INV-4711" in shown
         assert "sk-proj" not in shown
+
+
+async def test_a_find_is_read_on_by_the_number_that_stands_before_it(tmp_path: Path) -> None:
+    model = FakeModel()
+    async with running(tmp_path, model=model) as live:
+        await live.ask("mine is the heliotrope", chat="other", user="v")
+        for text in ("the train leaves at nine", "from platform four", "my seat is by the window", "thank you"):
+            await live.ask(text)
+        model.script = in_turn(Say(calls=[("search_history", '{"words": "platform"}')]), Say(text="found"))
+        await live.ask("which platform?")
+        (number,) = re.findall(r"(#\w+) user: from platform four", model.spoken()[-1][1])
+        model.script = in_turn(
+            Say(calls=[("history_read", json.dumps({"message": number, "before": 2, "after": 3}))]), Say(text="read")
+        )
+        await live.ask("and around it?")
+        lines = model.spoken()[-1][1].splitlines()
+        assert len(lines) == 6
+        assert lines[0].endswith("user: the train leaves at nine")
+        assert lines[2].startswith(number)
+        assert lines[4].endswith("user: my seat is by the window")
+        other = await live.store.search("heliotrope", None, 1)
+        theirs = note_of(other[0].hit.message)["id"]
+        for unknown in (f"#{theirs}", "#0", "nonsense", "#" + "9" * 40):
+            model.script = in_turn(Say(calls=[("history_read", json.dumps({"message": unknown}))]), Say(text="no"))
+            await live.ask("and that?")
+            assert "There is no message" in model.spoken()[-1][1]

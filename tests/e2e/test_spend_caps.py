@@ -64,18 +64,18 @@ async def test_a_turn_that_cannot_be_paid_ends_with_a_sentence_and_without_a_cal
 
 
 async def test_a_persons_day_spans_their_conversations_and_ends(tmp_path: Path) -> None:
-    model, clock = FakeModel(costs(4_000)), ManualClock(1_700_049_600.0)  # noon
-    config = capped(tmp_path, per_user_daily_usd=0.5, daily_usd=100)
+    model, clock = FakeModel(costs(8_000)), ManualClock(1_700_049_600.0)  # noon
+    config = capped(tmp_path, per_user_daily_usd=1, daily_usd=100)
     async with running(tmp_path, config=config, model=model, clock=clock) as live:
         assert await live.ask("one") == "yes"
         await live.ask("/new")
         told = await live.ask("two")
-        assert told.startswith("Your daily spend cap of $0.50")
+        assert told.startswith("Your daily spend cap of $1.00")
         assert "it starts anew in 12 h" in told
         usage = (await live.ask("/usage")).splitlines()
         assert usage[-2:] == [
-            "Cap for everybody today: $99.60 left of $100.00, for another 12 h",
-            "Cap for you today: $0.0997 left of $0.50, for another 12 h",
+            "Cap for everybody today: $99.20 left of $100.00, for another 12 h",
+            "Cap for you today: $0.1997 left of $1.00, for another 12 h",
         ]
         assert await live.ask("hello", chat="another") == "yes"
         await clock.advance(12 * 3_600)

@@ -323,6 +323,15 @@ async def test_each_menu_is_set_once_and_offers_what_is_of_use_there(tmp_path: P
     assert len(list(telegram.journal.of("setMyCommands"))) == 3
 
 
+async def test_an_odd_answer_about_the_menu_does_not_end_the_program(tmp_path: Path, telegram: TelegramServer) -> None:
+    anna = telegram.people.person("Anna")
+    telegram.faults.add(Refuse(status=200, body='{"ok":true,"result":[7]}'), method="getMyCommands", times=9)
+    async with on_telegram(tmp_path, telegram, anna) as bot:
+        bot.says("hello")
+        await bot.until_shown("echo: hello")
+        assert bot.gateway.failure is None
+
+
 async def test_a_token_that_nobody_knows_ends_the_program_with_a_sentence(
     tmp_path: Path, telegram: TelegramServer
 ) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from prompt_toolkit.input import PipeInput, create_pipe_input
 
-from adapters.console.interactive import InteractiveConsole
+from adapters.console.interactive import InteractiveConsole, QuietHistory
 from gateway.domain.adapter import Adapter, CanStream, CanType
 from gateway.domain.chat import ChatAddress, Outbound, OutboundKind, SessionKey, Source
 from tests.support.console_person import Person, Screen
@@ -343,6 +343,17 @@ async def test_the_toolbar_is_at_the_bottom(clock: ManualClock) -> None:
         await person.sees("12% full of it")
         keys.send_text(CTRL_D)
         await person.left()
+
+
+def test_what_is_forgotten_is_not_offered_again(tmp_path: Path) -> None:
+    history = QuietHistory(tmp_path / "history")
+    for text in ("one secret", "two\nlines", "three"):
+        history.append_string(text)
+    history.forget(lambda text: "secret" in text)
+    assert history.get_strings() == ["two\nlines", "three"]
+    assert list(QuietHistory(tmp_path / "history").load_history_strings()) == ["three", "two\nlines"]
+    assert "secret" not in (tmp_path / "history").read_text(encoding="utf-8")
+    QuietHistory(Path(os.devnull) / "x").forget(lambda _: True)
 
 
 async def test_an_unusable_history_file_does_not_matter(clock: ManualClock, screen: Screen) -> None:

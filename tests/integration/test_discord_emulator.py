@@ -19,16 +19,6 @@ async def server() -> AsyncIterator[DiscordServer]:
         assert not running.violations
 
 
-@pytest.fixture
-def anna(server: DiscordServer) -> User:
-    return server.people.person("Anna")
-
-
-@pytest.fixture
-def place(server: DiscordServer, anna: User) -> Channel:
-    return server.people.general(server.people.guild("Choir", anna))
-
-
 async def test_a_bot_hears_and_answers_in_a_channel_and_in_a_dm(
     server: DiscordServer, anna: User, place: Channel
 ) -> None:

@@ -43,16 +43,6 @@ def _no_backoff() -> Iterator[None]:
         yield
 
 
-@pytest.fixture
-def anna(server: DiscordServer) -> User:
-    return server.people.person("Anna")
-
-
-@pytest.fixture
-def place(server: DiscordServer, anna: User) -> Channel:
-    return server.people.general(server.people.guild("Choir", anna))
-
-
 def _count(server: DiscordServer, name: str) -> int:
     return len(list(server.journal.of(name)))
 

@@ -28,16 +28,6 @@ async def server(clock: ManualClock) -> AsyncIterator[DiscordServer]:
         yield running
 
 
-@pytest.fixture
-def anna(server: DiscordServer) -> User:
-    return server.people.person("Anna")
-
-
-@pytest.fixture
-def place(server: DiscordServer, anna: User) -> Channel:
-    return server.people.general(server.people.guild("Choir", anna))
-
-
 async def test_a_command_is_offered_and_answered(server: DiscordServer, anna: User, place: Channel) -> None:
     client = client_of()
     tree = app_commands.CommandTree(client)

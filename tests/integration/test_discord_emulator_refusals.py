@@ -35,16 +35,6 @@ async def server(clock: ManualClock) -> AsyncIterator[DiscordServer]:
         yield running
 
 
-@pytest.fixture
-def anna(server: DiscordServer) -> User:
-    return server.people.person("Anna")
-
-
-@pytest.fixture
-def place(server: DiscordServer, anna: User) -> Channel:
-    return server.people.general(server.people.guild("Choir", anna))
-
-
 class Bot:
     """Requests as they are, without a library's help."""
 

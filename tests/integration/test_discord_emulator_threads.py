@@ -18,16 +18,6 @@ async def server() -> AsyncIterator[DiscordServer]:
         yield running
 
 
-@pytest.fixture
-def anna(server: DiscordServer) -> User:
-    return server.people.person("Anna")
-
-
-@pytest.fixture
-def place(server: DiscordServer, anna: User) -> Channel:
-    return server.people.general(server.people.guild("Choir", anna))
-
-
 async def test_a_bot_opens_a_thread_under_a_message(server: DiscordServer, anna: User, place: Channel) -> None:
     heard: asyncio.Queue[discord.Message] = asyncio.Queue()
     async with connected(server, client_of(heard)):

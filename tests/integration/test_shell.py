@@ -16,6 +16,7 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.session import Session
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import ToolError
+from tests.support.tools import called, fitting
 from tests.support.waiting import written
 
 
@@ -33,7 +34,9 @@ def context(chat: str = "c") -> ToolContext:
     key = SessionKey(platform="test", chat=chat)
     session = Session(id="s", key=key, chat_type="direct", parent_id=None, started_at=0.0, model="m", system_prompt="")
     nothing: Any = None
-    return ToolContext(session=session, clock=SystemClock(), recall=recall, files=nothing)
+    return ToolContext(
+        session=session, clock=SystemClock(), recall=recall, around=nothing, files=nothing, reminders=nothing
+    )
 
 
 async def run(folder: Path, command: str, **how: Any) -> str:
@@ -65,9 +68,9 @@ def test_nothing_of_a_command_can_hide(tmp_path: Path, command: str, seen: str) 
 @pytest.mark.parametrize("arguments", [{}, {"command": ""}, {"command": " \n"}, {"command": 5}, {"command": "a\0b"}])
 async def test_what_is_no_command_is_refused(tmp_path: Path, arguments: dict[str, Any]) -> None:
     with pytest.raises(ToolError):
-        tool(tmp_path).question(arguments)
+        tool(tmp_path).question(fitting(tool(tmp_path), arguments))
     with pytest.raises(ToolError):
-        await tool(tmp_path).run(arguments, context())
+        await called(tool(tmp_path), context(), arguments)
 
 
 def test_what_is_too_long_to_be_read_is_refused(tmp_path: Path) -> None:

@@ -11,12 +11,14 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from gateway.agent.memory.snapshot import MemorySettings
 from gateway.agent.tools.base import Tool
 from gateway.app import build as bootstrap
 from gateway.app.config import Config
 from gateway.app.config.models import Store as StoreEntry
+from gateway.app.config.models import Tools as ToolSettings
 from gateway.app.gateway import Gateway
 from gateway.context.engine import ContextEngine, Outcome
 from gateway.domain.adapter import Accept, Accepted, Limits
@@ -92,9 +94,9 @@ class FakeAdapter(Changing):
         """A direct message unless `chat_type` says otherwise; every one with an id of its own."""
         chat_type: ChatType = more.pop("chat_type", "direct")
         kind: InboundKind = more.pop("kind", "message")
-        sent_at: float = more.pop("sent_at", 0.0)
+        facts = {name: more.pop(name) for name in ("sent_at", "reply_to", "place", "attachments") if name in more}
         source = Source(platform=self.name, chat=chat, chat_type=chat_type, user=user, **more)
-        return Inbound(event_id=event or self._ids.new("e"), source=source, text=text, kind=kind, sent_at=sent_at)
+        return Inbound(event_id=event or self._ids.new("e"), source=source, text=text, kind=kind, **facts)
 
     def answer_to(self, event_id: str) -> Outbound | None:
         """The reply, command answer or error that an event got."""
@@ -228,10 +230,16 @@ class Live:
                 await asyncio.sleep(0.005)
 
 
+FEW_TOOLS: Final = ToolSettings(offered={"*": ("clock", "read_file", "search_history", "send_file", "todo")})
+"""For windows that the schemas of all tools would fill, and for promises about tokens."""
+
+
 def config_in(folder: Path, **sections: Any) -> Config:
-    """The defaults with a store in `folder`; `sections` are the configuration's own models."""
+    """The defaults with a store in `folder`, and without flushes, which ask a model beside the conversation; `sections`
+    are the configuration's own models."""
     store = StoreEntry(url=f"sqlite:///{folder / 'legato.db'}")
-    return Config().replace(**{"store": store, "model": ModelEntry(provider="offline", name="fake"), **sections})
+    model, memory = ModelEntry(provider="offline", name="fake"), MemorySettings(flush=False)
+    return Config().replace(**{"store": store, "model": model, "memory": memory, **sections})
 
 
 @asynccontextmanager

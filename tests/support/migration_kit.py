@@ -9,8 +9,9 @@ from hashlib import sha256
 from typing import Any, Final
 
 from gateway.domain.approval import Approval
-from gateway.domain.chat import Button, ChatAddress, Source
+from gateway.domain.chat import Button, ChatAddress, SessionKey, Source
 from gateway.domain.file import KeptFile
+from gateway.domain.memory import Fact, MemoryChange
 from gateway.domain.message import Message, assistant, note_of, user
 from gateway.domain.pairing import GuestBook, asked, confirmed
 from gateway.domain.pin import Pin, Pins
@@ -18,7 +19,18 @@ from gateway.domain.session import Compaction, Todo
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
-from gateway.store.records import Cap, Claim, Opening, Patch, Rebuilt, Reservation, StepRecord, ToolIntent
+from gateway.store.records import (
+    Cap,
+    Claim,
+    Forgetting,
+    Opening,
+    Patch,
+    Rebuilt,
+    Reservation,
+    Rewriting,
+    StepRecord,
+    ToolIntent,
+)
 from gateway.store.transfer import Report, migrate, source_at, target_at
 from tests.support.forks import forks
 from tests.support.store_kit import (
@@ -32,6 +44,7 @@ from tests.support.store_kit import (
     new_session,
     outbound,
     put,
+    reminder,
     step,
     turns_of,
 )
@@ -45,8 +58,10 @@ LONG: Final = "An ananas, and 20,000 more characters. " + "long text 長い文�
 async def fill(store: Store) -> None:
     """Everything that a store can hold. All steps go through the port."""
     await _conversation(store)
+    await _forgotten(store)
     await _compaction(store)
     await _branch(store)
+    await _memory(store)
     await _dead(store)
     await _turn_in_the_middle(store)
     await _waiting(store)
@@ -54,6 +69,7 @@ async def fill(store: Store) -> None:
     await _ended_otherwise(store)
     await _rows(store)
     await _files(store)
+    await _reminders(store)
     await _spending(store)
     await store.set_notes("x:1", {"read é/ 买": "17", "base": "3", "forgotten": "1"})
     await store.set_notes("x:1", {"forgotten": None})
@@ -62,6 +78,24 @@ async def fill(store: Store) -> None:
     await _closed_chats(store)
     await store.rename_chat("test", "ÄÖ/ 买", "x3")
     await store.rename_chat("test", "x3", "x4")
+
+
+async def _forgotten(store: Store) -> None:
+    claim, session = await in_session(store, *exchange(1), *exchange(2), chat="forgets", session_id="forgets")
+    said = (await store.transcript(session)).messages
+    rewriting = Rewriting(session_id=session.id, freed=3, title=None, system_prompt="You are a test.", todos=())
+    deed = Forgetting(
+        id="d1",
+        key=session.key,
+        at=START,
+        item=claim.item.id,
+        tip=session.ref,
+        removed=(note_of(said[0])["id"],),
+        sessions=(rewriting,),
+        counts={"messages": 1},
+    )
+    await store.forget(claim.lease, deed)
+    await finish(store, claim)
 
 
 async def _conversation(store: Store) -> None:
@@ -83,6 +117,7 @@ async def _conversation(store: Store) -> None:
         todos=(Todo(text="buy milk"), Todo(text="買う", status="done")),
         expires_at=START + 100,
         announced=("65", "80"),
+        tools=("clock", "todo"),
     )
     said: list[Message] = [
         user("你好 \ud83d \x00 ½ Gruß \u2028 \U0001f600", tokens=3, speaker="Ann", at=START - 5, identifiers=["a/b"]),
@@ -97,7 +132,9 @@ async def _conversation(store: Store) -> None:
     await store.mark_sent("o1", "platform-1")
     claim = await claimed(store, "titled", "1")
     ref = (await store.session("s1")).ref
-    await store.update_session(claim.lease, ref, title="Ein Titel", model="bigger", model_chosen_at="openai")
+    await store.update_session(
+        claim.lease, ref, title="Ein Titel", model="bigger", model_chosen_at="openai", places=("1",)
+    )
     await finish(store, claim)
 
 
@@ -145,6 +182,22 @@ async def _branch(store: Store) -> None:
     now = await store.set_pins(claim.lease, Pins(rules=rules, set_by=claim.item.id), rebuilt)
     assert now is not None
     await store.finish_turn(claim.lease, now.ref, claim.item, step(*exchange(5)), "stopped", [])
+
+
+async def _memory(store: Store) -> None:
+    """Facts that hold, one that was replaced and one that was forgotten, of two scopes."""
+    said = {"message_id": "12", "session_id": "s1", "said_by": "u1", "said_at": START + 0.25}
+    old = Fact(scope=key("1"), id="f1", about="person", text="likes 茶 \ud83d", made_at=START + 2, **said)  # type: ignore[arg-type]
+    new = replace(old, id="f2", text="likes coffee", said_by_name="Änn", used_at=START + 9.5, uses=3, made_at=START + 3)
+    old = replace(old, superseded_by="f2", superseded_at=START + 3.5)
+    bare = replace(old, id="f0", text="", forgotten=True, superseded_by=None, superseded_at=None, said_by="")
+    assert await store.change_memory(MemoryChange(scope=key("1"), version=0, kept=(new, old, bare)))
+    group = SessionKey(platform="test", chat="2", user="u 2/ö")
+    note = replace(new, scope=group, id="f3", about="notes", said_by="u 2/ö")
+    assert await store.change_memory(MemoryChange(scope=group, version=0, kept=(note,)))
+    session = await store.tip(key("1"))
+    assert session is not None
+    await store.note_flushed(session, 2)
 
 
 async def _turn_in_the_middle(store: Store) -> None:
@@ -252,6 +305,17 @@ async def _rows(store: Store) -> None:
     await store.emit([replace(outbound("r-thread", "3"), to=to, created_at=START + 0.5)])
 
 
+async def _reminders(store: Store) -> None:
+    """One that waits, one with odd words that fired, one that is over, and one in a closed chat."""
+    for number, chat in enumerate(("1", "1", "3", "x1")):
+        made = reminder(f"r_{number}", chat, text=f"té {number} 买 \ud83d", due_at=START + 500 + number)
+        assert await store.add_reminder(made, 9) is not None
+    first, second = reminder("r_0", "1", due_at=START + 500), reminder("r_1", "1", due_at=START + 501)
+    row = outbound("o-reminder", "1", "tea")
+    await store.change_reminder(first.changed(fired=1, fired_at=START, shown_as=row.id, due_at=START + 900), [row])
+    await store.change_reminder(second.changed(state="cancelled", due_at=None))
+
+
 async def _files(store: Store) -> None:
     """A long one, an empty one, the same content twice, and a row that shows one."""
     for chat, ref, content in (("1", "r2", PICTURE), ("1", "r1", PICTURE), ("3", "r1", b"")):
@@ -281,6 +345,10 @@ async def shown(store: Store) -> dict[str, Any]:
         "waiting": {chat: await store.waiting(key(chat), 99) for chat in CHATS},
         "hooks": await store.pending_hooks(99),
         "pins": {chat: await store.pins(key(chat)) for chat in CHATS},
+        "memory": {str(scope): (await store.memory(scope)).facts for scope in await store.scopes_of("test", "u 2/ö")},
+        "facts": (await store.memory(key("1"))).facts,
+        "reminders": {chat: await store.reminders(key(chat), 99) for chat in (*CHATS, "x1")},
+        "due reminders": await store.due_reminders(START + 10_000, 99),
         "files": {chat: await store.kept_files(key(chat), 99) for chat in CHATS},
         "contents": {
             (chat, size): await store.file_content(key(chat), kept("", size).digest)

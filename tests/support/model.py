@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncGenerator, Callable, Sequence
+import json
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.domain.message import ToolCall, text_of
 from gateway.domain.usage import CanonicalUsage
 from gateway.providers.base import Completed, ModelEvent, ModelRequest, ModelSpec, Restarted, StopReason, TextDelta
-from gateway.providers.offline.model import is_summary_request
+from gateway.providers.offline.model import is_memory_request, is_summary_request
 
 PATIENCE = 20.0  # seconds until a test that hangs is failed rather than waited for
 
@@ -110,13 +111,27 @@ def summary_text(spec: ModelSpec, request: ModelRequest) -> Say:
     return Say(text="## Active Task\nNone\n## Goal\nTalk to the person.\n## Critical Context\nThey greeted the bot.")
 
 
+def nothing_to_remember(spec: ModelSpec, request: ModelRequest) -> Say:
+    """The answer to most flushes."""
+    return Say(text="Nothing.")
+
+
+def remembering(*facts: Mapping[str, Any]) -> Say:
+    """Ask for these to be remembered; each is the arguments of a call."""
+    return Say(calls=[("memory", json.dumps({"action": "add", "about": "person", **each})) for each in facts])
+
+
 class FakeModel(Changing):
-    """A `Provider` that follows scripts: `script` for turns, `summary` for summaries."""
+    """A `Provider` that follows scripts: `script` for turns, `summary` for summaries, `flush` for flushes."""
 
     name = "offline"
 
-    def __init__(self, script: Script = echo, *, summary: Script = summary_text) -> None:
+    def __init__(
+        self, script: Script = echo, *, summary: Script = summary_text, flush: Script = nothing_to_remember
+    ) -> None:
         super().__init__()
+        self.flush = flush
+        self.flushes: list[ModelRequest] = []
         self.script = script
         self.summary = summary
         self.requests: list[ModelRequest] = []  # of turns, with the messages as they were then
@@ -130,6 +145,9 @@ class FakeModel(Changing):
         if is_summary_request(request.messages):
             self.summaries += 1
             answer = self.summary(spec, request)
+        elif is_memory_request(request.messages):
+            self.flushes.append(request)
+            answer = self.flush(spec, request)
         else:
             self.requests.append(replace(request, messages=[*request.messages]))
             self.specs.append(spec)

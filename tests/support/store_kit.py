@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from gateway.domain.chat import ChatAddress, Inbound, Outbound, SessionKey, Source
 from gateway.domain.message import Message, assistant, user
+from gateway.domain.reminder import Reminder
 from gateway.domain.session import Session, SessionRef
 from gateway.store.port import Store
 from gateway.store.records import Arrival, Claim, Opening, Passage, Patch, Receipt, StepRecord, TurnEnd
@@ -46,6 +47,25 @@ def outbound(number: str, chat: str = "1", text: str = "answer", **changes: Any)
     """A reply to a direct chat."""
     to = ChatAddress(platform="test", chat=chat)
     return Outbound(id=number, key=key(chat), to=to, kind="reply", text=text, **changes)
+
+
+def reminder(number: str, chat: str = "1", **changes: Any) -> Reminder:
+    """A reminder in a direct chat, due at START."""
+    facts: dict[str, Any] = {
+        "id": number,
+        "key": key(chat),
+        "source": Source(platform="test", chat=chat, chat_type="direct", user="u" + chat, user_name="Ann"),
+        "kind": "say",
+        "text": "tea",
+        "zone": "UTC",
+        "start": "2023-11-14T22:13:20",
+        "due_at": START,
+        "settled_until": START - 100,
+        "token": f"a_{number}",
+        "made_by": "e1",
+        "made_at": START - 100,
+    }
+    return Reminder(**{**facts, **changes})
 
 
 def new_session(number: str, chat: str = "1", **changes: Any) -> Session:

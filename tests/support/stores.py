@@ -65,7 +65,7 @@ class RedisBench:
 
     def __init__(self, servers: list[RedisServer]) -> None:
         self.clock = ManualClock(START)
-        self._servers = servers
+        self.servers = servers
         self._opened: list[Store] = []
         for server in servers:
             with server.client() as client:
@@ -73,7 +73,7 @@ class RedisBench:
 
     async def open(self, *, concurrency: int = 256) -> RedisStore:
         # Real time runs the leases, and the test's clock the beats, which never come.
-        store = RedisStore(self._servers[0].url, clock=self.clock, lease_seconds=600.0)
+        store = RedisStore(self.servers[0].url, clock=self.clock, lease_seconds=600.0)
         self._opened.append(store)
         async with asyncio.timeout(20):  # a server that is not ready is waited for by a clock nobody moves
             await store.open()
@@ -82,7 +82,7 @@ class RedisBench:
     async def crash(self, store: Store) -> RedisStore:
         assert isinstance(store, RedisStore)
         await cut_off(store)
-        let_die(self._servers, store.owner)
+        let_die(self.servers, store.owner)
         return await self.open()
 
     async def aclose(self) -> None:

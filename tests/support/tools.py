@@ -6,8 +6,19 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.agent.tools.base import ToolContext
+from gateway.agent.tools.arguments import Arguments
+from gateway.agent.tools.base import Tool, ToolContext
 from tests.support.model import Changing, Say
+
+
+def fitting(tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments as the runtime hands them to a tool. Raises ToolError."""
+    return Arguments(tool.name, tool.parameters).read(json.dumps(dict(arguments)))
+
+
+async def called(tool: Tool, context: ToolContext, arguments: Mapping[str, Any]) -> str:
+    """What a tool says to a call with these arguments. Raises ToolError."""
+    return await tool.run(fitting(tool, arguments), context)
 
 
 class Payment(Changing):

@@ -12,7 +12,7 @@ Place = Literal["anna", "bob", "group", "one", "two"]
 Speaker = Literal["anna", "bob"]
 
 FROM_OUTSIDE: Final = ""
-COMMANDS: Final = ("/status", "/new", "/help")
+COMMANDS: Final = ("/status", "/new", "/version")
 LONGEST: Final = 1.6  # real seconds of a process that is killed from outside
 SLOWEST: Final = 3  # hurried seconds: far from the bot's patience, so that an answer that comes late still comes
 _KINDS: Final = ("say", "say", "say", "tell", "tell", "tell", "fill")

@@ -20,7 +20,7 @@ from tests.emulators.journal import Call
 UNFINISHED: Final = "beginnings of replies left by a send in doubt, as Discord forgets nonces"
 TWICE: Final = "messages shown twice after a send in doubt, as Discord forgets nonces"
 AWAY: Final = "I was away for"
-_BESIDE_THE_LANE: Final = ("/status", "/help")
+_BESIDE_THE_LANE: Final = ("/status", "/version")
 
 
 def problems(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:

@@ -23,7 +23,7 @@ from tests.emulators.telegram import Message
 TWICE: Final = "messages shown twice after a send in doubt"
 UNFINISHED: Final = "beginnings of replies left by a send in doubt"
 UNSEEN: Final = "messages never shown after two sends in doubt"
-_BESIDE_THE_LANE: Final = ("/status", "/help")
+_BESIDE_THE_LANE: Final = ("/status", "/version")
 _STRIKES: Final = 2
 
 

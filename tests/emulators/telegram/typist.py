@@ -15,6 +15,7 @@ from tests.emulators.telegram.people import PIXEL
 from tests.emulators.telegram.refusals import Refusal
 from tests.emulators.telegram.server import TelegramServer
 from tests.emulators.telegram.world import Chat, Message, User
+from tests.emulators.transcription import opus
 
 HELP: Final = """\
 /as NAME            be somebody else, in their private chat
@@ -92,7 +93,8 @@ class Typist:
             if match and match[1] in self._commands:
                 self._commands[match[1]](match[2])
             elif match and match[1] in ("photo", "voice", "video", "sticker"):
-                self._people.file(self.chat, self.me, match[1], PIXEL, caption=match[2], topic=self.topic)
+                content = opus(2, match[2].encode()) if match[1] == "voice" else PIXEL
+                self._people.file(self.chat, self.me, match[1], content, caption=match[2], topic=self.topic)
             elif line.strip():
                 text = line[1:] if line.startswith("//") else line
                 self._people.say(self.chat, self.me, text, topic=self.topic)

@@ -1,0 +1,1 @@
+"""What memory keeps of a life with the bot."""

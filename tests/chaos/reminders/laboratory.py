@@ -1,0 +1,292 @@
+"""Runs of reminders: what was planted, what each process did until it died, and what is left."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC
+from pathlib import Path
+from typing import Final
+
+from gateway.domain.chat import Outbound, SessionKey, Source
+from gateway.domain.recurrence import local_of
+from gateway.domain.reminder import LATE, Reminder
+from gateway.people.reminders import row_of_run, schedule_event
+from gateway.store.port import Store
+from tests.chaos.campaign import listed
+from tests.chaos.clocks import HurriedClock, Shift
+from tests.chaos.reminders.bot import PLATFORM, SHOWN, Order, store_at
+from tests.chaos.reminders.script import Kill, Plan, Planted
+from tests.support.forks import Child, forks
+from tests.support.redis_server import RedisServer
+
+_PATIENCE: Final = 40.0  # real seconds
+_LOOK: Final = 0.1
+_MISSED: Final = re.compile(r"(\d[\d,]*) earlier times? missed")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """One run: what was killed where, what fired, was shown and was left out, and what was wrong."""
+
+    plan: Plan
+    killed_at: Counter[str]
+    counts: Counter[str]
+    problems: tuple[str, ...]
+    seconds: float
+    log: tuple[str, ...] = ()
+
+    @property
+    def seed(self) -> int:
+        """What it can be shown again by."""
+        return self.plan.seed
+
+    def described(self) -> list[str]:
+        """What was to happen."""
+        return self.plan.described()
+
+
+class Run:
+    """One plan on its way."""
+
+    def __init__(self, plan: Plan, folder: Path, url: str) -> None:
+        self._plan, self._folder, self._url = plan, folder, url
+        self._origin = time.time()
+        self._shift = Shift(folder / "clock")
+        self.clock = HurriedClock(self._origin, self._shift)
+        self.killed_at: Counter[str] = Counter()
+        self._number = 0
+
+    async def carry_out(self) -> None:
+        """From the first reminder to the moment at which nothing is left to be done."""
+        await self._plant()
+        kills = list(self._plan.kills)
+        while kills:
+            together, kills = kills[: self._plan.processes], kills[self._plan.processes :]
+            await asyncio.gather(*map(self._until_killed, together))
+            self._shift.add(max(kill.away for kill in together))
+        last = [await self._started(None) for _ in range(self._plan.processes)]
+        ending = signal.SIGKILL
+        try:
+            await asyncio.sleep(1.0)  # by then all of them are up
+            await self._until_done()
+            ending = signal.SIGTERM
+        finally:
+            for process in last:
+                process.send(ending)
+            await asyncio.gather(*(process.ended for process in last))
+
+    async def _plant(self) -> None:
+        store = store_at(self._url, self.clock)
+        await store.open()
+        for each in self._plan.planted:
+            assert await store.add_reminder(_reminder(each, self._origin), 10_000) is not None
+        await store.aclose()
+
+    async def _started(self, kill: Kill | None) -> Child:
+        self._number += 1
+        order = Order(
+            number=self._number,
+            folder=str(self._folder),
+            url=self._url,
+            origin=self._origin,
+            point=kill.point if kill else None,
+            passing=kill.passing if kill else 1,
+        )
+        nothing = os.open(os.devnull, os.O_RDWR)
+        log = os.open(self._folder / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            descriptors = (nothing, log, log)
+            return await forks().start("tests.chaos.reminders.bot", order.encode(), descriptors=descriptors, waits=True)
+        finally:
+            os.close(nothing)
+            os.close(log)
+
+    async def _until_killed(self, kill: Kill) -> None:
+        process = await self._started(kill)
+        where = str(kill.point)
+        try:
+            async with asyncio.timeout(kill.after):
+                await asyncio.shield(process.ended)
+        except TimeoutError:
+            where = "anywhere"
+            process.send(signal.SIGKILL)
+        await process.ended
+        self.killed_at[where] += 1
+
+    async def _until_done(self) -> None:
+        """Return when nothing is due, waits in a lane or is unsent, all at one moment."""
+        store = store_at(self._url, self.clock, read_only=True)
+        await store.open()
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                done = False
+                while not done:
+                    await asyncio.sleep(_LOOK)
+                    done = await self._is_done(store)
+        finally:
+            await store.aclose()
+
+    async def _is_done(self, store: Store) -> bool:
+        status = await store.status()
+        once = [each for each in self._plan.planted if not each.rule]
+        left = [each for each in once if (await _of(store, each)).due_at is not None]
+        return not (left or status.waiting or status.unsent or await store.due_reminders(self.clock.now(), 1))
+
+
+def _reminder(planted: Planted, origin: float) -> Reminder:
+    due = origin + planted.after
+    return Reminder(
+        id=planted.name,
+        key=_key(planted),
+        source=Source(platform=PLATFORM, chat=planted.chat, chat_type="direct", user="u"),
+        kind=planted.kind,
+        text=f"text of {planted.name}",
+        zone="UTC",
+        start=local_of(due, UTC).isoformat(),
+        rule=planted.rule,
+        when_late=planted.when_late,
+        due_at=due,
+        settled_until=origin - 1,
+        token="t",
+        made_by="planted",
+        made_at=origin,
+    )
+
+
+def _key(planted: Planted) -> SessionKey:
+    return SessionKey(platform=PLATFORM, chat=planted.chat)
+
+
+async def _of(store: Store, planted: Planted) -> Reminder:
+    found = await store.reminder(_key(planted).address, planted.name)
+    assert found is not None, f"{planted.name} is gone"
+    return found
+
+
+# -- what is left --------------------------------------------------------------------------------
+
+
+async def looked_at(store: Store, plan: Plan, folder: Path, counts: Counter[str]) -> list[str]:
+    """What is wrong with the store and the platform. `shown` counts how often the platform was given each row."""
+    lines = (folder / SHOWN).read_text().splitlines() if (folder / SHOWN).exists() else []
+    shown = Counter(line.split(" ")[1] for line in lines)
+    problems: list[str] = []
+    known: set[str] = set()
+    for planted in plan.planted:
+        reminder = await _of(store, planted)
+        ids = [row_of_run(schedule_event(reminder, run)) for run in range(1, reminder.fired + 1)]
+        rows = {row.id: row for row in await store.rows(reminder.key.address, ids)}
+        known.update(ids)
+        problems += _problems(planted, reminder, [rows.get(row_id) for row_id in ids], shown, counts)
+    strange = [line for line in lines if line.split(" ")[1] not in known]
+    return [*problems, *(f"nobody asked for {line}" for line in strange)]
+
+
+def _problems(
+    planted: Planted, reminder: Reminder, rows: Sequence[Outbound | None], shown: Counter[str], counts: Counter[str]
+) -> Iterator[str]:
+    missing = [run for run, row in enumerate(rows, 1) if row is None]
+    if missing:
+        yield f"{planted.name} fired {reminder.fired} times, and has no row for {missing}"
+    for row in filter(None, rows):
+        counts["delivered"] += shown[row.id] > 0
+        counts["repeated in doubt"] += max(0, shown[row.id] - 1)
+        if row.state != "sent" or not shown[row.id] or row.shown_at is None:
+            yield f"{planted.name}: {row.state} and shown {shown[row.id]} times: {row.text}"
+    counts["fired"] += reminder.fired
+    if not planted.rule and reminder.due_at is not None:
+        yield f"{planted.name} still waits"
+    if not planted.rule and planted.when_late == "say" and reminder.fired != 1:
+        yield f"{planted.name} fired {reminder.fired} times, not once"
+    if reminder.timetable is not None and planted.kind == "say" and planted.when_late == "say":
+        passed = reminder.timetable.count(reminder.settled_until)
+        told = sum(1 + _missed(row.text) for row in rows if row is not None)
+        counts["moments"] += passed
+        if told != passed:
+            yield f"{planted.name}: {passed} moments passed, and {told} were told"
+    if planted.when_late == "skip" and any(row is not None and "late by" in row.text for row in rows):
+        yield f"{planted.name} was said more than {LATE:g} s late"
+
+
+def _missed(text: str) -> int:
+    found = _MISSED.search(text)
+    return int(found[1].replace(",", "")) if found else 0
+
+
+class Bench:
+    """Makes runs, one after the other."""
+
+    def __init__(self, server: RedisServer | None) -> None:
+        self._server = server
+
+    async def run(self, plan: Plan) -> Result:
+        """One run in a folder of its own, which is removed."""
+        began = time.monotonic()
+        folder = Path(tempfile.mkdtemp(prefix=f"legato-reminders-{plan.seed}-"))
+        url = f"sqlite:///{folder / 'store.db'}"
+        if self._server is not None:
+            url = self._server.url
+            with self._server.client() as client:
+                client.flushall()
+        run, counts = Run(plan, folder, url), Counter[str]()
+        problems: list[str]
+        try:
+            await run.carry_out()
+            store = store_at(url, run.clock, read_only=True)
+            await store.open()
+            problems = await looked_at(store, plan, folder, counts)
+            await store.aclose()
+        except TimeoutError:
+            problems = ["what is due is never done"]
+        log = (folder / "log").read_text().splitlines()[-400:] if problems else []
+        shutil.rmtree(folder)
+        took = time.monotonic() - began
+        return Result(
+            plan=plan,
+            killed_at=run.killed_at,
+            counts=counts,
+            problems=tuple(problems),
+            seconds=took,
+            log=tuple(log),
+        )
+
+
+@asynccontextmanager
+async def benches(store: str) -> AsyncIterator[Callable[[Plan], Awaitable[Result]]]:
+    """A laboratory for `campaign`."""
+    if store == "sqlite":
+        yield Bench(None).run
+        return
+    folder = Path(tempfile.mkdtemp(prefix="legato-reminders-redis-"))
+    server = RedisServer(folder)
+    try:
+        server.start()
+        yield Bench(server).run
+    finally:
+        server.kill()
+        shutil.rmtree(folder)
+
+
+def report(results: Sequence[Result]) -> list[str]:
+    """The figures of a campaign."""
+    kills, counts = Counter[str](), Counter[str]()
+    for result in results:
+        kills += result.killed_at
+        counts += result.counts
+    failed = sum(bool(result.problems) for result in results)
+    seconds = sorted(result.seconds for result in results)
+    return [
+        f"kills: {listed(kills)}",
+        f"a run took {seconds[len(seconds) // 2]:.1f} s (median), {seconds[-1]:.1f} s at most",
+        f"{len(results)} runs, {listed(counts)}, {failed} runs with problems",
+    ]

@@ -1,0 +1,248 @@
+"""/forget, as a person uses it: what was said is nowhere afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway.agent.memory.snapshot import MemorySettings
+from gateway.app.config.models import Sessions
+from gateway.domain.chat import Attachment
+from gateway.domain.message import text_of
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import SessionConflict
+from gateway.store.redis import RedisStore
+from tests.support.gateway import FakeAdapter, Live, Say, config_in, in_turn, running
+from tests.support.remains import in_files, in_server, left_in_the_end
+
+if TYPE_CHECKING:
+    from tests.support.redis_server import RedisServer
+
+pytest_plugins = ["tests.support.redis_server"]
+
+WORD = "quizzaciously"
+QUESTION = "This cannot be undone."
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A gateway's store, which may be opened again, and the files in which a word of it is still found."""
+
+    run: Callable[..., AbstractAsyncContextManager[Live]]
+    remains: Callable[[str], list[str]]
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    if request.param == "sqlite":
+        paths = [tmp_path / "legato.db", tmp_path / "legato.db-wal"]
+        return Place(run=lambda **parts: running(tmp_path, **parts), remains=lambda word: in_files(paths, word))
+    server: RedisServer = request.getfixturevalue("redis_server")
+    with server.client() as client:
+        client.flushall()
+
+    @asynccontextmanager
+    async def run(**parts: Any) -> AsyncIterator[Live]:
+        store = RedisStore(server.url, clock=SystemClock())
+        async with running(tmp_path, store=store, **parts) as live:
+            yield live
+
+    return Place(run=run, remains=lambda word: in_server(server, word))
+
+
+class Fetching(FakeAdapter):
+    """Hands over the same content for every file."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__()
+        self.content = content
+
+    async def fetch(self, file: Attachment) -> bytes:
+        return self.content
+
+
+async def say(live: Live, text: str, answer: str = "fine", **where: Any) -> str:
+    """One exchange; its event."""
+    live.model.script = in_turn(Say(text=answer))
+    event = await live.tell(text, **where)
+    await live.answer(event)
+    return event
+
+
+async def forget(live: Live, argument: str = "", reply: str = "y", **where: Any) -> str:
+    """/forget, and what it says once its question is answered."""
+    before = len(_questions(live))
+    event = await live.tell(f"/forget {argument}".strip(), **where)
+    await live.adapter.until(lambda: len(_questions(live)) > before)
+    await live.tell(reply, **{name: each for name, each in where.items() if name not in ("reply_to", "event")})
+    return (await live.answer(event)).text
+
+
+def _questions(live: Live) -> list[str]:
+    return [row.text for row in live.adapter.sent if QUESTION in row.text and not row.edits]
+
+
+async def said(live: Live, **where: Any) -> list[str]:
+    """The texts of the present transcript."""
+    tip = await live.tip(**where)
+    return [] if tip is None else [text_of(each) for each in (await live.store.transcript(tip)).messages]
+
+
+async def test_a_word_is_found_chosen_and_gone_from_everywhere(place: Place) -> None:
+    async with place.run() as live:
+        await say(live, f"my code is {WORD}", f"{WORD}, noted")
+        await say(live, "how are you?")
+        await say(live, f"somebody else's {WORD}", f"{WORD} as well", chat="other", user="v")
+        listed = await live.ask(f"/forget {WORD}")
+        assert listed.splitlines()[0].endswith(f"“my code is {WORD}”")
+        told = await forget(live, "1")
+        assert told.startswith("Forgot 2 messages. What my model's provider was sent")
+        assert await said(live) == ["how are you?", "fine"]
+        assert await said(live, chat="other", user="v") == [f"somebody else's {WORD}", f"{WORD} as well"]
+        assert "nothing" in (await live.ask("/recall code")).lower()
+        assert await live.ask("/forget 1") == "I do not find that message here any more; /forget <words> finds others."
+        assert (await forget(live, "last", chat="other", user="v")).startswith("Forgot 2 messages.")
+        await live.quiet()
+        assert await left_in_the_end(lambda: place.remains(WORD)) == []
+    async with place.run() as live:
+        await say(live, "still there?")
+        assert await said(live) == ["how are you?", "fine", "still there?", "fine"]
+
+
+async def test_without_a_yes_nothing_goes(place: Place) -> None:
+    async with place.run() as live:
+        await say(live, f"my code is {WORD}")
+        assert await forget(live, "last", reply="n") == "Nothing was forgotten."
+        assert await forget(live, "last", reply="/stop") == "Nothing was forgotten."
+        assert await said(live) == [f"my code is {WORD}", "fine"]
+
+
+async def test_summaries_rules_and_the_prompt_are_made_anew(place: Place) -> None:
+    async with place.run() as live:
+        await say(live, f"Never push to {WORD}", f"I will not push to {WORD}")
+        assert WORD in await live.ask("/pin")
+        for number in range(9):
+            await say(live, f"question {number} {'about tea ' * 30}", f"answer {number} {'of tea ' * 60}")
+        live.model.summary = lambda spec, request: Say(text=f"## Active Task\nNone\n## Goal\nNever {WORD}.")
+        assert "Compressed" in await live.ask(f"/compress {WORD}")
+        await say(live, "and now?")
+        tip = await live.tip()
+        assert tip is not None
+        assert WORD in tip.system_prompt
+        assert (await forget(live, "last")).startswith("Forgot 2 messages")
+        await live.ask(f"/forget {WORD}")
+        told = await forget(live, "1")
+        assert "1 pinned rule" in told
+        await say(live, "who are you?")
+        assert WORD not in str(live.model.requests[-1])
+        await live.quiet()
+        assert await left_in_the_end(lambda: place.remains(WORD)) == []
+
+
+async def test_a_reply_names_what_to_forget(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        one = await live.tell(f"{WORD} one", place="m1")
+        await live.answer(one)
+        two = await say(live, f"{WORD} two", place="m2")
+        await say(live, "three", place="m3")
+        assert (await forget(live, reply_to="m1")).startswith("Forgot 2 messages")
+        assert await said(live) == [f"{WORD} two", "fine", "three", "fine"]
+        await live.quiet()
+        shown = next(row for row in await live.store.outbox(None, 50) if row.answers == two)
+        assert shown.platform_message_id is not None
+        assert (await forget(live, reply_to=shown.platform_message_id)).startswith("Forgot 2 messages")
+        assert await said(live) == ["three", "fine"]
+        assert "do not find that message" in await live.ask("/forget", reply_to="nobody knows")
+
+
+async def test_in_a_group_everybody_forgets_what_they_said(tmp_path: Path) -> None:
+    shared = config_in(tmp_path, sessions=Sessions(groups="shared"))
+    group = {"chat": "g", "chat_type": "group"}
+    async with running(tmp_path, config=shared) as live:
+        await say(live, f"{WORD} of Anna", user="anna", **group)
+        await say(live, f"{WORD} of Ben", user="ben", **group)
+        listed = await live.ask(f"/forget {WORD}", user="ben", **group)
+        assert "of Ben" in listed
+        assert "of Anna" not in listed
+        assert (await forget(live, "1", user="ben", **group)).startswith("Forgot 2 messages")
+        assert [text for text in await said(live, user="ben", **group) if WORD in text] == [f"[anna] {WORD} of Anna"]
+
+
+async def test_an_attempt_after_the_deed_tells_what_was_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running(tmp_path) as live:
+        done = live.store.forget
+
+        async def cut_short(*given: Any) -> Mapping[str, int]:
+            monkeypatch.undo()
+            await done(*given)
+            raise SessionConflict("cut short")
+
+        monkeypatch.setattr(live.store, "forget", cut_short)
+        await say(live, f"my code is {WORD}")
+        assert (await forget(live, "last")).startswith("Forgot 2 messages")
+        assert len(_questions(live)) == 1
+        assert await said(live) == []
+
+
+async def test_everything_of_a_person_goes_wherever_they_talked(place: Place, tmp_path: Path) -> None:
+    shared = config_in(tmp_path, sessions=Sessions(groups="shared"))
+    group = {"chat": "g", "chat_type": "group"}
+    async with place.run(config=shared) as live:
+        await say(live, f"never push to {WORD}", f"never {WORD}")
+        await live.ask("/new")
+        await say(live, f"my code is {WORD}", f"{WORD}, noted")
+        await say(live, f"{WORD} among us", f"{WORD}?", user="u", user_name="Uwe", **group)
+        await say(live, "I am Ben", "Hello Ben", user="ben", user_name="Ben", **group)
+        await say(live, "somebody else", chat="other", user="v")
+        told = await forget(live, "everything")
+        assert told.startswith("Forgot 2 sessions, 4 messages, 1 pinned rule.")
+        assert told.endswith("What you said in 1 other conversation goes as soon as nothing runs there.")
+        await live.quiet()
+        assert await live.tip() is None
+        assert await live.ask("/sessions") == "There are no earlier sessions yet."
+        assert await said(live, user="ben", **group) == ["[Ben] I am Ben", "Hello Ben"]
+        assert await said(live, chat="other", user="v") == ["somebody else", "fine"]
+        await live.quiet()
+        assert await left_in_the_end(lambda: place.remains(WORD)) == []
+        await say(live, "hello again")
+        assert await said(live) == ["hello again", "fine"]
+
+
+async def test_what_was_remembered_of_it_goes_with_it(place: Place, tmp_path: Path) -> None:
+    config = config_in(tmp_path, memory=MemorySettings())
+    async with place.run(config=config) as live:
+        kept = json.dumps({"action": "add", "about": "person", "text": f"The code is {WORD}."})
+        live.model.script = in_turn(Say(calls=[("memory", kept)]), Say(text="Noted."))
+        await live.ask(f"my code is {WORD}")
+        kept = json.dumps({"action": "add", "about": "person", "text": "They like tea."})
+        live.model.script = in_turn(Say(calls=[("memory", kept)]), Say(text="Noted."))
+        await live.ask("I like tea")
+        await live.ask("/new")
+        await say(live, "who am I?")
+        assert WORD in text_of(live.model.requests[-1].messages[0])
+        await live.ask("/forget code")
+        assert "1 remembered fact" in await forget(live, "1")
+        await say(live, "and now?")
+        shown = text_of(live.model.requests[-1].messages[0])
+        assert WORD not in shown
+        assert "They like tea." in shown
+        await live.quiet()
+        assert await left_in_the_end(lambda: place.remains(WORD)) == []
+
+
+async def test_a_file_goes_with_the_message_that_it_came_with(place: Place) -> None:
+    async with place.run(adapter=Fetching(f"a file about {WORD}".encode())) as live:
+        await say(live, "look at this", attachments=(Attachment(kind="document", ref="f1", name="a.txt"),))
+        tip = await live.tip()
+        assert tip is not None
+        assert len(await live.store.kept_files(tip.key, 9)) == 1
+        assert "1 file" in await forget(live, "last")
+        assert await live.store.kept_files(tip.key, 9) == []
+        await live.quiet()
+        assert await left_in_the_end(lambda: place.remains(WORD)) == []

@@ -1,0 +1,138 @@
+"""`legato purge`, as an operator types it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from gateway.app.config.models import Sessions
+from gateway.cli.main import app
+from gateway.runtime.clock import SystemClock
+from gateway.store.port import Store
+from gateway.store.redis import RedisStore
+from gateway.store.sqlite import SqliteStore
+from tests.support.gateway import config_in, running
+from tests.support.remains import in_files
+
+if TYPE_CHECKING:
+    from tests.support.redis_server import RedisServer
+
+pytest_plugins = ["tests.support.redis_server"]
+
+WORD = "quizzaciously"
+
+
+@pytest.fixture
+def life(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store in which two people talked, alone with the bot and in a group."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.yaml").write_text(f"store: {{url: 'sqlite:///{tmp_path / 'legato.db'}'}}\n", encoding="utf-8")
+    asyncio.run(_talk(tmp_path))
+    return tmp_path / "legato.db"
+
+
+async def _talk(folder: Path, store: Store | None = None) -> None:
+    config = config_in(folder, sessions=Sessions(groups="shared"))
+    group = {"chat": "g", "chat_type": "group"}
+    async with running(folder, config=config, store=store) as live:
+        await live.ask(f"my code is {WORD}")
+        await live.ask(f"{WORD} among us", **group)
+        await live.ask("I am Ben", user="ben", **group)
+        await live.ask("mine alone", chat="b", user="ben")
+        await live.quiet()
+
+
+def purge(*arguments: str, said: str = "") -> Result:
+    return CliRunner().invoke(app, ["purge", *arguments], input=said)
+
+
+def listed() -> dict[str, int]:
+    """The keys of the sessions that are left, and their messages."""
+    found = CliRunner().invoke(app, ["sessions", "list", "--json"])
+    return {row["key"]: row["messages"] for row in json.loads(found.stdout)}
+
+
+def test_all_of_a_person_goes_and_nothing_of_others(life: Path) -> None:
+    before = listed()
+    shown = purge("--person", "fake:u", "--dry-run")
+    assert shown.exit_code == 0
+    assert "fake/chat=c: everything (1 session, 2 messages)" in shown.stdout
+    assert "fake/chat=g: what the person said" in shown.stdout
+    assert listed() == before
+    refused = purge("--person", "fake:u", said="n\n")
+    assert refused.exit_code == 1
+    assert listed() == before
+    done = purge("--person", "fake:u", said="y\n")
+    assert done.exit_code == 0, done.output
+    assert "messages: 4" in done.stdout
+    assert listed() == {"fake/chat=g": 2, "fake/chat=b": 2}
+    assert in_files([life, life.with_name("legato.db-wal")], WORD, WORD[3:]) == []
+    assert purge("--person", "fake:u", "--yes").exit_code == 0
+
+
+def test_a_key_goes_and_what_is_young_stays(life: Path) -> None:
+    assert purge("--older-than", "30", "--yes").stdout.strip() == "There is nothing to purge."
+    done = purge("--key", "fake/chat=c", "--yes", "--json")
+    assert json.loads(done.stdout) == {"sessions": 1, "messages": 2}
+    assert listed() == {"fake/chat=g": 4, "fake/chat=b": 2}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "say what to purge"),
+        (["--person", "a:b", "--key", "fake/chat=c"], "say what to purge"),
+        (["--person", "nobody"], "names nobody"),
+        (["--key", "nothing"], "is no key"),
+    ],
+)
+def test_what_is_not_said_well_is_refused(life: Path, arguments: list[str], sentence: str) -> None:
+    result = purge(*arguments, "--yes")
+    assert result.exit_code == 2
+    assert sentence in result.output
+    assert len(listed()) == 3
+
+
+def test_a_file_that_a_gateway_uses_is_left_alone(life: Path) -> None:
+    async def held() -> Result:
+        store = SqliteStore(life, clock=SystemClock())
+        await store.open()
+        try:
+            return await asyncio.to_thread(purge, "--key", "fake/chat=c", "--yes")
+        finally:
+            await store.aclose()
+
+    result = asyncio.run(held())
+    assert result.exit_code == 1
+    assert "legato.db" in result.output
+    assert len(listed()) == 3
+
+
+def test_a_server_is_purged_beside_a_gateway(
+    redis_server: RedisServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.yaml").write_text(f"store: {{url: '{redis_server.url}'}}\n", encoding="utf-8")
+    with redis_server.client() as client:
+        client.flushall()
+
+    async def beside() -> Result:
+        store = RedisStore(redis_server.url, clock=SystemClock())
+        config = config_in(tmp_path, sessions=Sessions(groups="shared"))
+        async with running(tmp_path, config=config, store=store) as live:
+            await live.ask(f"my code is {WORD}")
+            await live.ask("theirs", chat="b", user="ben")
+            await live.quiet()
+            result = await asyncio.to_thread(purge, "--person", "fake:u", "--yes", "--json")
+            assert await live.tip() is None
+            await live.ask("hello again")
+            return result
+
+    result = asyncio.run(beside())
+    assert json.loads(result.stdout) == {"sessions": 1, "messages": 2}
+    assert listed() == {"fake/chat=c": 2, "fake/chat=b": 2}

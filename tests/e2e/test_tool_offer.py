@@ -1,0 +1,105 @@
+"""The model is shown the tools that are on offer where it is asked, and can call no others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gateway.agent.tools.runtime import UNKNOWN_OUTCOME
+from gateway.app.config.models import Sessions, Tools
+from gateway.domain.message import text_of
+from gateway.providers.base import ModelRequest
+from gateway.providers.plugin import ModelSettings as ModelEntry
+from tests.support.gateway import FakeModel, KillAt, Say, config_in, in_turn, running
+from tests.support.tools import Payment
+
+
+def names(request: ModelRequest) -> list[str]:
+    return [schema["function"]["name"] for schema in request.tools]
+
+
+async def test_a_tool_that_is_not_on_offer_is_neither_shown_nor_run(tmp_path: Path) -> None:
+    tools = Tools(offered={"fake:anna": ("-pay", "-search_history"), "fake": ("pay",)}, admins_only=())
+    pay, model = Payment(), FakeModel(in_turn(Say(calls=[("pay", '{"sum": 1}')]), Say(text="no"), Say(text="yes")))
+    async with running(tmp_path, config=config_in(tmp_path, tools=tools), model=model, tools=[pay]) as live:
+        assert await live.ask("pay", user="anna") == "no"
+        assert not pay.paid
+        assert "There is no tool named 'pay'" in text_of(model.requests[1].messages[-1])
+        assert "pay" not in names(model.requests[0])
+        assert "search_history" not in text_of(model.requests[0].messages[0])
+        await live.ask("pay", user="otto", chat="d")
+        assert names(model.requests[2]) == ["pay"]
+
+
+async def test_the_order_outlives_a_restart_and_what_comes_later_stands_behind(tmp_path: Path) -> None:
+    model = FakeModel()
+    tools = Tools(offered={"*": ("clock", "todo", "pay")})
+    config = config_in(tmp_path, tools=tools)
+    async with running(tmp_path, config=config, model=model) as live:
+        await live.ask("one")
+        assert names(model.requests[-1]) == ["clock", "todo"]
+        live.gateway.sessions.toolbox.register("later", [Payment()])
+        await live.ask("two")
+        assert names(model.requests[-1]) == ["clock", "todo", "pay"]
+        live.gateway.sessions.toolbox.withdraw("later")
+        await live.ask("three")
+        assert names(model.requests[-1]) == ["clock", "todo", "pay"], "the prompt stays as it is"
+    async with running(tmp_path, config=config, model=model) as live:
+        await live.ask("four")
+        assert names(model.requests[-1]) == ["clock", "todo"]
+        live.gateway.sessions.toolbox.withdraw("legato")
+        live.gateway.sessions.toolbox.register("first", [Payment()])
+        await live.ask("five")
+        assert names(model.requests[-1]) == ["clock", "todo", "pay"]
+        tip = await live.tip()
+        assert tip is not None
+        assert tip.tools == ("clock", "todo", "pay")
+
+
+async def test_in_a_shared_session_each_person_has_their_own(tmp_path: Path) -> None:
+    model = FakeModel()
+    tools = Tools(offered={"*": ("clock", "todo"), "fake:anna": ("clock", "pay")})
+    config = config_in(tmp_path, tools=tools, sessions=Sessions(groups="shared"))
+    async with running(tmp_path, config=config, model=model, tools=[Payment()]) as live:
+        for user, seen in (("anna", ["clock", "pay"]), ("otto", ["clock", "todo"]), ("anna", ["clock", "pay"])):
+            await live.ask("hello", user=user, chat_type="group")
+            assert names(model.requests[-1]) == seen
+
+
+async def test_a_call_that_had_begun_is_of_unknown_outcome_even_if_its_tool_is_gone(tmp_path: Path) -> None:
+    model = FakeModel(in_turn(Say(calls=[("pay", '{"sum": 1}'), ("clock", "{}")]), Say(text="I see.")))
+    kill = KillAt("turn.tools_begun")
+    async with running(tmp_path, model=model, tools=[Payment()], points=kill) as live:
+        await live.tell("pay")
+        await kill.passed.wait()
+    async with running(tmp_path, model=model) as live:
+        await live.adapter.until(lambda: live.adapter.shown("c", "reply"))
+        paid, told = (text_of(message) for message in model.requests[-1].messages[-2:])
+        assert paid == UNKNOWN_OUTCOME
+        assert "UTC" in told
+
+
+async def test_hidden_tools_are_found_and_stay(tmp_path: Path) -> None:
+    class Mail(Payment):
+        name = "send_letter"
+        description = "Posts a letter. " * 100
+
+    model = FakeModel(
+        in_turn(
+            Say(calls=[("find_tools", '{"words": "post letters"}')]),
+            Say(calls=[("send_letter", '{"sum": 1}')]),
+            Say(text="sent"),
+            Say(text="again"),
+        )
+    )
+    mail = Mail()
+    config = config_in(tmp_path, model=ModelEntry(provider="offline", name="fake", context_length=6_000))
+    async with running(tmp_path, config=config, model=model, tools=[mail]) as live:
+        assert await live.ask("post it") == "sent"
+        assert mail.paid == [1]
+        first, second, *_ = map(names, model.requests)
+        assert "send_letter" not in first
+        assert first[-1] == "find_tools"
+        assert second == [*first, "send_letter"]
+    async with running(tmp_path, config=config, model=model, tools=[mail]) as live:
+        assert await live.ask("and now?") == "again"
+        assert names(model.requests[-1]) == second, "what was found stays found"

@@ -1,0 +1,122 @@
+"""An engine written for hermes-agent's contract runs from a folder, as it is."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import itertools
+import sqlite3
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.app.config.models import Context, Plugins
+from gateway.context.registry import EngineRegistry
+from gateway.domain.message import text_of
+from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.providers.plugin import ModelSettings
+from tests.support.gateway import FakeModel, config_in, in_turn, running
+from tests.support.model import Say
+from tests.support.visiting_engine import SHELF, SOURCE
+
+TURNS = 40
+
+
+def plugins(folder: Path, *names: str) -> Path:
+    """A folder of plug-ins with such an engine under each name."""
+    for name in names:
+        package = folder / "plugins" / "context_engine" / name
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text(SOURCE, encoding="utf-8")
+        (package / "shelf.py").write_text(SHELF, encoding="utf-8")
+    return folder / "plugins"
+
+
+def heard(folder: Path) -> list[tuple[Any, ...]]:
+    """What the engine was told, in order."""
+    (path,) = folder.rglob("keeper.db")
+    with sqlite3.connect(path) as connection:
+        return [ast.literal_eval(row[0]) for row in connection.execute("SELECT what FROM heard")]
+
+
+def kept(folder: Path) -> list[str]:
+    """The turns that the engine kept."""
+    (path,) = folder.rglob("keeper.db")
+    with sqlite3.connect(path) as connection:
+        return [row[0] for row in connection.execute("SELECT content FROM kept")]
+
+
+class Helper(FakeModel):
+    """Also answers what the engine asks by itself."""
+
+    def __init__(self) -> None:
+        super().__init__(self.answer)
+        self.asked = 0
+
+    def answer(self, spec: ModelSpec, request: ModelRequest) -> Say:
+        newest = text_of(request.messages[-1])
+        if newest.startswith("Sum up:"):
+            self.asked += 1
+            return Say(text=f"notes number {self.asked}", prompt=50)
+        return Say(text=f"answer to {newest[:20]}")
+
+
+async def test_forty_turns_and_three_compactions(tmp_path: Path) -> None:
+    config = config_in(
+        tmp_path,
+        model=ModelSettings(provider="offline", name="fake", context_length=16_000, max_output_tokens=500),
+        context=Context(engine="keeper"),
+        plugins=Plugins(dir=str(plugins(tmp_path, "keeper"))),
+    )
+    model = Helper()
+    async with running(tmp_path, config=config, model=model) as live:
+        for number in range(TURNS):
+            assert await live.ask(f"turn {number}: " + "some words that fill the window " * 130) != ""
+        session = await live.tip()
+        assert session is not None
+        lineage = await live.store.lineage(session.id)
+        assert len(lineage) - 1 == model.asked >= 3
+        # The metered model was asked, and the prompt of the host came back from the engine unchanged.
+        used = {total.label: total.calls for total in await live.store.usage(0.0, "purpose")}
+        assert used["compression"] == model.asked
+        assert all(text_of(request.messages[0]).count("(compacted)") == 0 for request in model.requests)
+        assert [m["role"] for m in model.requests[-1].messages].count("system") == 1
+        model.script = in_turn(Say(calls=[("keeper_grep", '{"words": "turn 3:"}')]), Say(text="found"))
+        assert await live.ask("look it up") == "found"
+        result = text_of(model.requests[-1].messages[-1])
+        assert "turn 3:" in result
+        await live.ask("/new")
+    starts = [each for each in heard(tmp_path) if each[0] == "start"]
+    continued = [each for each in starts if each[2] == "compression"]
+    ids = [each.id for each in lineage]
+    assert [(each[3], each[1]) for each in continued] == list(itertools.pairwise(ids))
+    assert len({each[4] for each in starts}) == 1  # one conversation
+    assert starts[0][5:] == ("fake", 16_000)
+    assert [each[1] for each in heard(tmp_path) if each[0] == "end"] == [ids[-1]]  # the real end alone
+    said = [text for text in kept(tmp_path) if text.startswith("turn ")]
+    assert len(said) == len(set(said)) == TURNS
+
+
+def test_nobody_else_sees_its_host(tmp_path: Path) -> None:
+    before = set(sys.modules)
+    registry = EngineRegistry({}, plugins(tmp_path, "one", "two"))
+    first, second = registry.factory("one")(), registry.factory("two")()
+    assert type(first).__module__ != type(second).__module__
+    assert not {name for name in set(sys.modules) - before if name.partition(".")[0] == "agent"}
+    assert "agent" not in sys.modules
+    with pytest.raises(ModuleNotFoundError):
+        importlib.import_module("agent.context_engine")
+    assert first is not registry.factory("one")()
+    with pytest.raises(TypeError, match="sqlite3"):
+        __import__("copy").deepcopy(first)
+
+
+def test_its_model_is_there_only_at_work(tmp_path: Path) -> None:
+    engine = EngineRegistry({}, plugins(tmp_path, "one")).factory("one")()
+    (tmp_path / "home").mkdir()
+    engine.on_session_start("s", hermes_home=str(tmp_path / "home"))
+    messages = [{"role": "system", "content": "x"}, *({"role": "user", "content": str(n)} for n in range(9))]
+    with pytest.raises(RuntimeError, match="call_llm works only inside a method that the host has called"):
+        engine.compress(messages)

@@ -1,0 +1,66 @@
+"""The bench of returning customers in short: what it measures can be told apart, and the same seed gives the same."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from gateway.domain.message import note_of
+from gateway.runtime.tokens import TokenCounter
+from tests.bench_context import drive
+from tests.bench_context.archive import searched
+from tests.bench_context.customers import Life, write
+from tests.bench_context.facts import stands
+from tests.bench_context.sheet import Sheet, render
+
+WINDOW = 16_000
+NAMES = ("none", "tail", "sliding window", "ours, empty: by rule")
+
+
+@pytest.fixture(scope="module")
+def counter() -> TokenCounter:
+    return TokenCounter()
+
+
+@pytest.fixture(scope="module")
+def life(counter: TokenCounter) -> Life:
+    return write(1, drive.span_of(WINDOW), counter, length=14, rows=5)
+
+
+def test_the_same_seed_writes_the_same_conversation(counter: TokenCounter) -> None:
+    first, again = (write(7, 4_000, counter, length=3) for _ in range(2))
+    assert first == again
+    assert first != write(8, 4_000, counter, length=3)
+
+
+def test_what_is_needed_was_said_before_and_is_not_in_the_question(life: Life) -> None:
+    said = ""
+    needs = 0
+    for turn in life.turns:
+        for need in turn.needs:
+            needs += 1
+            assert all(stands(said, fact.value) for fact in need.facts)
+            assert not any(stands(need.words, fact.value) for fact in need.facts)
+        said += "\n".join(map(drive.readable, turn.messages)) + "\n"
+    assert needs > 20
+
+
+def test_messages_are_noted_as_a_store_notes_them(life: Life, counter: TokenCounter) -> None:
+    assert all(note_of(message)["tokens"] == counter.message(message) for message in life.messages[:50])
+    assert len({note_of(message)["id"] for message in life.messages}) == len(life.messages)
+
+
+def test_policies_are_told_apart(life: Life, counter: TokenCounter) -> None:
+    records = drive.run(life, NAMES, WINDOW, counter)
+    shares = {
+        name: sum(probe.in_view for probe in record.probes) / len(record.probes) for name, record in records.items()
+    }
+    assert shares["none"] == 1
+    assert shares["tail"] < shares["sliding window"] < 1
+    assert shares["tail"] < shares["ours, empty: by rule"]
+    assert all(size <= record.threshold for record in records.values() for size in record.passes)
+    found = {where: hits.shown for where, hits in asyncio.run(searched(life)).items()}
+    assert 0 < sum(found.values()) < len(found)
+    sheet = Sheet(seed=1, messages=len(life.messages), tokens=1, records=records, found=found)
+    assert "sliding window" in render(WINDOW, [sheet])

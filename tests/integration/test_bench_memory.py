@@ -1,0 +1,26 @@
+"""The figures of `make bench-memory` keep their goals. It takes a while, so it stands among the slow tests."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.bench_memory.__main__ import figures
+from tests.bench_memory.lives import VALUES, facts_in, frame_of, lives
+
+
+@pytest.mark.slow
+async def test_what_was_told_is_known_and_nothing_else(tmp_path: Path) -> None:
+    ours = await figures(tmp_path, 2, remembers=True)
+    assert ours.found >= 0.95 * ours.asked
+    assert (ours.stale, ours.foreign, ours.taken, ours.unsourced) == (0, 0, 0, 0)
+
+
+def test_every_fact_of_a_life_can_be_read_in_the_words_that_tell_it() -> None:
+    for life in lives(3):
+        for said in (each for session in life.sessions for each in session if each.topic >= 0):
+            ((frame, fact),) = facts_in(said.text)
+            assert said.value in fact
+            assert frame_of(fact) == frame
+        assert all(VALUES.fullmatch(value) for value in life.values)

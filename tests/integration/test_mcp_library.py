@@ -1,0 +1,95 @@
+"""Servers that are made with the library's own server side, on standard streams and on loopback HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from gateway.agent.mcp.settings import McpServerSettings
+from tests.support.mcp_running import Running, running
+from tests.support.waiting import eventually
+
+SERVER = Path(__file__).parents[1] / "support" / "mcp_servers" / "real.py"
+
+
+@asynccontextmanager
+async def listening(port: int) -> AsyncIterator[asyncio.subprocess.Process]:
+    """The server on a port."""
+    quiet = asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(SERVER), str(port), stdin=quiet, stdout=quiet, stderr=quiet
+    )
+    try:
+        await eventually(lambda: answers(port))
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+async def answers(port: int) -> bool:
+    """Whether anybody listens there."""
+    try:
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+async def does_everything(it: Running) -> None:
+    """Every kind of call and answer."""
+    assert await it.call("add", a=2, b=40) == "42"
+    assert "picture image.png, 70 bytes" in await it.call("picture")
+    assert [mime for _, mime, _ in it.files.kept] == ["image/png"]
+    assert "fail" in await it.refused("fail")
+    assert "validation error" in await it.refused("add", a="x", b=1)
+    call = asyncio.create_task(it.call("wait"))
+    await eventually(lambda: any(each.job for each in it.server._open))
+    assert await it.call("given_up") == "0"
+    call.cancel()
+    await asyncio.wait([call])
+    while await it.call("given_up") != "1":
+        pass
+    assert await it.call("grow") == "grown"
+    await eventually(lambda: "demo_late" in it.offer.names)
+    assert await it.call("late") == "here"
+
+
+async def test_a_server_on_standard_streams() -> None:
+    async with running(McpServerSettings(command=(sys.executable, str(SERVER)))) as it:
+        await does_everything(it)
+
+
+async def test_an_address_where_nobody_answers(unused_tcp_port: int) -> None:
+    async with running(McpServerSettings(url=f"http://127.0.0.1:{unused_tcp_port}/mcp")) as it:
+        assert "ConnectError" in it.server.failure
+
+
+async def test_a_server_on_http_that_dies(unused_tcp_port: int) -> None:
+    address = f"http://127.0.0.1:{unused_tcp_port}/mcp"
+    settings = McpServerSettings(url=address, headers={"Authorization": "Bearer x"})
+    async with listening(unused_tcp_port) as process, running(settings) as it:
+        await does_everything(it)
+        assert "the answer has more than 8 MB" in await it.refused("much", mb=9)
+        process.kill()
+        await process.wait()
+        assert "the outcome is unknown" in await it.refused("add", a=1, b=1)
+        assert "cannot be used now" in await it.refused("add", a=1, b=1)
+        assert "demo_add" in it.offer.names
+
+
+@pytest.fixture
+def unused_tcp_port() -> int:
+    """A port that nobody listens on."""
+    import socket
+
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,188 @@
+"""Servers that are processes, good ones and bad ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.agent.mcp import keeper
+from gateway.agent.mcp.settings import McpServerSettings
+from tests.support.mcp_running import Running, alive, heard, pids_in, raw, running
+from tests.support.waiting import eventually
+
+
+async def test_a_server_answers_and_sees_no_variable_but_those_that_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TELEGRAM_BOT_TOKEN", "secret")
+    async with running(raw("tool:environment", env={"OWN": "1"})) as it:
+        assert await it.call("echo", text="天气") == "天气"
+        seen = json.loads(await it.call("environment"))
+        assert seen.keys() - {"LC_CTYPE"} <= {"PATH", "HOME", "LANG", "OWN"}
+        assert seen["OWN"] == "1"
+
+
+async def test_what_is_printed_beside_messages_is_passed_over() -> None:
+    async with running(raw("prints", "complains")) as it:
+        assert await it.call("echo", text="hi") == "hi"
+
+
+async def test_a_server_that_prints_without_end_is_ended() -> None:
+    async with running(raw("floods")) as it:
+        assert it.server.failure == "it prints what is no message"
+
+
+async def test_a_server_that_exits_at_once_is_told_with_its_last_words() -> None:
+    async with running(raw("exits")) as it:
+        assert it.server.failure == "it ended with exit code 9; its last words: no licence, with the key [hidden]"
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"command": ("no-such-program",)}, "no-such-program cannot be started: no such file or directory"),
+        ({"command": ("true",), "cwd": "/no/such/folder"}, "No such file or directory: '/no/such/folder'"),
+        ({"command": ("cat",), "start_timeout": 0.2}, "it"),
+        ({"command": ("sleep", "1000"), "start_timeout": 0.2}, "it was not ready within 0.2 seconds"),
+    ],
+)
+async def test_what_is_no_server_is_told(settings: dict[str, object], reason: str) -> None:
+    async with running(McpServerSettings(**settings)) as it:
+        assert reason in it.server.failure
+
+
+async def test_an_answer_beyond_the_limit_is_refused_while_it_is_read() -> None:
+    async with running(raw("tool:much_in_an_answer", "tool:much")) as it:
+        assert "more than 8 MB" in await it.refused("much_in_an_answer", mb=9)
+        nobodys = asyncio.create_task(it.call("much", mb=9))
+        assert await it.call("echo", text="still here") == "still here"
+        nobodys.cancel()
+        await asyncio.wait([nobodys])
+
+
+async def test_what_a_server_asks_of_us_is_refused() -> None:
+    async with running(raw("tool:asks", "tool:heard")) as it:
+        await it.call("asks")
+        said = heard(await it.call("heard"))
+        assert said[-5:-1] == [
+            "Sampling not supported",
+            "List roots not supported",
+            "Elicitation not supported",
+            "Method not found",
+        ]
+
+
+async def test_a_call_that_is_given_up_is_told_to_the_server() -> None:
+    async with running(raw("tool:never", "tool:heard")) as it:
+        call = asyncio.create_task(it.call("never"))
+        await eventually(lambda: it.server._open and all(each.job for each in it.server._open))
+        while "tools/call" not in heard(await it.call("heard"))[:-1]:
+            pass
+        call.cancel()
+        await asyncio.wait([call])
+        while "notifications/cancelled" not in heard(await it.call("heard")):
+            pass
+
+
+async def test_a_list_that_grows_is_seen() -> None:
+    async with running(raw("tool:more")) as it:
+        assert await it.call("more") == "done"
+        await eventually(lambda: it.offer.names == ["demo_echo", "demo_more", "demo_late"])
+
+
+async def test_a_list_without_end_is_cut() -> None:
+    async with running(raw("endless")) as it:
+        assert it.server.ready
+        assert len(it.offer.names) == 50
+
+
+async def test_a_lie_is_made_safe_and_a_list_that_is_none_is_told() -> None:
+    async with running(raw("lies")) as it:
+        assert len(it.offer.names) == 2
+        assert it.offer.schemas[1]["function"]["parameters"] == {"type": "object", "properties": {}}
+    async with running(raw("breaks")) as it:
+        assert "its list of tools cannot be read: tools.1.inputSchema is not what MCP wants" in it.server.failure
+
+
+async def test_a_server_that_ends_comes_back_without_what_it_had_started(tmp_path: Path) -> None:
+    noted = tmp_path / "pids"
+    async with running(raw("forks", "tool:exit", env={"RAW_PIDS": str(noted)})) as it:
+        first = pids_in(noted)
+        assert len(alive(first)) == 3
+        assert "the outcome is unknown" in await it.refused("exit")
+        assert it.server.failure == "it ended with exit code 3; its last words: out of memory"
+        assert alive(first) == []
+        assert "the next attempt is in 1 seconds" in await it.refused("echo")
+        await it.ready()
+        assert await it.call("echo", text="again") == "again"
+    assert alive(pids_in(noted)) == []
+
+
+async def test_a_server_that_will_not_end_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
+    noted = tmp_path / "pids"
+    async with running(raw("forks", "stays", env={"RAW_PIDS": str(noted)})):
+        assert len(alive(pids_in(noted))) == 3
+    assert alive(pids_in(noted)) == []
+
+
+async def test_nothing_stays_when_the_gateway_is_killed(tmp_path: Path) -> None:
+    noted = tmp_path / "pids"
+    command = [sys.executable, "-I", "-S", str(raw().command[-1]), "forks", "stays"]
+    parent = (
+        "import os, subprocess, sys\n"
+        "theirs, life = os.pipe()\n"
+        f"p = subprocess.Popen([sys.executable, '-I', '-S', {keeper.__file__!r}, str(theirs), *{command!r}],\n"
+        "    stdin=subprocess.PIPE, pass_fds=(theirs,), start_new_session=True)\n"
+        "os.close(theirs); print(p.pid, flush=True); sys.stdin.read()\n"
+    )
+    gateway = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-I", "-S", "-c", parent),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env={**os.environ, "RAW_PIDS": str(noted)},
+    )
+    assert gateway.stdout is not None
+    of_keeper = int(await gateway.stdout.readline())
+    await eventually(lambda: len(pids_in(noted)) == 3)
+    gateway.kill()
+    await gateway.wait()
+    await eventually(lambda: not alive([of_keeper, *pids_in(noted)]))
+
+
+async def _starts_and_kills(times: int, noted: Path) -> None:
+    """Start a server again and again, and end it at any moment."""
+    chance = random.Random(7)
+    settings = raw("forks", "tool:exit", env={"RAW_PIDS": str(noted)})
+    async with running(raw()):
+        pass  # the library is loaded, and the threads and descriptors that stay are there
+    tasks, descriptors = len(asyncio.all_tasks()), len(os.listdir("/proc/self/fd"))
+    for _ in range(times):
+        it = Running(settings)
+        owner = asyncio.create_task(it.servers.serve())
+        if chance.random() < 0.5:
+            await asyncio.wait([owner], timeout=chance.random() * 0.2)
+        else:
+            await it.server.settled.wait()
+            if chance.random() < 0.5:
+                await it.refused("exit")
+            elif (pids := alive(pids_in(noted))) and chance.random() < 0.5:
+                os.kill(pids[0], signal.SIGKILL)
+        owner.cancel()
+        await asyncio.wait([owner])
+        assert alive(pids_in(noted)) == []
+    assert len(asyncio.all_tasks()) == tasks
+    assert len(os.listdir("/proc/self/fd")) == descriptors
+
+
+async def test_starts_and_kills_leave_nothing_behind(tmp_path: Path) -> None:
+    await _starts_and_kills(20, tmp_path / "pids")
+
+
+@pytest.mark.slow
+async def test_a_thousand_starts_and_kills_leave_nothing_behind(tmp_path: Path) -> None:
+    await _starts_and_kills(1_000, tmp_path / "pids")

@@ -1,0 +1,117 @@
+"""Real server processes with real owners, for tests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pytest
+
+from gateway.agent.mcp.server import McpServer
+from gateway.agent.mcp.servers import McpServers
+from gateway.agent.mcp.settings import McpServerSettings
+from gateway.agent.mcp.shelf import Shelf
+from gateway.agent.tools.offer import Caller, Offer, Toolbox
+from gateway.domain.chat import Source
+from gateway.domain.file import KeptFile
+from gateway.runtime.clock import SystemClock
+from gateway.runtime.errors import ToolError
+from tests.support.waiting import eventually
+
+RAW: Final = Path(__file__).parent / "mcp_servers" / "raw.py"
+ANYBODY: Final = Caller(source=Source(platform="fake", chat="c", chat_type="direct", user="u"))
+
+
+def raw(*habits: str, **settings: Any) -> McpServerSettings:
+    """The section of a server that is a script, with these habits."""
+    return McpServerSettings(command=(sys.executable, "-I", "-S", str(RAW)), args=habits, **settings)
+
+
+class KeptFiles:
+    """Files that tools keep."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[str, str, bytes]] = []
+
+    async def add(self, name: str, mime: str, content: bytes) -> KeptFile:
+        """Remember a file."""
+        self.kept.append((name, mime, content))
+        return KeptFile(ref=name, digest="d", name=name, mime=mime, size=len(content), at=0.0)
+
+
+class Running:
+    """One server, `demo`, and what it offers."""
+
+    def __init__(self, settings: McpServerSettings) -> None:
+        self.toolbox, self.files = Toolbox(), KeptFiles()
+        self.servers = McpServers(
+            settings={"demo": settings},
+            toolbox=self.toolbox,
+            shelf=Shelf(folder=Path("/dev/null/none")),
+            clock=SystemClock(),
+            redact=lambda text: text.replace("sk-raw-1234567890", "[hidden]"),
+        )
+        self.server: McpServer = self.servers.servers[0]
+
+    @property
+    def offer(self) -> Offer:
+        """The tools for anybody."""
+        return self.toolbox.offer((), ANYBODY, 10**6)
+
+    async def call(self, tool: str, **arguments: Any) -> str:
+        """The model's call of a tool."""
+        context: Any = SimpleNamespace(files=self.files)  # a server's tool looks at nothing else
+        found = self.offer.get(f"demo_{tool}")
+        assert found is not None, self.offer.names
+        result = await found.run(arguments, context)
+        return result if isinstance(result, str) else result.text
+
+    async def refused(self, tool: str, **arguments: Any) -> str:
+        """The reason why a call fails."""
+        with pytest.raises(ToolError) as refusal:
+            await self.call(tool, **arguments)
+        return str(refusal.value)
+
+    async def ready(self) -> None:
+        """Return when the server can be used."""
+        await eventually(lambda: self.server.ready)
+
+
+@asynccontextmanager
+async def running(settings: McpServerSettings) -> AsyncIterator[Running]:
+    """A server that has begun, well or badly; it is ended with the block."""
+    made = Running(settings)
+    task = asyncio.create_task(made.servers.serve())
+    try:
+        await made.server.settled.wait()
+        yield made
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def pids_in(file: Path) -> list[int]:
+    """The processes that raw servers noted."""
+    return [int(line) for line in file.read_text().split()] if file.exists() else []
+
+
+def alive(pids: Sequence[int]) -> list[int]:
+    """Those of them that have not ended."""
+    left = []
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, 0)
+            left.append(pid)
+    return left
+
+
+def heard(text: str) -> list[str]:
+    """What a raw server says that it heard."""
+    return list(json.loads(text))

@@ -1,0 +1,58 @@
+"""Where a word still lies in what a store keeps: its files, letter for letter."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.support.redis_server import RedisServer
+from tests.support.store_kit import Bench
+from tests.support.stores import RedisBench, SqliteBench
+
+_PATIENCE = 10.0  # seconds for what is written beside the store's work
+
+
+async def remains(bench: Bench, *words: str) -> list[str]:
+    """The files of the store that hold one of the words."""
+    if isinstance(bench, SqliteBench):
+        return in_files([bench.path, bench.path.with_name(f"{bench.path.name}-wal")], *words)
+    assert isinstance(bench, RedisBench)
+    servers = bench.servers
+    return await left_in_the_end(lambda: [each for server in servers for each in in_server(server, *words)])
+
+
+async def left_in_the_end(look: Callable[[], list[str]]) -> list[str]:
+    """What a look finds, once nothing is found or a while has passed."""
+
+    def again_and_again() -> list[str]:
+        deadline = time.monotonic() + _PATIENCE
+        while (found := look()) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return found
+
+    return await asyncio.to_thread(again_and_again)
+
+
+def in_server(server: RedisServer, *words: str) -> list[str]:
+    """The files of a Redis server that hold one of the words, once it has saved what it has. Its values are saved
+    as they are: compressed ones could not be read."""
+    with server.client() as client:
+        client.config_set("rdbcompression", "no")
+        state = client.info("persistence")
+        if state["aof_rewrite_in_progress"] or state["aof_rewrite_scheduled"]:
+            return ["the server still writes its file"]
+        client.execute_command("SAVE")
+    return in_files([each for each in server.folder.rglob("*") if each.name != "server.log"], *words)
+
+
+def in_files(paths: list[Path], *words: str) -> list[str]:
+    """The files that hold one of the words."""
+    return [
+        f"{word} in {path.name}"
+        for path in paths
+        if path.is_file()
+        for word in words
+        if word.encode() in path.read_bytes()
+    ]
