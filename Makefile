@@ -20,7 +20,7 @@ find_usable  = for p in $(PYTHONS); do "$$p" -c '$(USABLE)' 2>/dev/null && { com
 find_present = for p in $(PYTHONS); do "$$p" -c '$(PRESENT)' 2>/dev/null && { echo "$$p"; break; }; done
 
 .DEFAULT_GOAL := help
-.PHONY: help run test slow check audit lint format docs bench bench-context bench-recall bench-peers chaos planted lock python clean
+.PHONY: help run test slow check audit lint format docs bench bench-context bench-recall bench-memory bench-peers chaos planted lock python clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ bench-context: $(STAMP) ## measure what context engines keep of long conversatio
 bench-recall: $(STAMP) ## measure whether a search finds what answers a question
 	@$(BIN)/python -m tests.bench_recall
 
+bench-memory: $(STAMP) ## measure what memory keeps of seeded lives, and whether it stays where it was said
+	@$(BIN)/python -m tests.bench_memory
+
 bench-peers: $(PEERS) ## the same transcripts through our compressor and hermes-agent's; takes five minutes
 	$(BIN)/python -m tests.bench_peers
 
@@ -71,6 +74,8 @@ $(PEERS): | $(STAMP)
 chaos: $(STAMP) ## kill programs, servers and connections at every point of a message's life; look at what is left
 	$(BIN)/python -m tests.chaos.run --store sqlite --runs 250
 	$(BIN)/python -m tests.chaos.run --store redis --runs 250
+	$(BIN)/python -m tests.chaos.reminders --store sqlite --runs 100
+	$(BIN)/python -m tests.chaos.reminders --store redis --runs 100
 	$(BIN)/python -m tests.chaos.telegram --runs 200
 	$(BIN)/python -m tests.chaos.discord --runs 200
 
