@@ -31,7 +31,7 @@ from tests.chaos.check_store import Facts, compactions, messages, nothing_lost, 
 from tests.chaos.drive import Evidence
 from tests.chaos.script import Event
 from tests.chaos.socket_platform import Send
-from tests.emulators.llm_replies import last_user_text
+from tests.emulators.llm_replies import is_turn, last_user_text
 
 _OUTCOMES: Final = {
     "queue": ("answered",),
@@ -242,7 +242,7 @@ def asked_in_order(facts: Facts) -> Iterator[str]:
     latest: dict[Any, int] = {}
     for body in facts.evidence.requests:
         _, token = asked(last_user_text(body))
-        if "tools" not in body or token not in place:
+        if not is_turn(body) or token not in place:
             continue
         key, number = place[token]
         if number < latest.get(key, number):

@@ -19,7 +19,7 @@ def timeline(findings: Findings) -> list[str]:
         rows.append((send.at, f"{send.process}: sent {what} ({fate}): {send.text[:50]!r}"))
     for call in findings.calls:
         said = str(call.body["messages"][-1].get("content"))[-40:]
-        what = "asked for a summary" if call.is_summary else f"asked the model: …{said!r}"
+        what = f"asked the model: …{said!r}" if call.is_turn else "asked beside the conversation"
         rows.append((call.begun, f"{call.process}: {what}{f' ({call.fault})' if call.fault else ''}"))
     began = min((at for at, _ in rows), default=0.0)
     return [f"{at - began:7.3f}  {text}" for at, text in sorted(rows)]

@@ -48,7 +48,7 @@ def overlaps(findings: Findings, facts: Facts, excuses: Excuses, excused: Counte
     keys, calls, claims = keys_of_tokens(facts), defaultdict(list), Claims(findings, facts)
     for call in findings.calls:
         tokens = tokens_in(call.body["messages"])
-        if tokens:
+        if tokens and not call.is_flush:
             calls[keys[tokens[-1]]].append(call)
     place = {event.token: number for number, event in enumerate(facts.events) if event.token}
     for key, ordered in calls.items():
@@ -78,7 +78,7 @@ def _asked_in_order(
 ) -> Iterator[str]:
     latest = -1
     for call in calls:
-        if call.is_summary:
+        if not call.is_turn:
             continue
         said = [message for message in call.body["messages"] if message["role"] == "user"]
         tokens = tokens_in(said[-1]["content"])

@@ -11,11 +11,11 @@ from typing import Any, Literal
 
 from aiohttp import web
 
-from gateway.providers.offline.model import is_summary_request
+from gateway.providers.offline.model import is_memory_request
 from tests.chaos.answers import model
 from tests.emulators.llm import Call as Received
 from tests.emulators.llm import LlmServer
-from tests.emulators.llm_replies import Answer, Cut, Reply, rate_limited, server_error
+from tests.emulators.llm_replies import Answer, Cut, Reply, is_turn, rate_limited, server_error
 
 ModelFault = Literal["limited", "broken", "hanging", "cut"]
 
@@ -32,9 +32,14 @@ class Call:
     fault: ModelFault | None = None
 
     @property
-    def is_summary(self) -> bool:
-        """Whether it is a compaction's."""
-        return is_summary_request(self.body["messages"])
+    def is_turn(self) -> bool:
+        """Whether it is a conversation's, not one for a summary or for the memory."""
+        return is_turn(self.body)
+
+    @property
+    def is_flush(self) -> bool:
+        """Whether it is one for the memory, which may go on beside a turn."""
+        return is_memory_request(self.body["messages"])
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from gateway.app.config.models import Turns
 from gateway.store.sqlite.store import SqliteStore
 from tests.emulators.discord import Channel, DiscordServer, Refuse, Slow, User
 from tests.support.discord_live import Bot, on_discord
+from tests.support.model import FakeModel, Gate, Say, in_turn
 
 AWAY = "I was away for {}; now I answer what was written here meanwhile."
 
@@ -94,8 +95,13 @@ async def test_what_was_missed_waits_for_room_in_its_conversation(
     await once(tmp_path, discord, anna, place)
     for number in range(12):
         discord.people.say(place, anna, f"@Legato {number}")
-    async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}, turns=Turns(lane_cap=3)) as bot:
+    gate = Gate()
+    model = FakeModel(in_turn(Say(text="echo: 0", gate=gate)))
+    rules, turns = {"quoted": 0}, Turns(lane_cap=3)
+    async with on_discord(tmp_path, discord, anna, model=model, rules=rules, turns=turns) as bot:
+        await gate.until_waiting()
         bot.says("@Legato live", place)
+        gate.open()
         await bot.until_shown(*(f"echo: {each}" for each in ("first", *range(12), "live")), chat=place)
 
 

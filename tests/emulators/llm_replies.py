@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.domain.message import text_of
-from gateway.providers.offline.model import is_summary_request
+from gateway.providers.offline.model import is_memory_request, is_summary_request
 from gateway.providers.offline.summary import checkpoint
 
 
@@ -127,6 +127,11 @@ def last_user_text(body: Mapping[str, Any]) -> str:
     return text_of(said[-1]) if said else ""
 
 
+def is_turn(body: Mapping[str, Any]) -> bool:
+    """Whether a request is one of a conversation, and not one beside it, for a summary or for the memory."""
+    return not is_summary_request(body["messages"]) and not is_memory_request(body["messages"])
+
+
 def echo(body: dict[str, Any]) -> Answer:
     """Say what was said."""
     return Reply(text=f"echo: {last_user_text(body)}")
@@ -194,10 +199,12 @@ def calling(name: str, arguments: Mapping[str, Any], *, then: Hook = echo) -> Sc
 
 
 def summarising(other: Hook = echo) -> Hook:
-    """Extractive summaries for summariser prompts; `other` answers everything else."""
+    """Extractive summaries for summariser prompts, nothing to remember; `other` answers everything else."""
 
     def hook(body: dict[str, Any]) -> Answer:
         messages = body["messages"]
+        if is_memory_request(messages):
+            return Reply(text="Nothing.")
         if not is_summary_request(messages):
             return other(body)
         cap = body.get("max_tokens") or body.get("max_completion_tokens")

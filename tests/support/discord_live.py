@@ -60,7 +60,7 @@ class Bot:
         try:
             await self.until(lambda: self.shown(chat) == list(texts))
         except TimeoutError:
-            assert self.shown(chat) == list(texts)
+            assert self.shown(chat) == list(texts), self.shown(chat)
 
     async def until_ended(self) -> None:
         """Return when the gateway has ended by itself."""

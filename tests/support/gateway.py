@@ -221,11 +221,12 @@ class Live:
         return await self.store.tip(arrival.key)
 
     async def quiet(self) -> None:
-        """Return when nothing is accepted, running or being shown any more."""
+        """Return when nothing is accepted, running or being shown, and no hook is owed any more."""
         async with asyncio.timeout(PATIENCE):
             while True:
                 status = await self.store.status()
-                if not (status.waiting or status.unsent or self.gateway.lanes.active or self.gateway.outbox.in_flight):
+                busy = self.gateway.lanes.active or self.gateway.outbox.in_flight
+                if not (status.waiting or status.unsent or busy or await self.store.pending_hooks(1)):
                     return
                 await asyncio.sleep(0.005)
 
