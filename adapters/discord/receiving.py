@@ -219,13 +219,16 @@ class Receiver:
 
     async def _work(self, queue: _Queue) -> None:
         """Store what the queue holds, until it is empty."""
+        behind = 0  # events that came during a catch-up: they wait for room like what was missed, which fills the lane
         try:
             while queue.events or queue.channel not in self._current:
                 if queue.channel not in self._current:
                     await self._catch_up(queue)
+                    behind = len(queue.events)
                     continue
-                taken = [queue.events.popleft() for _ in range(min(_BATCH, len(queue.events)))]
-                await self._take(queue, taken)
+                taken = [queue.events.popleft() for _ in range(min(behind or _BATCH, _BATCH, len(queue.events)))]
+                await self._take(queue, taken, missed=behind > 0)
+                behind = max(0, behind - len(taken))
         finally:
             del self._queues[queue.channel]
 
