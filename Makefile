@@ -8,8 +8,10 @@ PEERS := build/peers/.installed
 PIP   := $(BIN)/python -m pip --disable-pip-version-check
 CODE  := gateway adapters tests
 
-# One process a core; who has done its share takes over tests of another.
+# Three processes for two cores, because tests also wait for servers and leases (tests/conftest.py says how many "auto"
+# is); who has done its share takes over tests of another. Hundreds of tests start the program: it is compiled once.
 PARALLEL := --numprocesses auto --dist worksteal
+unexport PYTHONDONTWRITEBYTECODE
 
 # A version manager may leave commands that exist but refuse to run, so each candidate is tried.
 # ensurepip is asked for as well: Debian and Ubuntu ship a Python without it.

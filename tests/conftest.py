@@ -1,5 +1,7 @@
 """What all tests share."""
 
+import os
+
 import pytest
 import structlog
 
@@ -12,6 +14,11 @@ structlog.configure(
         structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
     ]
 )
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Return how many processes run the tests."""
+    return (os.cpu_count() or 1) * 3 // 2
 
 
 @pytest.fixture

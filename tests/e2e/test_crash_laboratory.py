@@ -20,7 +20,7 @@ from tests.chaos.shrink import Shrinking
 from tests.chaos.socket_platform import Poll
 from tests.chaos.verdict_readers import one_reader
 
-RUNS = 10
+RUNS = 5
 
 
 async def test_whatever_goes_wrong_no_promise_is_broken() -> None:

@@ -1,6 +1,6 @@
 """SIGKILL at every named point of a turn: nothing accepted is lost, nothing with effects runs twice.
 
-Twenty seeded runs; `make chaos` does two hundred. `python -m tests.chaos.run --runs 1 --seed N`
+Ten seeded runs; `make chaos` does two hundred. `python -m tests.chaos.run --runs 1 --seed N`
 shows a run again. Beside them stand the few schedules that chance seldom finds.
 """
 
@@ -8,7 +8,7 @@ from tests.chaos.campaign import campaign
 from tests.chaos.script import PASSED, Event, Kill, Plan, make_plan
 from tests.chaos.single_run import benches
 
-RUNS = 20
+RUNS = 10
 
 
 async def test_whatever_is_killed_every_message_is_answered_once():

@@ -1,4 +1,4 @@
-"""Five hundred turns through the real program and a strict model server with a small window."""
+"""Hundreds of turns through the real program and a strict model server with a small window."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import pytest
 from typer.testing import CliRunner
 
 from gateway.cli.main import app
@@ -18,7 +19,6 @@ from tests.emulators.llm import LlmServer
 from tests.emulators.llm_replies import Answer, Reply, last_user_text, summarising
 from tests.support.program import KEY, chatting, environment, legato, write_config
 
-TURNS = 500
 WINDOW = 8_000
 _NUMBER = re.compile(r"turn (\d{3}):")
 
@@ -65,7 +65,8 @@ def model(body: dict[str, Any]) -> Answer:
     return Reply(text=replied(number))
 
 
-async def test_five_hundred_turns_in_a_small_window_lose_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("turns", [150, pytest.param(500, marks=pytest.mark.slow)])
+async def test_hundreds_of_turns_in_a_small_window_lose_nothing(tmp_path: Path, turns: int) -> None:
     async with LlmServer(summarising(model), context_length=WINDOW, api_key=KEY) as server:
         config = write_config(
             tmp_path,
@@ -74,49 +75,49 @@ async def test_five_hundred_turns_in_a_small_window_lose_nothing(tmp_path: Path)
             compression={"min_threshold_tokens": 0},
         )
         async with chatting(tmp_path, "--config", str(config)) as program:
-            for number in range(TURNS):
+            for number in range(turns):
                 program.send({"id": f"t{number}", "text": said(number)})
-                if number == TURNS // 2:
+                if number == turns // 2:
                     program.send({"id": "compress", "text": "/compress locker prices"})
             status, errors = await program.finish()
-        check_requests(server)
+        check_requests(server, turns)
     assert status == 0, errors
-    check_replies(program.lines)
-    await check_lineage(tmp_path, config)
+    check_replies(program.lines, turns)
+    await check_lineage(tmp_path, config, turns)
 
 
-def check_replies(lines: list[dict[str, Any]]) -> None:
+def check_replies(lines: list[dict[str, Any]], turns: int) -> None:
     """One reply a turn, each once, in order; the manual compaction answered in its place."""
     answers = [row for row in lines if row["kind"] != "notice"]
-    expected = [f"t{number}" for number in range(TURNS)]
-    expected.insert(TURNS // 2 + 1, "compress")
+    expected = [f"t{number}" for number in range(turns)]
+    expected.insert(turns // 2 + 1, "compress")
     assert [row["answers"] for row in answers] == expected
-    compressed = answers.pop(TURNS // 2 + 1)
+    compressed = answers.pop(turns // 2 + 1)
     assert compressed["kind"] == "command"
     assert re.search(r"Compressed: \d+ → \d+ messages", compressed["text"])
-    assert [row["text"] for row in answers] == [replied(number) for number in range(TURNS)]
+    assert [row["text"] for row in answers] == [replied(number) for number in range(turns)]
     assert {row["kind"] for row in answers} == {"reply"}
     assert len({row["id"] for row in lines}) == len(lines)
 
 
-def check_requests(server: LlmServer) -> None:
+def check_requests(server: LlmServer, turns: int) -> None:
     """Every request was valid and fitted; the newest words of the person were always whole in it."""
     assert server.violations == []
     assert server.overflows == 0
     assert server.calls == len(server.requests)
-    turns = [body for body in server.requests if not is_summary_request(body["messages"])]
-    assert len(server.requests) - len(turns) >= 5, "summaries were asked for"
+    asked = [body for body in server.requests if not is_summary_request(body["messages"])]
+    assert len(server.requests) - len(asked) >= 5, "summaries were asked for"
     for body in server.requests:
         assert server.prompt_tokens(body) + (body.get("max_tokens") or 0) <= WINDOW
-    numbers = [number_of(body) for body in turns]
+    numbers = [number_of(body) for body in asked]
     assert all(one <= other for one, other in pairwise(numbers))
-    assert sorted(set(numbers)) == list(range(TURNS))
-    for number, body in zip(numbers, turns, strict=True):
+    assert sorted(set(numbers)) == list(range(turns))
+    for number, body in zip(numbers, asked, strict=True):
         newest = last_user_text(body)
         assert newest.endswith(said(number))
 
 
-async def check_lineage(folder: Path, config: Path) -> None:
+async def check_lineage(folder: Path, config: Path, turns: int) -> None:
     """From the tip, every original can be reached by following what messages derive from."""
     status, listed, errors = await legato(folder, "sessions", "list", "--json", "--config", str(config))
     assert status == 0, errors
@@ -141,7 +142,7 @@ async def check_lineage(folder: Path, config: Path) -> None:
             reached[name] = known[name]
             waiting += known[name]["derived_from"]
     originals = {text_of(message) for message in reached.values() if not message["summary"]}
-    missing = [number for number in range(TURNS) if said(number) not in originals or replied(number) not in originals]
+    missing = [number for number in range(turns) if said(number) not in originals or replied(number) not in originals]
     assert missing == []
     assert reached.keys() == known.keys(), "nothing in the lineage is out of the tip's reach"
 

@@ -243,7 +243,7 @@ async def test_a_reply_outlasts_a_proxy_that_has_no_telegram_behind_it(
     tmp_path: Path, telegram: TelegramServer
 ) -> None:
     anna = telegram.people.person("Anna")
-    telegram.faults.add(Refuse(status=502), method="sendMessage", times=3)
+    telegram.faults.add(Refuse(status=502), method="sendMessage", times=2)
     async with on_telegram(tmp_path, telegram, anna) as bot:
         bot.says("hello")
         await bot.until_shown("echo: hello")

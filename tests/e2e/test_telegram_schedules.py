@@ -25,7 +25,7 @@ from tests.chaos.telegram.script import Schedule, make_schedule
 from tests.emulators.journal import Call
 from tests.emulators.telegram import TelegramServer
 
-RUNS = 6
+RUNS = 3
 ASKED = Said(process=0, at=0.0, down=True, place="anna", speaker="anna", kind="say", token="tok00abcde")
 
 
