@@ -30,7 +30,7 @@ _EMPTY: Final = "There is nothing to export yet; send a message first."
     name="export",
     group="Sessions",
     argument="[jsonl]",
-    help="give you this conversation as a file",
+    help="this conversation as a file",
     bypass=True,
     elsewhere=("download", "save"),
 )

@@ -29,11 +29,11 @@ async def help_(ctx: CommandContext) -> str:
     """The commands for this person, one line each, in groups."""
     admin = ctx.pairing.access.is_admin(ctx.inbound.source)
     commands = [each for each in ctx.registry.commands if admin or each.audience != "admins"]
-    width = max(len(_usage(command)) for command in commands)
-    blocks = ["Just write to me. Words that begin with a slash are commands:"]
+    blocks = ["Just write to me. Commands begin with a slash:"]
     for group in get_args(Group):
-        lines = [f"  {_usage(command):<{width}}  {_text(command)}" for command in commands if command.group == group]
-        blocks.append("\n".join([group, *lines]))
+        own = [(_usage(command), _text(command)) for command in commands if command.group == group]
+        width = max((len(usage) for usage, _ in own), default=0)  # of all groups together it costs a second message
+        blocks.append("\n".join([group, *(f"{usage:<{width}}  {text}" for usage, text in own)]))
     return "\n\n".join(blocks)
 
 

@@ -1,4 +1,4 @@
-"""/insights: what the last days cost, and for what."""
+"""/insights: what the last days cost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LABEL: Final = 24  # characters
     name="insights",
     group="About",
     argument="[days]",
-    help="what the last days cost, and for what",
+    help="what the last days cost",
     bypass=True,
     audience="person",
     elsewhere=("stats", "statistics"),

@@ -37,7 +37,7 @@ _NUMBERS: Final = re.compile(r"\d{1,6}(?:[\s,]+\d{1,6})*")
     group="What I remember",
     argument="[forget n]",
     options="search words",
-    help="what I remember, and who said it",
+    help="what I remember",
     parameters=(Parameter(name="what", help="forget n, or search words"),),
     elsewhere=("memories", "remember"),
 )

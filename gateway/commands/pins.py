@@ -42,7 +42,7 @@ def is_rule(item: InboxItem) -> bool:
     name="pin",
     group="What I remember",
     argument="[rule]",
-    help="keep a rule in every answer, or list them",
+    help="keep a rule in every answer",
     aliases=("pins",),
     implied=is_rule,
 )

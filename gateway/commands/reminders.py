@@ -72,7 +72,7 @@ async def schedule(ctx: CommandContext) -> str:
     name="reminders",
     group="What I remember",
     argument="[cancel n]",
-    help="list what is to come, or change it",
+    help="list what is to come",
     elsewhere=("schedules",),
     bypass="bare",
 )

@@ -114,7 +114,7 @@ async def branch(ctx: CommandContext) -> str:
     return "You are in a branch now. The original is kept: /sessions lists it."
 
 
-@partial(Command, name="undo", group="Conversation", argument="[n]", help="take back what you said last, and my answer")
+@partial(Command, name="undo", group="Conversation", argument="[n]", help="take back your last message and my answer")
 async def undo(ctx: CommandContext) -> str:
     """Take the last exchanges back."""
     count = _number(ctx.argument or "1", "Say how many exchanges to take back, for example: /undo 2")

@@ -85,9 +85,7 @@ async def _elsewhere(ctx: CommandContext) -> str:
     return f"Working on a message that came {since} ago. /stop ends it."
 
 
-@partial(
-    Command, name="context", group="What I remember", help="how full my window is, and when I compress it", bypass=True
-)
+@partial(Command, name="context", group="What I remember", help="how full my window is", bypass=True)
 async def context(ctx: CommandContext) -> str:
     """Draw how full the window is, with its shares, and say when the next compaction comes."""
     session = await ctx.present()

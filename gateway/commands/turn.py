@@ -31,7 +31,7 @@ async def stop(ctx: CommandContext) -> str:
     name="steer",
     group="While I work",
     argument="<text>",
-    help="tell me something about what I am doing",
+    help="add something to what I am doing",
     sends="steer",
 )
 async def steer(ctx: CommandContext) -> str:
@@ -129,9 +129,7 @@ def _is_lost(row: Outbound, since: float = 0.0) -> bool:
     return row.error == OUTCOME_UNKNOWN and row.created_at >= since
 
 
-@partial(
-    Command, name="continue", group="Conversation", help="let me go on where my answer stopped", elsewhere=("more",)
-)
+@partial(Command, name="continue", group="Conversation", help="go on where my answer stopped", elsewhere=("more",))
 async def go_on(ctx: CommandContext) -> Answer:
     """Ask for the rest of an answer that was cut off. The words of the request stay in the conversation, because no API
     goes on with an answer of its own accord."""
