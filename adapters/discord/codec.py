@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from gateway.delivery.markdown.characters import length
 from gateway.domain.chat import CUT, TORN, Attachment, ChatType, Inbound, Source
-from gateway.domain.quoting import BY_A_BOT, CORRECTED, FORWARDED, clipped, flat, in_reply_to
+from gateway.domain.quoting import BY_A_BOT, FORWARDED, clipped, flat, in_reply_to
 
 PLATFORM: Final = "discord"
 LONGEST: Final = 2_000  # UTF-16 units of one message: Discord counts characters, of which this is never less
@@ -65,19 +65,21 @@ def snowflake(seconds: float) -> int:
     return max(0, int((seconds - _EPOCH) * 1000)) << 22
 
 
-def message_inbound(message: Json, place: Place, me: Me, before: str = "", edited: bool = False) -> Inbound | None:
+def message_inbound(
+    message: Json, place: Place, me: Me, before: str = "", amends: tuple[str, ...] = ()
+) -> Inbound | None:
     """What a person said to the bot. None: there is nothing to be read in it. `before`: what the model is shown of the
-    messages before it."""
+    messages before it; `amends`: the events of its earlier wordings, newest first."""
     said, files = words(message, me), tuple(_attachments(message))
     if not said and not files:
         return None
     own = _own(message, me)
     text = said
     if not own.startswith("/"):
-        text = before + _context(message, me, edited=edited) + text
-    elif edited:
+        text = before + _context(message, me) + text
+    elif amends:
         return None  # a command was carried out as it was
-    stamp = f":{message['edited_timestamp']}" if edited else ""
+    stamp = f":{message['edited_timestamp']}" if amends else ""
     answered = message.get("message_reference") or {}
     return Inbound(
         event_id=event_id(me, place, f"{message['id']}{stamp}", message["author"]["id"]),
@@ -87,9 +89,15 @@ def message_inbound(message: Json, place: Place, me: Me, before: str = "", edite
         reply_to=answered.get("message_id"),
         place=message["id"],
         sent_at=datetime.fromisoformat(message["timestamp"]).timestamp(),
-        part_of=None if edited else _part_of(message),
+        part_of=_part_of(message),
         own=None if own == text else own,
+        amends=amends,
     )
+
+
+def withdrawn_inbound(said_by: Source, amends: tuple[str, ...]) -> Inbound:
+    """A message was deleted: the events of its wordings, newest first."""
+    return Inbound(event_id=f"{amends[-1]}:deleted", source=said_by, text="", kind="withdrawn", amends=amends)
 
 
 def source(place: Place, author: Json, member: Json) -> Source:
@@ -191,10 +199,8 @@ def _own(message: Json, me: Me) -> str:
     return _named(written, message.get("mentions") or ())
 
 
-def _context(message: Json, me: Me, *, edited: bool) -> str:
+def _context(message: Json, me: Me) -> str:
     """A line about what this message is to others; nothing in it may look like a line of its own."""
-    if edited:
-        return CORRECTED
     if message["author"].get("bot"):
         return BY_A_BOT
     answered = message.get("referenced_message")

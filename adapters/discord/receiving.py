@@ -8,7 +8,7 @@ worker fetches that first, and what comes meanwhile waits behind it.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -45,6 +45,8 @@ _WORTH_A_WORD: Final = 120.0  # seconds of absence
 _AT_ONCE: Final = 8  # channels whose missed messages are fetched at once
 _UNREADABLE: Final = (AttributeError, KeyError, TypeError, ValueError)  # what Discord sent is of another shape
 _TYPES: Final = 4  # the kind of an interaction: a person types a command
+_REMEMBERED: Final = 2_000  # messages that may be edited or deleted while they wait
+_WORDINGS: Final = 5  # of one message that are remembered
 _THREAD_MINUTES: Final = 1_440  # without a message, after which Discord puts a thread away
 
 DELETED: Final = "the channel was deleted, or the bot was removed from it"
@@ -55,6 +57,15 @@ class _Event:
     kind: str
     data: Any
     acknowledged: asyncio.Task[bool] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A message that was stored: where, by whom, and the events of its wordings, newest first."""
+
+    place: codec.Place
+    source: Source
+    events: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -77,6 +88,7 @@ class Receiver:
         self._cursors = Cursors()
         self._queues: dict[str, _Queue] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._said: OrderedDict[str, _Said] = OrderedDict()  # by the message's id: it may be edited or deleted
         self._current: set[str] = set()  # channels whose missed messages were fetched in this session
         self._away: float | None = None  # seconds before this session that nobody read
         self._room = asyncio.Semaphore(_AT_ONCE)
@@ -162,6 +174,10 @@ class Receiver:
                 self._start(self._propose(data))
             case "delete":
                 self._forget(data)
+                if data["channel_id"] in self._queues or data["id"] in self._said:
+                    self._put(data["channel_id"], _Event(kind, data), alone="guild_id" not in data)
+            case "edit" if self._reworded(data):
+                pass
             case "message" | "edit":
                 self._put(data["channel_id"], _Event(kind, data), alone="guild_id" not in data)
 
@@ -186,6 +202,17 @@ class Receiver:
             queue = self._queues[channel] = _Queue(channel, alone)
             self._start(self._work(queue))
         return queue
+
+    def _reworded(self, data: Mapping[str, Any]) -> bool:
+        """Whether a message was changed before it was stored. It has its new words from now on."""
+        queue = self._queues.get(data["channel_id"])
+        if queue is None or not _is_rewording(data):
+            return False
+        for place, each in enumerate(queue.events):
+            if each.kind == "message" and each.data["id"] == data["id"]:
+                queue.events[place] = _Event("message", {**each.data, **data})
+                return True
+        return False
 
     def _forget(self, data: Mapping[str, Any]) -> None:
         """A message that was taken back before it was stored."""
@@ -284,21 +311,47 @@ class Receiver:
         data = event.data
         if event.kind == "gone":
             return self._of_gone(str(data))
+        said = self._said.get(data["id"])
+        if event.kind == "delete":
+            return codec.withdrawn_inbound(said.source, said.events) if said is not None else None
         place = self._place(queue.channel, data.get("guild_id"), alone=queue.alone)
         if event.kind == "interaction":
             acknowledged = event.acknowledged is not None and await event.acknowledged
             return self._of_interaction(data, place, acknowledged=acknowledged)
-        if event.kind == "edit" and not ("author" in data and data.get("edited_timestamp") and "content" in data):
-            return None  # of a link's preview, say
+        if event.kind == "edit" and not _is_rewording(data):
+            return None
+        if event.kind == "edit" and said is not None:
+            place = said.place
         if not self._listening.hears(data, self._with_role(place, data), self._me):
             return None
         if event.kind == "edit":
-            return codec.message_inbound(data, place, self._me, edited=True)
+            return await self._edited(data, place, said)
         data = await self._with_member(data, place)
         if self._listening.opens_thread(place) and await self._opened_thread(data, place):
             within = (place.channel, *place.within)
             place = replace(place, channel=data["id"], within=within, is_thread=True, own=True)
-        return codec.message_inbound(data, place, self._me, before=await self._before(data, place))
+        inbound = codec.message_inbound(data, place, self._me, before=await self._before(data, place))
+        if inbound is not None:
+            self._remember(data["id"], _Said(place, inbound.source, (inbound.event_id,)))
+        return inbound
+
+    async def _edited(self, data: Mapping[str, Any], place: codec.Place, said: _Said | None) -> Inbound | None:
+        """The new wording of a message, which may wait still."""
+        if said is None:
+            first = codec.event_id(self._me, place, data["id"], data["author"]["id"])
+            return codec.message_inbound(data, place, self._me, amends=(first,))
+        before = await self._before(data, place)
+        inbound = codec.message_inbound(data, place, self._me, before=before, amends=said.events)
+        if inbound is not None:
+            *newer, first = dict.fromkeys((inbound.event_id, *said.events))
+            self._remember(data["id"], replace(said, events=(*newer[:_WORDINGS], first)))
+        return inbound
+
+    def _remember(self, message: str, said: _Said) -> None:
+        self._said[message] = said
+        self._said.move_to_end(message)
+        while len(self._said) > _REMEMBERED:
+            self._said.popitem(last=False)
 
     def _of_gone(self, channel: str) -> Inbound:
         source = Source(platform=codec.PLATFORM, chat=channel, chat_type="group", user="")
@@ -435,6 +488,11 @@ class Receiver:
         if is_cut:
             told += f" That was a lot: I looked only at the last {self._settings.catch_up.messages:,} messages."
         return told
+
+
+def _is_rewording(data: Mapping[str, Any]) -> bool:
+    """Whether a change of a message is its writer's; Discord tells of a link's preview in the same way."""
+    return "author" in data and bool(data.get("edited_timestamp")) and "content" in data
 
 
 def _span(seconds: float) -> str:

@@ -15,7 +15,18 @@ from gateway.domain.file import KeptFile
 
 ChatType = Literal["direct", "group", "thread"]
 InboundKind = Literal[
-    "message", "steer", "queue", "press", "expiry", "schedule", "forget", "unreadable", "left", "joined", "renamed"
+    "message",
+    "withdrawn",
+    "steer",
+    "queue",
+    "press",
+    "expiry",
+    "schedule",
+    "forget",
+    "unreadable",
+    "left",
+    "joined",
+    "renamed",
 ]
 OutboundKind = Literal["reply", "remark", "notice", "question", "command", "error", "reminder"]
 Sharing = Literal["shared", "per_user"]
@@ -165,7 +176,8 @@ class Inbound:
     """One thing a lane must deal with, normalised.
 
     `event_id` is stable: the same event received twice has the same one, and (platform, event_id)
-    is accepted once. `kind` is `message` for what a person sent, `steer` for text meant for the
+    is accepted once. `kind` is `message` for what a person sent, `withdrawn` for one that its
+    writer took back, `steer` for text meant for the
     running turn (a message of its own if none runs), `queue` for text that waits for a turn of its own
     whatever the busy mode, `press` for a button whose token is `text`,
     `expiry` for the gateway's own request to end the session whose id is `text`, `schedule` for a prompt whose
@@ -178,7 +190,8 @@ class Inbound:
     `CUT` or `TORN` for a text, else the name of the group of files that it belongs to. `only_as_part`: by
     itself it was not meant for the bot; it is taken if it goes on with a message that was. `notice`, never stored:
     a sentence that the chat is told once the message is taken. `can_wait`, never stored: while its lane is full its
-    adapter keeps it and offers it again, so it is not refused.
+    adapter keeps it and offers it again, so it is not refused. `amends`, never stored: the events of a message's
+    earlier wordings, newest first, where this is its new wording, or its withdrawal; what waits of them is changed.
 
     `place` is what the platform calls the message; `reply_to` names the message that this one answers, so.
 
@@ -199,6 +212,7 @@ class Inbound:
     own: str | None = None
     notice: str = ""
     can_wait: bool = False
+    amends: tuple[str, ...] = ()
 
     @property
     def command(self) -> CommandCall | None:

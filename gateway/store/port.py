@@ -95,6 +95,12 @@ class Store(ABC):
         nothing happens for a duplicate.
         Returns the rows to send now."""
 
+    @abstractmethod
+    async def amend(self, arrival: Arrival) -> bool:
+        """The writer changed a message or took it back: its item, which has the arrival's key and event id, gets this
+        Inbound in the place of its own. False, and nothing changes, unless that item waits in its lane and no attempt
+        was made at it."""
+
     # -- lanes ------------------------------------------------------------------------------
 
     @abstractmethod

@@ -15,7 +15,7 @@ from gateway.domain.usage import CanonicalUsage, LedgerEntry
 
 Acceptance = Literal["new", "duplicate", "full"]
 CapName = Literal["session", "person", "chat", "gateway", "schedule"]
-ItemOutcome = Literal["answered", "stopped", "failed", "dead", "absorbed", "refused"]
+ItemOutcome = Literal["answered", "stopped", "failed", "dead", "absorbed", "refused", "withdrawn"]
 SignalKind = Literal["stop", "interrupt"]
 UsageBy = Literal["model", "purpose", "platform", "session", "key"]
 

@@ -22,6 +22,7 @@ from gateway.domain.adapter import Accepted, Adapter
 from gateway.domain.chat import Inbound, Outbound, SessionKey, Sharing, Source, session_key
 from gateway.domain.command import Proposal
 from gateway.domain.place import names, narrowest
+from gateway.domain.quoting import CORRECTED
 from gateway.people.approvals import NOT_YOURS, Approvals
 from gateway.people.pairing import Pairing
 from gateway.people.reminders import Reminders
@@ -140,8 +141,15 @@ class Reception:
             if await self._is_about_the_chat(read):
                 continue
             inbound = await self._at_home(read)
+            if inbound.kind == "withdrawn":
+                await self._amends(inbound)
+                continue
             if not await self._is_known(inbound):
                 continue
+            if inbound.amends:
+                if await self._amends(inbound):
+                    continue
+                inbound = _corrected(inbound)
             arrival = self.arrival(await self._as_answer(replace(inbound, only_as_part=False)))
             if not inbound.only_as_part or await self._is_part(arrival, arrivals):
                 arrivals += [*self._overheard.before(arrival, now), arrival]
@@ -163,6 +171,15 @@ class Reception:
         elif told.kind == "joined":
             await self.store.open_chat((await self._at_home(told)).source.address)
         return told.kind in ("left", "joined", "renamed")
+
+    async def _amends(self, inbound: Inbound) -> bool:
+        """Whether the message still waits in an earlier wording. It has this one from now on."""
+        first = inbound.amends[-1]
+        for event in inbound.amends:
+            said = inbound if event == first or inbound.kind == "withdrawn" else _corrected(inbound)
+            if await self.store.amend(self.arrival(replace(said, event_id=event))):
+                return True
+        return False
 
     async def _at_home(self, inbound: Inbound) -> Inbound:
         """A message under the first name of its chat, where its conversation is."""
@@ -345,6 +362,12 @@ class Reception:
     def _limit(self, until: float) -> AbstractAsyncContextManager[Deadline]:
         """End the enclosed block by then (monotonic seconds) with TimeoutError."""
         return self.clock.limit(max(0.0, until - self.clock.monotonic()))
+
+
+def _corrected(inbound: Inbound) -> Inbound:
+    """The new wording of a message that was read before, which says so."""
+    own = inbound.text if inbound.own is None else inbound.own
+    return replace(inbound, text=CORRECTED + inbound.text, own=own, part_of=None)
 
 
 def _refused(inbound: Inbound) -> Accepted:

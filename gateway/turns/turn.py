@@ -88,7 +88,7 @@ _TAKES: Final[Mapping[BusyMode, Literal["never", "at first", "always"]]] = {
     "steer": "always",
     "interrupt": "never",
 }
-_SILENT: Final = ("expiry", "forget")  # kinds of items of the gateway's own whose end nobody is told
+_SILENT: Final = ("expiry", "forget", "withdrawn")  # kinds of items whose end nobody is told
 COMPACTION_STOPPED = "The compression was stopped; the conversation is as it was."
 
 
@@ -159,6 +159,8 @@ class Turns:
         if item.attempts > MOST_ATTEMPTS or item.inbound.kind == "unreadable":
             return await self._judged(item, await self._bury(recorder, item))
         self.points("turn.claimed")
+        if item.inbound.kind == "withdrawn":
+            return Ending(outcome="withdrawn")
         if item.inbound.kind == "expiry":
             return await self._expire(recorder, item)
         if item.inbound.kind == "forget":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from gateway.domain.chat import Attachment, Inbound, Source
 from gateway.domain.message import user
 from gateway.runtime.errors import SessionConflict
 from gateway.store.port import Store
-from gateway.store.records import ATTEMPT_PAUSES, Arrival, Opening
+from gateway.store.records import ATTEMPT_PAUSES, Arrival, InboxItem, Opening
 from tests.support.store_kit import (
     START,
     Bench,
@@ -82,6 +83,62 @@ async def test_a_lane_runs_in_order_and_one_at_a_time(store: Store) -> None:
     assert end.next.inbound.event_id == "e3"
     assert (await store.finish_turn(claim.lease, None, end.next, None, "answered", ())).next is None
     assert (await store.status()).waiting == 0
+
+
+def told(items: Sequence[InboxItem]) -> list[str]:
+    return [item.inbound.text for item in items]
+
+
+async def test_what_waits_can_be_amended_until_it_is_begun(bench: Bench) -> None:
+    store = await bench.open()
+    await put(store, "e1", "e2", "e3")
+    claim = await store.claim_next("w")
+    assert await store.amend(arrival("e3", text="changed"))
+    assert not await store.amend(arrival("e1", text="too late"))
+    assert not await store.amend(arrival("e4", text="never came"))
+    assert not await store.amend(arrival("e3", chat="2", text="another's"))
+    assert told(await store.waiting(key(), 9)) == ["hello", "changed"]
+    end = await finish(store, claim)
+    assert end.next is not None
+    assert not await store.amend(arrival("e2", text="too late"))
+    end = await store.finish_turn(claim.lease, None, end.next, None, "answered", ())
+    assert end.next is not None
+    assert (end.next.inbound.text, end.next.accepted_at) == ("changed", START)
+    await store.finish_turn(claim.lease, None, end.next, None, "withdrawn", ())
+    assert not await store.amend(arrival("e3", text="ended"))
+    assert (await put(store, "e3"))[0].status == "duplicate"
+
+
+async def test_what_an_earlier_process_left_can_be_amended_unless_it_was_begun(bench: Bench) -> None:
+    store = await bench.open()
+    first = await claimed(store, "e1")
+    opening = Opening(session=new_session("s1"), transcript=())
+    session = await store.open_session(first.lease, opening)
+    await store.record_step(first.lease, session.ref, first.item, step(user("hello")))
+    await put(store, "e2", chat="2")
+    await put(store, "e3")
+    await store.release(first.lease)
+    await store.aclose()
+    store = await bench.open()
+    assert not await store.amend(arrival("e1", text="begun"))
+    assert await store.amend(arrival("e2", chat="2", text="changed"))
+    assert await store.amend(arrival("e3", text="changed"))
+    claims = {claim.lease.key.chat: claim for claim in [await store.claim_next("w") for _ in "12"]}
+    assert {chat: claim.item.inbound.text for chat, claim in claims.items()} == {"1": "hello", "2": "changed"}
+    assert told(await store.waiting(key(), 9)) == ["changed"]
+
+
+@pytest.mark.parametrize("steps", range(4))
+async def test_an_amendment_beside_a_claim_is_kept_or_refused(bench: Bench, steps: int) -> None:
+    store = await bench.open(concurrency=1)
+    await put(store, "a", chat="1")
+    await store.claim_next("w")
+    await put(store, "b", chat="2")  # over the concurrency: its claim needs a write
+    claiming = asyncio.create_task(store.claim_next("w"))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    amended = await store.amend(arrival("b", chat="2", text="changed"))
+    assert (await claiming).item.inbound.text == ("changed" if amended else "hello")
 
 
 async def test_lanes_run_beside_each_other(store: Store) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gateway.domain.message import text_of
 from tests.emulators.discord import Channel, DiscordServer, Kind, User
 from tests.support.discord_live import on_discord
 from tests.support.model import FakeModel, Gate, Say, in_turn
@@ -114,6 +115,62 @@ async def test_a_person_corrects_a_message(tmp_path: Path, discord: DiscordServe
         await bot.until_shown("echo: Helo")
         discord.people.edit(said, "Hello")
         await bot.until_shown("echo: Helo", "echo: [an earlier message, corrected]\nHello")
+
+
+async def test_a_message_that_waits_is_answered_as_it_was_changed(
+    tmp_path: Path, discord: DiscordServer, anna: User
+) -> None:
+    gate = Gate()
+    model = FakeModel(in_turn(Say(text="one", gate=gate), Say(text="two"), Say(text="three")))
+    async with on_discord(tmp_path, discord, anna, model=model) as bot:
+        bot.says("first")
+        await gate.until_waiting()
+        second = bot.says("secnd")
+        await bot.until_waiting("secnd")
+        discord.people.edit(second, "second, changed")
+        discord.people.edit(second, "second, changed again")
+        discord.people.edit(bot.says("thrd"), "third, changed at once")
+        await bot.until_waiting("second, changed again", "third, changed at once")
+        gate.open()
+        await bot.until_shown("one", "two", "three")
+        asked = [text_of(request.messages[-1]) for request in model.requests]
+        assert asked == ["first", "second, changed again", "third, changed at once"]
+
+
+async def test_a_correction_that_waits_is_answered_as_it_was_changed(
+    tmp_path: Path, discord: DiscordServer, anna: User
+) -> None:
+    gate = Gate()
+    model = FakeModel(in_turn(Say(text="one", gate=gate), Say(text="two")))
+    async with on_discord(tmp_path, discord, anna, model=model) as bot:
+        said = bot.says("first")
+        await gate.until_waiting()
+        discord.people.edit(said, "frst")
+        await bot.until_waiting("[an earlier message, corrected]\nfrst")
+        discord.people.edit(said, "First")
+        await bot.until_waiting("[an earlier message, corrected]\nFirst")
+        gate.open()
+        await bot.until_shown("one", "two")
+
+
+async def test_a_message_that_waits_and_is_deleted_is_not_answered(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    gate = Gate()
+    model = FakeModel(in_turn(Say(text="one", gate=gate), Say(text="two")))
+    async with on_discord(tmp_path, discord, anna, model=model, rules={"quoted": 0}) as bot:
+        first = bot.says("@Legato first", place)
+        await gate.until_waiting()
+        second = bot.says("@Legato second", place)
+        await bot.until_waiting("second", chat=place)
+        discord.people.delete(first)  # whose turn runs
+        discord.people.delete(second)
+        bot.says("@Legato third", place)
+        await bot.until_waiting("", "third", chat=place)
+        gate.open()
+        await bot.until_shown("one", "two", chat=place)
+        assert [text_of(request.messages[-1]) for request in model.requests] == ["first", "third"]
+        await bot.quiet()
 
 
 def robot_said(number: int) -> str:

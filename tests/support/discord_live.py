@@ -16,6 +16,7 @@ from gateway.app import build as bootstrap
 from gateway.app.config.models import Access
 from gateway.app.gateway import Gateway
 from gateway.app.plugins import all_commands
+from gateway.domain.chat import SessionKey
 from gateway.runtime.clock import Clock, SystemClock
 from gateway.runtime.points import Points, ignore_points
 from gateway.store.port import Store
@@ -61,6 +62,18 @@ class Bot:
             await self.until(lambda: self.shown(chat) == list(texts))
         except TimeoutError:
             assert self.shown(chat) == list(texts), self.shown(chat)
+
+    async def until_waiting(self, *texts: str, chat: Channel | None = None) -> None:
+        """Return once these texts of Anna's wait in their lane."""
+        place = chat or self.chat
+        user = None if place.guild is None else str(self.anna.id)
+        key = SessionKey(platform="discord", chat=str(place.id), user=user)
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                waiting = await self.gateway.store.waiting(key, len(texts) + 1)
+                if [item.inbound.text for item in waiting] == list(texts):
+                    return
+                await asyncio.sleep(0.005)
 
     async def until_ended(self) -> None:
         """Return when the gateway has ended by itself."""

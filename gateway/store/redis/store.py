@@ -214,6 +214,11 @@ class RedisStore(Store):
         parts = [*arguments.arrival(arrival), self._now(), *arguments.rows([notice] if notice else [])]
         return await self._outbox.claimed(self._outbox.send(partition_of_key(arrival.key), "refuse", *parts))
 
+    async def amend(self, arrival: Arrival) -> bool:
+        lane, platform, event, inbound, *_ = arguments.arrival(arrival)
+        partition = partition_of_key(arrival.key)
+        return await self._wire.run(partition, "amend", lane, platform, event, inbound, read=_whether)
+
     # -- lanes ------------------------------------------------------------------------------
 
     async def claim_next(self, worker: str) -> Claim:

@@ -42,7 +42,7 @@ def storable(text: str) -> str:
 def inbound_json(inbound: Inbound) -> str:
     """An Inbound without fields at their default, and without those that nobody asks for once it is stored."""
     data = {**_given(inbound), "source": _given(inbound.source)}
-    for name in ("only_as_part", "notice", "can_wait"):
+    for name in ("only_as_part", "notice", "can_wait", "amends"):
         data.pop(name, None)
     if inbound.attachments:
         data["attachments"] = [file_note(file) for file in inbound.attachments]

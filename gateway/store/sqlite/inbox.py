@@ -67,6 +67,23 @@ def _accept(connection: apsw.Connection, arrival: Arrival, lane: str, cap: int, 
     return Arrived(receipt=receipt, item=item, claimed=claims)
 
 
+def amend(connection: apsw.Connection, arrival: Arrival) -> bool:
+    """Give a queued item that nobody began another Inbound; whether there was one."""
+    return bool(
+        change(
+            connection,
+            "UPDATE inbox SET inbound = ? WHERE platform = ? AND event_id = ? AND key = ?"
+            f" AND attempts = 0 AND {_QUEUED} AND NOT EXISTS (SELECT 1 FROM turns WHERE item = inbox.id)",
+            (
+                inbound_json(arrival.inbound),
+                arrival.inbound.source.platform,
+                arrival.inbound.event_id,
+                str(arrival.key),
+            ),
+        )
+    )
+
+
 def record_refused(connection: apsw.Connection, arrival: Arrival) -> bool:
     """Keep an event as refused; False: the event was known already."""
     return _insert(connection, arrival, str(arrival.key), attempts=0, outcome="refused") is not None

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 
-from gateway.domain.chat import SessionKey
+from gateway.domain.chat import Inbound, SessionKey
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import SessionConflict
 from gateway.store.records import ATTEMPT_PAUSES, SUSPECT_ATTEMPTS, Claim, InboxItem, Lease, attempt_pause
@@ -172,8 +172,8 @@ class Lanes:
 
     def counted(self, lane: Lane, item: InboxItem) -> None:
         """The attempt at the lane's first item is durable."""
-        lane.queue.popleft()
-        lane.head = item
+        waited = lane.queue.popleft()  # its words may have changed on the way
+        lane.head = replace(waited, attempts=item.attempts)
 
     def uncounted(self, lane: Lane) -> None:
         """The attempt could not be counted: the lane waits again."""
@@ -241,6 +241,16 @@ class Lanes:
         lane.queue.appendleft(lane.head if counted else replace(lane.head, attempts=lane.head.attempts - 1))
         lane.head = None
         self._leave(lane)
+
+    def amended(self, key: SessionKey, inbound: Inbound) -> None:
+        """A queued item has another Inbound now."""
+        lane = self._lanes.get(key)
+        if lane is not None:
+            event = inbound.event_id
+            changed = (
+                replace(each, inbound=inbound) if each.inbound.event_id == event else each for each in lane.queue
+            )
+            lane.queue = deque(changed)
 
     # -- looking ----------------------------------------------------------------------------
 

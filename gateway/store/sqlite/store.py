@@ -208,6 +208,12 @@ class SqliteStore(Store):
 
         return await self._send(work)
 
+    async def amend(self, arrival: Arrival) -> bool:
+        return await self._database.writer.run(
+            lambda connection: inbox.amend(connection, arrival),
+            done=lambda changed: self._lanes.amended(arrival.key, arrival.inbound) if changed else None,
+        )
+
     # -- lanes ------------------------------------------------------------------------------
 
     async def claim_next(self, worker: str) -> Claim:

@@ -28,8 +28,8 @@ def message(text: str = "Hello", **more: Any) -> dict[str, Any]:
     return base | more
 
 
-def read(text: str = "Hello", place: Place = ALONE, edited: bool = False, **more: Any) -> Inbound | None:
-    return codec.message_inbound(message(text, **more), place, ME, edited=edited)
+def read(text: str = "Hello", place: Place = ALONE, amends: tuple[str, ...] = (), **more: Any) -> Inbound | None:
+    return codec.message_inbound(message(text, **more), place, ME, amends=amends)
 
 
 def said(text: str = "Hello", **more: Any) -> str:
@@ -139,16 +139,17 @@ def test_words_of_others_command_nothing() -> None:
 
 
 def test_a_corrected_message_is_an_event_of_its_own() -> None:
-    corrected = read("Hello", edited=True, edited_timestamp="2026-11-22T12:01:00+00:00")
-    assert corrected is not None
-    assert corrected.text == "[an earlier message, corrected]\nHello"
-    first = read()
+    first = read("Helo")
     assert first is not None
+    before = (first.event_id,)
+    corrected = read("Hello", amends=before, edited_timestamp="2026-11-22T12:01:00+00:00")
+    assert corrected is not None
+    assert (corrected.text, corrected.amends) == ("Hello", before)
     assert corrected.event_id != first.event_id
-    again = read("Hello", edited=True, edited_timestamp="2026-11-22T12:02:00+00:00")
+    again = read("Hello", amends=before, edited_timestamp="2026-11-22T12:02:00+00:00")
     assert again is not None
     assert again.event_id != corrected.event_id
-    assert read("/new", edited=True, edited_timestamp="2026-11-22T12:01:00+00:00") is None
+    assert read("/new", amends=before, edited_timestamp="2026-11-22T12:01:00+00:00") is None
 
 
 @pytest.mark.parametrize(
