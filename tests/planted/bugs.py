@@ -68,7 +68,7 @@ BUGS: Final = (
     ),
     Bug(
         name="a later message overtakes an earlier one (Redis)",
-        file="gateway/store/redis/scripts/accept.lua",
+        file="gateway/store/redis/parts/lanes.lua",
         old="call('RPUSH', inbox_at(lane), id)",
         new="call('LPUSH', inbox_at(lane), id)",
         tests=_LANES,
@@ -90,7 +90,7 @@ BUGS: Final = (
     Bug(
         name="words that steer a turn are lost",
         file="gateway/turns/steering.py",
-        old="            conversation.add(message, self.clock.now())\n",
+        old="        conversation.add(message, self.clock.now())\n",
         new="",
         tests=("tests/e2e/test_busy.py",),
     ),
@@ -112,7 +112,7 @@ BUGS: Final = (
     Bug(
         name="a send whose outcome is not known is repeated for ever",
         file="gateway/delivery/outbox.py",
-        old="if allowed is not None and row.ambiguous > allowed and not is_edited:",
+        old="if row.ambiguous > allowed:",
         new="if False:",
         tests=("tests/unit/delivery", "tests/e2e/test_lanes_and_limits.py"),
     ),
@@ -169,8 +169,8 @@ BUGS: Final = (
     Bug(
         name="a tool whose outcome is not known is run again",
         file="gateway/agent/loop.py",
-        old="results = {call_id: tool_result(call_id, UNKNOWN_OUTCOME) for call_id in begun}",
-        new="results = dict[str, Message]()",
+        old='not self._tools.repeatable(call, begun=call["id"] in begun)',
+        new="False",
         tests=("tests/e2e/test_approvals.py",),
     ),
     Bug(
@@ -234,7 +234,7 @@ BUGS: Final = (
     Bug(
         name="a log line is written with its secrets",
         file="gateway/runtime/logs.py",
-        old="return {key: redact(value) if isinstance(value, str) else value for key, value in event.items()}",
+        old="return {key: _without_secrets(value, redact) for key, value in event.items()}",
         new="return event",
         tests=("tests/unit/runtime/test_logs.py",),
     ),
@@ -292,17 +292,17 @@ BUGS: Final = (
     ),
     # -- providers
     Bug(
-        name="an answer that was begun is asked for again",
+        name="an answer that begins anew keeps the words of the broken one",
         file="gateway/providers/retry.py",
-        old="if begun or backoff.failures",
-        new="if backoff.failures",
+        old="            if begun:\n                yield Restarted()\n",
+        new="",
         tests=("tests/unit/providers/test_retry.py",),
     ),
     Bug(
         name="a wait that a provider stated is not kept",
         file="gateway/providers/retry.py",
-        old="        return stated + self._rng.uniform(0, min(1.0, ceiling))",
-        new="        return self._rng.uniform(0, min(1.0, ceiling))",
+        old="return error.retry_after + self._rng",
+        new="return self._rng",
         tests=("tests/unit/providers/test_retry.py",),
     ),
     # -- search, migration, trajectories
