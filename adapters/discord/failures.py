@@ -38,7 +38,6 @@ INVALID_TOKEN: Final = 50027  # of an interaction
 NO_HISTORY: Final = 160002  # "Cannot reply without permission to read message history"
 THREAD_EXISTS: Final = 160004
 
-_TOO_LARGE: Final = 40005
 _GONE: Final = (UNKNOWN_CHANNEL, 10004, MISSING_ACCESS, MISSING_PERMISSIONS, CANNOT_WRITE_TO)
 _BAN_SECONDS: Final = 600.0  # of an address that Cloudflare shuts out, where it does not say how long
 _NEVER_LEFT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientProxyConnectionError)
@@ -83,11 +82,6 @@ def is_over(error: BaseException) -> bool:
     """Whether an interaction takes no answer any more."""
     codes = (UNKNOWN_INTERACTION, UNKNOWN_WEBHOOK, INVALID_TOKEN)
     return isinstance(error, HTTPException) and error.code in codes
-
-
-def is_token_unknown(error: BaseException) -> bool:
-    """Whether Discord does not know the bot."""
-    return isinstance(error, HTTPException) and error.status == 401
 
 
 def _why_gone(error: HTTPException) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Protocol
 
 from gateway.agent.conversation import Conversation
 from gateway.agent.running import Phase
@@ -70,16 +70,3 @@ class Questions(Protocol):
 
     async def answer(self, call: str) -> Verdict:
         """Wait for the decision and return it."""
-
-
-class Jobs(Protocol):
-    """Runs work beside the turns, at most one of a name."""
-
-    def start_once(self, job: Coroutine[Any, Any, None], *, name: str) -> bool:
-        """Begin it, unless one of this name runs: False then."""
-
-    async def ended(self, name: str) -> None:
-        """Return when none of this name runs."""
-
-    def stop(self, name: str) -> None:
-        """Cancel the one of this name, if there is one."""

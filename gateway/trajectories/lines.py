@@ -84,7 +84,6 @@ class PartFile:
 
     def __init__(self, target: Path, *, like: Path, written: int) -> None:
         """Go on behind the first `written` bytes."""
-        self._target = target
         self._path = part_of(target)
         self._file = os.fdopen(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+b")
         shutil.copymode(like, self._path)

@@ -22,7 +22,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.redaction import Redactor
 from gateway.runtime.tokens import TokenCounter
 from tests.bench_context.customers import Life, Need, Turn, Way
-from tests.bench_context.facts import Fact, stands
+from tests.bench_context.facts import stands
 from tests.bench_context.observing import outdated
 from tests.bench_context.shown import read
 from tests.bench_context.summarisers import Extractive, Oracle, Summariser, Written
@@ -259,8 +259,3 @@ def run(life: Life, names: Sequence[str], window: int, counter: TokenCounter) ->
     return {
         policy.name: asyncio.run(drive(life, policy, window, counter)) for policy in POLICIES if policy.name in names
     }
-
-
-def facts_of(life: Life) -> Iterator[Fact]:
-    """All facts of a conversation, in order."""
-    return (fact for turn in life.turns for fact in turn.plants)

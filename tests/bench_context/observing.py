@@ -90,7 +90,6 @@ class Observer:
         self._counter = counter
         self._tokens = lru_cache(maxsize=65_536)(self._tokens_of)
         self._planted: dict[int, Fact] = {}
-        self._former: dict[str, int] = {}  # by value
         self._said: dict[int, int] = {}  # how many compactions there had been when it was last said
         self._turn: Turn | None = None
         self._needs: dict[int, bool] = {}

@@ -30,7 +30,6 @@ from tests.chaos.clocks import SHORT_PAUSES, HurriedClock, Shift
 from tests.chaos.parts import Record, RecordingEngine, configuration, passing, subject, tools
 from tests.chaos.socket_adapter import PollingSocketAdapter, SocketAdapter
 
-ORDER_BYTES: Final = 64 * 1024
 _NO_ROOM: Final = 48 * 1024  # bytes of a file; the store's own log is longer after its first messages
 
 

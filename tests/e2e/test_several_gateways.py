@@ -29,13 +29,11 @@ pytest_plugins = ["tests.support.redis_server"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """`runner` has begun a turn in chat "c", which waits at `gate`; `other` is the second process.
-    `hung` is the event that began it."""
+    """`runner` has begun a turn in chat "c", which waits at `gate`; `other` is the second process."""
 
     runner: Live
     other: Live
     gate: Gate
-    hung: str
 
     def shown(self, *kinds: str) -> list[str]:
         """What the chat was shown by either, each text once for every time it was shown."""
@@ -69,11 +67,11 @@ async def pair(server: RedisServer, folder: Path, *, sessions: Sessions | None =
         return running(folder, config=config, model=model, adapter=FakeAdapter(), store=store)
 
     async with gateway() as one, gateway() as two:
-        hung = await one.tell("think hard")
+        await one.tell("think hard")
         await gate.until_waiting()
         mine = one.gateway.running_turns.count() > 0  # whichever claimed it
         runner, other = (one, two) if mine else (two, one)
-        yield Pair(runner=runner, other=other, gate=gate, hung=hung)
+        yield Pair(runner=runner, other=other, gate=gate)
 
 
 async def test_a_stop_ends_the_turn_of_another_process(redis_server: RedisServer, tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ class Bug:
 
 _LANES: Final = ("tests/contract/test_store_lanes.py",)
 _TURNS: Final = ("tests/contract/test_store_turns.py",)
-_DELIVERY: Final = ("tests/contract/test_store_delivery.py",)
 _SPENDING: Final = ("tests/contract/test_store_spending.py",)
 
 BUGS: Final = (

@@ -20,7 +20,6 @@ from urllib.parse import quote, unquote
 
 ALNUM: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 HEX: Final = "0123456789abcdef"
-DIGITS: Final = "0123456789"
 LOWER: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
 BASE64: Final = ALNUM + "+/"
 UPPER: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
@@ -220,7 +219,6 @@ def _forms() -> Iterator[Form]:
 
 
 FORMS: Final = tuple(_forms())
-TUNED: Final = FORMS[::2]
 HELD_BACK: Final = FORMS[1::2]
 
 

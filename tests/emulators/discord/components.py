@@ -14,7 +14,6 @@ SELECTS: Final = (3, 5, 6, 7, 8)
 LAYOUTS: Final = (9, 10, 12, 13, 14, 17)  # only with the flag IS_COMPONENTS_V2
 MOST_ROWS: Final = 5
 MOST_BUTTONS: Final = 5
-MOST_COMPONENTS: Final = 40
 LONGEST_ID: Final = 100
 LONGEST_LABEL: Final = 80
 MOST_OPTIONS: Final = 25

@@ -315,7 +315,6 @@ class MessageType(IntEnum):
     """What a message is. https://discord.com/developers/docs/resources/message#message-object-message-types"""
 
     DEFAULT = 0
-    JOINED = 7
     THREAD_CREATED = 18
     REPLY = 19
     COMMAND = 20
@@ -323,8 +322,6 @@ class MessageType(IntEnum):
 
 
 EPHEMERAL: Final = 1 << 6
-SUPPRESS_EMBEDS: Final = 1 << 2
-SUPPRESS_NOTIFICATIONS: Final = 1 << 12
 HAS_THREAD: Final = 1 << 5
 LOADING: Final = 1 << 7
 COMPONENTS_V2: Final = 1 << 15

@@ -4,14 +4,6 @@
 -- The name of a lane, or of an address, begins with the name of its chat.
 local function asking_at(name) return P .. 'asking:' .. string.match(name, '^[^/]*/[^/]*') end
 
--- Make the questions in a turn's fields known in the chat.
-local function note_questions(lane, item, fields)
-  for _, field in ipairs(fields) do
-    local token = string.match(field, '^asked:(.*)')
-    if token then call('HSET', asking_at(lane), token, item) end
-  end
-end
-
 local function forget_questions(lane, item)
   for _, field in ipairs(call('HKEYS', P .. 'turn:' .. item)) do
     local token = string.match(field, '^asked:(.*)')
