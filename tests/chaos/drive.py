@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.chaos.faults import Fault, by_call
-from tests.chaos.launch import Order
+from tests.chaos.launch import Order, encoded
 from tests.chaos.script import Event, Plan
 from tests.chaos.snapshot import Snapshot, pass_a_week, settled, snapshot
 from tests.chaos.socket_platform import Send, SocketPlatform, Update
@@ -203,7 +203,7 @@ async def _one_process(
     log = os.open(evidence.folder / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     (child_in, feed), (output, child_out) = os.pipe(), os.pipe()
     descriptors = (child_in, child_out, log)
-    process = await forks().start("tests.chaos.launch", order.encode(), descriptors=descriptors, waits=True)
+    process = await forks().start("tests.chaos.launch", encoded(order), descriptors=descriptors, waits=True)
     for descriptor in descriptors:
         os.close(descriptor)
     entrance = _Descriptor(feed)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import random
 import shutil
 import signal
@@ -218,13 +217,7 @@ class _Run:
         task.add_done_callback(self._tasks.discard)
 
     async def _forked(self, path: Path) -> Child:
-        nothing = os.open(os.devnull, os.O_RDWR)
-        log = os.open(path.with_name("log"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            return await forks().start("tests.chaos.node", "--config", str(path), descriptors=(nothing, log, log))
-        finally:
-            os.close(nothing)
-            os.close(log)
+        return await forks().logged("tests.chaos.node", "--config", str(path), log=path.with_name("log"))
 
     async def _look_after(self, slot: int, number: int, child: Child) -> None:
         """Start a process again when it dies, and wake it when it has struck itself still."""

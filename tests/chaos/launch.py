@@ -11,10 +11,10 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from adapters.console.adapter import JsonConsole
 from gateway.app.build import Parts, build
@@ -30,6 +30,7 @@ from tests.chaos.clocks import SHORT_PAUSES, HurriedClock, Shift
 from tests.chaos.parts import Record, RecordingEngine, configuration, passing, subject, tools
 from tests.chaos.socket_adapter import PollingSocketAdapter, SocketAdapter
 
+Ordered = TypeVar("Ordered", bound="Killing")
 _NO_ROOM: Final = 48 * 1024  # bytes of a file; the store's own log is longer after its first messages
 
 
@@ -52,10 +53,6 @@ class Order:
     origin: float = 0.0
     platform: str | None = None
     polls: bool = True
-
-    def encode(self) -> str:
-        """As the program is told it."""
-        return json.dumps(asdict(self))
 
 
 class Killing(Protocol):
@@ -136,23 +133,29 @@ async def run(order: Order) -> int:
         adapters.append(reads(order.platform, process=order.number, clock=clock))
     filling = asyncio.create_task(fill_the_disk(points.begun, *order.full)) if order.full else None
     try:
-        return await _serve(config, adapters, parts)
+        return await serve(config, adapters, parts)
     finally:
         if filling is not None:
             filling.cancel()
 
 
-async def _serve(config: Config, adapters: Sequence[Adapter], parts: Parts) -> int:
+async def serve(config: Config, adapters: Sequence[Adapter], parts: Parts) -> int:
+    """Be a gateway until asked to leave; the exit code."""
     gateway = build(config, adapters, parts)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, gateway.stop)
     return 0 if await gateway.run() else 1
 
 
-def begin(program: Coroutine[Any, Any, int]) -> int:
-    """Run it, with a log that can be read; the exit code."""
+def encoded(order: Any) -> str:
+    """An order as `begin` reads it."""
+    return json.dumps(asdict(order))
+
+
+def begin(program: Callable[[Ordered], Coroutine[Any, Any, int]], order: Callable[..., Ordered]) -> int:
+    """Carry out the order on the command line, with a log that can be read; the exit code."""
     configure_logs(level="info", form="json", redact=Redactor(()))
-    return asyncio.run(program)
+    return asyncio.run(program(order(**json.loads(sys.argv[1]))))
 
 
 if __name__ == "__main__":
-    sys.exit(begin(run(Order(**json.loads(sys.argv[1])))))
+    sys.exit(begin(run, Order))

@@ -156,6 +156,16 @@ class Forks:
         await child.started
         return child
 
+    async def logged(self, module: str, *arguments: str, log: Path, **how: Any) -> Child:
+        """The same without input; its output and its errors go to the end of `log`."""
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        words = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            return await self.start(module, *arguments, descriptors=(nothing, words, words), **how)
+        finally:
+            os.close(nothing)
+            os.close(words)
+
     async def program(self, module: str, *arguments: str, **how: Any) -> Process:
         """The same on three pipes."""
         (child_in, feed), (output, child_out), (errors, child_err) = os.pipe(), os.pipe(), os.pipe()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import signal
 import sqlite3
 import time
@@ -197,13 +196,7 @@ class Run:
 
     async def _started(self, number: int, kill: Kill | None) -> Child:
         module, argument = self._stage.program(number, kill)
-        nothing = os.open(os.devnull, os.O_RDWR)
-        log = os.open(self._record.folder / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            return await forks().start(module, argument, descriptors=(nothing, log, log), waits=True)
-        finally:
-            os.close(nothing)
-            os.close(log)
+        return await forks().logged(module, argument, log=self._record.folder / "log", waits=True)
 
     async def _talk(self, number: int) -> None:
         begun = time.monotonic()

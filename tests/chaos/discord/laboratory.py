@@ -16,15 +16,16 @@ from typing import Final
 
 from tests.chaos.bots import run
 from tests.chaos.bots.model import SlowModel
+from tests.chaos.bots.program import BotOrder
 from tests.chaos.bots.run import Planned, Record, Result, Run, as_it_went, stalls_of_bots
 from tests.chaos.bots.script import Kill, Said
 from tests.chaos.bots.stalls import Stall, watch
 from tests.chaos.clocks import HurriedClock, Shift
-from tests.chaos.discord.bot import BotOrder
 from tests.chaos.discord.check import problems, said_in
 from tests.chaos.discord.evidence import Evidence, Town
 from tests.chaos.discord.script import Schedule
 from tests.chaos.drive import last_words
+from tests.chaos.launch import encoded
 from tests.emulators.discord import DiscordServer, Settings
 from tests.emulators.journal import Call, Journal
 
@@ -145,13 +146,13 @@ class _Stage:
             number=number,
             folder=str(self._evidence.folder),
             model=self._model,
-            discord=discord.api_url,
+            platform=discord.api_url,
             token=discord.token,
             origin=self._origin,
             point=(kill.point or None) if kill else None,
             passing=kill.passing if kill else 1,
         )
-        return "tests.chaos.discord.bot", order.encode()
+        return "tests.chaos.discord.bot", encoded(order)
 
 
 def report(results: Sequence[Result]) -> list[str]:

@@ -8,7 +8,7 @@ import random
 import signal
 import sys
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -45,10 +45,6 @@ class Order:
     point: str | None = None
     passing: int = 1
     poison: str | None = None
-
-    def encode(self) -> str:
-        """As the program is told it."""
-        return json.dumps(asdict(self))
 
 
 class Street:
@@ -102,9 +98,8 @@ async def run(order: Order) -> int:
     points = KillAt(order, Record(folder / "trace", order.number))
     street = Street(Record(folder / SHOWN, order.number), random.Random(order.number))
     config = Config.model_validate({"store": {"url": order.url}})
-    gateway = build(
-        config, [street], Parts(clock=clock, ids=SystemIds(), points=points, store=store_at(order.url, clock))
-    )
+    parts = Parts(clock=clock, ids=SystemIds(), points=points, store=store_at(order.url, clock))
+    gateway = build(config, [street], parts)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, gateway.stop)
     sweeping = asyncio.create_task(_sweep(gateway, street.begun))
     try:
@@ -116,4 +111,4 @@ async def run(order: Order) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(begin(run(Order(**json.loads(sys.argv[1])))))
+    sys.exit(begin(run, Order))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import shutil
 import signal
@@ -24,6 +23,7 @@ from gateway.people.reminders import row_of_run, schedule_event
 from gateway.store.port import Store
 from tests.chaos.campaign import listed
 from tests.chaos.clocks import HurriedClock, Shift
+from tests.chaos.launch import encoded
 from tests.chaos.reminders.bot import PLATFORM, SHOWN, Order, store_at
 from tests.chaos.reminders.script import Kill, Plan, Planted
 from tests.support.forks import Child, forks
@@ -102,14 +102,8 @@ class Run:
             point=kill.point if kill else None,
             passing=kill.passing if kill else 1,
         )
-        nothing = os.open(os.devnull, os.O_RDWR)
-        log = os.open(self._folder / "log", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        try:
-            descriptors = (nothing, log, log)
-            return await forks().start("tests.chaos.reminders.bot", order.encode(), descriptors=descriptors, waits=True)
-        finally:
-            os.close(nothing)
-            os.close(log)
+        log = self._folder / "log"
+        return await forks().logged("tests.chaos.reminders.bot", encoded(order), log=log, waits=True)
 
     async def _until_killed(self, kill: Kill) -> None:
         process = await self._started(kill)

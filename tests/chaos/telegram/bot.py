@@ -1,76 +1,34 @@
-"""The program: a gateway with a bot. `python -m tests.chaos.telegram.bot ORDER` carries out one `BotOrder`."""
+"""The program: a gateway with a bot. `python -m tests.chaos.telegram.bot ORDER` carries out one `TelegramOrder`."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-import signal
 import sys
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Final
 
 from adapters.telegram.adapter import TelegramAdapter, TelegramBot
 from adapters.telegram.webhook import WebhookAdapter
-from gateway.app.build import Parts, build
-from gateway.app.config import Config
 from gateway.domain.adapter import MenuEntry
-from gateway.runtime.clock import SystemIds
-from tests.chaos.bots.run import STALLS
-from tests.chaos.bots.stalls import watch
-from tests.chaos.clocks import HurriedClock, Shift
-from tests.chaos.launch import KillAt, begin
-from tests.chaos.parts import Record
+from tests.chaos.bots.program import BotOrder, be_the_bot, hurried_clock
+from tests.chaos.launch import begin
 
 PATIENCE: Final = 4.0  # real seconds for an answer of Telegram's: none takes that long, however busy the machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BotOrder:
-    """One process to be: its number in the run, its folder, its model and its Telegram, and where it kills itself.
-    `origin`: when its hurried clock was right (seconds since the epoch)."""
+class TelegramOrder(BotOrder):
+    """`drafts`: a reply grows as drafts; `port`: where Telegram calls the bot, None: the bot polls."""
 
-    number: int
-    folder: str
-    model: str
-    telegram: str
-    token: str
-    origin: float
-    point: str | None = None
-    passing: int = 1
-    poison: str | None = None
     drafts: bool = False
-    port: int | None = None  # at which Telegram calls it; None: it polls
-
-    def encode(self) -> str:
-        """As the program is told it."""
-        return json.dumps(asdict(self))
+    port: int | None = None
 
 
-def configuration(order: BotOrder) -> Config:
-    """Everything as it comes; whoever writes may."""
-    return Config.model_validate(
-        {
-            "model": {
-                "provider": "openai",
-                "name": "test-model",
-                "base_url": order.model,
-                "api_key": f"process-{order.number}",
-                "context_length": 128_000,
-            },
-            "access": {"allow": ["telegram:*"]},
-            "store": {"url": f"sqlite:///{order.folder}/store.db"},
-        }
-    )
-
-
-async def run(order: BotOrder) -> int:
+async def run(order: TelegramOrder) -> int:
     """Be the bot until asked to leave; the exit code."""
-    folder = Path(order.folder)
-    clock = HurriedClock(order.origin, Shift(folder / "clock"))
+    clock = hurried_clock(order)
     settings: dict[str, Any] = {
         "clock": clock,
-        "base_url": order.telegram,
+        "base_url": order.platform,
         "patience": PATIENCE,
         "streaming": "drafts" if order.drafts else "edits",
         "menu": [MenuEntry(name="help", help="Help.")],
@@ -80,16 +38,8 @@ async def run(order: BotOrder) -> int:
     else:
         url = f"http://127.0.0.1:{order.port}/telegram"
         adapter = WebhookAdapter(order.token, public_url=url, host="127.0.0.1", port=order.port, **settings)
-    points = KillAt(order, Record(folder / "trace", order.number))
-    gateway = build(configuration(order), [adapter], Parts(clock=clock, ids=SystemIds(), points=points))
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, gateway.stop)
-    stalls = Record(folder / STALLS, order.number)
-    watching = asyncio.create_task(watch(lambda stall: stalls.add(*map(str, stall))))
-    try:
-        return 0 if await gateway.run() else 1
-    finally:
-        watching.cancel()
+    return await be_the_bot(order, adapter, clock)
 
 
 if __name__ == "__main__":
-    sys.exit(begin(run(BotOrder(**json.loads(sys.argv[1])))))
+    sys.exit(begin(run, TelegramOrder))

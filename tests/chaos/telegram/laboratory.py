@@ -19,7 +19,8 @@ from tests.chaos.bots.script import Kill, Said
 from tests.chaos.bots.stalls import Stall, watch
 from tests.chaos.clocks import HurriedClock, Shift
 from tests.chaos.drive import last_words
-from tests.chaos.telegram.bot import BotOrder
+from tests.chaos.launch import encoded
+from tests.chaos.telegram.bot import TelegramOrder
 from tests.chaos.telegram.check import problems
 from tests.chaos.telegram.doubts import read_in
 from tests.chaos.telegram.evidence import Evidence, Street
@@ -112,11 +113,11 @@ class _Stage:
 
     def program(self, number: int, kill: Kill | None) -> tuple[str, str]:
         telegram = self._evidence.street.telegram
-        order = BotOrder(
+        order = TelegramOrder(
             number=number,
             folder=str(self._evidence.folder),
             model=self._model,
-            telegram=telegram.base_url,
+            platform=telegram.base_url,
             token=telegram.token,
             origin=self._origin,
             point=(kill.point or None) if kill else None,
@@ -124,7 +125,7 @@ class _Stage:
             drafts=self._evidence.schedule.drafts,
             port=self._port,
         )
-        return "tests.chaos.telegram.bot", order.encode()
+        return "tests.chaos.telegram.bot", encoded(order)
 
 
 def report(results: Sequence[Result]) -> list[str]:

@@ -1,0 +1,67 @@
+"""What the programs of all bots share: their order, their configuration, and a gateway that notes when it stood
+still."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gateway.app.build import Parts
+from gateway.app.config import Config
+from gateway.domain.adapter import Adapter
+from gateway.runtime.clock import SystemIds
+from tests.chaos.bots.run import STALLS
+from tests.chaos.bots.stalls import watch
+from tests.chaos.clocks import HurriedClock, Shift
+from tests.chaos.launch import KillAt, serve
+from tests.chaos.parts import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BotOrder:
+    """One process to be: its number in the run, its folder, its model and its platform, and where it kills itself.
+    `origin`: when its hurried clock was right (seconds since the epoch)."""
+
+    number: int
+    folder: str
+    model: str
+    platform: str
+    token: str
+    origin: float
+    point: str | None = None
+    passing: int = 1
+    poison: str | None = None
+
+
+def hurried_clock(order: BotOrder) -> HurriedClock:
+    """The clock of the run."""
+    return HurriedClock(order.origin, Shift(Path(order.folder) / "clock"))
+
+
+async def be_the_bot(order: BotOrder, adapter: Adapter, clock: HurriedClock, **sections: Any) -> int:
+    """Serve the platform until asked to leave; the exit code. Whoever writes may, and everything beside `sections` is
+    as it comes."""
+    folder = Path(order.folder)
+    config = Config.model_validate(
+        {
+            "model": {
+                "provider": "openai",
+                "name": "test-model",
+                "base_url": order.model,
+                "api_key": f"process-{order.number}",
+                "context_length": 128_000,
+            },
+            "access": {"allow": [f"{adapter.name}:*"]},
+            "store": {"url": f"sqlite:///{order.folder}/store.db"},
+            **sections,
+        }
+    )
+    points = KillAt(order, Record(folder / "trace", order.number))
+    stalls = Record(folder / STALLS, order.number)
+    watching = asyncio.create_task(watch(lambda stall: stalls.add(*map(str, stall))))
+    try:
+        return await serve(config, [adapter], Parts(clock=clock, ids=SystemIds(), points=points))
+    finally:
+        watching.cancel()
