@@ -4,15 +4,18 @@ Two errors look alike and want opposite remedies. *The prompt is too long*: comp
 fits, but prompt plus requested output does not*: ask for less output, keep the transcript. And
 some texts only mention tokens: rate limits, unsupported parameters.
 
-The wording is the vendors' own and keeps changing, so this reads facts before phrases. If a text
-states both the window and the size of the input, arithmetic decides. Only where numbers are
-missing do phrases decide.
+The wording is the vendors' own and keeps changing, so this reads facts before phrases, and phrases
+by their parts. The text is made plain. Each number gets a role by the words around it: a limit, the
+input, the output that was asked for; arithmetic decides. Where numbers are missing, words decide:
+a thing that has a length, and that it is too much.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 
@@ -30,223 +33,218 @@ class OutputTooLong:
     available: int | None
 
 
-# A number of tokens; one with more digits is none. Not from the middle of a number: each digit would be a beginning.
-# Not a part of a model's name either ("v3-0324"), and no thousands ("128k"); a line's end may be written as "\n".
-_N = r"(?:(?<![a-z\d_-])|(?<=\\n))(\d[\d,_]{0,15})(?![\d,_]|[km]\b)"
-
-_UPPER = r"(\d[\d_]{0,15})(?!\d)"  # of a range, behind a comma: "[1,8192]"
-
-# What the text says the whole window is. The first match wins, so the telling ones come first.
-_WINDOW: Final = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf'n_ctx(?:\\?")?\s*:\s*{_N}',
-        rf"context size \({_N} tokens",
-        rf"maximum context length (?:of \S{{1,80}} )?(?:is|of) (?:only )?{_N}",
-        rf"maximum context (?:length|limit)[^\d.]{{0,20}}{_N}",
-        rf"context length (?:is|of) (?:only )?{_N}",
-        rf"context length \({_N}",
-        rf"\(context length {_N}",
-        rf"{_N} maximum context length",
-        rf"maximum model length of {_N}",
-        rf"maximum prompt length is {_N}",
-        rf"configured limit of {_N}",
-        rf"model token limit:? {_N}",
-        rf"exceed(?:s|ed)? (?:the )?(?:context )?limit(?: of|:)?[^\d]{{0,3}}\d+ ?\+ ?\d+ >(?: |\\n)?{_N}",
-        rf"exceeds? the limit of {_N}",
-        rf"tokens > {_N} maximum",
-        rf"maximum number of tokens allowed \(?{_N}",
-        rf"maximum number of (?:input )?tokens:? (?:\d+ > )?{_N}",
-        rf"(?<!with )\bmax(?:imum)? (?:allowed )?(?:input |sequence |prompt )?length (?:is |of )?\(?{_N}",
-        rf"\bmax_(?:seq_|model_|input_)?len(?:gth)?\W{{0,2}} (?:of |is (?:set to )?)?\(?{_N}",
-        rf"range of input length should be \[\d{{1,16}}, ?{_UPPER}\]",
-        rf"must be <= {_N}\. given",
-        rf"must have less than {_N} tokens",
-        rf"cannot exceed {_N}",
-        rf"while limit is {_N}",
-        rf"max(?:imum)? (?:request )?size: {_N} tokens",
-        rf"context (?:length|size|window)(?: size)?(?:,| is| of|:)? \(?{_N}(?! (?:tokens )?exceeds?)",
-        rf"\bmax(?:imum)?(?: of|:)? {_N}(?! ?(?:char|byte|image|item|[km]b))",
-        rf"(?:最大|上限|限制)[^\d,。，]{{0,16}}{_N}",
-        rf"{_N} ?(?:个)? ?tokens? ?(?:的)?(?:上限|限制)",
-    )
-)
-
-# What the text says the input is. Several hits (messages, functions, tools) are added up.
-_INPUT: Final = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"{_N} in (?:the|your) (?:messages|functions|prompt)",
-        rf"{_N} of (?:text|tool|image|audio) input",
-        rf"your messages resulted in {_N}",
-        rf"your request has {_N} input",
-        rf"you passed {_N} input",
-        rf"{_N} tokens from the input",
-        rf"given: {_N} `inputs`",
-        rf"limit[^\d]{{0,3}}{_N} ?\+ ?\d+ >(?: |\\n)?\d+",
-        rf"prompt contains (?:at least )?{_N} input tokens",
-        rf"(?:prompt|input|request|conversation) (?:has|is) (?:about |at least )?{_N} tokens",
-        rf"input length (?:of \S{{1,80}} )?is {_N}",
-    )
-)
-
-# The setting that asks for output, as vendors call it. Beside a plus sign the bound is on the sum with the input.
-_SETTING: Final = r"(?<!\+ )(?<!\+ `)\bmax(?:imum)?[_ ](?:completion_|new_|output_)?tokens\b"
-
-# What the text says the output may be at most, whatever the input.
-_OUTPUT_CAP: Final = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"supports at most {_N} completion tokens",
-        rf"{_SETTING}[^.]{{0,40}} too \w{{1,9}}: [\d,]{{1,16}}\. [^.\d]{{0,40}}at most {_N}",
-        rf"max_(?:completion_|output_)?tokens:? \d+ > {_N}",
-        rf"{_SETTING}[^.]{{0,40}} must be between \d+ and {_N}",
-        rf"{_SETTING}[^.]{{0,100}} (?:<=|less than or equal to|at most|no more than|(?:can ?not|must not) exceed)"
-        rf" \W?{_N}",
-        rf"(?:output|completion) tokens[^.\d]{{0,40}} exceeds? [^.\d]{{0,40}}{_N}",
-        rf"max_(?:completion_|output_)?tokens exceeds? the [a-z ]{{0,20}}limit of {_N}",
-        rf"tokens you requested exceeds? the model limit of {_N}",
-        rf"max_(?:completion_|output_)?tokens[^\d\[]{{0,20}}\[\d{{1,16}}, ?{_UPPER}\]",
-        rf"(?:valid )?range of max_(?:completion_|output_)?tokens (?:is|should be) \[\d{{1,16}}, ?{_UPPER}\]",
-        rf"max(?:_completion|_output)?_?tokens\W{{0,3}} (?:for \S+ )?(?:must be|should be|needs to be|has to be)"
-        rf" (?:less than or equal to|at most|<=|no more than|smaller than) \W?{_N}",
-        rf"maximum (?:allowed )?(?:number of )?(?:output|completion) tokens[^\d]{{0,20}}{_N}",
-        rf"max_tokens[^\d]{{0,12}}(?:最大|上限|不能超过|不得超过)[^\d]{{0,8}}{_N}",
-    )
-)
-
-# The same, where the number itself is too much already.
-_OUTPUT_BOUND: Final = tuple(
-    re.compile(pattern) for pattern in (rf"to {_N} \(exclusive\)", rf"supported range \[\d{{1,16}}, ?{_UPPER}\)")
-)
-_OUTPUT_TOO_MUCH: Final = re.compile(
-    rf"{_SETTING}\W{{0,3}} (?:value )?(?:is |parameter is )?"
-    r"(?:too (?:large|big|high)|(?:above|over|beyond|exceeds?) the (?!(?:\S+ ){0,3}context))"
-)
-
-_ASKS_OUTPUT: Final = re.compile(
-    r"max_(?:completion_|new_|output_)?tokens|in the (?:completion|output)|for the completion"
-    r"|requested .{0,12}output tokens"
-)
-
-# "41911 tokens exceeds max context window of 32768": whatever the words, a number is said to be above a smaller one.
-_MORE_THAN: Final = (
-    r"(?:exceed(?:s|ed|ing)?|(?:greater|larger|longer|more|higher) than|less than or equal to|at most|supports?"
-    r"|(?:but|while)[^.;\d]{0,40}(?:max|limit|context))"
-)
-_ABOVE: Final = re.compile(
-    rf"{_N}(?=[^.;\d]{{0,60}}\b{_MORE_THAN}\b[^.;\d]{{0,60}}{_N}(?! ?(?:char|byte|image|pixel|item|[km]b|per )))"
-)
-_ABOUT_LENGTH: Final = re.compile(r"token|prompt|context|input|length|message")
-_BEFORE: Final = 80  # characters of the same sentence say what the number counts
-
-_TOO_LONG: Final = re.compile(
-    "|".join(
-        (
-            r"(?:context|content)[ _]length[ _]exceed(?:ed|s)",
-            r"prompt_tokens_exceeded",
-            r"exceed_context_size",
-            r"request_too_large",
-            r"model_context_window_exceeded",
-            r"(?:maximum|max|model'?s?|available) context (?:length|size|window|limit)",
-            r"too many total text bytes|current length is [\d,]+ while limit is|\"token limit\"",
-            r"context (?:length|size|window)[^.]{0,40}(?:exceed|overflow|too (?:small|long))",
-            r"(?:exceed|overflow|larger than|longer than|greater than|beyond|surpass)[^.]{0,60}context"
-            r" (?:length|size|window|limit)",
-            r"context the overflows",
-            r"reached context length of",
-            r"(?:prompt|input|conversation|messages?|request)(?: \w+)?(?: is| are| was|:)? too (?:long|large|big)",
-            r"(?:prompt|input|history|context)\b[^.]{0,40}\btoo (?:long|large)",
-            r"(?:prompt|input|conversation|history) is (?:longer|larger) than",
-            r"(?:request|prompt|input) exceeds the maximum size",
-            r"at most [\d,]{1,16} tokens,? (?:but )?(?:got|received|given)",
-            r"too many (?:input |prompt )?tokens",
-            r"tokens? (?:count )?[^.]{0,40}exceeds? the (?:model'?s? )?(?:max|limit)",
-            r"\b(?:tokens|prompt|input|request)\b[^.]{0,40}(?:more|greater|larger|longer|higher) than (?:the )?"
-            r"(?:max|allowed|supported)",
-            r"(?<!image )(?<!audio )(?<!file )\b(?:prompt|input|request|messages?|sequence) (?:size|length)[^.]{0,40}"
-            r"exceeds? ",
-            r"exceed(?:s|ed)?[^.]{0,40}(?:token limit|max(?:imum)? length|maximum number of (?:input )?tokens)",
-            r"maximum (?:prompt|input|sequence) length",
-            r"exceeds? (?:the )?(?:max|maximum|configured|allowed) (?:\w+ ){0,2}(?:length|limit|tokens)",
-            r"exceeds? (?:the )?max message tokens",
-            r"greater than max_seq_len",
-            r"token limit exceeded|(?:above|over|beyond) the (?:token limit|maximum context)",
-            r"\b(?:prompt|inputs?|conversation|messages?) exceeds? (?:the )?(?:n_ctx|max_\w+_len)",
-            r"exceeds the (?:max_model_len|maximum length|context)",
-            r"input tokens exceed",
-            r"range of input length should be",
-            r"`inputs` (?:tokens )?(?:must|\+)|\binputs? must (?:have|be|contain) (?:less|fewer|at most|no more)",
-            r"reduce (?:the|your) (?:(?:length|size|number of tokens) )?(?:(?:of|in) )?(?:(?:the|your) )?"
-            r"(?:messages|prompt|input)",
-            r"\.content': string too long",
-            r"array too long[^.]{0,40}messages|'messages': array too long",
-            r"request body too large",
-            r"maximum model length",
-            # 上下文 context, 长度 length, 超 over, 输入 input, 提示词 prompt, 过长/太长/超长 too long
-            r"(?:上下文|输入|提示词|prompt|文本|消息|请求|token)[^。]{0,16}(?:过长|太长|超长)",
-            r"(?:上下文|输入|提示词|prompt|文本|消息|token)[^。]{0,24}(?:超出|超过|超限)",
-            r"(?:超出|超过)[^。]{0,24}(?:上下文|输入长度|最大长度|长度限制|token ?(?:上限|限制)|最大 ?token)",
-        )
-    )
-)
-
-# Texts that mention tokens and lengths but are about something else.
-_OTHER: Final = re.compile(
-    r"unsupported (?:parameter|value)|unsupported_parameter|unknown parameter|unrecognized (?:request )?argument"
-    r"|is not supported with this model|extra inputs are not permitted|unexpected keyword|string_type"
-    r"|invalid (?:api )?(?:key|token)\b|image exceeds|invalid base64"
-    r"|context (?:length|size|window)(?: is)? too small(?! for)"
-)
-
-
 def judge_length(text: str) -> PromptTooLong | OutputTooLong | None:
     """What a refusal's text says about length; None if it is about something else.
 
     `text` is the whole body as it came; case does not matter.
     """
-    lowered = text.lower()
-    if _OTHER.search(lowered):
+    plain = _plain(text)
+    if _OTHER.search(plain):
         return None
-    window = _first(_WINDOW, lowered)
-    used = sum(int(_digits(match)) for pattern in _INPUT for match in pattern.findall(lowered)) or None
-    asks_output = _ASKS_OUTPUT.search(lowered) is not None
-    if asks_output and window is not None and used is not None:
+    numbers = _Numbers.of(plain)
+    window, used, asked = numbers.window, numbers.used, numbers.asked
+    if window and used and (asked or _ASKS_OUTPUT.search(plain)):
         return OutputTooLong(available=window - used) if used < window else PromptTooLong(limit=window)
-    if window is not None and used is not None and used > window:
+    if window and used and used > window:
         return PromptTooLong(limit=window)
-    cap, bound = _first(_OUTPUT_CAP, lowered), _first(_OUTPUT_BOUND, lowered)
-    if cap is not None or bound is not None:
-        return OutputTooLong(available=cap or (bound or 1) - 1 or None)
-    above = _above(lowered)
-    if above is not None:
-        return above
-    if _OUTPUT_TOO_MUCH.search(lowered):
+    if numbers.caps:
+        return OutputTooLong(available=min(numbers.caps) or None)
+    if (window and asked and asked >= window) or _OUTPUT_TOO_MUCH.search(plain) or _advises_less_output(plain):
         return OutputTooLong(available=None)
-    return PromptTooLong(limit=window) if _TOO_LONG.search(lowered) else None
+    return PromptTooLong(limit=window) if _says_too_long(plain) else None
 
 
-def _above(text: str) -> PromptTooLong | OutputTooLong | None:
-    """What is said to be above its limit, by the numbers of both."""
-    for match in _ABOVE.finditer(text):
-        used, limit = (int(_digits(number)) for number in match.groups())
-        what = re.split(r"[.;]", text[max(0, match.start() - _BEFORE) : match.start()])[-1]
-        if used <= limit or "at least" in what or "minimum" in what:
-            continue
-        if re.search(_SETTING, what):
-            return OutputTooLong(available=limit or None)
-        if _ABOUT_LENGTH.search(what + text[match.end() : match.end() + _BEFORE]):
-            return PromptTooLong(limit=limit or None)
-    return None
+# --- the plain text --------------------------------------------------------------------------
+
+# Where a field of JSON begins or ends.
+_FIELD: Final = (
+    r"[\\\"]{1,9}(?:message|msg|error|detail|type|code|param|error_msg|status_msg)[\\\"]{1,9}: ?|[\\\"]{1,9},"
+)
+_PLAIN: Final = tuple(
+    (re.compile(pattern), plain)
+    for pattern, plain in (
+        (r"\\{1,9}n|\s+", " "),
+        (_FIELD, ". "),
+        (r"[\\\"'`*“”’$]", ""),
+        (r"(?<=[a-z])_(?=[a-z])", " "),
+        (r"(?<![\w.=:-])[a-z][a-z-]{0,40}\d[\w.-]{0,60}", "model"),  # "deepseek-v3-0324" says no number of tokens
+        (r"\[\d{1,16}, ?(\d{1,16})\]|between \d{1,16} and (\d{1,16})", r"at most \1\2"),
+        (r"\[\d{1,16}, ?(\d{1,16})\)|from \d{1,16} \(inclusive\) to (\d{1,16})", r"at most \1\2 (exclusive)"),
+        (r"(?<=\d)[,_](?=\d{3}(?!\d))|(?<=\d)\.0+(?!\d)", ""),  # thousands and decimals
+        (r"input validation error|invalid (?:request|input argument)", ""),
+        (r"(?<=exceeds limit) \(2013\)", ""),  # MiniMax's code of this error
+    )
+)
 
 
-def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:
-    for pattern in patterns:
-        match = pattern.search(text)
-        if match:
-            return int(_digits(match.group(1))) or None
-    return None
+def _plain(text: str) -> str:
+    text = text.lower()
+    for pattern, plain in _PLAIN:
+        text = pattern.sub(plain, text)
+    return text
 
 
-def _digits(number: str) -> str:
-    return number.replace(",", "").replace("_", "")
+# --- numbers ---------------------------------------------------------------------------------
+
+# A number of tokens; one with more digits is none. No thousands ("128k"), nothing that counts something else.
+_OTHER_UNIT: Final = r"\b(?:char|byte|image|pixel|item|pages|element|string|array|maxlength|[km]b\b|per\b)"
+_NUMBER: Final = re.compile(rf"(?<![\w.-])(\d{{1,16}})(?!(?!tokens?\b)\w|\.\d| ?(?:{_OTHER_UNIT}))")
+_MOST_NUMBERS: Final = 50  # are looked at
+_LARGEST: Final = 10_000_000  # tokens of a window; what is larger counts bytes
+_NEAR: Final = 160  # characters around a number that say what it counts
+
+# The setting that asks for output, as vendors call it. Beside a plus sign the bound is on the sum with the input.
+_MAX_TOKENS: Final = r"\bmax(?:imum)? ?(?:completion |new |output ?)?tokens(?![a-z]| (?:allowed|limit|of \d))"
+_SETTING: Final = (
+    rf"(?<!\+ )(?<!and ){_MAX_TOKENS}|\b(?:output|completion) tokens|tokens you requested|out of supported range"
+)
+_ASKS_OUTPUT: Final = re.compile(rf"{_SETTING}|{_MAX_TOKENS}")
+_OUTPUT: Final = re.compile(_SETTING)
+_OUTPUT_BEFORE: Final = re.compile(rf"(?:{_MAX_TOKENS}|{_SETTING})(?: value of)?(?: is|:| too large|=| \(| )*$")
+_OUTPUT_AFTER: Final = re.compile(
+    r" (?:tokens )?(?:(?:in|for) the (?:completion|output)|(?:output|completion|max new) tokens?)"
+)
+_PART_AFTER: Final = re.compile(
+    r" (?:tokens )?(?:(?:in|from|of) (?:the |your )?)?(?:text |tool |image |audio )?"
+    r"(?:inputs?|messages|functions|prompt)\b"
+)
+
+_LIMIT: Final = re.compile(
+    r"max|limit|budget|context (?:window|length|size)|n ctx|cache size|at most|up to|not exceed|exceeds|vs\b"
+    r"|(?:less|fewer|greater|larger|longer|bigger|higher|more) than| > |<=|最大|上限|限制"
+)
+_LIMIT_AFTER: Final = re.compile(r" ?(?:tokens? )?(?:maximum|limit|(?:个)? ?(?:tokens? ?)?(?:的)?(?:上限|限制))")
+_INPUT: Final = re.compile(r"token|prompt|context|input|length|message|request|conversation|\+ $")
+_USED_BEFORE: Final = re.compile(
+    r"\b(?:requested|received|got|given|has|have|contains?|actual|supplied|provided|resulted in)"
+    r"(?: a total of| about| at least| over|:| \()* ?$"
+)
+# "178959 + 64000 > 200000" and "64000 > 64001 - 24235".
+_SUM: Final = re.compile(r"(\d{1,16}) ?\+ ?\d{1,16} ?> ?(\d{1,16})|\d{1,16} ?> ?(\d{1,16}) ?- ?(\d{1,16})")
+
+
+@dataclass(slots=True)
+class _Numbers:
+    """What the numbers of a text stand for, in tokens."""
+
+    windows: list[int] = field(default_factory=list)
+    caps: list[int] = field(default_factory=list)  # of the output
+    outputs: list[int] = field(default_factory=list)  # asked for
+    parts: list[int] = field(default_factory=list)  # of the input: messages, functions
+    totals: list[int] = field(default_factory=list)  # of the input, or of input and output
+
+    @property
+    def window(self) -> int | None:
+        return min(self.windows, default=None)
+
+    @property
+    def used(self) -> int | None:
+        return sum(self.parts) or max(self.totals, default=None)
+
+    @property
+    def asked(self) -> int | None:
+        return max(self.outputs, default=None)
+
+    @classmethod
+    def of(cls, plain: str) -> _Numbers:
+        numbers = cls()
+        summed = _SUM.search(plain)
+        if summed:
+            used, window = summed[1] or summed[4], summed[2] or summed[3]
+            numbers.windows.append(int(window))
+            numbers.parts.append(int(used))
+            numbers.outputs.append(1)
+            return numbers
+        of_output = _OUTPUT_TOO_MUCH.search(plain) is not None
+        for match in islice(_NUMBER.finditer(plain), _MOST_NUMBERS):
+            numbers._add(int(match[1]), *_around(plain, match), of_output=of_output)
+        return numbers
+
+    def _add(self, number: int, sentence: str, before: str, after: str, *, of_output: bool) -> None:
+        """`before`: the words of the sentence since the last number. `of_output`: limits are the output's."""
+        words = _OUTPUT.sub("output", before)
+        if re.search(rf"{_OTHER_UNIT}|\bbound\b|resulting in|\bby (?:about )?$", before) or not number:
+            return
+        elsewhere = sentence + re.split(r"[.;] ", after)[0]
+        if _OUTPUT_BEFORE.search(before) or (_OUTPUT_AFTER.match(after) and "most" not in before):
+            self.outputs.append(number)
+        elif (_LIMIT.search(words) and not _USED_BEFORE.search(before)) or _LIMIT_AFTER.match(after):
+            if number > _LARGEST or re.search(_OTHER_UNIT, elsewhere):
+                return
+            number -= after.startswith(" (exclusive)")
+            if (of_output or _OUTPUT.search(sentence) or _OUTPUT.match(after.lstrip())) and "context" not in before:
+                self.caps.extend([number] if number > 1 else [])
+            else:
+                self.windows.append(number)
+        elif _PART_AFTER.match(after):
+            self.parts.append(number)
+        elif _INPUT.search(before if not _USED_BEFORE.search(before) else sentence) or after.startswith(" token"):
+            self.totals.append(number)
+
+
+def _around(plain: str, match: re.Match[str]) -> tuple[str, str, str]:
+    sentence = re.split(r"[.;] ", plain[max(0, match.start() - _NEAR) : match.start()])[-1]
+    return sentence, re.split(r"\d", sentence)[-1], plain[match.end() : match.end() + _NEAR]
+
+
+# --- words -----------------------------------------------------------------------------------
+
+_THING: Final = (
+    r"\b(?:prompt|inputs?|messages?|conversation|history|context|request|payload|body|sequence|(?<!budget )tokens?"
+    r"|content|question|session)\b"
+)
+_MEASURE: Final = (
+    r"\b(?:limit|max\w*|context|window|length|size|len|budget|allowed|supported|n ctx|threshold|model|\d{3,16})\b"
+)
+_OVER: Final = (
+    r"\b(?:exceed\w*|overflow\w*|surpass\w*|(?:long|larg|great|bigg|high)er than|more than|above|over|beyond)\b"
+)
+_SO_FAR: Final = r"[^.;]{0,60}?"
+_LESS_INPUT: Final = rf"\b(?:reduce|shorten|decrease|shorter)\b{_SO_FAR}\b(?:messages|prompt|input)\b"
+
+_TOO_LONG: Final = re.compile(
+    "|".join(
+        (
+            rf"{_THING}{_SO_FAR}\btoo (?:long|large|big)\b",
+            r"\btoo (?:many|long|large)(?: total)?(?: text| input| prompt| message)? (?:tokens|bytes|prompt|input)\b",
+            rf"{_THING}{_SO_FAR}{_OVER}{_SO_FAR}{_MEASURE}",
+            rf"{_OVER}{_SO_FAR}\b(?:context|session)(?: max)? (?:length|size|window|limit)",
+            r"\bcharacters too long|\bexpected maxlength: \d{1,16}. actual|[:.] ?token limit ?[.}]",
+            rf"{_OVER} (?:the )?max tokens",
+            r"\b(?:context|prompt|input|tokens?|conversation|content|max \w{1,9} len)"
+            r"(?: (?:length|size|window|limit|tokens|quantity))?(?: of \d{1,16})?(?: tokens)?(?: has been| was| is)?"
+            r" (?:exceed|overflow)",
+            rf"\bmax(?:imum)? (?:length|size){_SO_FAR}{_THING}",
+            rf"\breached{_SO_FAR}(?:context|conversation)",
+            r"\b(?:maximum|max|models?|available|supports) context (?:length|size|window|limit)",
+            _LESS_INPUT,
+            rf"{_THING}{_SO_FAR}\b(?:must|should|can ?not)\b{_SO_FAR}(?:less|fewer|at most|exceed|no more|<=)",
+            # 上下文 context, 长度 length, 超 over, 输入 input, 提示词 prompt, 对话 conversation, 过长/太长 too long
+            r"(?:上下文|输入|提示词|prompt|文本|消息|请求|对话|内容|token)[^。]{0,24}(?:过长|太长|超长|超出|超过|超限|过大)",
+            r"(?:超出|超过)[^。]{0,24}(?:上下文|长度|token|上限)|压缩上下文",
+        )
+    )
+)
+_OUTPUT_TOO_MUCH: Final = re.compile(
+    rf"(?:{_SETTING})(?: value| parameter)?(?: is| would| must not| should not| cannot)?"
+    r" (?:too (?:large|big|high)|above|over|beyond|exceed)"
+)
+_LESS_OUTPUT: Final = re.compile(r"\b(?:lower|reduce|decrease) (?:the )?max tokens|\bmax tokens to a (?:lower|smaller)")
+_NO_TEXT: Final = re.compile(r"\b(?:images?|audio|video|files?|upload|pdf|usage|quota)\b")
+
+# Texts that mention tokens and lengths but are about something else.
+_OTHER: Final = re.compile(
+    r"unsupported (?:parameter|value)|unknown parameter|unrecognized (?:request )?argument"
+    r"|is not supported with this model|extra inputs are not permitted|unexpected keyword|string type"
+    r"|invalid (?:api )?(?:key|token)\b|invalid base64|increase the max tokens"
+    r"|(?:window|length|size)(?: is)? too small(?! for)"
+)
+
+
+def _says_too_long(plain: str) -> bool:
+    found: Iterator[re.Match[str]] = _TOO_LONG.finditer(plain)
+    return any("text" in match[0] or not _NO_TEXT.search(plain, match.start(), match.end() + 20) for match in found)
+
+
+def _advises_less_output(plain: str) -> bool:
+    return _LESS_OUTPUT.search(plain) is not None and re.search(_LESS_INPUT, plain) is None
