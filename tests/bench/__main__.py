@@ -27,6 +27,7 @@ BENCHES = (
     "discord",
     "hostile",
     "tools",
+    "reminders",
 )
 
 

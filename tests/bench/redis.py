@@ -24,7 +24,7 @@ from redis.asyncio import Redis
 
 from tests.bench import transcript
 from tests.bench.rounds import ALONE, CHATS, EACH, ROUNDS, World, known, rows
-from tests.bench.served import fill, store_at, synced_server
+from tests.bench.served import cpu, fill, store_at, synced_server
 from tests.bench.table import Row, Rows, milliseconds, percentile
 from tests.bench.world import REPLY, Instant, running, settings
 from tests.support.redis_server import RedisServer
@@ -67,13 +67,7 @@ async def _world(stack: AsyncExitStack, size: int) -> World:
     config = settings(Path(stack.enter_context(tempfile.TemporaryDirectory()), "home.db"))
     running_gateway = running(config, store=store_at(server.url), provider=Instant())
     gateway, chats = await stack.enter_async_context(running_gateway)
-    return World(size=size, gateway=gateway, chats=chats, other_cpu=partial(_cpu, server))
-
-
-def _cpu(server: RedisServer) -> float:
-    with server.client() as client:
-        spent = client.info("cpu")
-    return float(spent["used_cpu_user"]) + float(spent["used_cpu_sys"])
+    return World(size=size, gateway=gateway, chats=chats, other_cpu=partial(cpu, server))
 
 
 @dataclass(slots=True, kw_only=True)

@@ -37,3 +37,10 @@ async def fill(server: RedisServer, chats: Sequence[str], length: int) -> None:
         await converse(store, chats, messages(length))
         await store.aclose()
         client.config_set("appendfsync", "always")
+
+
+def cpu(server: RedisServer) -> float:
+    """The seconds of CPU that a server has spent."""
+    with server.client() as client:
+        spent = client.info("cpu")
+    return float(spent["used_cpu_user"]) + float(spent["used_cpu_sys"])

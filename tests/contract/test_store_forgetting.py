@@ -182,6 +182,8 @@ async def test_words_beside_the_transcript_go_too(bench: Bench) -> None:
     )
     assert [each.id for each in await store.reminders(key(), 9)] == ["r2"]
     assert [each.id for each in await store.due_reminders(START, 9)] == ["r2"]
+    added = [await store.add_reminder(reminder(each), 2) for each in ("r3", "r4")]
+    assert [each is not None for each in added] == [True, False]  # what is forgotten is not counted any more
     now = await store.tip(key())
     assert now is not None
     assert (now.title, now.todos, now.system_prompt, dict(now.engine_state)) == (

@@ -137,6 +137,15 @@ async def test_open_reminders_come_first_then_the_latest_others(store: Store) ->
     assert await store.reminders(key("3"), 9) == []
 
 
+async def test_the_latest_others_are_found_behind_many_open_ones(store: Store) -> None:
+    over = [reminder(f"over{each}", due_at=None, state="done") for each in range(3)]
+    for each in (*over, *(reminder(f"r{number:02}") for number in range(60))):
+        assert await store.add_reminder(each, 60) is not None
+    assert await store.add_reminder(reminder("more"), 60) is None
+    listed = [each.id for each in await store.reminders(key(), 2)]
+    assert listed == [*(f"r{number:02}" for number in range(60)), "over2", "over1"]
+
+
 async def test_reminders_of_a_closed_chat_wait_until_somebody_writes_there(bench: Bench) -> None:
     store = await bench.open()
     await added(store, "r1")

@@ -13,7 +13,8 @@ so that a cluster keeps them together. Under it lie
     pins:<key>                      the rules of a key: see set_pins.lua
     forgotten:<key>                 deeds of forgetting and what they counted: see forgetting.py
     facts:<scope> facts_version:<scope> facts_by:<person>       memory: see keeping.py
-    reminder:<id> reminders:<key> reminders_in:<chat> reminders_due:<platform>    see parts/reminders.lua
+    reminder:<id> reminders:<key> reminders_in:<chat> reminders_by:<chat>
+    reminders_due:<platform>        those that wait: see parts/reminders.lua
     files:<key> filed:<key> content:<key>:<digest>              files and their contents: see keeping.py
     guest_book                      people who were let in by a code, and people who ask
     notes:<account>                 what a platform's adapter remembers of its account

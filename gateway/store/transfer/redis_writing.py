@@ -195,6 +195,7 @@ def _reminder(data: dict[str, Any]) -> Iterator[list[str]]:
     yield ["ZADD", f"reminders:{data['key']}", str(data["number"]), name]
     if data["open"]:
         yield ["HSET", f"reminders_in:{chat}", name, data["person"]]
+        yield ["HINCRBY", f"reminders_by:{chat}", data["person"], "1"]
     if data["due_at"] is not None and not data["parked"]:
         yield ["SADD", "platforms", platform]
         yield ["ZADD", f"reminders_due:{platform}", field_text(data["due_at"]), name]

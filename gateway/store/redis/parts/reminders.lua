@@ -1,11 +1,12 @@
 -- Reminders: `reminder:<id>` has the document and what is asked for; `reminders:<key>` orders a key's by their
--- number. Of those that wait or are paused, `reminders_in:<chat>` has the person of each, and
--- `reminders_due:<platform>` the time of each that has one. While a chat is closed its reminders are `parked`, and
--- have no time.
+-- number. Of those that wait or are paused, `reminders_in:<chat>` has the person of each, `reminders_by:<chat>` how many
+-- each person has, and `reminders_due:<platform>` the time of each that has one. While a chat is closed its reminders are
+-- `parked`, and have no time.
 
 local function reminder_at(id) return P .. 'reminder:' .. id end
 local function reminders_at(lane) return P .. 'reminders:' .. lane end
 local function reminders_in(chat) return P .. 'reminders_in:' .. chat end
+local function reminders_by(chat) return P .. 'reminders_by:' .. chat end
 local function reminders_due_at(platform) return P .. 'reminders_due:' .. platform end
 
 local function park(chat)
@@ -33,12 +34,21 @@ local function unpark(chat)
   end
 end
 
+-- Put a reminder among a chat's open ones, or take it away from them.
+local function set_open(id, chat, person, open)
+  if open then
+    if call('HSET', reminders_in(chat), id, person) == 1 then call('HINCRBY', reminders_by(chat), person, 1) end
+  elseif call('HDEL', reminders_in(chat), id) == 1 then
+    if call('HINCRBY', reminders_by(chat), person, -1) < 1 then call('HDEL', reminders_by(chat), person) end
+  end
+end
+
 -- Take the facts of a reminder that change: version, whether it is open, its time or '', its document.
 local function set_reminder(id, chat, person)
   local version, open, due, document = take(), take(), take(), take()
   call('HSET', reminder_at(id), 'version', version, 'open', open, 'reminder', document)
   if due == '' then call('HDEL', reminder_at(id), 'due_at') else call('HSET', reminder_at(id), 'due_at', due) end
-  if open == '1' then call('HSET', reminders_in(chat), id, person) else call('HDEL', reminders_in(chat), id) end
+  set_open(id, chat, person, open == '1')
   await_time(id, chat)
 end
 

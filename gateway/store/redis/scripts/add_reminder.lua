@@ -4,11 +4,7 @@
 return once(function()
   local id, lane, chat, person, most = take(), take(), take(), take(), take_number()
   if call('EXISTS', reminder_at(id)) == 1 then return { 'ok', reminder_facts(id) } end
-  local open = 0
-  for _, whose in ipairs(call('HVALS', reminders_in(chat))) do
-    if whose == person then open = open + 1 end
-  end
-  if open >= most then return { 'ok', {} } end
+  if tonumber(call('HGET', reminders_by(chat), person) or '0') >= most then return { 'ok', {} } end
   local last = call('ZREVRANGE', reminders_at(lane), 0, 0, 'WITHSCORES')[2]
   local number = (tonumber(last) or 0) + 1
   local parked = call('HEXISTS', P .. 'closed', chat)

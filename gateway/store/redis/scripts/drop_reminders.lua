@@ -3,10 +3,11 @@
 return once(function()
   local lane = take()
   for _, id in ipairs(take_many(take_number())) do
-    local chat = call('HGET', reminder_at(id), 'chat')
+    local facts = call('HMGET', reminder_at(id), 'chat', 'person')
+    local chat = facts[1]
     call('ZREM', reminders_at(lane), id)
     if chat then
-      call('HDEL', reminders_in(chat), id)
+      set_open(id, chat, facts[2], false)
       call('ZREM', reminders_due_at(platform_of(chat)), id)
     end
     call('DEL', reminder_at(id))
