@@ -7,7 +7,7 @@ no other message shows, rules that the forgotten words set, titles and to-do ite
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,7 +22,7 @@ from gateway.domain.file import OUTPUT
 from gateway.domain.memory import Fact, scope_of
 from gateway.domain.message import Message, is_request, note_of, own_words, text_of
 from gateway.domain.pin import Pins
-from gateway.domain.reminder import notes_of
+from gateway.domain.reminder import Reminder, notes_of
 from gateway.domain.session import Session
 from gateway.runtime.clock import Clock, lasting_id
 from gateway.runtime.redaction import Redact
@@ -112,18 +112,22 @@ class Forgetter:
         """What forgetting these messages comes to, as the deed of this id that an item asks for; with `person` also
         this person's reminders."""
         history, tip = contents.history, contents.tip
-        left = await asyncio.to_thread(without, history, chosen, counter=self.counter, redact=self.redact)
-        gone = [history.originals[name] for name in left.gone]
-        stays = [each for name, each in history.originals.items() if name not in left.gone]
+        kept, reminders = await self.store.reminders(key, _ROWS), list[Reminder]()
+        while True:
+            left = await asyncio.to_thread(without, history, chosen, counter=self.counter, redact=self.redact)
+            gone = [history.originals[name] for name in left.gone]
+            stays = [each for name, each in history.originals.items() if name not in left.gone]
+            words = await asyncio.to_thread(telling_words, gone, [each for each in stays if not _reminded(each)])
+            events = {event for each in gone if (event := note_of(each).get("event"))}
+            reminders = [
+                each for each in kept if each.made_by in events or tells(each.text, words) or each.source.user == person
+            ]
+            told = {note_of(each)["id"] for each in stays if _reminded(each) and _says(each, reminders, words)}
+            if not told:
+                break
+            chosen = {*chosen, *told}
         pins = _without_rules(contents.pins, gone)
-        words = await asyncio.to_thread(telling_words, gone, stays)
         files = await self._files(key, gone, stays)
-        events = {event for each in gone if (event := note_of(each).get("event"))}
-        reminders = [
-            each.id
-            for each in await self.store.reminders(key, _ROWS)
-            if each.made_by in events or tells(each.text, words) or each.source.user == person
-        ]
         facts = [each for each in contents.facts if each.message_id in left.gone or tells(each.text, words)]
         everywhere = pins is not None or facts  # any prompt may hold them
         rewritten = contents.sessions if everywhere else [each for each in contents.sessions if each.id in left.freed]
@@ -145,7 +149,7 @@ class Forgetter:
             replaced=_replacements(history, left),
             sessions=tuple(_rewriting(each, left.freed.get(each.id, 0), words) for each in rewritten),
             files=tuple(files),
-            reminders=tuple(reminders),
+            reminders=tuple(each.id for each in reminders),
             pins=pins,
             counts={what: count for what, count in counts.items() if count},
         )
@@ -259,6 +263,15 @@ def _said_by(contents: Contents, source: Source, before: float | None = None) ->
     own = [each for each in contents.history.exchanges if is_by(each.request, source)]
     old = [each for each in own if before is None or note_of(each.request).get("at", 0.0) < before]
     return {name for each in old for name in each.ids}
+
+
+def _reminded(message: Message) -> bool:
+    return "reminded" in note_of(message)
+
+
+def _says(message: Message, reminders: Iterable[Reminder], words: frozenset[str]) -> bool:
+    """Whether one of these reminders said this, or one that was made of what these words are from."""
+    return tells(text_of(message), words) or any(each.text in text_of(message) for each in reminders)
 
 
 def is_by(request: Message, source: Source) -> bool:

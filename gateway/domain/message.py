@@ -47,6 +47,7 @@ class HostNote(TypedDict, total=False):
     event: str  # the event that a person's message came by
     place: str  # what its platform calls it: another message's `reply_to` may name it
     person: str  # who said it, by their platform's id
+    reminded: str  # the id of the row by which a reminder said it
     files: list[dict[str, Any]]  # what came with it, as `gateway.domain.chat.file_note` writes it
 
 

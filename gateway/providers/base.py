@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Final, Literal, Protocol, runtime_checkable
 
 from gateway.domain.message import Message, Original, ToolCall
 from gateway.domain.usage import CanonicalUsage
@@ -20,6 +20,7 @@ Feature = Literal[
     "tools", "parallel_calls", "schema_extras", "stream", "system_role", "temperature", "reasoning_effort"
 ]
 """What a model may refuse of a request (`providers.features`)."""
+BEGINNING: Final = "(The conversation goes on.)"  # a person's, where an API wants one before the model's own words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Literal
@@ -19,6 +19,7 @@ from gateway.runtime.errors import StoreUnavailable
 from gateway.store.port import Store
 from gateway.store.records import InboxItem
 from gateway.turns.parts import following, joined, patience
+from gateway.turns.reminded import reminded
 
 log = structlog.get_logger(__name__)
 
@@ -56,7 +57,7 @@ class Steering:
                 if patience(parts[0], behind, self.clock.now()):
                     return  # its other parts may come before the next step
                 message = await self.files.message(conversation, said, self.alive, self.show)
-                self._take(conversation, parts, message)
+                self._take(conversation, parts, message, await reminded(self.store, conversation))
         if self.takes_messages == "at first":
             self.takes_messages = "never"
 
@@ -95,8 +96,11 @@ class Steering:
             yield parts, said, behind
             waiting = [other for other in behind if other not in parts]
 
-    def _take(self, conversation: Conversation, parts: list[InboxItem], message: Message) -> None:
-        conversation.add(message, self.clock.now())
+    def _take(
+        self, conversation: Conversation, parts: list[InboxItem], message: Message, before: Iterable[Message] = ()
+    ) -> None:
+        for each in (*before, message):
+            conversation.add(each, self.clock.now())
         taken = [part.id for part in parts]
         conversation.absorbed += taken
         self._taken.update(taken)

@@ -37,6 +37,7 @@ from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter
 from gateway.domain.chat import Inbound, Outbound, OutboundKind, readable
 from gateway.domain.command import CommandCall
+from gateway.domain.message import Message
 from gateway.domain.session import Session
 from gateway.people.approvals import Approvals, TurnQuestions
 from gateway.people.pairing import Pairing
@@ -54,6 +55,7 @@ from gateway.turns.observer import STOPPED, TurnObserver
 from gateway.turns.parts import following, joined, patience
 from gateway.turns.reception import BusyMode, TurnRules
 from gateway.turns.recorder import TurnRecorder
+from gateway.turns.reminded import reminded
 from gateway.turns.reminders import ReminderSweep
 from gateway.turns.steering import NOT_FETCHED, Steering
 from gateway.turns.turn_files import TurnFiles
@@ -325,18 +327,21 @@ class Turns:
         )
 
     async def _hear(self, observer: TurnObserver, conversation: Conversation, said: Inbound | None) -> None:
-        """Add the message to the conversation. If the turn is ended meanwhile, at least its words are added."""
+        """Add the message to the conversation, behind what reminders said since the last one. If the turn is ended
+        meanwhile, at least its words are added."""
         if said is None:
             return await observer.begin()
         key = conversation.session.key
-        message = without_files(key, said, NOT_FETCHED)
+        message, before = without_files(key, said, NOT_FETCHED), list[Message]()
         try:
             await observer.begin()
             if said.attachments:
                 observer.phase("fetching files")
             message = await self.files.message(conversation, said, observer.alive, observer.tell_of_file)
+            before = await reminded(self.store, conversation)
         finally:
-            conversation.add(message, self.clock.now())
+            for each in (*before, message):
+                conversation.add(each, self.clock.now())
 
     async def _clean(self, observer: TurnObserver, conversation: Conversation, agent: Agent) -> None:
         """Compact before the turn where its own loop would come too late. A compaction would take calls that wait

@@ -18,6 +18,7 @@ from gateway.domain.message import text_of
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import SessionConflict
 from gateway.store.redis import RedisStore
+from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, Live, Say, config_in, in_turn, running
 from tests.support.remains import in_files, in_server, left_in_the_end
 
@@ -143,6 +144,24 @@ async def test_summaries_rules_and_the_prompt_are_made_anew(place: Place) -> Non
         assert WORD not in str(live.model.requests[-1])
         await live.quiet()
         assert await left_in_the_end(lambda: place.remains(WORD)) == []
+
+
+async def test_what_a_reminder_said_goes_with_it(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with running(tmp_path, clock=clock) as live:
+        asked = json.dumps({"action": "create", "when": "in 20 minutes", "text": f"say {WORD}"})
+        live.model.script = in_turn(Say(calls=[("reminders", asked)]), Say(text="I will."))
+        await live.ask(f"remind me to say {WORD}")
+        await say(live, "how are you?")
+        await clock.advance(1_260)
+        await live.gateway.reminders.sweep()
+        await live.quiet()
+        await say(live, "done!", "good")
+        assert WORD in " ".join(await said(live))
+        await live.ask(f"/forget {WORD}")
+        assert "1 reminder" in await forget(live, "1")
+        assert WORD not in " ".join(await said(live))
+        assert "done!" in await said(live)
 
 
 async def test_a_reply_names_what_to_forget(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from gateway.app.config.models import Access, Sessions
 from gateway.domain.adapter import Limits
 from gateway.domain.chat import Outbound
 from gateway.domain.expiry import ExpiryPolicy
+from gateway.domain.message import text_of
 from gateway.domain.pairing import GuestBook
 from gateway.domain.reminder import ReminderRules
 from gateway.people import reminders as people
@@ -256,6 +257,86 @@ async def test_a_button_is_its_persons(tmp_path: Path, clock: ManualClock) -> No
         (elsewhere,) = await adapter.receive(adapter.inbound(token, kind="press", chat="d"))
         assert elsewhere.told == people.GONE
         assert (await adapter.press(row, "1 hour", user="boss")).told.startswith("Again at")
+
+
+# -- what the model knows of it --------------------------------------------------------------------
+
+
+LATE_TEA = "⏰ tea (late by 23 h 40 min)"
+
+
+def heard(live: Live) -> list[tuple[str, str]]:
+    """What the model was last shown, without the system prompt."""
+    return [(each["role"], text_of(each)) for each in live.model.requests[-1].messages[1:]]
+
+
+async def test_the_model_sees_once_what_a_reminder_said(tmp_path: Path, clock: ManualClock) -> None:
+    adapter = Buttoned(Limits(trusted=True))
+    async with at_work(tmp_path, clock, adapter=adapter) as live:
+        await live.ask("hello")
+        await fired(live, clock, adapter)
+        await live.ask("done!")
+        now = [("user", "hello"), ("assistant", "echo: hello"), ("assistant", LATE_TEA), ("user", "done!")]
+        assert heard(live) == now
+        await live.ask("and now?")
+        assert heard(live) == [*now, ("assistant", "echo: done!"), ("user", "and now?")]
+        assert "⏰ tea" in await live.ask("/recall tea")
+
+
+async def test_what_was_answered_to_a_reminder_by_button_is_known_too(tmp_path: Path, clock: ManualClock) -> None:
+    adapter = Buttoned(Limits(trusted=True))
+    async with at_work(tmp_path, clock, adapter=adapter) as live:
+        row = await fired(live, clock, adapter)
+        await adapter.press(row, "Done")
+        await adapter.became(row, "Done.")
+        await live.ask("was that all?")
+        assert heard(live) == [("assistant", f"{LATE_TEA}\n\n✓ Done."), ("user", "was that all?")]
+
+
+async def test_a_reminder_is_known_after_its_session_expired_and_not_after_a_reset(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with at_work(tmp_path, clock) as live:
+        await live.ask("hello")
+        await live.ask("/remind in 10 days walk")
+        await swept(live, clock, 10 * 86_400)
+        await live.ask("did that")
+        (_, walk), *_ = heard(live)
+        assert walk.startswith("⏰ walk")
+        await live.ask("/remind in 20 minutes tea")
+        await swept(live, clock, 1_260)
+        await clock.advance(600)
+        await live.ask("/new")
+        await live.ask("hello again")
+        assert heard(live) == [("user", "hello again")]
+
+
+async def test_of_other_people_in_a_group_the_model_is_shown_no_reminder(tmp_path: Path, clock: ManualClock) -> None:
+    group = {"chat": "g", "chat_type": "group"}
+    adapter = FakeAdapter(limits=Limits(trusted=True))
+    async with at_work(tmp_path, clock, adapter=adapter) as live:
+        await live.ask("/remind in 20 minutes tea", user="ann", **group)
+        await swept(live, clock, 1_260)
+        await live.ask("hello", user="ben", **group)
+        assert heard(live) == [("user", "hello")]
+        await live.ask("done", user="ann", **group)
+        assert heard(live)[0][1].startswith("⏰ ann: tea")
+
+
+async def test_a_crash_shows_the_model_a_reminder_once(tmp_path: Path, clock: ManualClock) -> None:
+    kill = KillAt("turn.step_recorded", nth=0)
+    async with at_work(tmp_path, clock, points=kill) as live:
+        await live.ask("/remind in 20 minutes tea")
+        await swept(live, clock, 1_260)
+        live.model.script = in_turn(Say(calls=[("reminders", '{"action": "list"}')]), Say(text="Good."))
+        kill.arm()
+        await live.tell("done!")
+        await kill.passed.wait()
+    async with at_work(tmp_path, clock) as live:
+        await live.adapter.until(lambda: any(row.kind == "reply" for row in live.adapter.sent))
+        texts = [text.partition("\n")[0] for _, text in heard(live)]
+        assert texts[:2] == ["⏰ tea", "done!"]
+        assert texts.count("⏰ tea") == 1
 
 
 # -- prompts that run by the clock ---------------------------------------------------------------

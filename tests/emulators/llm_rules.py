@@ -218,7 +218,8 @@ def _order(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     rest = [message for message in messages if message.get("role") not in ("system", "developer")]
     if not rest or rest[0].get("role") != "user":
         yield "The first message after the system's must be the user's."
-    if any(one.get("role") == other.get("role") == "user" for one, other in pairwise(rest)):
+    roles = [message.get("role") if not message.get("tool_calls") else "calls" for message in rest]
+    if any(one == other != "tool" and one in ("user", "assistant") for one, other in pairwise(roles)):
         yield "After the optional system message, conversation roles must alternate user/assistant/user/assistant/..."
     open_calls: set[str] = set()
     for index, message in enumerate(messages):

@@ -89,8 +89,8 @@ BUGS: Final = (
     Bug(
         name="words that steer a turn are lost",
         file="gateway/turns/steering.py",
-        old="        conversation.add(message, self.clock.now())\n",
-        new="",
+        old="        for each in (*before, message):\n",
+        new="        for each in before:\n",
         tests=("tests/e2e/test_busy.py",),
     ),
     Bug(

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from gateway.domain.message import Message, note_of, text_of
 from gateway.providers.answer import arguments_text
-from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.providers.base import BEGINNING, ModelRequest, ModelSpec
 from gateway.providers.names import CallNames
 from gateway.providers.plugin import request_settings
 
@@ -34,7 +34,6 @@ _ID_LIMIT: Final = 64  # characters of a call's id
 _DATA_URL: Final = re.compile(r"data:(?P<type>[\w.+-]+/[\w.+-]+);base64,", re.IGNORECASE)
 _THOUGHTS: Final = ("thinking", "redacted_thinking")
 _EMPTY: Final = "(empty message)"
-_BEGINNING: Final = "(The conversation goes on.)"
 _GO_ON: Final = "Go on."
 _SOUND: Final = "[A recording is here that this model cannot hear.]"
 
@@ -119,7 +118,7 @@ def _alternating(messages: Sequence[Message], thinker: str | None) -> list[dict[
         else:
             made.append({"role": role, "content": blocks})
     if not made or made[0]["role"] != "user":
-        made.insert(0, {"role": "user", "content": [_text(_BEGINNING if made else _EMPTY)]})
+        made.insert(0, {"role": "user", "content": [_text(BEGINNING if made else _EMPTY)]})
     if made[-1]["role"] == "assistant":  # most models refuse to go on with words of their own
         made.append({"role": "user", "content": [_text(_GO_ON)]})
     for message in made:

@@ -11,7 +11,8 @@ Rules of what is sent
 - A content of parts only where there is more than words in it: a picture, a mark for a cache.
 - No empty message of a person or the model, which many servers refuse.
 - Messages of people in a row, such as a question whose turn failed and the next one, are one
-  message: many servers' templates want the roles to alternate.
+  message, and so are words of the model's in a row, such as an answer and a reminder: many servers'
+  templates want the roles to alternate, and to begin with the user's.
 - The same message is always encoded alike, or prompt caches would miss.
 """
 
@@ -25,7 +26,7 @@ from urllib.parse import urlsplit
 
 from gateway.domain.message import Message, says_nothing
 from gateway.providers.answer import arguments_text, short_id
-from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.providers.base import BEGINNING, ModelRequest, ModelSpec
 from gateway.providers.plugin import request_settings
 
 DEFAULT_BASE_URL: Final = "https://api.openai.com/v1"
@@ -153,19 +154,25 @@ def _shown(pictures: list[Any]) -> dict[str, Any]:
 
 
 def _alternating(encoded: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The messages with those of people in a row joined to one."""
+    """The messages with those of people in a row joined to one, and with those of the model; people's come first."""
     made: list[dict[str, Any]] = []
     for message in encoded:
-        if made and message["role"] == made[-1]["role"] == "user":
+        if made and message["role"] == made[-1]["role"] and _is_words(message) and _is_words(made[-1]):
             made[-1] = _joined(made[-1], message)
-        else:
-            made.append(message)
+            continue
+        if message["role"] == "assistant" and all(each["role"] == "system" for each in made):
+            made.append({"role": "user", "content": BEGINNING})
+        made.append(message)
     return made
+
+
+def _is_words(message: Mapping[str, Any]) -> bool:
+    return message["role"] in ("user", "assistant") and "tool_calls" not in message
 
 
 def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     contents = (one["content"], other["content"])
-    joined: dict[str, Any] = {"role": "user"}
+    joined: dict[str, Any] = {"role": one["role"]}
     if all(isinstance(content, str) for content in contents):
         joined["content"] = "\n\n".join(filter(None, contents))
     else:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.domain.message import assistant, tool_result, user
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.openai.codec import (
     Habits,
@@ -217,3 +218,22 @@ def test_every_sound_transcript_makes_a_valid_request(first: Any, rest: list[lis
     body = encode_request(SPEC, ModelRequest(messages=messages, tools=[TOOL], max_tokens=5))
     assert list(violations(json.loads(json.dumps(body)))) == []
     assert messages == before
+
+
+def test_words_in_a_row_are_one_message_and_the_users_come_first() -> None:
+    row: Any = [
+        {"role": "system", "content": "S"},
+        assistant("⏰ tea"),
+        user("done!"),
+        assistant(None, [call("c1")]),
+        tool_result("c1", "r"),
+        {"role": "system", "content": "a remark"},
+        assistant("Good."),
+        assistant("⏰ milk"),
+        user("thanks"),
+    ]
+    body = encode_request(SPEC, ModelRequest(messages=row))
+    assert list(violations(body)) == []
+    roles = ["system", "user", "assistant", "user", "assistant", "tool", "system", "assistant", "user"]
+    assert [message["role"] for message in body["messages"]] == roles
+    assert body["messages"][-2]["content"] == "Good.\n\n⏰ milk"
