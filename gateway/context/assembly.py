@@ -197,7 +197,7 @@ def merged(summary: Message, message: Message, counter: TokenCounter) -> Message
     content: Any = message.get("content")
     text = text_of(summary)
     note: dict[str, Any] = {**note_of(summary), "merged": True}
-    note["derived_from"] = [*note["derived_from"], *sources(message)]
+    note["derived_from"] = list(dict.fromkeys([*note["derived_from"], *sources(message)]))
     if isinstance(content, list):
         combined: Any = [{"type": "text", "text": text}, *content]
     elif content is None or content == "":

@@ -146,7 +146,7 @@ def make_plan(
         middle=middle,
         tail=kept[layout.head_end :],
         previous=found.notes,
-        replaced_ids=[*found.ids, *all_sources(middle)],
+        replaced_ids=list(dict.fromkeys([*found.ids, *all_sources(middle)])),
         whole=clean,
         protected=len(turns) - layout.protected_from,
         calls=calls,

@@ -151,6 +151,18 @@ def test_what_was_merged_comes_apart_again(content: Any) -> None:
         assert counts_hold(found.turns)
 
 
+def test_a_summary_that_is_merged_again_and_again_names_each_original_once() -> None:
+    request = user("What now?", id="9")
+    for number in range(12):  # a host may leave what an engine returns without an id of its own
+        found = extract([request, A], COUNTER)
+        summary = summary_message(
+            "notes", [*found.ids, str(number)], Archive(), fallback=False, counter=COUNTER, identifiers={}
+        )
+        request = joined([], summary, [found.turns[0]], COUNTER)[0]
+    assert sorted(note_of(request)["derived_from"], key=int) == [str(number) for number in range(12)]
+
+
+
 def test_a_leading_system_message_is_told_once() -> None:
     once = with_system_note({"role": "system", "content": "Be kind."}, COUNTER)
     assert text_of(once) == f"Be kind.\n\n{SYSTEM_NOTE}"
