@@ -9,6 +9,7 @@ import random
 import signal
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -152,6 +153,34 @@ async def test_nothing_stays_when_the_gateway_is_killed(tmp_path: Path) -> None:
     gateway.kill()
     await gateway.wait()
     await eventually(lambda: not alive([of_keeper, *pids_in(noted)]))
+
+
+async def test_a_start_that_is_cancelled_late_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted, loop = tmp_path / "pids", asyncio.get_running_loop()
+    late, goes_on, real_start = asyncio.Event(), asyncio.Event(), loop.subprocess_exec
+
+    async def slow(*arguments: Any, **how: Any) -> Any:
+        """A start on a busy machine: the server runs long before its start returns."""
+        transport, protocol = await real_start(*arguments, **how)
+        await eventually(lambda: len(pids_in(noted)) == 3)
+        late.set()
+        try:
+            await goes_on.wait()
+        except asyncio.CancelledError:
+            transport.close()  # as the library does
+            raise
+        return transport, protocol
+
+    monkeypatch.setattr(loop, "subprocess_exec", slow)
+    owner = asyncio.create_task(Running(raw("forks", env={"RAW_PIDS": str(noted)})).servers.serve())
+    await late.wait()
+    owner.cancel()
+    await asyncio.sleep(0)
+    goes_on.set()
+    await asyncio.wait([owner])
+    assert alive(pids_in(noted)) == []
 
 
 async def _starts_and_kills(times: int, noted: Path) -> None:

@@ -63,7 +63,25 @@ class ServerProcess:
     async def start(
         cls, name: str, settings: McpServerSettings, *, clock: Clock, redact: Callable[[str], str]
     ) -> ServerProcess:
-        """Start a server. Raises ServerFailed."""
+        """Start a server. Raises ServerFailed. The library kills what it starts for a caller who is cancelled; what the
+        killed parent was to end would stay. So a start is never broken off: what it began is ended."""
+        begun: list[ServerProcess] = []
+
+        async def begin() -> None:
+            begun.append(await cls._begun(name, settings, clock, redact))
+
+        try:
+            await unbroken(begin())
+        except asyncio.CancelledError:
+            for process in begun:
+                await process.end()
+            raise
+        return begun[0]
+
+    @classmethod
+    async def _begun(
+        cls, name: str, settings: McpServerSettings, clock: Clock, redact: Callable[[str], str]
+    ) -> ServerProcess:
         loop = asyncio.get_running_loop()
         theirs, life = os.pipe()
         try:
