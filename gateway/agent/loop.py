@@ -82,6 +82,7 @@ class Agent:
     files: Files
     memories: Memories
     reminders: ReminderBook
+    servers_tried: Callable[[], Awaitable[None]]  # waits a little for servers that are being started
     clock: Clock
     points: Points
     max_steps: int
@@ -115,6 +116,8 @@ class Agent:
                 await self._change_model(conversation, self._home)
 
     async def _run(self, conversation: Conversation, intents: Collection[ToolIntent]) -> str:
+        if not conversation.tools:  # the session's first turn, which a person expects to have its tools
+            await self.servers_tried()
         self._offer_tools(conversation)
         await self._resume_tools(conversation, intents)
         for step in range(1, self.max_steps + 1):

@@ -291,6 +291,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         models=models,
         memories=memories,
         toolbox=toolbox,
+        servers_tried=mcp.first_tried,
         clock=clock,
         points=points,
         max_steps=config.turns.max_steps,

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gateway.app.config import Config
 from gateway.app.config.models import Access, Tools
 from gateway.domain.adapter import Limits
@@ -69,7 +71,15 @@ async def test_the_tools_of_the_last_start_are_on_offer_at_once(tmp_path: Path) 
         assert results(model) == ["no waiting"]
 
 
-async def test_a_server_that_never_starts_holds_nobody_up(tmp_path: Path) -> None:
+async def test_the_first_turn_after_the_very_first_start_has_the_tools(tmp_path: Path) -> None:
+    model = FakeModel(in_turn(wants("demo_echo", text="at once"), Say(text="done")))
+    async with running(tmp_path, config=config(tmp_path, demo=raw(), gone=raw("exits")), model=model) as live:
+        assert await live.ask("hello") == "done"
+        assert results(model) == ["at once"]
+
+
+async def test_a_server_that_never_starts_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.agent.mcp.servers._PATIENCE", 0.05)
     noted = tmp_path / "pids"
     servers = {"mute": raw("mute", env={"RAW_PIDS": str(noted)}), "gone": raw("exits")}
     adapter = FakeAdapter(limits=Limits())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,6 +23,7 @@ from gateway.runtime.tasks import Background
 CONNECTOR: Final = "gateway.agent.mcp.connection:Connector"  # which loads the library
 _WHAT: Final = "MCP server"
 _LISTED: Final = 40  # tools
+_PATIENCE: Final = 5.0  # seconds that a turn waits for servers
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,6 +52,15 @@ class McpServers:
             await owners.idle()
         finally:
             await owners.aclose()
+
+    async def first_tried(self) -> None:
+        """Return when each server whose tools nobody knows has had its first attempt, or after a few seconds. One that
+        failed, and one whose tools are known of the last start, is not waited for."""
+        with suppress(TimeoutError):
+            async with self.clock.limit(_PATIENCE):
+                for server in self.servers:
+                    if not self.offered[server.name]:
+                        await server.settled.wait()
 
     def absent(self) -> Iterator[tuple[str, str]]:
         """The servers that cannot be used now, each with how it is, for people."""
