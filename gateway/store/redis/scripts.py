@@ -14,7 +14,7 @@ from hashlib import sha1
 from importlib.resources import files
 from typing import Final, get_args
 
-from gateway.domain.chat import OutboundState
+from gateway.domain.chat import UNSENT, OutboundState
 from gateway.domain.session import EndReason, HookState
 from gateway.store.records import MOST_ATTEMPTS, SUSPECT_ATTEMPTS, ItemOutcome
 
@@ -28,6 +28,7 @@ _WORDS: Final[dict[str, tuple[str, ...]]] = {
 _CONSTANTS: Final = {
     "SUSPECT_ATTEMPTS": str(SUSPECT_ATTEMPTS),
     "MOST_ATTEMPTS": str(MOST_ATTEMPTS),
+    "ROW_UNSENT": f"'/{'/'.join(UNSENT)}/'",
     **{f"{of}_{word.upper()}": f"'{word}'" for of, words in _WORDS.items() for word in words},
 }
 _NAMED = re.compile(rf"\b(?:SUSPECT|MOST|{'|'.join(_WORDS)})_[A-Z_]+\b")

@@ -13,8 +13,8 @@ from typing import Final
 
 import apsw
 
-from gateway.domain.chat import UNSENT, SessionKey
 from gateway.domain.chat import OutboundState as State
+from gateway.domain.chat import SessionKey
 from gateway.runtime.errors import SessionConflict
 from gateway.store.records import Erasure, Forgetting, ItemOutcome, Replacement, Rewriting
 from gateway.store.shared.documents import dumps, storable, wordless
@@ -22,13 +22,13 @@ from gateway.store.shared.fields import SESSION
 from gateway.store.shared.platforms import chat_name
 from gateway.store.sqlite import keeping, messages, search
 from gateway.store.sqlite.connection import change, many, one
+from gateway.store.sqlite.outbox import UNFINISHED
 
 _REFUSED: Final[ItemOutcome] = "refused"
 _KEYED: Final = ("pins", "files", "contents", "reminders")  # tables with nothing but what lies under a key
 _SCRUB: Final = "scrub_owed"  # in `meta`, a sum of these:
 _REMAINS: Final = 1  # something was forgotten, and its remains are to be scrubbed
 _OLD_FILE: Final = 2  # an earlier Legato did not overwrite what it deleted: then the file is rewritten, too
-_UNFINISHED: Final = f"state IN ({', '.join(repr(str(state)) for state in UNSENT)})"
 
 
 def counted(connection: apsw.Connection, deed: str) -> Mapping[str, int] | None:
@@ -130,13 +130,13 @@ def silence(connection: apsw.Connection, key: SessionKey, item: str | None) -> N
     change(
         connection,
         f"UPDATE outbox SET state = '{State.REFUSED}', error = 'forgotten'"
-        f" WHERE lane = ?1 AND key = ?2 AND {_UNFINISHED} AND (?3 IS NULL OR answers IS NOT ?3)",
+        f" WHERE lane = ?1 AND key = ?2 AND {UNFINISHED} AND (?3 IS NULL OR answers IS NOT ?3)",
         (chat_name(key.address), lane, own),
     )
     change(
         connection,
         "UPDATE outbox SET text = '', file = NULL, buttons = NULL, error = iif(error IS NULL, NULL, 'forgotten')"
-        f" WHERE lane = ? AND key = ? AND NOT {_UNFINISHED}",
+        f" WHERE lane = ? AND key = ? AND NOT {UNFINISHED}",
         (chat_name(key.address), lane),
     )
 
@@ -227,7 +227,7 @@ def _erase_words(connection: apsw.Connection, deed: Erasure) -> None:
     change(
         connection,
         "DELETE FROM outbox WHERE lane = ?1 AND key = ?2 AND (?3 IS NULL OR answers IS NOT ?3)"
-        f" AND (?4 IS NULL OR (created_at < ?4 AND NOT {_UNFINISHED}))",
+        f" AND (?4 IS NULL OR (created_at < ?4 AND NOT {UNFINISHED}))",
         (chat_name(deed.key.address), lane, event and event[0], before),
     )
 

@@ -87,8 +87,8 @@ local function platform_of(name)
   return string.match(name, '^[^/]*')
 end
 
-local function is_among(platforms, platform)
-  return platforms == '*' or string.find(platforms, '/' .. platform .. '/', 1, true) ~= nil
+local function is_among(names, name)
+  return names == '*' or string.find(names, '/' .. name .. '/', 1, true) ~= nil
 end
 
 -- The platforms that have ever had work in this partition, as a table.

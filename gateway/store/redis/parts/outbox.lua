@@ -84,6 +84,15 @@ local function advance(chat, now, adopting)
   end
 end
 
+-- Refuse a row whose words are forgotten, if the row is not shown yet. Gives whether that was so.
+local function silence(id, state, chat, claim)
+  if not is_among(ROW_UNSENT, state) then return false end
+  refuse_row(id, chat, 'forgotten')
+  if claim and claim ~= '' then call('SREM', P .. 'sending:' .. claim, id) end
+  look_at_chat(chat, 0)
+  return true
+end
+
 -- Take a row as the caller passes it: id, chat, address, then n fields and values.
 local function take_row()
   local row = { id = take(), chat = take(), address = take() }

@@ -4,15 +4,10 @@
 return once(function()
   local lane, event = take(), take()
   for _, id in ipairs(take_many(take_number())) do
-    local facts = call('HMGET', row_at(id), 'key', 'state', 'answers', 'chat', 'claim')
-    local state = facts[2]
-    local waits = state == ROW_STREAMING or state == ROW_PENDING or state == ROW_SENDING
-    if facts[1] == lane and not (waits and event ~= '' and facts[3] == event) then
-      if waits then
-        refuse_row(id, facts[4], 'forgotten')
-        if facts[5] and facts[5] ~= '' then call('SREM', P .. 'sending:' .. facts[5], id) end
-        look_at_chat(facts[4], 0)
-      end
+    local key, state, answers, chat, claim = unpack(call('HMGET', row_at(id), 'key', 'state', 'answers', 'chat', 'claim'))
+    local is_answer = event ~= '' and answers == event
+    if key == lane and not (is_answer and is_among(ROW_UNSENT, state)) then
+      silence(id, state, chat, claim)
       call('HSET', row_at(id), 'text', '')
       call('HDEL', row_at(id), 'file', 'buttons')
       if call('HEXISTS', row_at(id), 'error') == 1 then call('HSET', row_at(id), 'error', 'forgotten') end
