@@ -3,7 +3,7 @@
 A metric is described once, as a constant of the module that counts it, and counted into the `Metrics` that
 `app.build` makes for a program:
 
-    SENDS = Counter("outbox_sends", "Attempts to show a message.", labels=("platform", "outcome"))
+    SENDS = Counter(name="sends", text="Attempts to show a message.", labels=("platform", "outcome"))
 
     self._metrics.count(SENDS, "fake", "sent")
 
