@@ -47,8 +47,8 @@ class Interactions:
         self._clock = clock
         self._waiting: set[str] = set()
 
-    async def acknowledge(self, data: Mapping[str, Any], *, private: bool) -> bool:
-        """Say the first word; whether Discord took it."""
+    async def acknowledge(self, data: Mapping[str, Any], *, private: bool) -> None:
+        """Say the first word. Nobody relies on its arrival: the answer finds out whether Discord waits for it."""
         first: dict[str, Any] = {"type": _WAIT, "data": {"flags": _PRIVATE if private else 0}}
         if data["type"] == _PRESSED:
             first = {"type": _NOTHING_YET}
@@ -59,10 +59,10 @@ class Interactions:
                 await self._connection.calls.request(_callback(data), json=first)
         except failures.Foreign as error:
             log.warning("interaction_not_acknowledged", error=str(failures.mapped(error)))
-            return False
+            if failures.is_over(error):
+                return
         if first["type"] == _WAIT:
             self._waiting.add(data["id"])
-        return True
 
     async def propose(self, data: Mapping[str, Any], proposals: Sequence[Proposal]) -> None:
         """Show values to who types a command. Nobody misses them for long, so errors are only logged."""

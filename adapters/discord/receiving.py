@@ -56,7 +56,7 @@ DELETED: Final = "the channel was deleted, or the bot was removed from it"
 class _Event:
     kind: str
     data: Any
-    acknowledged: asyncio.Task[bool] | None = None
+    acknowledged: asyncio.Task[None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,8 +316,9 @@ class Receiver:
             return codec.withdrawn_inbound(said.source, said.events) if said is not None else None
         place = self._place(queue.channel, data.get("guild_id"), alone=queue.alone)
         if event.kind == "interaction":
-            acknowledged = event.acknowledged is not None and await event.acknowledged
-            return self._of_interaction(data, place, acknowledged=acknowledged)
+            if event.acknowledged is not None:
+                await event.acknowledged
+            return self._of_interaction(data, place)
         if event.kind == "edit" and not _is_rewording(data):
             return None
         if event.kind == "edit" and said is not None:
@@ -357,11 +358,11 @@ class Receiver:
         source = Source(platform=codec.PLATFORM, chat=channel, chat_type="group", user="")
         return Inbound(event_id=f"gone:{channel}", source=source, kind="left", text=DELETED)
 
-    def _of_interaction(self, data: Mapping[str, Any], place: codec.Place, *, acknowledged: bool) -> Inbound:
+    def _of_interaction(self, data: Mapping[str, Any], place: codec.Place) -> Inbound:
         if data["type"] == 3:
             return codec.press_inbound(data, place, self._me)
         text, name = self._commands.typed(data["data"]), data["data"]["name"]
-        waited_for = self._is_private(data) or (acknowledged and not self._commands.passes_on(name))
+        waited_for = self._is_private(data) or not self._commands.passes_on(name)
         return codec.command_inbound(data, place, self._me, text, private=self._is_private(data), waited_for=waited_for)
 
     def _is_private(self, data: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ import pytest
 
 from adapters.discord.codec import Interaction
 from gateway.domain.chat import SessionKey
-from tests.emulators.discord import Channel, DiscordServer, Refuse, User
+from tests.emulators.discord import Channel, DiscordServer, LoseAnswer, Refuse, User
 from tests.support.discord_live import Bot, on_discord
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.waiting import eventually
@@ -132,6 +132,25 @@ async def test_a_command_that_was_not_acknowledged_is_answered_by_a_message(
         discord.people.command(place, anna, "new")
         await bot.until(lambda: discord.shown(place))
         assert discord.shown(place)[0].answered is None
+
+
+@pytest.mark.parametrize("lost", [LoseAnswer(), LoseAnswer(seconds=9.0)])
+async def test_a_command_whose_first_word_is_in_doubt_is_answered_in_its_place(
+    tmp_path: Path,
+    discord: DiscordServer,
+    anna: User,
+    place: Channel,
+    lost: LoseAnswer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("adapters.discord.interactions._FIRST_WORD", 0.1)
+    async with on_discord(tmp_path, discord, anna) as bot:
+        await bot.until(lambda: "new" in discord.people.commands(place))
+        discord.faults.add(lost, method="POST /interactions/{interaction}/{token}/callback")
+        given = discord.people.command(place, anna, "new")
+        await bot.until(lambda: any(each.content for each in discord.shown(place)))
+        await bot.quiet()
+        assert discord.shown(place) == [given.original]
 
 
 async def test_an_answer_after_a_restart_finds_its_command(
