@@ -13,14 +13,15 @@ import pytest
 
 from gateway.runtime.clock import SystemClock
 from tests.chaos.bots.model import reply_to
-from tests.chaos.bots.run import Row
+from tests.chaos.bots.run import Death, Row
 from tests.chaos.bots.script import Said
 from tests.chaos.campaign import campaign
 from tests.chaos.discord.check import problems, shown_as
-from tests.chaos.discord.evidence import Evidence, Town
+from tests.chaos.discord.evidence import Evidence, Given, Town
 from tests.chaos.discord.laboratory import laboratories
 from tests.chaos.discord.script import EDIT, SEND, Schedule, make_schedule
 from tests.emulators.discord import DiscordServer, Message
+from tests.emulators.discord.interactions import Asking
 from tests.emulators.journal import Call
 
 RUNS = 2
@@ -139,3 +140,64 @@ def test_what_discord_refuses_is_noticed(told: Told) -> None:
     told.show(shown_as(told.row))
     told.evidence.town.discord.journal.violation(SEND, "7", "Invalid Form Body")
     assert "Invalid Form Body" in told.problems()[0]
+
+
+def given(told: Told, *, events: int) -> Row:
+    """Anna gave /version besides, and there are so many answers to it."""
+    town = told.evidence.town
+    anna, place = town.people["anna"], town.places["anna"]
+    said = Said(process=0, at=0.0, down=False, place="anna", speaker="anna", kind="slash version")
+    interaction = town.discord.cloud.interactions.start(Asking.COMMAND, anna, place, {"name": "version"})
+    town.given.append(Given(said=said, interaction=interaction, process=0))
+    told.show(shown_as(told.row))
+    row = replace(told.row, kind="command", text="Legato 1", answers=f"1:alone:{anna.id}:i{interaction.id}:token")
+    told.evidence.rows += tuple(replace(row, id=f"o_{number}", place=9 + number) for number in range(events))
+    for _ in range(events):
+        told.show("Legato 1")
+    return row
+
+
+def test_a_slash_command_that_is_answered_once_is_no_problem(told: Told) -> None:
+    given(told, events=1)
+    assert told.problems() == []
+
+
+def test_a_slash_command_without_an_answer_or_with_two_is_noticed(told: Told) -> None:
+    given(told, events=0)
+    assert told.problems() == ["/version was not answered, though its process lived"]
+    told.evidence.town.given.clear()
+    row = given(told, events=2)
+    assert "/version has 2 answers" in told.problems()
+    told.evidence.rows = (told.row, replace(row, state="refused"))
+    assert any("the answer to /version is refused" in problem for problem in told.problems())
+
+
+def test_a_slash_command_that_was_stored_and_not_answered_is_noticed_whatever_died(told: Told) -> None:
+    row = given(told, events=0)
+    told.evidence.deaths = [Death(status=-9, at=0.0, last_call=0, rows=())]
+    assert told.problems() == []
+    told.evidence.stored = frozenset({row.answers or ""})
+    assert told.problems() == ["/version was stored, and not answered"]
+
+
+def test_what_was_paid_twice_or_never_is_noticed(told: Told) -> None:
+    told.evidence.town.heard[0] = replace(told.evidence.town.heard[0], said=replace(ASKED, kind="pay"))
+    told.show(shown_as(told.row))
+    told.evidence.paid = (ASKED.token,)
+    assert told.problems() == []
+    told.evidence.paid = (ASKED.token, ASKED.token)
+    assert told.problems() == ["tok00abcde was paid 2 times"]
+    told.evidence.paid = ()
+    assert told.problems() == ["tok00abcde was paid 0 times"]
+
+
+def test_a_question_with_two_decisions_is_noticed(told: Told) -> None:
+    told.show(shown_as(told.row))
+    asked = replace(told.row, id="o_2", kind="question", text="Pay?", place=3)
+    decided = replace(asked, edits="o_2", text="Approved.", place=4)
+    told.show("Pay?")
+    told.finish("Approved.")
+    told.evidence.rows = (told.row, asked, replace(decided, id="o_3"))
+    assert told.problems() == []
+    told.evidence.rows += (replace(decided, id="o_4"),)
+    assert "Pay? was decided 2 times" in told.problems()

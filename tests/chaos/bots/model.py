@@ -17,10 +17,10 @@ from tests.emulators.llm import Call, LlmServer
 from tests.emulators.llm_replies import Answer, Reply
 
 TOKEN: Final = re.compile(r"tok\d\d[0-9a-f]{5}")
-_ASKED: Final = re.compile(r"\b(say|tell|fill) (tok\d\d[0-9a-f]{5})")
+_ASKED: Final = re.compile(r"\b(say|tell|fill|pay) (tok\d\d[0-9a-f]{5})")
 _SENTENCE: Final = "the **ferry** leaves at seven and the harbour office opens at `nine` on every day but Sunday."
-_SENTENCES: Final = {"say": 1, "tell": 6, "fill": 60}  # the last ones are more than a message holds
-_SECONDS: Final = {"say": 0.05, "tell": 0.7, "fill": 0.5}  # real ones, at most; the bot's clock is hurried
+_SENTENCES: Final = {"say": 1, "pay": 1, "tell": 6, "fill": 60}  # the last ones are more than a message holds
+_SECONDS: Final = {"say": 0.05, "pay": 0.05, "tell": 0.7, "fill": 0.5}  # real ones, at most; the bot's clock is hurried
 _PAUSES: Final = 12
 
 
@@ -33,6 +33,8 @@ def reply_to(kind: str, token: str) -> str:
 def answer(body: Mapping[str, Any]) -> Answer:
     """What the model says to a request."""
     kind, token = _asked(body)
+    if kind == "pay" and body["messages"][-1]["role"] != "tool":
+        return Reply(tool_calls=[("pay", {"token": token})])
     return Reply(text=reply_to(kind, token))
 
 

@@ -4,10 +4,12 @@ still."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gateway.agent.tools.base import Tool
 from gateway.app.build import Parts
 from gateway.app.config import Config
 from gateway.domain.adapter import Adapter
@@ -40,7 +42,9 @@ def hurried_clock(order: BotOrder) -> HurriedClock:
     return HurriedClock(order.origin, Shift(Path(order.folder) / "clock"))
 
 
-async def be_the_bot(order: BotOrder, adapter: Adapter, clock: HurriedClock, **sections: Any) -> int:
+async def be_the_bot(
+    order: BotOrder, adapter: Adapter, clock: HurriedClock, *, with_tools: Sequence[Tool] = (), **sections: Any
+) -> int:
     """Serve the platform until asked to leave; the exit code. Whoever writes may, and everything beside `sections` is
     as it comes."""
     folder = Path(order.folder)
@@ -62,6 +66,6 @@ async def be_the_bot(order: BotOrder, adapter: Adapter, clock: HurriedClock, **s
     stalls = Record(folder / STALLS, order.number)
     watching = asyncio.create_task(watch(lambda stall: stalls.add(*map(str, stall))))
     try:
-        return await serve(config, [adapter], Parts(clock=clock, ids=SystemIds(), points=points))
+        return await serve(config, [adapter], Parts(clock=clock, ids=SystemIds(), points=points, tools=with_tools))
     finally:
         watching.cancel()

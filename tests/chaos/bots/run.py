@@ -29,7 +29,8 @@ _LOOK: Final = 0.05
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """One message of the outbox. `answers` names the event that it is about, `message` its message on the platform;
-    `place`: rows of a chat go out in its order; `error`: why it was never shown."""
+    `place`: rows of a chat go out in its order; `error`: why it was never shown; `edits`: the row whose
+    message it changes."""
 
     id: str
     chat: str
@@ -41,6 +42,7 @@ class Row:
     message: str | None
     place: int
     error: str | None = None
+    edits: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,10 +246,10 @@ def rows(folder: Path) -> tuple[Row, ...]:
         if made is None:
             return ()
         found = connection.execute(
-            "SELECT id, chat, thread, kind, text, answers, state, platform_message_id, place, error FROM outbox"
+            "SELECT id, chat, thread, kind, text, answers, state, platform_message_id, place, error, edits FROM outbox"
             " ORDER BY place, seq"
         )
-        names = ("id", "chat", "thread", "kind", "text", "answers", "state", "message", "place", "error")
+        names = ("id", "chat", "thread", "kind", "text", "answers", "state", "message", "place", "error", "edits")
         return tuple(Row(**dict(zip(names, each, strict=True))) for each in found)
 
 

@@ -9,12 +9,13 @@ from typing import Any, Final
 
 from adapters.discord.formatting import plain, shown, split
 from gateway.delivery.markdown.tables import without_columns
-from gateway.turns.reception import BUSY
+from gateway.turns.reception import ASKING, ASKING_IN_GROUP, BUSY
 from tests.chaos.bots.model import reply_to
 from tests.chaos.bots.order import shown_out_of_order
 from tests.chaos.bots.run import Row
 from tests.chaos.discord.evidence import Evidence, Heard
 from tests.chaos.discord.script import EDIT, SEND
+from tests.chaos.discord.slash import is_given, is_private, problems_of_presses, problems_of_slash_commands
 from tests.emulators.journal import Call
 
 UNFINISHED: Final = "beginnings of replies left by a send in doubt, as Discord forgets nonces"
@@ -31,6 +32,8 @@ def problems(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
     yield from _answers_come_in_order(evidence)
     yield from _the_order_is_that_of_emission(evidence)
     yield from _answers_stand_in_order(evidence, counts)
+    yield from problems_of_slash_commands(evidence, counts)
+    yield from problems_of_presses(evidence, counts)
     for violation in evidence.town.discord.violations:
         yield f"Discord: {violation}"
     journal = evidence.town.discord.journal
@@ -77,11 +80,13 @@ def _everything_is_answered(evidence: Evidence, counts: Counter[str]) -> Iterato
     """Each message has the whole answer to it, once; nothing else is a reply, and nothing failed."""
     answers: dict[int, list[Row]] = defaultdict(list)
     for row in evidence.rows:
+        if is_given(row.answers) and row.kind != "notice":
+            continue
         if row.kind in ("reply", "command"):
             answers[number_of(row.answers)].append(row)
         elif row.kind == "notice" and row.text.startswith(AWAY):
             counts["absences told of"] += 1
-        elif row.text != BUSY:
+        elif row.kind != "question" and row.text not in (BUSY, ASKING, ASKING_IN_GROUP):
             yield f"{row.kind}: {row.text}"
         if row.state != "sent":
             yield f"a {row.kind} is {row.state}: {row.text[:80]}"
@@ -107,7 +112,9 @@ def _is_answered(heard: Heard, rows: list[Row]) -> Iterator[str]:
 def _everything_is_seen_once(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
     """What people see is the outbox, neither more nor less. While Discord remembers nonces, nothing excuses another
     copy; when it forgets them, a send whose outcome nobody knows may leave one, or the beginning of a reply."""
-    wanted = Counter((row.thread or row.chat, shown_as(row)) for row in evidence.rows)
+    changed = {row.edits for row in evidence.rows if row.state == "sent"}
+    public = [row for row in evidence.rows if row.state == "sent" and not is_private(row) and row.id not in changed]
+    wanted = Counter((row.thread or row.chat, shown_as(row)) for row in public)
     seen = Counter((chat, message.content.strip()) for chat, message in evidence.town.shown())
     doubted = _doubted(evidence)
     for place, text in wanted.keys() | seen.keys():
@@ -151,7 +158,10 @@ def _the_order_is_that_of_emission(evidence: Evidence) -> Iterator[str]:
         if call.method in (SEND, EDIT) and call.done:
             calls[call.chat_id].append(call)
     struck = Counter((call.chat_id, said_in(call)) for call in evidence.town.discord.journal.of(SEND) if call.ambiguous)
-    yield from shown_out_of_order(evidence.rows, calls, read_in=said_in, shown_as=shown_as, struck=struck)
+    rows = [
+        row for row in evidence.rows if not is_given(row.answers)
+    ]  # the others have their place when they are given
+    yield from shown_out_of_order(rows, calls, read_in=said_in, shown_as=shown_as, struck=struck)
 
 
 def _answers_stand_in_order(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:

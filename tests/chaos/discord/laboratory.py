@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -21,11 +22,13 @@ from tests.chaos.bots.run import Planned, Record, Result, Run, as_it_went, stall
 from tests.chaos.bots.script import Kill, Said
 from tests.chaos.bots.stalls import Stall, watch
 from tests.chaos.clocks import HurriedClock, Shift
+from tests.chaos.discord.bot import PAID
 from tests.chaos.discord.check import problems, said_in
-from tests.chaos.discord.evidence import Evidence, Town
-from tests.chaos.discord.script import Schedule
+from tests.chaos.discord.evidence import Evidence, Given, Town
+from tests.chaos.discord.script import SLASH, Schedule
 from tests.chaos.drive import last_words
 from tests.chaos.launch import encoded
+from tests.chaos.snapshot import snapshot
 from tests.emulators.discord import DiscordServer, Settings
 from tests.emulators.journal import Call, Journal
 
@@ -63,7 +66,12 @@ async def perform(schedule: Schedule, model: SlowModel, stalls: Sequence[Stall])
             stage = _Stage(evidence, model.url, origin)
             await _warmed_up(stage, evidence)
             discord.faults.schedule = discord.frames.schedule = Planned(schedule.faults)
-            await Run(schedule, stage, evidence).carry_out()
+            try:
+                await Run(schedule, stage, evidence).carry_out()
+            finally:
+                stage.aclose()
+        evidence.paid = _paid(folder / PAID)
+        evidence.stored = frozenset(snapshot(folder / "store.db").inbox)
         evidence.stalls = [*stalls, *stalls_of_bots(folder)]
         found = [*problems(evidence, counts), *model.violations]
         faults += _took_place(evidence)
@@ -89,11 +97,17 @@ async def _warmed_up(stage: _Stage, evidence: Evidence) -> None:
     schedule = Schedule(seed=evidence.schedule.seed, said=(), kills=(), faults=())
     record = Record(folder=evidence.folder)
     running = asyncio.create_task(Run(schedule, stage, record).carry_out())
-    await evidence.town.discord.until(lambda: evidence.town.discord.connected or running.done())
+    discord = evidence.town.discord
+    offered = partial(discord.people.commands, evidence.town.places["anna"])
+    await discord.until(lambda: (discord.connected and offered()) or running.done())
     for said in evidence.town.warm():
         evidence.town.hear(said)
     await running
     assert record.exit_status == 0, "nothing goes wrong before the run"
+
+
+def _paid(path: Path) -> tuple[str, ...]:
+    return tuple(line.split()[1] for line in path.read_text().splitlines()) if path.exists() else ()
 
 
 def _as_it_went(evidence: Evidence) -> list[str]:
@@ -122,6 +136,19 @@ class _Stage:
 
     def __init__(self, evidence: Evidence, model: str, origin: float) -> None:
         self._evidence, self._model, self._origin = evidence, model, origin
+        self._giving: list[asyncio.Task[None]] = []
+        self._pressing = asyncio.create_task(self._press())
+
+    def aclose(self) -> None:
+        """Nobody gives a command any more."""
+        for task in (*self._giving, self._pressing):
+            task.cancel()
+
+    async def _press(self) -> None:
+        """People say yes to what they are asked."""
+        town = self._evidence.town
+        while True:
+            town.press(await town.discord.until(town.question), len(self._evidence.deaths))
 
     @property
     def journal(self) -> Journal:
@@ -131,14 +158,32 @@ class _Stage:
         return self._evidence.town.discord.cloud.clock.monotonic()
 
     def hear(self, said: Said) -> None:
-        self._evidence.town.hear(said)
+        if said.kind.startswith(SLASH):
+            self._giving.append(asyncio.create_task(self._give(said)))
+        else:
+            self._evidence.town.hear(said)
+
+    async def _give(self, said: Said) -> None:
+        """Nobody gives a slash command to a bot that is not there, as Discord shows."""
+        town = self._evidence.town
+        await town.discord.until(lambda: town.discord.connected)
+        town.give(said, len(self._evidence.deaths))
 
     def events(self) -> set[str] | None:
         town = self._evidence.town
         bot = town.discord.bot.id
-        if not town.heard:
+        waiting = any(not each.done() for each in self._giving) or any(map(self._is_open, town.given))
+        if not town.heard or waiting:
             return None
         return {f"{bot}:{heard.channel}:{heard.message.author.id}:{heard.message.id}" for heard in town.heard}
+
+    def _is_open(self, given: Given) -> bool:
+        """Whether somebody may answer a command still, which the last process was given."""
+        if given.process < len(self._evidence.schedule.kills):
+            return False
+        if given.interaction.answer is None:
+            return not self._evidence.town.discord.people.failed(given.interaction)
+        return given.waits
 
     def program(self, number: int, kill: Kill | None) -> tuple[str, str]:
         discord = self._evidence.town.discord

@@ -4,7 +4,7 @@ the bot's processes die."""
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tests.chaos.bots.run import PATIENCE
@@ -17,9 +17,14 @@ SEND: Final = "POST /channels/{channel}/messages"
 EDIT: Final = "PATCH /channels/{channel}/messages/{message}"
 HISTORY: Final = "GET /channels/{channel}/messages"
 TYPING: Final = "POST /channels/{channel}/typing"
+CALLBACK: Final = "POST /interactions/{interaction}/{token}/callback"
+ANSWER: Final = "PATCH /webhooks/{webhook}/{token}/messages/{message}"
+LOOK: Final = "GET /webhooks/{webhook}/{token}/messages/{message}"
+SLASH: Final = "slash "  # begins the kind of what is given as a slash command, from the menu
 HANDSHAKE: Final = "GET /gateway/"
 PLACES: Final[tuple[Place, ...]] = ("anna", "bob", "group", "one", "two")
 MISSED: Final = 600  # messages that are missed in every fiftieth run, all before its first process
+_COMMANDS: Final = ("version", "version", "whoami", "status", "new")
 _LANES: Final[tuple[tuple[Place, Speaker], ...]] = (
     ("anna", "anna"),
     ("bob", "bob"),
@@ -67,6 +72,7 @@ _BREAKABLE: Final = (
     "send MESSAGE_CREATE",
     "send MESSAGE_CREATE",
     "send MESSAGE_UPDATE",
+    "send INTERACTION_CREATE",
     "receive RESUME",
     "send RESUMED",
 )
@@ -109,6 +115,10 @@ def make_schedule(seed: int) -> Schedule:
     said = [a_message(rng, number, rng.randint(0, len(kills))) for number in range(rng.randint(5, 12))]
     said += [a_command(rng, rng.randint(0, len(kills))) for _ in range(rng.randint(1, 3))]
     faults = (*_faults(rng), *_breaks(rng))
+    slashes = random.Random(f"slash {seed}")  # apart, so that the other things of a seed stay as they were
+    said += [_a_slash_command(slashes, slashes.randint(0, len(kills))) for _ in range(slashes.randint(0, 4))]
+    said += [_a_payment(slashes, number, slashes.randint(0, len(kills))) for number in range(slashes.randint(0, 2))]
+    faults += _faults_of_interactions(slashes)
     missed = MISSED if seed % 50 == 49 else 0
     if missed:
         said = [_one_of_many(number) for number in range(missed)]
@@ -120,6 +130,28 @@ def _one_of_many(number: int) -> Said:
     place, speaker = _LANES[number % len(_LANES)]
     token = f"tok{number // 100:02d}{number:05x}"
     return Said(process=0, at=0.0, down=True, place=place, speaker=speaker, kind="say", token=token)
+
+
+def _a_slash_command(rng: random.Random, process: int) -> Said:
+    """One from the menu."""
+    place, speaker = rng.choice(_LANES)
+    kind = SLASH + rng.choice(_COMMANDS)
+    return Said(
+        process=process, at=round(rng.uniform(0.0, 1.2), 2), down=False, place=place, speaker=speaker, kind=kind
+    )
+
+
+def _a_payment(rng: random.Random, number: int, process: int) -> Said:
+    """What a person must say yes to, which they do with a button."""
+    said = a_message(rng, 80 + number, process)
+    return replace(said, kind="pay")
+
+
+def _faults_of_interactions(rng: random.Random) -> tuple[Trouble, ...]:
+    if rng.random() < 0.5:
+        return ()
+    method = rng.choice((CALLBACK, ANSWER, LOOK))
+    return (Trouble(method=method, nth=rng.randint(1, 3), fault=rng.choice(_TROUBLES)),)
 
 
 def _faults(rng: random.Random) -> list[Trouble]:

@@ -162,7 +162,6 @@ def test_a_summary_that_is_merged_again_and_again_names_each_original_once() -> 
     assert sorted(note_of(request)["derived_from"], key=int) == [str(number) for number in range(12)]
 
 
-
 def test_a_leading_system_message_is_told_once() -> None:
     once = with_system_note({"role": "system", "content": "Be kind."}, COUNTER)
     assert text_of(once) == f"Be kind.\n\n{SYSTEM_NOTE}"
