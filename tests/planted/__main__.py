@@ -23,7 +23,7 @@ from tests.planted.bugs import BUGS, Bug
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _PATIENCE: Final = 900.0  # seconds for a run of pytest
-_FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
+_FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (tests/.+?)(?: - .*)?$", re.MULTILINE)
 _TESTS_FAILED: Final = 1  # pytest's exit code; others mean that the tests did not run
 _stamps = count(1_000_000_000)  # seconds; bytecode is known to be old by its source's time stamp
 
