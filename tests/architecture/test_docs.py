@@ -6,12 +6,16 @@ import ast
 import re
 import shlex
 from collections.abc import Iterator
+from importlib import import_module
+from inspect import isclass
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import pytest
 import typer
 
+from gateway.agent import tools
 from gateway.app.plugins import all_commands
 from gateway.cli.main import app
 from tests.support.source_tree import ROOT, modules, name_of, parsed, project_files
@@ -127,6 +131,19 @@ def test_the_page_of_commands_has_them_all_and_no_other() -> None:
     table = re.findall(r"^\| (.+?) \|", prose(ROOT / "docs/commands.md"), re.MULTILINE)
     documented = {name for cell in table for name in re.findall(r"`/(\w+)", cell)}
     assert documented == {name for command in commands for name in (command.name, *command.aliases)}
+
+
+def test_the_page_of_tools_has_them_all_and_no_other() -> None:
+    rooms = [import_module(f"{tools.__name__}.{module.name}") for module in iter_modules(tools.__path__)]
+    made = {
+        kind.name
+        for room in rooms
+        for kind in vars(room).values()
+        if isclass(kind) and {"name", "run"} <= set(vars(kind))
+    }
+    table = prose(ROOT / "docs/tools.md").split("## ")[0]
+    documented = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
+    assert documented == made | {"SERVER_TOOL"}
 
 
 def test_the_examples_of_code_run() -> None:
