@@ -103,7 +103,7 @@ class TelegramBot:
         )
         self._hears_all = "free" in listens.rules.values()
         self._silence = Silence(clock)
-        server = (base_url or "").rstrip("/").removesuffix("/bot")  # people write it with and without
+        server = (base_url or "").rstrip("/").removesuffix("/bot")  # people write the address with and without /bot
         address = {"base_url": f"{server}/bot", "base_file_url": f"{server}/file/bot"} if server else {}
         self._lines = (  # one for what is asked, one for what is waited for
             Line(proxy=proxy, connection_pool_size=2, read_timeout=POLL_SECONDS + patience),
@@ -128,10 +128,10 @@ class TelegramBot:
             setting.cancel()
             await asyncio.wait([setting])
 
-    # -- getting to know one another ---------------------------------------------------------
+    # -- the account ------------------------------------------------------------------------
 
     async def _introduced(self) -> codec.Me:
-        """Who the bot is, as soon as Telegram can be reached."""
+        """Return the bot's own facts as soon as Telegram can be reached."""
         backoff = Backoff(1.0, 30.0)
         while True:
             try:
@@ -152,7 +152,8 @@ class TelegramBot:
         return self._bot
 
     async def probe(self) -> Sequence[Finding]:
-        """Whether Telegram knows the token, what the bot sees in groups, and who else reads it."""
+        """Say whether Telegram knows the token, which messages of groups the bot gets, and whether another program
+        reads them."""
         try:
             await self._opened()
             reading = self._of_reading(await self._bot.get_webhook_info())
@@ -165,11 +166,11 @@ class TelegramBot:
         return [*found, *reading]
 
     def _of_reading(self, webhook: WebhookInfo) -> Sequence[Finding]:
-        """What there is to say about how messages are to come, given where Telegram sends them now."""
+        """Say what is wrong with the way that messages come, given the address that Telegram calls now."""
         return ()
 
     async def ping(self) -> None:
-        """Ask Telegram who the bot is. Raises AdapterError."""
+        """Ask Telegram for the bot's name and number. Raises AdapterError."""
         try:
             await self._bot.get_me()
         except TelegramError as error:
@@ -178,7 +179,7 @@ class TelegramBot:
     # -- showing ----------------------------------------------------------------------------
 
     def rates(self, to: ChatAddress) -> Sequence[Rate]:
-        """Telegram's, unless they are off."""
+        """The rates of Telegram, unless `paced` is off."""
         return rates(to) if self._paced else ()
 
     async def send(self, outbound: Outbound) -> str:
@@ -232,12 +233,12 @@ class TelegramBot:
         )
 
     async def _shown(self, outbound: Outbound, show: Callable[[int], Awaitable[Message]]) -> str:
-        """What a message is known by that `show` shows in its chat, by the chat's number. Raises AdapterError."""
+        """Call `show` with the chat's number, and return the platform id of the message. Raises AdapterError."""
         message = await self._reach(outbound.to.chat, show)
         return self._migrated.note(outbound.to.chat, message.chat.id, message.message_id)
 
     async def _reach(self, chat: str, call: Callable[[int], Awaitable[T]]) -> T:
-        """Make a call to a chat, by its number. Raises AdapterError."""
+        """Call `call` with the chat's number. Raises AdapterError."""
         self._silence.check(chat)
         try:
             return await self._migrated.reach(chat, call)
@@ -264,7 +265,7 @@ class TelegramBot:
     # -- editing ----------------------------------------------------------------------------
 
     def draft_rates(self, to: ChatAddress) -> Sequence[Rate] | None:
-        """Telegram's, of which unfinished replies take their share, if they are shown."""
+        """The rates of Telegram; unfinished replies take a share of them where they are shown."""
         return draft_rates(to, paced=self._paced) if self._grows else None
 
     async def edit(self, outbound: Outbound, platform_message_id: str) -> None:
@@ -329,12 +330,12 @@ class TelegramBot:
         )
 
     async def aclose(self) -> None:
-        """Hang up. Idempotent."""
+        """Close the connections. Idempotent."""
         await self._typing.aclose()
         self._open = False
         await self._button_answers.aclose()
         await self._downloads.aclose()
-        for line in self._lines:  # the bot's own way leaves them open where nobody ever answered
+        for line in self._lines:  # the library leaves a connection open where nobody ever answered
             await line.shutdown()
 
 
@@ -373,7 +374,7 @@ def _thread(to: ChatAddress) -> int | None:
 
 
 def _answered(outbound: Outbound, chat: int) -> ReplyParameters | None:
-    """In a group an answer points at its question; between two it needs no pointing."""
+    """Return the message that this one answers; None in a chat of two, where that is plain."""
     number = codec.message_of(outbound.answers, chat)
     if outbound.kind == "notice" or number is None or chat > 0:
         return None

@@ -1,4 +1,4 @@
-"""Buttons: how they are shown, and what whoever presses one is told.
+"""Buttons: how they are shown, and the answer to a press.
 
 Telegram shows a press as under way until the bot answers it (https://core.telegram.org/bots/api#callbackquery), so
 each is answered, also one that means nothing here, and as soon as its update is stored.
@@ -25,7 +25,7 @@ _LONGEST_ANSWER: Final = 200  # characters: https://core.telegram.org/bots/api#a
 
 
 def keyboard(rows: Sequence[Sequence[Button]]) -> InlineKeyboardMarkup | None:
-    """The buttons under a message; None: an edit takes those away that it has."""
+    """Return the buttons under a message; None: an edit takes the present ones away."""
     if not rows:
         return None
     return InlineKeyboardMarkup(
@@ -34,13 +34,13 @@ def keyboard(rows: Sequence[Sequence[Button]]) -> InlineKeyboardMarkup | None:
 
 
 class ButtonAnswers:
-    """Answers presses beside the reading, which waits for none of them."""
+    """Answers presses. Reading updates waits for none of these answers."""
 
     def __init__(self) -> None:
         self._answering: set[asyncio.Task[None]] = set()
 
     def answer(self, bot: Bot, updates: Iterable[Update], accepted: Iterable[Accepted]) -> None:
-        """Tell everybody who pressed a button what came of it, now that their updates are stored."""
+        """Answer the presses of these updates, which are stored now."""
         told = {each.event_id: each.told for each in accepted}
         for query in (update.callback_query for update in updates):
             if query is not None:
@@ -52,11 +52,11 @@ class ButtonAnswers:
     async def _answer(self, bot: Bot, query: str, text: str) -> None:
         try:
             await bot.answer_callback_query(query, text[:_LONGEST_ANSWER] or None)
-        except TelegramError as error:  # too late, or told before; what was decided stands under the question
+        except TelegramError as error:  # too late, or answered before; the decision stands under the question
             log.info("press_not_answered", error=error.message)
 
     async def aclose(self) -> None:
-        """Stop telling. Idempotent."""
+        """Stop answering. Idempotent."""
         for task in self._answering:
             task.cancel()
         await asyncio.gather(*self._answering, return_exceptions=True)

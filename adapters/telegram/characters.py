@@ -1,4 +1,4 @@
-"""Single characters in Telegram: their count, and those that it takes out.
+"""Single characters in Telegram: their count, and the ones that Telegram takes out.
 
 Telegram counts in UTF-16 units. It takes some characters out of a text before it looks at it
 (`clean_input_string` in TDLib's td/telegram/misc.cpp). A text that went through `cleaned` is shown as
@@ -17,7 +17,7 @@ LONGEST: Final = 4_096  # UTF-16 units of one message (https://core.telegram.org
 LONGEST_CAPTION: Final = 1_024  # of the text with a file (https://core.telegram.org/bots/api#sendphoto)
 
 # Every control character becomes a space; line and paragraph separators are line ends here, because
-# Telegram would join what they part. What follows them are the characters it takes out: marks of
+# Telegram would join the lines. Behind them stand the characters that Telegram takes out: marks of
 # writing direction and three combining lines and rings.
 _STRANGE: Final = re.compile("[\x00-\x09\x0b-\x1f\u2028-\u202e\u030a\u0333\u033f]")
 _REPLACED: Final = (
@@ -34,7 +34,7 @@ def units(text: str) -> int:
 
 
 def cleaned(text: str) -> str:
-    """`text` as Telegram would clean it, so that it has nothing left to do."""
+    """Return `text` as Telegram would clean it."""
     if not _STRANGE.search(text):
         return text
     whole = _RINGED.sub(lambda match: unicodedata.normalize("NFC", match.group()), text)

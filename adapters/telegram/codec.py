@@ -1,4 +1,4 @@
-"""What an update means: Inbounds from messages, pure. Types of the library, but nothing that runs."""
+"""Updates as Inbounds, by pure functions: the library's types are used, its program is not."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _AWAY: Final = ("left", "kicked")  # https://core.telegram.org/bots/api#chatmemb
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Me:
-    """The bot itself, as its own messages and mentions of it name it."""
+    """The bot, as its messages and mentions name it."""
 
     id: int
     username: str
@@ -53,7 +53,7 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID) -> Inbound 
     if message is not None and (message.migrate_to_chat_id or message.migrate_from_chat_id):
         return _renamed(update.update_id, message, me)
     if message is None or message.from_user is None or message.from_user.is_bot or message.sender_chat is not None:
-        return None  # channels and anonymous admins are nobody who could be allowed
+        return None  # no access rule can name a channel or an anonymous admin
     chat_type = _chat_type(message)
     said = _words(message)
     files = tuple(_attachments(message))
@@ -73,7 +73,7 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID) -> Inbound 
     if not (text if own is None else own).startswith("/"):
         text = _context(message, me) + text
     elif update.edited_message:
-        return None  # a command was carried out as it was
+        return None  # an edited command was carried out already
     return Inbound(
         event_id=event_id(me.id, update.update_id, message),
         source=Source(
@@ -97,7 +97,7 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID) -> Inbound 
 
 
 def _presence(update: int, change: ChatMemberUpdated, me: Me) -> Inbound | None:
-    """Whether the bot left a chat or came back. In one of two that means that it was blocked, or is not any more."""
+    """Say whether the bot left a chat or came back. A person who blocks the bot makes it leave their chat."""
     was, now = (member.status in _AWAY for member in (change.old_chat_member, change.new_chat_member))
     if was == now or change.chat.type not in _CHAT_TYPES:
         return None
@@ -113,7 +113,7 @@ def _presence(update: int, change: ChatMemberUpdated, me: Me) -> Inbound | None:
 
 
 def _renamed(update: int, message: Message, me: Me) -> Inbound:
-    """A group became a supergroup, which has another number. Both say so, the one that was and the one that is."""
+    """A group became a supergroup, which has another number. The old group and the new one both say so."""
     before, after = message.migrate_from_chat_id or message.chat.id, message.migrate_to_chat_id or message.chat.id
     user = "" if message.from_user is None else str(message.from_user.id)
     return Inbound(
@@ -126,8 +126,8 @@ def _renamed(update: int, message: Message, me: Me) -> Inbound:
 
 
 def _press(query: CallbackQuery, me: Me) -> Inbound | None:
-    """A button that the bot showed; what was shown by way of another chat's inline mode is none of it."""
-    message = query.message  # of one that is gone or old, Telegram says no more than where it was
+    """Return the press of a button that the bot showed in this chat; inline mode shows buttons elsewhere."""
+    message = query.message  # Telegram names only the chat of a message that is gone or old
     if message is None or query.data is None or query.from_user.is_bot:
         return None
     thread = _thread(message)
@@ -148,7 +148,7 @@ def _press(query: CallbackQuery, me: Me) -> Inbound | None:
 
 
 def press_id(bot: int, query: str) -> str:
-    """The event's name: a press that is delivered again has the number it had."""
+    """Return the event's name. A press that is delivered again keeps its number."""
     return f"{bot}:press:q{query}"
 
 
@@ -261,7 +261,7 @@ def _part_of(message: Message) -> str | None:
     if message.media_group_id is not None:
         return f"album {message.media_group_id}"
     length = units(message.text or "")
-    if length < _LOOKS_CUT or message.forward_origin is not None:  # what is forwarded was a message before
+    if length < _LOOKS_CUT or message.forward_origin is not None:  # a forwarded text was a message before
         return None
     return TORN if length == LONGEST else CUT
 
@@ -306,7 +306,7 @@ def _part(text: str, entity: MessageEntity) -> str:
 
 
 def _context(message: Message, me: Me) -> str:
-    """A line about what this message is to others; nothing in it may look like a line of its own."""
+    """Return a line that relates this message to others; no word in the line may begin a line of its own."""
     if message.edit_date is not None:
         return CORRECTED
     if message.forward_origin is not None:

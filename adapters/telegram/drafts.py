@@ -24,14 +24,14 @@ SECONDS: Final = 30.0  # that a draft is shown
 
 
 class Drafts:
-    """Where a bot may show drafts, as far as this run knows."""
+    """The chats where a bot may show drafts, as far as this run knows."""
 
     def __init__(self, streaming: Streaming) -> None:
         self._offered = streaming == "drafts"
         self._refused: set[str] = set()  # chats
 
     def may_be_shown(self, to: ChatAddress) -> bool:
-        """Whether to try."""
+        """Say whether a draft is worth a try in a chat."""
         return self._offered and not in_group(to) and to.chat not in self._refused
 
     def note(self, to: ChatAddress, error: TelegramError) -> None:
@@ -46,5 +46,5 @@ class Drafts:
 
 
 def number_of(outbound_id: str) -> int:
-    """The number of a reply's draft, the same after a crash: 31 bits, and not zero, which is none."""
+    """The number of a reply's draft, the same after a crash: 31 bits, and never zero, which means no draft."""
     return 1 + int.from_bytes(blake2s(outbound_id.encode(), digest_size=4).digest()) % (2**31 - 1)

@@ -1,4 +1,4 @@
-"""The library's errors as the gateway's: what is certain, what is not, and what is final."""
+"""The library's errors as errors of the gateway: certain, ambiguous or final ones."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TOO_LARGE: Final = ("request entity too large", "(413)")  # Telegram's words, a
 
 
 def mapped(error: TelegramError) -> AdapterError:
-    """What became of a call that ended with `error`."""
+    """Return the gateway's error for a call that ended with `error`."""
     if isinstance(error, RetryAfter):
         seconds = seconds_asked(error)
         return RateLimited(f"Telegram asks to wait {seconds:.0f} s", retry_after=seconds)
@@ -52,12 +52,12 @@ def mapped(error: TelegramError) -> AdapterError:
 
 
 def seconds_asked(error: RetryAfter) -> float:
-    """For how long Telegram asks to wait."""
+    """Return the seconds that Telegram asks to wait."""
     return error._retry_after.total_seconds()  # the public one warns of its own future
 
 
 def mapped_edit(error: TelegramError) -> AdapterError:
-    """The same of an edit, which may be repeated whatever became of it."""
+    """Return the gateway's error for an edit. An edit may always be repeated."""
     if is_gone(error):
         return MessageGone(error.message)
     found = mapped(error)
@@ -81,7 +81,7 @@ def _of_network(error: NetworkError) -> AdapterError:
 
 
 def is_chat_gone(error: TelegramError) -> bool:
-    """Whether there is no such chat (any more); where the bot was blocked or thrown out, Telegram says Forbidden."""
+    """Say whether the chat does not exist (any more). A chat that blocked or removed the bot is Forbidden."""
     return _says(error, "chat not found", "chat was deleted", "chat was deactivated", "peer_id_invalid")
 
 
@@ -110,7 +110,7 @@ def is_gone(error: TelegramError) -> bool:
 
 
 def is_without_topic(error: TelegramError) -> bool:
-    """Whether the topic, not the chat, is what Telegram does not find."""
+    """Say whether Telegram finds the chat, but not its topic."""
     return _says(error, "thread not found")
 
 

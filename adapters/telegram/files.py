@@ -33,7 +33,7 @@ GONE: Final = "Telegram does not have it any more"
 
 
 class Downloads:
-    """Reads files, over connections of its own: a long one holds up no call. `patience`: seconds without a byte.
+    """Reads files, over connections of its own: a long download holds up no call. `patience`: seconds without a byte.
     `proxy`: as of `Line`, which has looked at it."""
 
     def __init__(self, patience: float, proxy: str | None = None) -> None:
@@ -69,7 +69,7 @@ class Downloads:
         return self._client
 
     async def aclose(self) -> None:
-        """Hang up. Idempotent."""
+        """Close the connections. Idempotent."""
         if self._client is not None:
             await self._client.aclose()
 

@@ -1,4 +1,4 @@
-"""Markdown made into what Telegram shows: texts with entities, no longer than one message may be.
+"""Markdown as Telegram shows it: texts with entities, no longer than one message may be.
 
 `split` is asked first and `render` later, for each part by itself, as each part is stored and sent by
 itself. Entities are sent, never Telegram's own Markdown: a text with entities cannot fail to parse.
@@ -28,7 +28,7 @@ _EMPTY: Final = "(empty message)"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
-    """One message: its text, and what of it is marked."""
+    """One message: its text, and the marked places of the text."""
 
     text: str
     entities: tuple[Entity, ...]
@@ -53,7 +53,7 @@ def plain(part: str) -> Rendered:
 
 
 def caption(text: str) -> Rendered:
-    """What Telegram is to show with a file; nothing if there is nothing to say."""
+    """Return the caption of a file, which may be empty."""
     return render(text) if is_visible(text) else Rendered(text="", entities=())
 
 

@@ -1,4 +1,4 @@
-"""What Telegram limits: https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this"""
+"""The limits of Telegram: https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this"""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ALL_DRAFTS: Final = 10  # a second: the rest is for messages that count
 
 
 def in_group(to: ChatAddress) -> bool:
-    """Whether many read it: groups and channels have negative ids."""
+    """Say whether a chat is a group or a channel: their ids are negative."""
     return to.chat.startswith("-")
 
 

@@ -1,4 +1,4 @@
-"""What Telegram calls a chat by now: a group that became a supergroup has another number.
+"""The present number of a chat: a group that became a supergroup has another one.
 
 Everything else goes by the number that the group had (`Store.first_name`). Telegram tells the other one whenever
 the first is used, so it is remembered for as long as the process runs and asked for again by the next. Messages
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class MigratedChats:
-    """Where chats are now, by the names that the gateway knows."""
+    """The present numbers of chats, by the names that the gateway knows."""
 
     def __init__(self) -> None:
         self._now: dict[str, int] = {}
@@ -31,11 +31,11 @@ class MigratedChats:
             return await call(error.new_chat_id)
 
     def learn(self, chat: str, moved: ChatMigrated) -> None:
-        """A call was told where the chat is now."""
+        """Remember the number of a chat that a refused call was told."""
         self._now[chat] = moved.new_chat_id
 
     def note(self, chat: str, number: int, message: int) -> str:
-        """What a message is known by that was shown under a number of its chat."""
+        """Return the platform id of a message that was shown under a number of its chat."""
         return str(message) if str(number) == chat else f"{number}:{message}"
 
     def place(self, chat: str, noted: str) -> tuple[int, int]:

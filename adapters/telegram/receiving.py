@@ -44,7 +44,7 @@ Stored = Callable[[Sequence[Update], Sequence[Accepted]], None]
 
 
 class Receiver:
-    """Hands what Telegram sends to `accept`, until it is durable; then `stored` is told what came of it."""
+    """Hands updates to `accept` until they are durable; then calls `stored` with them."""
 
     def __init__(self, clock: Clock, *, stored: Stored, listens: ListenRules = NOT_SAID) -> None:
         self._clock = clock
@@ -57,7 +57,7 @@ class Receiver:
         self._refused: asyncio.Future[None] | None = None
 
     def begin(self, accept: Accept, me: Me) -> None:
-        """From now on updates are stored with `accept`."""
+        """Store updates with `accept` from now on."""
         self._accept, self._me, self._ending = accept, me, False
         self._refused = asyncio.get_running_loop().create_future()
 
@@ -76,7 +76,7 @@ class Receiver:
             self._refused.set_exception(error)
 
     def end(self) -> None:
-        """Store what still comes if that works at once; else it stays with Telegram."""
+        """Store later updates only if that works at once; else Telegram keeps them."""
         self._ending = True
 
     async def take(self, updates: Sequence[Update]) -> bool:
@@ -113,7 +113,7 @@ class Receiver:
 
 
 class ReceivingBot(ExtBot[None]):
-    """A bot whose updates are stored before anybody is given them."""
+    """A bot that stores its updates before it hands them out."""
 
     def __init__(self, receiver: Receiver, **settings: Any) -> None:
         super().__init__(**settings)
@@ -155,7 +155,7 @@ class ReceivingBot(ExtBot[None]):
 
 
 def troubles(told: WebhookInfo, *, since: float) -> Iterator[str]:
-    """What Telegram says of its last failed call, unless that was before `since`."""
+    """Return what Telegram says of its last failed call, unless the call was before `since`."""
     if told.last_error_message and told.last_error_date and told.last_error_date.timestamp() >= since:
         yield f"{told.last_error_message} ({told.last_error_date.astimezone(UTC):%Y-%m-%d %H:%M} UTC)"
 
@@ -170,7 +170,7 @@ def read(document: dict[str, Any], bot: Bot) -> Update:
 
 
 class _Nowhere(asyncio.Queue[object]):
-    """What is stored already needs no queue."""
+    """A queue that drops updates, because they are stored already."""
 
     async def put(self, item: object) -> None:
         """Drop it."""
