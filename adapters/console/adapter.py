@@ -30,10 +30,10 @@ MOST_GROWING: Final = 256  # replies at once whose length is known
 
 
 class _LineConsole(ABC):
-    """What both line modes share; they differ in how a line is read and how a message is shown."""
+    """The common part of both line modes. They differ in reading a line and in showing a message."""
 
     name = codec.PLATFORM
-    account = "terminal"  # two at once would each show what was meant for the other
+    account = "terminal"  # two processes at once would show each other's answers
     waits_for_account = True
     reader_sends = True
 
@@ -52,7 +52,7 @@ class _LineConsole(ABC):
         self._question = question
         self._fresh = fresh
         self._asked: str | None = None  # the event id of the question
-        self._swallowed: str | None = None  # the event id whose answer nobody is to see
+        self._swallowed: str | None = None  # the event id of a message whose answer is not shown
         self._begun = asyncio.Event()  # the new session is there
         self._reader = InputReader(stdin)
         self._writer = OutputWriter(stdout)
@@ -63,7 +63,7 @@ class _LineConsole(ABC):
 
     @abstractmethod
     def _decode(self, line: Line) -> Request | Complaint | None:
-        """What a line asks for; None if it is to be ignored."""
+        """Return the request in a line; None: the line is ignored."""
 
     @abstractmethod
     async def _show_complaint(self, complaint: Complaint) -> None:
@@ -90,8 +90,8 @@ class _LineConsole(ABC):
             self._reader.interrupt()
 
     async def _open(self, accept: Accept) -> None:
-        """Begin a new session and ask the question, as far as that is wanted. The question waits for the session, or it
-        would be told that it waits."""
+        """Begin a new session and ask the question, where these are wanted. The question is sent after the session
+        began; else the person would be told that it waits."""
         chat = None if self._question is None else codec.QUESTIONS
         if self._fresh:
             self._swallowed = self._ids.new("line")
@@ -125,7 +125,7 @@ class _LineConsole(ABC):
             self.failed = True
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
-        """Put a file into the folder for them, and say where. Raises AdapterError."""
+        """Put a file into the folder of files, and show its path. Raises AdapterError."""
         place = await asyncio.to_thread(self._folder.put, outbound, content)
         return await self.send(replace(outbound, text=told(outbound, place)))
 
@@ -141,7 +141,7 @@ class _LineConsole(ABC):
             batch = await self._requests(lines[start : start + BATCH])
             await self._intake.offer(batch, accept)
             if self._writer.gone:
-                raise Interrupted  # nobody would see an answer to what is left
+                raise Interrupted  # nobody would see the answers to the other lines
 
     async def _requests(self, lines: Sequence[Line]) -> list[Inbound]:
         batch = []

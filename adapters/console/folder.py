@@ -1,4 +1,4 @@
-"""Where files that are sent to a terminal go: a folder that only its owner can read."""
+"""The folder of files that are sent to a terminal. Only its owner can read the folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Folder:
         file = outbound.file
         if file is None or self._path is None:
             raise DeliveryRefused("this terminal has no folder for files")
-        name = Path(file.name).name  # whoever named it, it stays in its folder
+        name = Path(file.name).name  # a name with a path in it stays in the folder, too
         place = self._path / outbound.id / (name if name not in ("", "..") else "file")
         partial = place.with_name(f".{outbound.id}")
         try:
@@ -42,5 +42,5 @@ class Folder:
 
 
 def told(outbound: Outbound, place: Path) -> str:
-    """What a terminal shows of a file."""
+    """Return the text that a terminal shows for a file."""
     return f"{outbound.text}\nFile: {place}".strip()

@@ -1,4 +1,4 @@
-"""Handing what was read to `accept`, until it is durable.
+"""Handing messages to `accept`, until they are durable.
 
 A full lane or an unreachable store loses nothing: reading pauses and the same messages are offered
 again, in their order, once something was sent to their chat or after a growing pause.
@@ -20,8 +20,8 @@ Refuse = Callable[[Inbound], Awaitable[None]]
 
 
 class Intake:
-    """Offers batches to `accept`; `complain` shows one sentence, once per outage of the store; `refuse` tells that a
-    message was not taken, because nobody lets its user in."""
+    """Offers batches to `accept`; `complain` shows one sentence, once per outage of the store; `refuse` is called
+    with a message whose user is not let in."""
 
     def __init__(self, *, clock: Clock, complain: Complain, refuse: Refuse | None = None) -> None:
         self._clock = clock
@@ -33,7 +33,7 @@ class Intake:
         self._abandoned = False
 
     async def offer(self, batch: Sequence[Inbound], accept: Accept) -> Sequence[Inbound]:
-        """Return once the whole batch was taken; after `abandon`, what one more attempt left over."""
+        """Return once the whole batch was taken; after `abandon`, return what one more attempt left over."""
         backoff = Backoff(0.05, 1.0)
         while batch:
             last = self._abandoned
@@ -47,7 +47,7 @@ class Intake:
         return batch
 
     def sent(self, chat: str) -> None:
-        """Something was sent to `chat`, so its lane may have room again."""
+        """Note that a message was sent to `chat`: its lane may have room again."""
         if chat in self._held:
             self._moved.set()
 

@@ -113,7 +113,7 @@ class QuietHistory(FileHistory):
                 super().store_string(string)
 
     def forget(self, goes: Callable[[str], bool]) -> None:
-        """Remember no text any more of which this is true."""
+        """Forget every text for which `goes` holds."""
         left = [text for text in self.load_history_strings() if not goes(text)]
         self._loaded_strings = [text for text in self._loaded_strings if not goes(text)]
         with suppress(OSError):
@@ -134,7 +134,7 @@ class InteractiveConsole:
     """
 
     name = codec.PLATFORM
-    account = "terminal"  # two at once would each show what was meant for the other
+    account = "terminal"  # two processes at once would show each other's answers
     waits_for_account = False
     reader_sends = True
     watched = True
@@ -219,7 +219,7 @@ class InteractiveConsole:
                 await self._hand_over(accept)
 
     def forget_typed(self, goes: Callable[[str], bool]) -> None:
-        """Offer nothing again of which this is true."""
+        """Offer no text again for which `goes` holds."""
         if isinstance(self._session.history, QuietHistory):
             self._session.history.forget(goes)
 
@@ -246,7 +246,7 @@ class InteractiveConsole:
         return outbound.id
 
     async def send_file(self, outbound: Outbound, content: bytes) -> str:
-        """Put a file into the folder for them, and say where. Raises AdapterError."""
+        """Put a file into the folder of files, and show its path. Raises AdapterError."""
         place = await asyncio.to_thread(self._folder.put, outbound, content)
         return await self.send(replace(outbound, text=told(outbound, place)))
 
@@ -266,7 +266,7 @@ class InteractiveConsole:
             self._session.app.invalidate()
 
     def working(self, to: ChatAddress, doing: str, again_in: float) -> None:
-        """Say above the prompt what the turn is at."""
+        """Show above the prompt the present work of the turn."""
         now = self._clock.monotonic()
         self._work = replace(self._work, doing=printable(doing), again_at=now + again_in if again_in else 0.0)
         self._session.app.invalidate()
@@ -312,7 +312,7 @@ class InteractiveConsole:
         finally:
             self._prompting = False
             self._submitted.put_nowait(None)
-            self._intake.abandon()  # who leaves does not wait for a store that is down
+            self._intake.abandon()  # a person who leaves does not wait for a store that is down
         if self._working or self._open:
             with suppress(Disconnected):
                 await self._print(screen.whole("notice", FINISHING))
@@ -328,7 +328,7 @@ class InteractiveConsole:
         return event_id
 
     async def _hand_over(self, accept: Accept) -> None:
-        """Bring what was said to the gateway, in order; returns once the person has left."""
+        """Hand the messages to the gateway, in order; return once the person has left."""
         leaving = False
         while not leaving:
             batch: list[Inbound] = []
@@ -424,7 +424,7 @@ class InteractiveConsole:
             await self._look(self._here())
 
     async def _welcome(self) -> list[Fragment]:
-        """Who speaks, the way out, and what goes on from an earlier run."""
+        """Return the model's name, the way out, and the answer that goes on from an earlier run."""
         greeting = await self._greeting(self._here()) if self._greeting is not None else ""
         await self._look_again()
         self._welcomed = True

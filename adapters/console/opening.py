@@ -1,4 +1,4 @@
-"""Which of the three consoles `legato chat` opens, and what it is given."""
+"""The choice of the console that `legato chat` opens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gateway.domain.platform import AdapterHost, AdapterSettings
 
 
 def create(_: AdapterSettings | None, host: AdapterHost) -> Adapter:
-    """JSON lines if they are asked for, a prompt if a person sits at both ends, else plain pipes."""
+    """Return JSON lines with `--json`, a prompt on a terminal, else plain pipes."""
     files = host.home / "files"
     how: Any = {"ids": host.ids, "clock": host.clock, "files": files, "question": host.question, "fresh": host.fresh}
     if host.as_json:
@@ -30,7 +30,7 @@ def create(_: AdapterSettings | None, host: AdapterHost) -> Adapter:
     def toolbar() -> str:
         return f" {model}  ·  {'working' if host.turns_running() else 'ready'}  ·  /help  ·  Ctrl-D leaves"
 
-    # By name, because only a person's prompt is worth the time that its library takes to load.
+    # By name: the prompt's library takes long to load, and pipes do without it.
     prompt: Adapter = import_module("adapters.console.interactive").InteractiveConsole(
         ids=host.ids,
         clock=host.clock,

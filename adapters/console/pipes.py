@@ -1,9 +1,9 @@
 """Reading and writing file descriptors without ever blocking the event loop.
 
-Each side has one thread that waits with `select` for its descriptor *or* a wake-up, so that it
-works alike for pipes, files, terminals and /dev/null, and ends promptly when told to. asyncio's own
+Each side has one thread that waits with `select` for its descriptor *or* a wake-up, so the
+thread works alike for pipes, files, terminals and /dev/null, and ends promptly when told to. asyncio's own
 pipe transports would make the descriptor non-blocking, for every process that shares it, and
-refuse regular files. POSIX only: elsewhere `select` knows nothing but sockets. The descriptors stay
+refuse regular files. POSIX only: elsewhere `select` takes sockets only. The descriptors stay
 their owner's: nothing here closes them.
 """
 
@@ -74,7 +74,7 @@ class _Waiter:
 
 
 class InputReader:
-    """Reads whatever its descriptor has."""
+    """Reads a descriptor."""
 
     def __init__(self, source: FileDescriptorLike) -> None:
         self._waiter = _Waiter(source, "console-in")

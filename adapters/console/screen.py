@@ -27,15 +27,15 @@ _INLINE: Final = re.compile(r"(?P<code>`[^`\n]+`)|(?P<strong>\*\*(?=\S)[^*\n]+\*
 
 
 class ReplyFlow:
-    """One reply on its way to the screen: which of its lines are printed and which come next."""
+    """One reply on its way to the screen: the lines that are printed, and the next ones."""
 
     def __init__(self) -> None:
-        self._printed = ""  # what of the text is in the scrollback: whole lines
+        self._printed = ""  # the part of the text that is in the scrollback: whole lines
         self._fenced = False  # whether the next line is inside a code block
 
     @property
     def begun(self) -> bool:
-        """Whether some of it is printed."""
+        """Whether some of the reply is printed."""
         return bool(self._printed)
 
     @property
