@@ -36,6 +36,7 @@ from gateway.providers.base import Completed, ModelRequest, ModelSpec, Reasoning
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import (
     ContextOverflow,
+    EmptyAnswer,
     OutputCapTooLarge,
     ProviderError,
     ProviderUnavailable,
@@ -286,7 +287,7 @@ class Agent:
                 break
             empty += 1
             if empty > _EMPTY_RETRIES:
-                raise ProviderUnavailable("The model sent an empty answer; please try again.", malformed=True)
+                raise EmptyAnswer
         self.points("turn.model_called")
         if not completed.tool_calls and completed.stop in ENDED_EARLY:
             self.remarks.append(ENDED_EARLY[completed.stop])

@@ -21,11 +21,19 @@ from gateway.domain.message import Message, user
 from gateway.domain.speech import Transcriber
 from gateway.domain.wording import counted
 from gateway.providers.base import Completed, Feature, ModelRequest, ModelSpec, Provider
-from gateway.runtime.errors import GatewayError, StoreLocked, TranscriptionFailed
+from gateway.runtime.errors import (
+    EmptyAnswer,
+    GatewayError,
+    OutputCapTooLarge,
+    ProviderRejected,
+    StoreLocked,
+    TranscriptionFailed,
+)
 from gateway.runtime.plugins import held_to
 from gateway.store.port import Store
 
-_PROBE_TOKENS = 16
+_PROBE_TOKENS = 1_024  # of an answer: one word, and the thoughts before it; some servers refuse to give few
+_NUMBER_REFUSED = (400, 422)
 _READ_BY_OTHERS, _WRITTEN_BY_OTHERS = 0o044, 0o022  # of a file's mode
 _PROMPT = "You are asked whether you are there."
 _GREETING = "Answer with the single word: ready"
@@ -216,6 +224,8 @@ async def _model(what: str, models: Models, spec: ModelSpec) -> Finding:
     try:
         rule = "a provider may raise only ProviderError"
         answered = await held_to(_answers(models.provider(spec), spec), spec.provider, rule)
+    except EmptyAnswer:
+        return Finding(what=what, ok=True, detail=f"{detail}, answers, but said nothing when asked for a word")
     except GatewayError as error:
         return Finding(what=what, ok=False, detail=f"{detail}: {error}")
     if not answered:
@@ -227,7 +237,20 @@ async def _model(what: str, models: Models, spec: ModelSpec) -> Finding:
 
 
 async def _answers(provider: Provider, spec: ModelSpec) -> list[Completed]:
+    """What the model says with little room for it; with a conversation's room where the server refuses that number."""
+    usual = spec.max_output_tokens
+    try:
+        return await _asked(provider, spec, min(_PROBE_TOKENS, usual or _PROBE_TOKENS))
+    except OutputCapTooLarge:
+        return await _asked(provider, spec, usual)
+    except ProviderRejected as error:
+        if error.status not in _NUMBER_REFUSED:
+            raise
+        return await _asked(provider, spec, usual)
+
+
+async def _asked(provider: Provider, spec: ModelSpec, max_tokens: int | None) -> list[Completed]:
     messages: list[Message] = [{"role": "system", "content": _PROMPT}, user(_GREETING)]
-    request = ModelRequest(messages=messages, max_tokens=_PROBE_TOKENS, tools=[_TOOL])
+    request = ModelRequest(messages=messages, max_tokens=max_tokens, tools=[_TOOL])
     async with aclosing(provider.stream(spec, request)) as events:
         return [event async for event in events if isinstance(event, Completed)]

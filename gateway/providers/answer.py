@@ -14,7 +14,7 @@ from typing import Any, Final
 from gateway.domain.message import ToolCall
 from gateway.providers.base import ModelEvent, ReasoningDelta, Restarted, StopReason, TextDelta
 from gateway.providers.thinking import Thinking
-from gateway.runtime.errors import ProviderUnavailable
+from gateway.runtime.errors import EmptyAnswer, ProviderUnavailable
 
 
 class Speech:
@@ -182,12 +182,12 @@ def whole_calls(
 ) -> Sequence[PendingCall]:
     """The calls of an answer that is whole, without a call that the output limit cut off. `ended`: the model said that
     the answer is whole; `done`: only the server said that nothing follows, which suffices where something was said and
-    every call is complete. Raises ProviderUnavailable (malformed) if the answer is cut off or empty."""
+    every call is complete. Raises ProviderUnavailable (malformed) if the answer is cut off, and EmptyAnswer."""
     said = bool(text.strip() or calls)
     if not ended and not (done and said and all(is_object(call.arguments) for call in calls)):
         raise ProviderUnavailable("The model's answer broke off. Try again.", malformed=True)
     if stop == "length":  # the last call's arguments may end anywhere
         return [call for call in calls if call.is_whole]
     if not said and stop != "refused":
-        raise ProviderUnavailable("The model gave an empty answer. Try again.", malformed=True)
+        raise EmptyAnswer
     return calls

@@ -25,6 +25,7 @@ GatewayError
 │   └── FileRefused             the platform will never hand this file over
 ├── ProviderError
 │   ├── ProviderUnavailable     network, 5xx, time-out, garbage: may work later
+│   │   └── EmptyAnswer         the model ended its answer before it said anything
 │   ├── ProviderRateLimited     not before `retry_after` seconds have passed
 │   ├── ProviderRejected        the request or the key is wrong: retrying is pointless
 │   │   ├── QuotaExceeded       payment or quota
@@ -148,6 +149,13 @@ class ProviderUnavailable(ProviderError):
         self.malformed = malformed
         self.timed_out = timed_out
         self.retry_after = retry_after
+
+
+class EmptyAnswer(ProviderUnavailable):
+    """The model ended its answer before it said anything: no word, no call."""
+
+    def __init__(self) -> None:
+        super().__init__("The model gave an empty answer. Try again.", malformed=True)
 
 
 class ProviderRateLimited(ProviderError):

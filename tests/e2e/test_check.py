@@ -15,16 +15,17 @@ import pytest
 import structlog
 
 from gateway.app.config import Config, load_config
-from gateway.app.models import configured_models
+from gateway.app.models import Models, configured_models
 from gateway.cli import main as cli
 from gateway.cli.check import _model
 from gateway.providers.plugin import ModelSettings, ProviderHost
-from gateway.runtime.errors import ConfigError
+from gateway.runtime.errors import ConfigError, EmptyAnswer, OutputCapTooLarge, ProviderRejected
 from gateway.runtime.logs import configure_logs, redact_crashes
 from gateway.runtime.metrics import Metrics
 from gateway.runtime.redaction import Redactor
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeModel
+from tests.support.model import Say, Script, in_turn
 
 TOKEN = "123456789:AAF-not-a-real-token-but-long-enough12"
 BOT = """
@@ -186,6 +187,55 @@ async def test_a_window_that_is_a_guess_says_so(known: dict[str, Any], guess: bo
     found = await _model("model", models, models.main)
     assert found.detail.startswith(f"{entry.name} (openai), window 128,000 tokens")
     assert ("(assumed: set model.context_length if you know it)" in found.detail) == guess
+
+
+def asked(script: Script, **entry: Any) -> tuple[Models, FakeModel]:
+    """A configured model that follows a script."""
+    provider = FakeModel(script)
+    host = ProviderHost(clock=ManualClock(), redact=str, count=len, pause=lambda: asyncio.sleep(0))
+    settings = ModelSettings(provider="openai", name="thinker", base_url="http://127.0.0.1:9/v1", **entry)
+    return configured_models(Config(model=settings), host, Random(1), {"openai": provider}, Metrics())[0], provider
+
+
+@pytest.mark.parametrize(
+    ("answer", "detail"),
+    [
+        (Say(stop="length"), ", answers"),
+        (Say(error=EmptyAnswer()), ", answers, but said nothing when asked for a word"),
+    ],
+)
+async def test_a_model_that_thinks_and_says_nothing_is_there(answer: Say, detail: str) -> None:
+    models, _ = asked(lambda spec, request: answer)
+    found = await _model("model", models, models.main)
+    assert found.ok
+    assert detail in found.detail
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        OutputCapTooLarge("More output was asked for.", available=512),
+        ProviderRejected("`max_tokens` must be greater than `thinking.budget_tokens`", status=400),
+    ],
+)
+@pytest.mark.parametrize("usual", [None, 8_192])
+async def test_a_number_that_a_server_refuses_gives_way_to_that_of_a_conversation(
+    refusal: OutputCapTooLarge | ProviderRejected, usual: int | None
+) -> None:
+    models, provider = asked(
+        lambda spec, request: Say(text="ready", error=refusal if request.max_tokens != usual else None),
+        max_output_tokens=usual,
+    )
+    found = await _model("model", models, models.main)
+    assert found.ok, found.detail
+    assert [request.max_tokens for request in provider.requests] == [1_024, usual]
+
+
+async def test_a_key_that_is_refused_is_asked_once() -> None:
+    models, provider = asked(in_turn(Say(error=ProviderRejected("The provider refused the API key.", status=401))))
+    found = await _model("model", models, models.main)
+    assert not found.ok
+    assert len(provider.requests) == 1
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9/bot/", "http://127.0.0.1:9"])

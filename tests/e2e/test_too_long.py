@@ -105,7 +105,7 @@ async def test_an_empty_answer_is_asked_for_once_more(tmp_path: Path) -> None:
     async with running(tmp_path, model=FakeModel(in_turn(Say(), Say(text="better")))) as live:
         assert await live.ask("hello") == "better"
         live.model.script = in_turn(Say(), Say())
-        assert await live.ask("again") == "The model sent an empty answer; please try again."
+        assert await live.ask("again") == "The model gave an empty answer. Try again."
         assert await live.ask("and now?") == "echo: and now?"
 
 

@@ -14,6 +14,7 @@ from gateway.providers.http import http_client
 from gateway.providers.openai.chat_completions import ChatCompletions
 from gateway.runtime.errors import (
     ContextOverflow,
+    EmptyAnswer,
     OutputCapTooLarge,
     ProviderError,
     ProviderRateLimited,
@@ -180,7 +181,7 @@ FAULTS: list[tuple[Answer, type[ProviderError]]] = [
     (Garbage(body="null", content_type="application/json"), ProviderUnavailable),
     (Garbage(body="", content_type="application/json"), ProviderUnavailable),
     (EmptyChoices(), ProviderUnavailable),
-    (Reply(text=""), ProviderUnavailable),
+    (Reply(text=""), EmptyAnswer),
     (Cut(after=0), ProviderUnavailable),
     (Cut(after=3), ProviderUnavailable),
     (Cut(after=3, tidy=True), ProviderUnavailable),

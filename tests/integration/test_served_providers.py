@@ -33,6 +33,7 @@ from gateway.providers.openai_responses.responses import Responses
 from gateway.providers.plugin import ModelSettings
 from gateway.runtime.errors import (
     ContextOverflow,
+    EmptyAnswer,
     FeatureRefused,
     OutputCapTooLarge,
     ProviderError,
@@ -287,8 +288,8 @@ FAULTS: list[tuple[Answer, type[ProviderError]]] = [
     (Garbage(body="{}", content_type="application/json"), ProviderUnavailable),
     (Garbage(body=b'data: {"type":"content_block_delta","index":0,"delta":\xff\xfe', content_type="text/event-stream"),
      ProviderUnavailable),
-    (Reply(text=""), ProviderUnavailable),
-    (Reply(text="", reasoning="only thoughts"), ProviderUnavailable),
+    (Reply(text=""), EmptyAnswer),
+    (Reply(text="", reasoning="only thoughts"), EmptyAnswer),
     (Cut(after=1), ProviderUnavailable),
     (Cut(text="on and on " * 9, after=5), ProviderUnavailable),
     (Cut(text="on and on " * 9, after=6, tidy=True), ProviderUnavailable),
