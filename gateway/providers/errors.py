@@ -61,24 +61,35 @@ _MASKED_KEY: Final = re.compile(
 )
 # What vendors call the sentence for people.
 _ALIASES: Final = {"msg": "message", "detail": "message", "error_msg": "message", "errorMessage": "message"}
+# Vendors with two regions, where a key of one is unknown in the other; the paths behind the hosts are the same.
+_OTHER_REGION: Final = {
+    "api.moonshot.cn": "api.moonshot.ai",
+    "dashscope.aliyuncs.com": "dashscope-intl.aliyuncs.com",
+    "open.bigmodel.cn": "api.z.ai",
+    "api.minimaxi.com": "api.minimax.io",
+    "api.siliconflow.cn": "api.siliconflow.com",
+}
+_OTHER_REGIONS: Final = _OTHER_REGION | {there: here for here, there in _OTHER_REGION.items()}
 _FEATURE_STATUS: Final = frozenset({0, 400, 404, 405, 422, 500, 501})  # 500: llama.cpp, of a chat template
 _UNAVAILABLE_STATUS: Final = frozenset({408, 409, 425, 499})
 
 
 def classify(
-    status: int, body_text: str, headers: Mapping[str, str], *, redact: Callable[[str], str] = str
+    status: int, body_text: str, headers: Mapping[str, str], *, redact: Callable[[str], str] = str, host: str = ""
 ) -> ProviderError:
     """The error that an answer stands for. Never raises.
 
     `status` is the HTTP status, or 200 for an error object inside a success; then the object's own
-    code counts. `headers` may have any case. Every text is one short redacted sentence or two.
+    code counts. `headers` may have any case. `host`: who answered. Every text is one short redacted sentence or two.
     """
-    error = _meaning(status, body_text, headers, redact)
+    error = _meaning(status, body_text, headers, redact, host)
     error.status = error.status or status
     return error
 
 
-def _meaning(status: int, body_text: str, headers: Mapping[str, str], redact: Callable[[str], str]) -> ProviderError:
+def _meaning(
+    status: int, body_text: str, headers: Mapping[str, str], redact: Callable[[str], str], host: str
+) -> ProviderError:
     body, data = _read(body_text)
     fields = dict(_fields(data))
     if status < 300:
@@ -95,7 +106,9 @@ def _meaning(status: int, body_text: str, headers: Mapping[str, str], redact: Ca
     if status == 429 or (status < 500 and status not in (401, 403) and _RATE.search(lowered)):
         return _rate_limited(headers, lowered, detail)
     if status in (401, 403):
-        return ProviderRejected(f"The provider refused the API key{detail}. Check model.api_key.", status=status)
+        return ProviderRejected(
+            f"The provider refused the API key{detail}. Check model.api_key.{_region_hint(host)}", status=status
+        )
     length = judge_length(body)
     if length is None and status == 413:
         length = PromptTooLong(limit=None)
@@ -119,6 +132,11 @@ def _meaning(status: int, body_text: str, headers: Mapping[str, str], redact: Ca
             f"The provider is overloaded{detail}. Try again later.", retry_after=retry_after(headers)
         )
     return _rejected(status, detail)
+
+
+def _region_hint(host: str) -> str:
+    other = _OTHER_REGIONS.get(host)
+    return f" A key of the other region wants {other} in model.base_url." if other else ""
 
 
 def _rejected(status: int, detail: str) -> ProviderRejected:

@@ -194,7 +194,8 @@ class ModelServer:
             return
 
     def _classified(self, response: httpx.Response, text: str) -> ProviderError:
-        return classify(response.status_code, text, response.headers, redact=self._redact)
+        host = response.url.host
+        return classify(response.status_code, text, response.headers, redact=self._redact, host=host)
 
     def _refused(self, response: httpx.Response, text: str) -> Refused:
         return Refused(text, self._classified(response, text))

@@ -342,6 +342,19 @@ def test_how_long_to_wait(headers: dict[str, str], body: str, seconds: float | N
     assert retry_after(headers, body) == seconds
 
 
+@pytest.mark.parametrize(
+    ("host", "hint"),
+    [
+        ("api.moonshot.cn", " A key of the other region wants api.moonshot.ai in model.base_url."),
+        ("api.moonshot.ai", " A key of the other region wants api.moonshot.cn in model.base_url."),
+        ("api.openai.com", ""),
+    ],
+)
+def test_a_key_that_is_refused_may_be_of_another_region(host: str, hint: str) -> None:
+    said = str(classify(401, openai("Invalid Authentication", "invalid_authentication_error"), {}, host=host))
+    assert said == f"The provider refused the API key: Invalid Authentication. Check model.api_key.{hint}"
+
+
 def test_the_wait_reaches_the_error() -> None:
     error = classify(429, "", {"retry-after": "7"})
     assert isinstance(error, ProviderRateLimited)
