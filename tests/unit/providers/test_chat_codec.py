@@ -156,6 +156,34 @@ def test_pictures_of_tools_stand_behind_the_results_as_if_a_person_had_sent_them
         assert len(sent) == 5 + (behind != [] and behind[0]["role"] == "assistant")
 
 
+def test_pictures_of_several_results_stand_in_their_order_behind_the_last_one() -> None:
+    def shown(name: str, width: int) -> list[Any]:
+        data = b64encode(png(width, 3)).decode()
+        return [
+            {"type": "text", "text": name},
+            {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}},
+        ]
+
+    cat, dog = shown("a cat", 2), shown("a dog", 4)
+    asked: list[Any] = [
+        {"role": "user", "content": "look"},
+        {"role": "assistant", "content": None, "tool_calls": [call("c1"), call("c2"), call("c3")]},
+        {"role": "tool", "tool_call_id": "c1", "content": cat},
+        {"role": "tool", "tool_call_id": "c2", "content": dog[1:]},
+        {"role": "tool", "tool_call_id": "c3", "content": "nothing"},
+        {"role": "assistant", "content": None, "tool_calls": [call("c4")]},
+        {"role": "tool", "tool_call_id": "c4", "content": [*cat, dog[1]]},
+        {"role": "user", "content": "and?"},
+    ]
+    body = encode_request(SPEC, ModelRequest(messages=asked, tools=[TOOL]))
+    sent = body["messages"]
+    assert list(violations(body)) == []
+    assert [each["role"] for each in sent] == ["user", "assistant", *["tool"] * 3, "user", "assistant", "tool", "user"]
+    assert [each["content"] for each in sent if each["role"] == "tool"] == ["a cat", "", "nothing", "a cat"]
+    assert sent[5]["content"][1:] == [cat[1], dog[1]]
+    assert sent[8]["content"][1:] == [cat[1], dog[1], {"type": "text", "text": "and?"}]
+
+
 def test_habits_are_learned_once_each() -> None:
     body = {"stream_options": {}, "max_tokens": 5}
     assert learn(Habits(), body, "unknown field stream_options") == Habits(usage_option=False)
