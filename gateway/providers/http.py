@@ -99,6 +99,8 @@ def transport_error(error: BaseException, redact: Callable[[str], str] = str) ->
         return ProviderUnavailable(
             f"The model's answer was not readable ({_detail(error, redact)}); try again.", malformed=True
         )
+    if isinstance(error.__cause__, aiohttp.ClientPayloadError):
+        return ProviderUnavailable("The connection to the model broke in the middle of its answer; try again later.")
     cause = _detail(error, redact)
     if isinstance(error.__cause__, aiohttp.ClientConnectorError):  # nothing was there to answer: often a mistake
         return ProviderUnavailable(

@@ -72,6 +72,14 @@ def test_unreadable_answers_are_malformed() -> None:
     assert error.malformed
 
 
+def test_an_answer_that_breaks_off_is_told_in_plain_words() -> None:
+    broken = httpx.ReadError("Response payload is not completed: <TransferEncodingError: 400, message='Not enough'>")
+    broken.__cause__ = aiohttp.ClientPayloadError("Response payload is not completed")
+    error = transport_error(broken)
+    assert isinstance(error, ProviderUnavailable)
+    assert str(error) == "The connection to the model broke in the middle of its answer; try again later."
+
+
 def test_an_address_where_nobody_listens_is_named_in_plain_words() -> None:
     refused = httpx.ConnectError(
         "Cannot connect to host 127.0.0.1:9 ssl:default [Connect call failed ('127.0.0.1', 9)]"
