@@ -20,7 +20,7 @@ from discord.http import Route
 from adapters.discord import codec, failures, files
 from adapters.discord.buttons import components
 from adapters.discord.commands import SlashCommands
-from adapters.discord.connection import Calls, Connection
+from adapters.discord.connection import SILENT_SECONDS, Calls, Connection
 from adapters.discord.formatting import plain, shown
 from adapters.discord.interactions import Interactions
 from adapters.discord.limits import LIMITS, LONGEST_TOKEN, WITH, draft_rates
@@ -75,7 +75,7 @@ class DiscordAdapter:
         menu: Sequence[MenuEntry] = (),
         base_url: str | None = None,
         patience: float = _PATIENCE,
-        silence: float = 48.0,
+        silence: float = SILENT_SECONDS,
         aside: RunsAside = at_once,
         listens: ListenRules = NOT_SAID,
     ) -> None:

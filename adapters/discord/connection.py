@@ -30,9 +30,9 @@ from gateway.runtime.errors import AdapterError
 
 log = structlog.get_logger(__name__)
 
-_SILENT_SECONDS: Final = 48.0  # without a word from the gateway, which acknowledges a heartbeat every 41
+SILENT_SECONDS: Final = 48.0  # without a word from the gateway, which acknowledges a heartbeat every 41
 _HANDSHAKE_SECONDS: Final = 30.0
-_CLOSING_SECONDS: Final = 1.0
+CLOSING_SECONDS: Final = 1.0
 _UPLOAD_SECONDS: Final = 300.0
 _LONGEST_WAIT: Final = 30.0  # for a bucket, in the library; what takes longer goes back to the outbox
 _PAUSES: Final = (1.0, 60.0)  # between two attempts to connect
@@ -116,7 +116,7 @@ class Connection(Client):
         base_url: str | None = None,
         proxy: str | None = None,
         patience: float = 20.0,
-        silence: float = _SILENT_SECONDS,
+        silence: float = SILENT_SECONDS,
         content: bool = False,
     ) -> None:
         for name in ("discord.client", "discord.gateway", "discord.state"):
@@ -297,7 +297,7 @@ class Connection(Client):
         socket: DiscordWebSocket | None = self.ws
         if socket is not None:
             with suppress(TimeoutError, *failures.Foreign):
-                async with self._clock.limit(_CLOSING_SECONDS):
+                async with self._clock.limit(CLOSING_SECONDS):
                     await socket.close(code)
 
     async def hang_up(self) -> None:

@@ -135,3 +135,23 @@ async def test_a_session_that_cannot_be_resumed_loses_nothing(
         discord.invalidate()
         bot.says("@Legato second", place)
         await bot.until_shown("echo: first", "echo: second", chat=place)
+
+
+async def test_of_many_channels_only_those_with_news_are_fetched(
+    tmp_path: Path, discord: DiscordServer, anna: User, place: Channel
+) -> None:
+    assert place.guild is not None
+    channels = [discord.people.channel(place.guild, f"c{number}") for number in range(200)]
+    for channel in channels:
+        discord.people.say(channel, anna, "old talk")
+
+    def fetched() -> list[str]:
+        return [call.chat_id for call in discord.journal.of("GET /channels/{channel}/messages")]
+
+    await once(tmp_path, discord, anna, place, rules={"quoted": 0})
+    assert set(fetched()) <= {str(place.id)}
+    discord.people.say(channels[7], anna, "@Legato missed")
+    async with on_discord(tmp_path, discord, anna, rules={"quoted": 0}) as bot:
+        await bot.until_shown("echo: missed", chat=channels[7])
+        await bot.quiet()
+    assert set(fetched()) <= {str(channels[7].id), str(place.id)}

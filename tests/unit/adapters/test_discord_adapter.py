@@ -10,6 +10,7 @@ from adapters.discord.adapter import DiscordAdapter, account_of
 from adapters.discord.buttons import components
 from adapters.discord.codec import snowflake
 from adapters.discord.commands import SlashCommands
+from adapters.discord.connection import CLOSING_SECONDS, SILENT_SECONDS
 from gateway.app.plugins import all_commands
 from gateway.domain.adapter import MenuEntry
 from gateway.domain.chat import Button, ChatAddress, Outbound, SessionKey
@@ -84,3 +85,9 @@ def test_what_is_chosen_reads_like_what_is_typed() -> None:
     assert commands.typed({"name": "gone"}) == "/gone"
     (option,) = [each for each in commands.declared()[0]["options"] if each["name"] == "colour"]
     assert option["choices"] == [{"name": "red", "value": "red"}, {"name": "blue", "value": "blue"}]
+
+
+def test_a_zombie_is_replaced_within_a_minute_and_no_slow_acknowledgement_is_taken_for_one() -> None:
+    heartbeat, handshake, pause = 41.25, 5.0, 1.0  # seconds between two that Discord asks for; of a slow connection
+    assert heartbeat < SILENT_SECONDS
+    assert SILENT_SECONDS + CLOSING_SECONDS + pause + handshake < 60.0
