@@ -86,7 +86,7 @@ def _everything_is_answered(evidence: Evidence, counts: Counter[str]) -> Iterato
             answers[number_of(row.answers)].append(row)
         elif row.kind == "notice" and row.text.startswith(AWAY):
             counts["absences told of"] += 1
-        elif row.kind != "question" and row.text not in (BUSY, ASKING, ASKING_IN_GROUP):
+        elif row.kind not in ("question", "remark") and row.text not in (BUSY, ASKING, ASKING_IN_GROUP):
             yield f"{row.kind}: {row.text}"
         if row.state != "sent":
             yield f"a {row.kind} is {row.state}: {row.text[:80]}"
