@@ -8,11 +8,14 @@ from typing import Any
 
 import pytest
 
+from gateway.agent.files.speech import TranscriptionSettings
 from gateway.domain.chat import ChatAddress, Outbound, SessionKey
 from gateway.domain.file import KeptFile
+from gateway.domain.message import said_in
 from gateway.runtime.errors import DeliveryRefused
 from tests.emulators.discord import Channel, DiscordServer, Refuse, User
 from tests.emulators.discord.asked import Upload
+from tests.emulators.transcription import TranscriptionServer, opus
 from tests.support.discord_live import on_discord
 from tests.support.model import FakeModel, Say, in_turn
 
@@ -35,6 +38,25 @@ async def test_a_file_that_cannot_be_had_is_named(tmp_path: Path, discord: Disco
         bot.says("When?", files=[Upload(name="note.txt", content=b"x", content_type="text/plain")])
         await bot.until(lambda: discord.shown(bot.chat))
         assert "note.txt" in bot.model.spoken(0)[-1][1]
+
+
+async def test_a_voice_message_is_written_down_and_stored_as_what_was_said(
+    tmp_path: Path, discord: DiscordServer, anna: User
+) -> None:
+    voice = opus(3)
+    async with TranscriptionServer("Buy milk and call Ann.") as scribe:
+        settings = TranscriptionSettings(model="whisper-1", base_url=scribe.url)
+        async with on_discord(tmp_path, discord, anna, transcription=settings) as bot:
+            bot.says("", voice=Upload(name="voice-message.ogg", content=voice, content_type="audio/ogg"))
+            await bot.until(lambda: len(bot.shown()) == 2)
+            assert bot.shown()[0] == "🎙 “Buy milk and call Ann.”"
+            assert bot.model.spoken(0)[-1][1].endswith("\n“Buy milk and call Ann.”")
+            session = (await bot.gateway.store.sessions(None, 1))[0]
+            (hit,) = [each.hit for each in await bot.gateway.store.search("milk", session.key, 9)]
+            assert said_in(hit.message) == "Buy milk and call Ann."
+        (call,) = scribe.calls
+        assert (call.content, call.mime) == (voice, "audio/ogg")
+        assert scribe.violations == []
 
 
 async def test_the_model_sends_a_file(tmp_path: Path, discord: DiscordServer, anna: User) -> None:

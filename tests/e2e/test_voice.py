@@ -242,6 +242,24 @@ async def test_what_a_crash_cut_short_is_neither_paid_nor_shown_twice(
     assert scribe.asked == 1
 
 
+async def test_what_was_paid_for_before_a_crash_stands_in_the_ledger_once(
+    tmp_path: Path, scribe: TranscriptionServer
+) -> None:
+    config = config_in(tmp_path, transcription=by(scribe, usd_per_minute=0.6))
+    kill = KillAt("turn.model_called")
+    async with running(tmp_path, config=config, adapter=WithVoice(), points=kill) as live:
+        voice = Attachment(kind="voice", ref="v1", mime="audio/ogg")
+        await live.adapter.receive(replace(live.adapter.inbound("", event="e1"), attachments=(voice,)))
+        async with asyncio.timeout(20):
+            await kill.passed.wait()
+    async with running(tmp_path, config=config, adapter=WithVoice()) as live:
+        await live.answer("e1")
+        await live.quiet()
+        spent = [each for each in await live.store.usage(0.0, "purpose") if each.label == "transcription"]
+        assert [(each.calls, each.cost_usd) for each in spent] == [(1, pytest.approx(0.125))]
+    assert scribe.asked == 1
+
+
 async def test_a_slow_recording_holds_nobody_else_up(tmp_path: Path, scribe: TranscriptionServer) -> None:
     scribe.refusals = [Refusal(hangs=True)]
     async with running(tmp_path, config=config_in(tmp_path, transcription=by(scribe)), adapter=WithVoice()) as live:

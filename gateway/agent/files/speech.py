@@ -118,8 +118,8 @@ class Dictation:
     async def write_down(
         self, session: Session, kept: KeptFile, content: bytes, form: str, charge: Callable[[LedgerEntry], None]
     ) -> Spoken:
-        """What is said in a kept recording. `charge` is given the call, if there is one. Never raises but
-        CancelledError."""
+        """What is said in a kept recording. The call, if there is one, is entered into the ledger at once; `charge` is
+        given one that the store does not take now. Never raises but CancelledError."""
         try:
             words = await self._known(session.key, kept.digest)
             if words is None:
@@ -153,7 +153,11 @@ class Dictation:
                 transcript = await self.transcriber.transcribe(content, form, digest)
             cost = self._price(transcript.seconds or assumed)
             paid(cost)
-        charge(self._entry(transcript, cost))
+        entry = self._entry(transcript, cost)
+        try:  # the cost first: nobody pays for words that are known already
+            await self.store.charge(session, [entry])
+        except StoreUnavailable:
+            charge(entry)  # with the turn
         try:
             await self._keep(session.key, digest, transcript.words)
         except StoreUnavailable as error:  # it is paid for, and can be used now

@@ -9,7 +9,7 @@ from tests.emulators.discord.asked import Upload
 from tests.emulators.discord.cloud import Cloud
 from tests.emulators.discord.interactions import Asking, Interaction
 from tests.emulators.discord.mentions import Allowed
-from tests.emulators.discord.posting import LONGEST, add, answer, keep, mention
+from tests.emulators.discord.posting import LONGEST, VOICE, add, answer, keep, mention
 from tests.emulators.discord.threads import open_alone, open_from, open_post, set_archived
 from tests.emulators.discord.world import Channel, Guild, Kind, Message, Role, User
 
@@ -84,16 +84,19 @@ class People:
         reply_to: Message | None = None,
         ping: bool = True,
         files: Sequence[Upload] = (),
+        voice: Upload | None = None,
     ) -> Message:
-        """Write a message; `@Name` of a member becomes a mention, as in Discord's clients. `ping`: whether whoever is
-        answered is told. Raises ValueError for a text that a client would not send."""
+        """Write a message, or send a `voice` message; `@Name` of a member becomes a mention, as in Discord's clients.
+        `ping`: whether whoever is answered is told. Raises ValueError for a text that a client would not send."""
         content = self._with_mentions(channel, text).strip()
         if len(content) > LONGEST:
             raise ValueError(f"A message has at most {LONGEST} characters.")
-        if not content and not files:
+        if not content and not files and voice is None:
             raise ValueError("A message needs a text or a file.")
         message = Message(id=self._cloud.ids.new(), channel=channel, author=user, content=content)
         message.attachments = [keep(self._cloud, channel, upload) for upload in files]
+        if voice is not None:  # its only attachment, by which clients know it
+            message.attachments, message.flags = [keep(self._cloud, channel, voice, voice=True)], VOICE
         if reply_to is not None:
             answer(message, reply_to)
         mention(self._cloud, message, Allowed(replied_user=ping))

@@ -25,6 +25,7 @@ from tests.emulators.discord.world import (
     User,
 )
 
+VOICE: Final = 1 << 13  # the flag of a voice message
 LONGEST: Final = 2000
 LONGEST_NONCE: Final = 25
 MOST_FILES: Final = 10
