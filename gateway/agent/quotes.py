@@ -93,9 +93,9 @@ class Quoting:
 
     def _line(self, value: str, found: Found) -> str:
         text = " ".join(self.redact(text_of(found.message)[:_READ]).split())
-        speaker = note_of(found.message).get("speaker") or speaker_of(found, _SPEAKERS)
+        speaker = speaker_of(found, _SPEAKERS)
         day = datetime.fromtimestamp(found.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        return f"- {day}, {_bent(' '.join(speaker.split()))}: “{_bent(_around(text, value))}”"
+        return f"- {day}, {speaker}: “{_bent(_around(text, value))}”"
 
 
 def _named(message: Message) -> list[str]:

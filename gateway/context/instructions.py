@@ -216,9 +216,7 @@ def found(message: Mapping[str, Any]) -> list[str]:
     text = ends(own_words(message))
     if not _hints(text):
         return []
-    speaker = note_of(message).get("speaker")
-    by = speaker if isinstance(speaker, str) else ""
-    told: list[str] = []
+    by, told = "", list[str]()
     for line in _unfenced(text).splitlines():
         named = _SPEAKER.match(line)
         if named:

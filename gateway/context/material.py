@@ -17,7 +17,7 @@ from gateway.context import identifiers
 from gateway.context.prompts import CUT, ENCODED, GAP, OLDER, neutralise
 from gateway.context.pruning import cut
 from gateway.context.shapes import Call, calls_of, result_id
-from gateway.domain.message import HOST, Message, note_of, text_of
+from gateway.domain.message import HOST, Message, text_of
 from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
 
@@ -192,13 +192,13 @@ def _sized(
     text, role = message.get("content"), message.get("role")
     # Nearly every message of a long transcript is shown whole behind its label.
     bare = type(text) is str and 0 < len(text) <= RESULT_CHARS and "[" not in text
-    if bare and "tool_calls" not in message and "speaker" not in note:
+    if bare and "tool_calls" not in message:
         return f"[{role if role != 'tool' else _label(message, calls)}] {text}", stored + _LABEL
     block, whole = _block(message, calls, redact)
     if not whole:
         size = len(block.encode("utf-8", "replace"))
         return block, size if ample and size <= len(block) + _MARKED else counter.text(block)
-    return block, stored + _LABEL * (1 + block.count("\n[")) + 3 * len(str(note.get("speaker", "")))
+    return block, stored + _LABEL * (1 + block.count("\n["))
 
 
 def _label(message: Message, calls: Mapping[str, Call]) -> str:
@@ -215,8 +215,7 @@ def _block(message: Message, calls: Mapping[str, Call], redact: Redact) -> tuple
     if role == "tool":
         shown = _edges(text, redact)
         return f"[{_label(message, calls)}] {_unforged(shown)}", shown is text
-    speaker = note_of(message).get("speaker")
-    label = f"{role} {speaker}" if isinstance(speaker, str) and speaker else _label(message, calls)
+    label = _label(message, calls)
     shown = _said(text, redact)
     lines = [f"[{label}] {_unforged(shown)}"] if text else []
     whole = shown is text

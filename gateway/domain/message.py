@@ -34,7 +34,6 @@ class HostNote(TypedDict, total=False):
     fallback: bool  # a summary made without a model
     merged: bool  # a summary merged in front of a real message's text
     derived_from: list[str]  # row ids of the messages this one was rewritten from
-    speaker: str  # who said it, in shared sessions
     identifiers: list[str]  # found once, when the message was stored; of a summary: those it holds, best first
     weights: list[float]  # of a summary: what each of these is worth to the next one
     instructions: list[str]  # of a person: what is to hold for good, or ends that; found when the message was stored

@@ -37,7 +37,7 @@ async def test_messages_come_back_as_they_were_stored(bench: Bench) -> None:
     store = await bench.open()
     claim, session = await in_session(store)
     said: list[Message] = [
-        user("你好 \ud83d \x00 ½", tokens=3, speaker="Ann", at=START - 5),
+        user("你好 \ud83d \x00 ½", tokens=3, person="Ann", at=START - 5),
         {
             "role": "user",
             "content": [{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "u"}}],
@@ -49,7 +49,7 @@ async def test_messages_come_back_as_they_were_stored(bench: Bench) -> None:
     assert [wire(message) for message in stored] == [wire(message) for message in said]
     assert all("id" not in note_of(message) for message in said)
     assert len({note_of(message)["id"] for message in stored}) == 4
-    assert note_of(stored[0]) == {"id": note_of(stored[0])["id"], "tokens": 3, "speaker": "Ann", "at": START - 5}
+    assert note_of(stored[0]) == {"id": note_of(stored[0])["id"], "tokens": 3, "person": "Ann", "at": START - 5}
     assert await transcript(store, "s1") == list(stored)
     store = await bench.crash(store)
     again = await transcript(store, "s1")

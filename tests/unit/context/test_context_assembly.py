@@ -138,7 +138,7 @@ def test_the_summary_never_repeats_a_neighbours_role(
 )
 def test_what_was_merged_comes_apart_again(content: Any) -> None:
     summary = summary_message("notes", ["1"], Archive(), fallback=True, counter=COUNTER)
-    request: Message = {"role": "user", "content": content, "_legato": {"id": "9", "speaker": "Ann"}}
+    request: Message = {"role": "user", "content": content, "_legato": {"id": "9", "recalled": True}}
     merged = joined([], summary, [request], COUNTER)[0]
     assert is_request(merged)
     assert note_of(merged)["derived_from"] == ["1", "9"]
@@ -146,7 +146,7 @@ def test_what_was_merged_comes_apart_again(content: Any) -> None:
     assert found.notes == "notes"
     if content:
         assert found.turns[0]["content"] == content
-        assert note_of(found.turns[0]).get("speaker") == "Ann"
+        assert note_of(found.turns[0]).get("recalled") is True
         assert not is_summary(found.turns[0])
         assert counts_hold(found.turns)
 

@@ -116,7 +116,6 @@ def test_in_a_shared_chat_it_names_who_said_it() -> None:
         "[Anna] Never use tables.",
         "[Bo] Always cite sources.",
     ]
-    assert found(user("Never use tables.", speaker="Anna")) == ["[Anna] Never use tables."]
 
 
 ENDED = [

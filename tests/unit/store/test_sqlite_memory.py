@@ -128,10 +128,10 @@ def test_any_text_can_be_stored(text: str) -> None:
 
 @given(st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3), st.none() | st.integers(0, 9))
 def test_a_message_survives_its_columns(extra: dict[str, str], tokens: int | None) -> None:
-    message = {**extra, "role": "user", "content": "c", "_legato": {"speaker": "s", "id": "9", "at": 1.0}}
+    message = {**extra, "role": "user", "content": "c", "_legato": {"person": "s", "id": "9", "at": 1.0}}
     body, note = message_columns(message)  # type: ignore[arg-type]
     again = message_from((9, body, note, tokens, 1.0))
-    expected = {"speaker": "s", "id": "9", "at": 1.0, **({} if tokens is None else {"tokens": tokens})}
+    expected = {"person": "s", "id": "9", "at": 1.0, **({} if tokens is None else {"tokens": tokens})}
     assert again == {**message, "_legato": expected}
 
 
