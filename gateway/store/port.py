@@ -90,9 +90,8 @@ class Store(ABC):
         """
 
     @abstractmethod
-    async def refuse(self, arrival: Arrival, notice: Outbound | None) -> tuple[Outbound, ...]:
-        """Record an Inbound as refused, together with the sentence that says so (None: its chat was told lately);
-        nothing happens for a duplicate.
+    async def refuse(self, arrival: Arrival, notice: Outbound) -> tuple[Outbound, ...]:
+        """Record an Inbound as refused, together with the sentence that says so; nothing happens for a duplicate.
         Returns the rows to send now."""
 
     @abstractmethod

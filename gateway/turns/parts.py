@@ -32,7 +32,7 @@ _SENT_WITHIN: Final = 2.0
 def following(head: InboxItem, behind: Sequence[InboxItem]) -> list[InboxItem]:
     """The items of `behind`, oldest first, that go on with the message that `head` begins."""
     parts = [head]
-    for item in behind if _may_begin(head) else ():
+    for item in behind if head.inbound.part_of is not None and _may_begin(head) else ():
         if parts[-1].inbound.part_of is None or not (_is_plain(item) or _is_of_album(item, head)):
             break
         if _same_speaker(item, head):

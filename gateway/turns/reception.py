@@ -19,7 +19,7 @@ from gateway.commands.base import Answer
 from gateway.commands.runner import CommandRunner
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Accepted, Adapter
-from gateway.domain.chat import Inbound, Outbound, SessionKey, Sharing, Source, session_key
+from gateway.domain.chat import Inbound, SessionKey, Sharing, Source, session_key
 from gateway.domain.command import Proposal
 from gateway.domain.place import names, narrowest
 from gateway.domain.quoting import CORRECTED
@@ -263,10 +263,11 @@ class Reception:
 
     async def _refuse(self, arrival: Arrival) -> None:
         """There is no room for a message. Its chat is told so once in a while: a sentence for each of a thousand
-        messages would hold up everything else that the chat is to be shown."""
-        notice: Outbound | None = None
-        if self._full.due(arrival.key, self.clock.monotonic()):
-            (notice, *_) = self.outbox.rows(arrival, "notice", FULL)
+        messages would hold up everything else that the chat is to be shown. A message of which it is not told leaves
+        nothing in the store: that would hold up everybody else, and fill the disk."""
+        if not self._full.due(arrival.key, self.clock.monotonic()):
+            return
+        (notice, *_) = self.outbox.rows(arrival, "notice", FULL)
         try:
             self.outbox.deliver(await self.store.refuse(arrival, notice))
         except StoreUnavailable:

@@ -321,18 +321,21 @@ async def test_bypass_items_of_a_dead_process_come_back_once(bench: Bench) -> No
     assert await store.claim_bypassed("w") == []
 
 
+async def test_of_a_batch_with_too_many_the_known_are_duplicates(store: Store) -> None:
+    await put(store, "e1", "e2")
+    known, new, again, late, first, other = await store.accept(
+        [*(arrival(event) for event in ("e1", "e3", "e3", "e4", "e2")), arrival("x", "2")], cap=3
+    )
+    assert [each.status for each in (known, new, again)] == ["duplicate", "new", "duplicate"]
+    assert [each.status for each in (late, first, other)] == ["full", "duplicate", "new"]
+
+
 async def test_refuse_records_the_event_and_its_notice_once(store: Store) -> None:
     rows = await store.refuse(arrival("e1"), outbound("o1", text="full"))
     assert [(row.id, row.state) for row in rows] == [("o1", "sending")]
     assert await store.refuse(arrival("e1"), outbound("o2")) == ()
     assert (await put(store, "e1"))[0].status == "duplicate"
     assert (await store.status()).waiting == 0
-
-
-async def test_an_event_is_refused_without_a_notice_where_its_chat_was_told_lately(store: Store) -> None:
-    assert await store.refuse(arrival("e1"), None) == ()
-    assert (await put(store, "e1"))[0].status == "duplicate"
-    assert (await store.status()).waiting == (await store.status()).unsent == 0
 
 
 async def test_signals_reach_the_running_item_and_end_with_it(store: Store) -> None:

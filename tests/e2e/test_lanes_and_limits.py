@@ -13,8 +13,10 @@ from typing import Any
 from gateway.agent.loop import NO_WORDS_LEFT, OUT_OF_STEPS
 from gateway.app.config.models import Turns
 from gateway.domain.adapter import Limits
+from gateway.domain.chat import Outbound
 from gateway.domain.message import text_of
-from gateway.store.records import Claim
+from gateway.runtime.clock import SystemClock
+from gateway.store.records import Arrival, Claim
 from gateway.store.sqlite.store import SqliteStore
 from gateway.turns.reception import FULL
 from tests.support.fakes import ManualClock
@@ -106,6 +108,33 @@ async def test_a_flood_over_the_cap_of_a_lane_is_told_of_once_in_a_while(tmp_pat
             await live.adapter.until(lambda count=notices: len(live.adapter.shown("c", "command")) == count)
             assert live.adapter.shown("c", "notice").count(FULL) == notices
             await clock.advance(31.0)
+        gate.open()
+
+
+class NotesRefusals(SqliteStore):
+    """Notes which events were stored as refused."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder / "legato.db", clock=SystemClock(), concurrency=256)
+        self.refused: list[str] = []
+
+    async def refuse(self, arrival: Arrival, notice: Outbound) -> tuple[Outbound, ...]:
+        self.refused.append(arrival.inbound.text)
+        return await super().refuse(arrival, notice)
+
+
+async def test_a_flood_over_the_cap_of_a_lane_stores_nothing_but_the_notice(tmp_path: Path) -> None:
+    """Else the one who writes too much holds up everybody else's messages, and fills the disk."""
+    gate, store = Gate(), NotesRefusals(tmp_path)
+    config = config_in(tmp_path, turns=Turns(lane_cap=3))
+    model = FakeModel(in_turn(Say(text="one!", gate=gate)))
+    async with running(tmp_path, config=config, store=store, model=model) as live:
+        for _ in range(3):
+            await live.tell("work")
+        flood = [live.adapter.inbound(f"more {number}") for number in range(150)]
+        for batch in (flood[:50], flood[50:], flood[:50]):
+            assert {each.status for each in await live.adapter.receive(*batch)} <= {"refused", "duplicate"}
+        assert store.refused == ["more 0"]
         gate.open()
 
 

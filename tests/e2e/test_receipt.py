@@ -287,7 +287,7 @@ class Flaky(SqliteStore):
             self.failed.append(step)
             raise StoreUnavailable("The disk is full.")
 
-    async def refuse(self, arrival: Arrival, notice: Outbound | None) -> tuple[Outbound, ...]:
+    async def refuse(self, arrival: Arrival, notice: Outbound) -> tuple[Outbound, ...]:
         self._maybe("refuse")
         return await super().refuse(arrival, notice)
 

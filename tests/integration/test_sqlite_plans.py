@@ -136,6 +136,21 @@ async def test_nothing_in_a_turn_scans(store: SqliteStore) -> None:
     assert plans.scans() == []
 
 
+async def test_whoever_writes_too_much_is_refused_by_few_statements(store: SqliteStore) -> None:
+    """Each statement of the writer's thread holds up everybody else."""
+    await store.accept([arrival(f"e{number}") for number in range(3)], cap=3)
+    ran: list[str] = []
+
+    def note(_: apsw.Cursor, sql: str, __: apsw.Bindings | None) -> bool:
+        ran.append(sql)
+        return True
+
+    store._database._connections[2].exec_trace = note
+    receipts = await store.accept([arrival(f"more{number}") for number in range(100)], cap=3)
+    assert {receipt.status for receipt in receipts} == {"full"}
+    assert len(ran) < 10
+
+
 async def test_the_store_opens_by_the_partial_indexes(tmp_path: Path, store: SqliteStore) -> None:
     await put(store, "e1")
     await store.emit([outbound("o1")])

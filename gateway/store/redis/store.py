@@ -210,8 +210,8 @@ class RedisStore(Store):
         if items:
             self._process.tell_left()
 
-    async def refuse(self, arrival: Arrival, notice: Outbound | None) -> tuple[Outbound, ...]:
-        parts = [*arguments.arrival(arrival), self._now(), *arguments.rows([notice] if notice else [])]
+    async def refuse(self, arrival: Arrival, notice: Outbound) -> tuple[Outbound, ...]:
+        parts = [*arguments.arrival(arrival), self._now(), *arguments.rows([notice])]
         return await self._outbox.claimed(self._outbox.send(partition_of_key(arrival.key), "refuse", *parts))
 
     async def amend(self, arrival: Arrival) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -31,31 +32,52 @@ class Arrived:
 
 def accept(connection: apsw.Connection, arrivals: Sequence[Arrival], cap: int, idle: Collection[str]) -> list[Arrived]:
     """Store new events. The first new event of each lane of `idle`, which is empty, is claimed."""
-    claimable = set(idle)
+    lengths = dict.fromkeys(idle, 0)  # each lane is counted once: nothing leaves it meanwhile
     result: list[Arrived] = []
     for arrival in arrivals:
         lane = str(arrival.key)
-        claims = not arrival.bypass and lane in claimable
-        arrived = _accept(connection, arrival, lane, cap, claims=claims)
-        if arrived.claimed:
-            claimable.discard(lane)
+        if not arrival.bypass and lane not in lengths:
+            lengths[lane] = _length(connection, lane, cap)
+        waiting = 0 if arrival.bypass else lengths[lane]
+        if waiting >= cap:
+            result.append(_without_room(arrival, "full", waiting))
+            continue
+        arrived = _accept(connection, arrival, lane, waiting, claims=not waiting and lane in idle)
+        if arrived.item is not None and not arrival.bypass:
+            lengths[lane] += 1
         result.append(arrived)
+    full = [place for place, arrived in enumerate(result) if arrived.receipt.status == "full"]
+    known = _known(connection, [arrivals[place] for place in full]) if full else set()
+    for place in full:
+        if _event(arrivals[place]) in known:
+            result[place] = _without_room(arrivals[place], "duplicate", result[place].receipt.waiting)
     return result
 
 
-def _accept(connection: apsw.Connection, arrival: Arrival, lane: str, cap: int, *, claims: bool) -> Arrived:
+def _without_room(arrival: Arrival, status: Acceptance, waiting: int) -> Arrived:
+    return Arrived(receipt=Receipt(event_id=arrival.inbound.event_id, status=status, waiting=waiting))
+
+
+def _event(arrival: Arrival) -> tuple[str, str]:
+    return arrival.inbound.source.platform, arrival.inbound.event_id
+
+
+def _known(connection: apsw.Connection, arrivals: Sequence[Arrival]) -> Collection[tuple[str, str]]:
+    """Those of these events that are stored. One look for all: who writes too much must not hold up the others."""
+    events = json.dumps([_event(arrival) for arrival in arrivals])
+    return {
+        (platform, event)
+        for platform, event in many(
+            connection,
+            "SELECT platform, event_id FROM inbox"
+            " WHERE (platform, event_id) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?))",
+            (events,),
+        )
+    }
+
+
+def _accept(connection: apsw.Connection, arrival: Arrival, lane: str, waiting: int, *, claims: bool) -> Arrived:
     event_id = arrival.inbound.event_id
-    waiting = 0
-    if not claims and not arrival.bypass:
-        waiting = _length(connection, lane, cap)
-        if waiting >= cap:
-            known = one(
-                connection,
-                "SELECT 1 FROM inbox WHERE platform = ? AND event_id = ?",
-                (arrival.inbound.source.platform, event_id),
-            )
-            status: Acceptance = "full" if known is None else "duplicate"
-            return Arrived(receipt=Receipt(event_id=event_id, status=status, waiting=waiting))
     attempts = 1 if claims or arrival.bypass else 0
     number = _insert(connection, arrival, lane, attempts=attempts)
     if number is None:

@@ -200,11 +200,11 @@ class SqliteStore(Store):
             (self._lanes.claimed if each.claimed else self._lanes.queued)(each.item)
         self._lanes.unreserve(reserved)
 
-    async def refuse(self, arrival: Arrival, notice: Outbound | None) -> tuple[Outbound, ...]:
+    async def refuse(self, arrival: Arrival, notice: Outbound) -> tuple[Outbound, ...]:
         def work(connection: apsw.Connection, sender: Sender) -> tuple[Advance, ...]:
             if not inbox.record_refused(connection, arrival):
                 return ()
-            return outbox.emit(connection, [notice] if notice else [], sender)
+            return outbox.emit(connection, [notice], sender)
 
         return await self._send(work)
 
@@ -669,11 +669,11 @@ class SqliteStore(Store):
 
     async def first_name(self, platform: str, chat: str, event_id: str) -> str:
         # An event is known in the whole file, under whatever name it was accepted.
-        first, _ = await self._database.read(renaming.names, platform, chat)
+        first, _ = self._database.look(renaming.names, platform, chat)
         return first or chat
 
     async def later_name(self, platform: str, chat: str) -> str | None:
-        _, later = await self._database.read(renaming.names, platform, chat)
+        _, later = self._database.look(renaming.names, platform, chat)
         return later
 
     # -- what may be spent, and how fast may be sent ----------------------------------------
