@@ -72,7 +72,7 @@ class _Layout:
         self._numbers: list[int | None] = []  # of the next item in each open list; None in one of bullets
         self._quotes: list[tuple[int, list[str]]] = []  # where each open quote began, and the margins around it
         self._code: list[str] | None = None  # what the open block of code holds
-        self._language: str | None = None  # of the open block of code
+        self._info = ""  # behind its fence
         self._table: list[Event] | None = None  # what the open table holds
         self._alignments: Sequence[str] = ()  # of its columns
 
@@ -119,15 +119,17 @@ class _Layout:
 
     def _start_code(self, event: Event) -> None:
         self.page.begin(self._line_ends(event), own_line=True)
-        info = event.data["Fenced"] if event.data != "Indented" else ""
-        self._language = language(info)
-        self._code = [info + "\n"] if self._language is None else []
+        self._info = event.data["Fenced"] if event.data != "Indented" else ""
+        self._code = []
 
     def _end_code(self, event: Event) -> None:
-        code = "".join(self._code or ()).removesuffix("\n").expandtabs(_TAB)
+        code, known = "".join(self._code or ()), language(self._info)
         self._code = None
+        if known is None or not code.strip():  # a word behind a fence without code may be an answer
+            code, known = f"{self._info}\n{code}", None
+        code = code.removesuffix("\n").expandtabs(_TAB)
         if code.strip():
-            self.page.mark("pre", self.page.write_block(code), language=self._language or None)
+            self.page.mark("pre", self.page.write_block(code), language=known or None)
         self.page.end()
 
     def _start_quote(self, event: Event) -> None:

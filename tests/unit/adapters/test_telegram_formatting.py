@@ -208,6 +208,8 @@ def test_code_keeps_its_indents_and_says_its_language() -> None:
     assert looks("~~~\n```\n~~~")[1] == [("pre", "```")]
     assert looks("```not a language\nx\n```") == ("not a language\nx", [("pre", "not a language\nx")])
     assert looks("a\n```\n```\nb") == ("a\nb", [])
+    assert looks("a\n```py title='x'\n```\nb") == ("a\npy title='x'\nb", [("pre", "py title='x'")])
+    assert looks("Yours is:\n~~~ B7-204") == ("Yours is:\nB7-204", [("pre", "B7-204")])
     assert looks("```js\nunfinished")[1] == [("pre", "unfinished", "js")]
 
 
