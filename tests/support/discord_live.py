@@ -14,7 +14,6 @@ from adapters.discord.platform import DiscordSettings
 from gateway.agent.tools.base import Tool
 from gateway.app import build as bootstrap
 from gateway.app.config.models import Access
-from gateway.app.gateway import Gateway
 from gateway.app.plugins import all_commands
 from gateway.domain.chat import SessionKey
 from gateway.runtime.clock import Clock, SystemClock
@@ -23,19 +22,17 @@ from gateway.store.port import Store
 from gateway.turns.reception import BUSY
 from tests.emulators.discord import Channel, DiscordServer, User
 from tests.support.gateway import config_in
+from tests.support.live_bot import LiveBot
 from tests.support.model import PATIENCE, FakeModel
 
 
 @dataclass(slots=True, kw_only=True)
-class Bot:
+class Bot(LiveBot):
     """A running gateway and the Discord that it is on. Anna may talk to it, and whoever `allow` adds."""
 
     discord: DiscordServer
-    gateway: Gateway
     adapter: DiscordAdapter
-    model: FakeModel
     anna: User
-    serving: asyncio.Task[bool]
 
     @property
     def chat(self) -> Channel:
@@ -56,13 +53,6 @@ class Bot:
         async with asyncio.timeout(PATIENCE):
             await self.discord.until(condition)
 
-    async def until_shown(self, *texts: str, chat: Channel | None = None) -> None:
-        """Return once the bot's messages are these."""
-        try:
-            await self.until(lambda: self.shown(chat) == list(texts))
-        except TimeoutError:
-            assert self.shown(chat) == list(texts), self.shown(chat)
-
     async def until_waiting(self, *texts: str, chat: Channel | None = None) -> None:
         """Return once these texts of Anna's wait in their lane."""
         place = chat or self.chat
@@ -72,21 +62,6 @@ class Bot:
             while True:
                 waiting = await self.gateway.store.waiting(key, len(texts) + 1)
                 if [item.inbound.text for item in waiting] == list(texts):
-                    return
-                await asyncio.sleep(0.005)
-
-    async def until_ended(self) -> None:
-        """Return when the gateway has ended by itself."""
-        async with asyncio.timeout(PATIENCE):
-            await asyncio.wait([self.serving])
-
-    async def quiet(self) -> None:
-        """Return when nothing is accepted, running or being shown any more."""
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                status = await self.gateway.store.status()
-                busy = self.gateway.lanes.active or self.gateway.outbox.in_flight
-                if not (status.waiting or status.unsent or busy):
                     return
                 await asyncio.sleep(0.005)
 

@@ -15,7 +15,6 @@ from adapters.telegram.webhook import WebhookAdapter
 from gateway.agent.tools.base import Tool
 from gateway.app import build as bootstrap
 from gateway.app.config.models import Access
-from gateway.app.gateway import Gateway
 from gateway.domain.adapter import MenuEntry
 from gateway.providers.base import Provider
 from gateway.providers.plugin import ModelSettings as ModelEntry
@@ -25,6 +24,7 @@ from gateway.runtime.points import Points, ignore_points
 from gateway.turns.reception import BUSY
 from tests.emulators.telegram import Chat, TelegramServer, User
 from tests.support.gateway import config_in
+from tests.support.live_bot import LiveBot
 from tests.support.model import PATIENCE, FakeModel
 
 MENU = [
@@ -35,14 +35,11 @@ MENU = [
 
 
 @dataclass(slots=True, kw_only=True)
-class Bot:
+class Bot(LiveBot):
     """A running gateway and the Telegram that it is on. Anna may talk to it, and whoever `allow` adds."""
 
     telegram: TelegramServer
-    gateway: Gateway
-    model: FakeModel
     anna: User
-    serving: asyncio.Task[bool]
 
     @property
     def chat(self) -> Chat:
@@ -74,28 +71,6 @@ class Bot:
         """Return once it holds. Fails after `PATIENCE`."""
         async with asyncio.timeout(PATIENCE):
             await self.telegram.until(condition)
-
-    async def until_shown(self, *texts: str, chat: Chat | None = None) -> None:
-        """Return once the bot's messages are these."""
-        try:
-            await self.until(lambda: self.shown(chat) == list(texts))
-        except TimeoutError:
-            assert self.shown(chat) == list(texts)
-
-    async def until_ended(self) -> None:
-        """Return when the gateway has ended by itself."""
-        async with asyncio.timeout(PATIENCE):
-            await asyncio.wait([self.serving])
-
-    async def quiet(self) -> None:
-        """Return when nothing is accepted, running or being shown any more."""
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                status = await self.gateway.store.status()
-                busy = self.gateway.lanes.active or self.gateway.outbox.in_flight
-                if not (status.waiting or status.unsent or busy):
-                    return
-                await asyncio.sleep(0.005)
 
 
 @asynccontextmanager
