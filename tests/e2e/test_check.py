@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import structlog
 
+from gateway.agent.models import Models
 from gateway.app.config import Config, load_config
-from gateway.app.models import Models, configured_models
+from gateway.app.models import configured_models
 from gateway.cli import main as cli
 from gateway.cli.check import _model
 from gateway.providers.plugin import ModelSettings, ProviderHost
