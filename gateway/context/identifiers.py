@@ -1,7 +1,8 @@
 """Identifiers: values that a reader of a summary cannot guess and must be told letter by letter.
 
-They are paths, addresses, numbers with units, ids, quoted names and error codes. They are found once, when a message
-is stored (`found`, kept in the host's note), and ranked when the message leaves view (`ledger`).
+They are paths, addresses, numbers with units, ids, codes that are called codes, days, quoted names and error codes.
+They are found once, when a message is stored (`found`, kept in the host's note), and ranked when the message leaves
+view (`ledger`).
 
 A text may be a megabyte of anything, so only the edges of a long text are read and every repeat is bounded or
 possessive. One cheap pattern cuts out words, which are then told apart one by one. Words end where ASCII ends,
@@ -10,6 +11,7 @@ because Chinese has no spaces around a path.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,15 +23,17 @@ from typing import Any, Final
 from gateway.context.shapes import calls_of
 from gateway.domain.message import HOST, Message, note_of, said_in, text_of
 
-LEDGER: Final = 48  # entries
+LEDGER: Final = 192  # of the middle's own that are looked at, at least; the room decides how many are listed
+PER_TOKENS: Final = 40  # tokens of a summary's room: one more is looked at for each
 HALF_LIFE: Final = 14  # messages
 WEIGHTS: Final[Mapping[str, float]] = {"user": 4.0, "assistant": 3.0, "tool": 1.0}
-FURTHER: Final = 192  # more of the middle's own, never listed, but kept in mind if a summary names them by itself
-EARLIER: Final = 512  # of the earlier notes; the room decides on their number in the next notes
+EARLIER: Final = 1024  # of the earlier notes; the room decides on their number in the next notes
 CORRECTION: Final = 5.0  # the highest weight: without a correction the messages in view mislead
-FADING: Final = 0.5 ** (1 / 3)  # of a weight at each further compaction without a mention: half after three
+FADING: Final = 0.5 ** (1 / 2)  # of a weight at each further compaction without a mention: half after two
+_HOUR: Final = 0.25  # of the weight of another value: a bare time of day tells hardly anything
 UNKNOWN: Final = WEIGHTS["assistant"]  # of an identifier of notes without weights
-SERIES: Final = 3  # more of one form in one message are rows of a table, and no row matters by itself
+SERIES: Final = 11  # more of one form in one message are rows of a table, and no row matters by itself
+_FEW: Final = 3  # values of one message that are not compared
 MOST: Final = 32  # identifiers of one message
 LONGEST: Final = 160  # characters of one
 _EDGE: Final = 6_000  # characters that are read at either end of a longer text
@@ -50,6 +54,67 @@ _MEASURE: Final = re.compile(
 _CODE: Final = re.compile(
     r"(?i)(?<![A-Za-z])(?:HTTP(?:/[\d.]{1,3})?|status(?: code)?|(?:exit|error) code|errno|code|port|PIN|error|line"
     r"|order|ticket|issue|room|версия|код|错误|错误码|状态码|端口|订单)\s?[#:=]?\s?#?\d{1,12}(?![\w.]*\d)"
+)
+# A value under a JSON key; and the last words of keys whose values are codes, however short these are.
+_FIELD: Final = re.compile(r"\"\s{0,2}:\s{0,2}\"?([#A-Za-z0-9][A-Za-z0-9#_-]{1,31})(?![^\s\",\]}])")
+_FIELD_NAME: Final = 40  # characters
+_CODED: Final = frozenset({
+    "id", "ids", "code", "reference", "ref", "booking", "number", "no", "nr", "pnr", "locator", "confirmation", "sku",
+    "reservation", "ticket", "case", "tracking", "voucher", "coupon", "serial", "gate", "seat", "room", "flight",
+    "plate", "vin", "isbn", "account", "invoice", "order",
+})  # fmt: skip
+# Keys of codes that everybody knows.
+_UNCODED: Final = frozenset({
+    "status", "exit", "country", "currency", "language", "lang", "region", "state", "return", "response", "http",
+    "error", "type", "mime", "locale", "line", "page", "row", "index", "zip", "postal", "iata",
+})  # fmt: skip
+_FIELD_WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+# Capital letters alone are a code only behind a word that says so; some words are shouted there, too.
+_CAPITALS: Final = re.compile(r"(?<![A-Za-z0-9_./:@#-])[A-Z]{5,8}(?![A-Za-z0-9_/:@#])(?!-[A-Za-z0-9])(?!\.[A-Za-z0-9])")
+_NAMING: Final = re.compile(
+    r"(?i)code|booking|booked|reserv|confirm|referenc|\bref\b|locator|\bpnr\b|voucher|coupon|tracking|record|ticket"
+    r"|registration|plate\b|serial|invitation|\bkey\b|\bid\b|nummer|buchung|kennzeichen|gutschein|bestätigung"
+    r"|réservation|dossier|código|reserva|codice|prenotazione|localizador|boeking|код|номер|брон|确认号|编号|代码|代號|预订|订位"
+    r"|预约|验证码|票号|单号|予約|番号|コード|예약|코드|कोड|बुकिंग"
+)
+_NAMING_NEAR: Final = 64  # characters before a code, or behind it, in which it is named
+_SHOUTED_WORDS: Final = """
+    ABORT ABOUT ACCESS ACHTUNG ACTION ACTIVE ADMIN AFTER ALERT ALLOW ALWAYS ANSWER APPEND ARRAY ASCII ASYNC AVOID
+    BATCH BEFORE BITTE BLOCK BOOKED BOOKING BREAK BUILD CANCEL CAUTION CHANGE CHECK CLEAN CLOSE CLOSED CODES COLUMN
+    COMMIT CONFIRM COUNT CREATE DANGER DEBUG DEFAULT DELAYED DELETE DENIED DONE DOUBLE DRAFT DRINGEND EMAIL EMPTY
+    ENABLED ENDED ENTER ERROR ERRORS EVERY EXACT EXACTLY EXPIRED FAILED FAILURE FALSE FATAL FEHLER FETCH FINAL
+    FINISH FIRST FLOAT FOUND FRESH GLOBAL GRANT GROUP HEADER HINWEIS HTTPS IGNORE IMPORT INDEX INFORM INPUT INSERT
+    INSIDE INTEGER INVALID ITEMS JAMAIS LARGE LATEST LIMIT LOCAL LOCKED MASTER MERGE MUST NEVER NICHT NIEMALS NOTES
+    NOTHING NOTICE NUMBER NUNCA OPENED OPTION OPTIONS ORDER OTHER OUTPUT PATCH PENDING PERMIT PLEASE POINT PRINT
+    PRIVATE PUBLIC QUERY QUEUED READM README READY REASON RECORD REFUND REFUSED REGEX REJECT REMOVE REPLACE REPORT
+    REQUEST RESET RESULT RETRY RETURN REVIEW ROUND SCHEMA SECRET SECURE SELECT SERVER SHALL SHORT SHOULD SIEMPRE
+    SIGNED SMALL SOFORT STABLE STAGE START STATE STATIC STATUS STILL STOPPED STRICT STRING SUBMIT SUCCESS SUMMARY
+    TABLE TASKS TEMP TESTS THANKS THERE THESE THING THINGS THINK THREE TICKET TITLE TODAY TOKEN TOTAL TOUJOURS TRACE
+    TRUNCATE UNDER UNION UNIQUE UNKNOWN UNLESS UNTIL UPDATE UPDATED UPPER URGENT USERS USING VALID VALUE VALUES
+    VARCHAR VERIFY VERSION VIEWS WAITING WARNING WHERE WHICH WHILE WHOLE WICHTIG WITHIN WITHOUT WORLD WRITE WRONG"""
+_SHOUTED: Final = frozenset(_SHOUTED_WORDS.split())
+_MONTHS: Final = (
+    r"(?:Jan(?:uary|\.)?|Feb(?:ruary|\.)?|Mar(?:ch|\.)?|Apr(?:il|\.)?|May|June?|July?|Aug(?:ust|\.)?|Sept?(?:ember|\.)?"
+    r"|Oct(?:ober|\.)?|Nov(?:ember|\.)?|Dec(?:ember|\.)?)"
+)
+GERMAN_MONTHS: Final = (
+    r"(?:Jan(?:uar|\.)|Jänner|Feb(?:ruar|\.)|März|Apr(?:il|\.)|Mai|Juni?|Juli?|Aug(?:ust|\.)|Sept?(?:ember|\.)"
+    r"|Okt(?:ober|\.)|Nov(?:ember|\.)|Dez(?:ember|\.))"
+)
+_OTHER_MONTHS: Final = (
+    r"(?:janvier|février|mars|avril|mai|juin|juillet|août|septembre|octobre|novembre|décembre|enero|febrero|marzo|abril"
+    r"|mayo|junio|julio|agosto|septiembre|octubre|noviembre|diciembre|gennaio|febbraio|aprile|maggio|giugno|luglio"
+    r"|settembre|ottobre|dicembre|janeiro|fevereiro|março|maio|junho|julho|setembro|outubro|novembro|dezembro|januari"
+    r"|februari|maart|mei|juni|juli|augustus|oktober|november|december|января|февраля|марта|апреля|мая|июня|июля"
+    r"|августа|сентября|октября|ноября|декабря)"
+)
+_YEAR: Final = r"(?:,? (?:de |del )?\d{4}(?!\d))?"
+_DAY: Final = re.compile(
+    rf"(?<![A-Za-z0-9_.,/:-])(?:{_MONTHS} (?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?![\w:%])(?![.,]\d){_YEAR}"
+    rf"|\d{{1,2}}(?:(?:st|nd|rd|th)?(?: of)? {_MONTHS}|\. ?{GERMAN_MONTHS}|(?:er)?(?: de| di)? {_OTHER_MONTHS})(?!\w)"
+    rf"{_YEAR}"
+    r"|(?:\d{4}年)?\d{1,2}月\d{1,2}[日号號]|(?:\d{4}년 ?)?\d{1,2}월 ?\d{1,2}일"
+    r"|\d{1,2}/\d{1,2}/(?:\d{4}|\d{2})(?![\d/])|\d{1,2}\.\d{1,2}\.(?![\d.]))"
 )
 _QUOTED: Final = re.compile(
     r"`([^`\n]{2,80})`|“([^”\n]{2,60})”|«([^»\n]{2,60})»|「([^」\n]{2,60})」|『([^』\n]{2,60})』|《([^》\n]{2,60})》"
@@ -121,8 +186,14 @@ def find(text: str, *, names: bool = True) -> list[str]:
         seen.add(word)
         places += [(run.start(), value) for value in _told(word, names)]
     if _DIGIT.search(text):
-        places += [(one.start(), one[0].strip(" .,")) for one in _MEASURE.finditer(text)]
+        days = {one.start(): one for one in _DAY.finditer(text)}
+        places += [(start, one[0].rstrip(",")) for start, one in days.items()]
+        covered = {place for start, one in days.items() for place in range(start, one.end())}
+        measures = (one for one in _MEASURE.finditer(text) if one.start() not in covered)
+        places += [(one.start(), one[0].strip(" .,")) for one in measures]
         places += [(one.start(), one[0]) for one in _CODE.finditer(text)]
+    places += _fields(text)
+    places += _capitals(text)
     if names:
         places += [(one.start(), value) for one in _QUOTED.finditer(text) if (value := _quoted(one))]
     if not text.isascii() and "/" in text:
@@ -137,6 +208,43 @@ def ends(text: str) -> str:
     return text if len(text) <= 2 * _EDGE else f"{text[:_EDGE]}\n{text[-_EDGE:]}"
 
 
+def _fields(text: str) -> Iterator[tuple[int, str]]:
+    """Return the places and values of the codes that stand under a JSON key."""
+    if '":' not in text and '" :' not in text:
+        return
+    for one in _FIELD.finditer(text):
+        key = text[max(0, one.start() - _FIELD_NAME) : one.start()].rpartition('"')[2]
+        words = [word.lower() for word in _FIELD_WORDS.findall(key)]
+        if words and words[-1] in _CODED and _UNCODED.isdisjoint(words) and _is_short_code(one[1]):
+            yield one.start(1), one[1]
+
+
+def _is_short_code(value: str) -> bool:
+    """Whether a value under the key of a code is one: too short a number would be mentioned everywhere."""
+    if value.isdigit():
+        return len(value) > 2
+    if value.isalpha():
+        return value.isupper() and 4 < len(value) < 9 and value not in _SHOUTED
+    return any(map(str.isdigit, value)) and not any(_is_opaque(part) for part in re.split(r"[_#-]", value))
+
+
+def _capitals(text: str) -> Iterator[tuple[int, str]]:
+    """Return the places of words of capital letters that the words around them call a code."""
+    ones = [one for one in _CAPITALS.finditer(text) if one[0] not in _SHOUTED]
+    for one in ones:
+        start, end = one.span()
+        before = text[max(0, start - _NAMING_NEAR) : start]
+        after = text[end : end + _NAMING_NEAR]
+        if _LOUD_BEFORE.search(before) or _LOUD_AFTER.match(after) or _UNDER_KEY.search(before):
+            continue  # somebody shouts, it is a heading, or the key of its field decides
+        if _NAMING.search(_SAME_SENTENCE.split(before)[-1]) or _NAMING.search(_SAME_SENTENCE.split(after)[0]):
+            yield start, one[0]
+
+
+_LOUD_BEFORE: Final = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2,20}[^\S\n]{1,2}$")
+_LOUD_AFTER: Final = re.compile(r"[^\S\n]{1,2}[A-Z]{2,20}(?![A-Za-z0-9])")
+_UNDER_KEY: Final = re.compile(r"\"\s{0,2}:\s{0,2}\"?$")
+_SAME_SENTENCE: Final = re.compile(r"[.!?](?=\s)|[。！？।\n]")
 _DIGIT: Final = re.compile(r"[0-9]")
 # A run with a digit in it. Up to three letters before digits tell a form ("ms12"), if it is not hexadecimal.
 _COUNTED: Final = re.compile(
@@ -152,13 +260,10 @@ class Entry:
 
     `source`: the newest message that says it, or only holds it; None if only earlier notes hold it. `weight`: the
     worth to the notes, 0.0 if the next notes may drop it because it was only passed to a tool or is one row of many.
-    `owed`: whether it must be listed if the notes leave it out; other identifiers are kept only if the notes name
-    them.
     """
 
     source: Message | None
     weight: float
-    owed: bool = True
 
     @property
     def lasting(self) -> bool:
@@ -170,24 +275,24 @@ def ledger(
     middle: Sequence[Message],
     earlier: Mapping[str, float] = MappingProxyType({}),
     corrections: AbstractSet[str] = frozenset(),
+    most: int = LEDGER,
 ) -> dict[str, Entry]:
-    """Return the identifiers that a summary of `middle` should hold, best first.
+    """Return the identifiers that a summary of `middle` should hold, best first; the room decides how many it lists.
 
-    They are up to `LEDGER` of the middle's own and those of `earlier` notes with their weights; another `FURTHER` of
-    the middle's own are optional. The middle's own are chosen by mentions: a mention counts by its speaker's role,
-    and half as much for every `HALF_LIFE` later messages; rows and values only passed to a tool come last. All are
-    ordered by the highest role among their speakers, halved by every three compactions since, so the words of a
-    person long ago outlive later results of tools. `corrections` come first and do not fade.
+    They are up to `most` of the middle's own and those of `earlier` notes with their weights. Each is worth as much
+    as the highest role among its speakers, halved by every two compactions since; of equals, those with more and
+    newer mentions come first. So the words of a person long ago outlive later results of tools. Rows and values only
+    passed to a tool come last. `corrections` come first and do not fade.
     """
-    tally = _tally(middle)
-    own = sorted(tally.scores, key=lambda v: (v not in corrections, v not in tally.weights, -tally.scores[v]))
-    chosen = {value: max(tally.weights.get(value, 0.0), earlier.get(value, 0.0)) for value in own[: LEDGER + FURTHER]}
+    tally = _tally(middle, most)
+    weights = {value: max(tally.weights.get(value, 0.0), earlier.get(value, 0.0)) for value in tally.scores}
+    own = sorted(weights, key=lambda v: (v not in corrections, -weights[v], -tally.scores[v]))
+    chosen = {value: weights[value] for value in own[:most]}
     others = sorted((value for value in earlier if value not in chosen), key=lambda value: -earlier[value])
     chosen |= {value: earlier[value] * FADING for value in others[:EARLIER]}
     chosen |= {value: CORRECTION for value in chosen if value in corrections or earlier.get(value) == CORRECTION}
-    owed = {*own[:LEDGER], *earlier}
     best = sorted(chosen, key=lambda value: -chosen[value])
-    return {value: Entry(tally.sources.get(value), chosen[value], value in owed) for value in best}
+    return {value: Entry(tally.sources.get(value), chosen[value]) for value in best}
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,19 +305,19 @@ class _Tally:
     weights: dict[str, float] = field(default_factory=dict)
 
 
-def _tally(middle: Sequence[Message]) -> _Tally:
+def _tally(middle: Sequence[Message], most: int) -> _Tally:
     tally = _Tally()
     scores, sources, weights = tally.scores, tally.sources, tally.weights
     said: set[str] = set()
     for age, message in enumerate(reversed(middle)):
-        if age > _HORIZON and len(scores) >= LEDGER:
+        if age > _HORIZON and len(scores) >= most:
             break
         values = of(message)
         if not values:
             continue
         role = WEIGHTS.get(message.get("role", ""), 1.0)
         score = role * 0.5 ** (age / HALF_LIFE)
-        alike = _alike(values) if len(values) > SERIES else {}
+        alike = _alike(values) if len(values) > _FEW else {}
         returned = message.get("role") == "tool"
         spoken = not returned and bool(message.get("content"))
         text = text_of(message) if message.get("tool_calls") else None
@@ -224,8 +329,8 @@ def _tally(middle: Sequence[Message]) -> _Tally:
                 said.add(value)
             rows = alike.get(value, 1)
             if rows <= SERIES and (text is None or value in text):
-                # The values of a result share its weight; a value in somebody's words shares it with its like only.
-                weights[value] = max(role / (len(values) if returned else rows), weights.get(value, 0.0))
+                worth = role / math.sqrt(rows) * (_HOUR if _TIME.fullmatch(value) else 1.0)
+                weights[value] = max(worth, weights.get(value, 0.0))
     return tally
 
 

@@ -20,13 +20,16 @@ from gateway.context import identifiers
 from gateway.domain.message import Message, text_of
 
 CONTEXT: Final = " · "  # in a list, between an identifier and the sentence around it
+SIDE: Final = " | "  # in a list, between identifiers that share a line
 GAP: Final = "…"  # in that sentence, in the place of the identifier
 _SCANNED: Final = 300  # newest messages of the middle that are read
 _COMPARED: Final = 800  # newest statements of these: each is compared with each before it
 _LONGEST: Final = 300  # characters of a sentence; a longer one is not speech
 _AROUND: Final = 40  # characters kept on either side of an identifier
 _ALIKE: Final = 0.65  # of the weight of an older statement's words must be in the newer one
-_END: Final = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][)\]\"'”’»]))\s+|(?<=[。！？।])(?![」』”）])|\n+")
+_END: Final = re.compile(
+    rf"(?:(?<=[.!?])(?!(?<=\d\.)\s{identifiers.GERMAN_MONTHS})|(?<=[.!?][)\]\"'”’»]))\s+|(?<=[。！？।])(?![」』”）])|\n+"
+)
 # Words that tell of a change, in lower case, because a search in lower case takes a third of the time. The second
 # group may be parts of other words or be written without spaces.
 _CHANGED: Final = (
@@ -156,7 +159,7 @@ def context_in(previous: str, value: str) -> str:
         said, mark, context = line.removeprefix("- ").partition(CONTEXT)
         if mark and said == value:
             return context
-        if not mark and said != value and identifiers.mentions(line, value):
+        if not mark and SIDE not in said and said != value and identifiers.mentions(line, value):
             return around(value, said)
         place = previous.find(value, end) if end >= 0 else -1
     return ""
@@ -199,6 +202,8 @@ def _noted(previous: str) -> Iterator[Statement]:
     """Return the statements of notes, which tell of states and never of changes."""
     for line in previous.splitlines():
         value, mark, context = line.removeprefix("- ").partition(CONTEXT)
+        if not mark and SIDE in line:
+            continue  # nothing is said of identifiers that share a line
         sentence = context.replace(GAP, f" {value} ") if mark else line
         if len(sentence) <= _LONGEST:
             yield from _statement(sentence, [value] if mark else identifiers.find(sentence))

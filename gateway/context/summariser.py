@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from gateway.context import fallback, identifiers, instructions, material, prompts, statements, verification
+from gateway.context import fallback, identifiers, instructions, listing, material, prompts, statements, verification
 from gateway.context.plan import Plan
 from gateway.context.pruning import cut
 from gateway.context.state import Cooldown, Correction, classify
@@ -34,8 +34,8 @@ the answer. None, at once and free of charge, where the provider's cache would n
 NO_MODEL: Final = "No model is configured that could summarise."
 PATIENCE: Final = 300.0  # seconds for all attempts: half of the time for which a turn may be silent
 _SLACK: Final = 512  # tokens of the summariser's window left for formats and miscounts
-_LEDGER_SHARE: Final = 8  # at least an eighth of the room belongs to the ledger, unless the ledger is empty
-_FALLBACK_SHARE: Final = 5  # of a rule-made summary a fifth
+_LEDGER_SHARE: Final = 0.2  # of the room at least belongs to the ledger, unless the ledger is empty
+_FALLBACK_SHARE: Final = 0.5  # of a rule-made summary half: rules pick sentences less well than identifiers
 _LEAST_OUTPUT: Final = 256  # tokens; a smaller cap would cut off good answers
 _LEAST_INPUT: Final = 500  # tokens of the middle in one request, whatever window is reported
 _MOST_PARTS: Final = 4  # requests for one middle; the rest is left out by rank (`material`)
@@ -128,7 +128,12 @@ class Summariser:
         """Return notes from the model, else by rule. Raises CompressionFailed where key or quota were refused: a
         person can mend that, and rule-made notes would only hide it."""
         gone = statements.outdated(plan.middle, plan.previous, plan.head)
-        ledger = identifiers.ledger(plan.middle, plan.identifiers, gone.corrections)
+        ledger = identifiers.ledger(
+            plan.middle,
+            plan.identifiers,
+            gone.corrections,
+            max(identifiers.LEDGER, plan.room // identifiers.PER_TOKENS),
+        )
         ledger = {value: entry for value, entry in ledger.items() if value not in gone.values}
         draft = _Draft(plan.previous)
         if self.call_model is None:
@@ -158,12 +163,12 @@ class Summariser:
         return self._by_rule(plan, ledger, draft, reason, getattr(error, "failed_model", None))
 
     def _by_rule(
-        self, plan: Plan, ledger: verification.Ledger, draft: _Draft, reason: str, failed_model: str | None = None
+        self, plan: Plan, ledger: listing.Ledger, draft: _Draft, reason: str, failed_model: str | None = None
     ) -> Written:
         chars, tokens = plan.budgets.fallback_chars, min(plan.budgets.max_summary_tokens, plan.room)
         if draft.done:  # a model's work, in sections that may take half of the room
             chars += 2 * len(draft.notes)
-        spare = min(chars // _FALLBACK_SHARE, sum(len(value) + 3 for value, entry in ledger.items() if entry.owed))
+        spare = min(int(chars * _FALLBACK_SHARE), sum(len(value) + 3 for value in ledger))
         standing = self._standing(plan, tokens, chars)
         notes = fallback.write(
             plan.request,
@@ -172,7 +177,7 @@ class Summariser:
             plan.calls,
             self._redact,
             chars=chars - spare - len(standing),
-            tokens=tokens - min(tokens // _FALLBACK_SHARE, spare) - self._counter.text(standing),
+            tokens=tokens - min(int(tokens * _FALLBACK_SHARE), spare) - self._counter.text(standing),
             counter=self._counter,
         )
         notes = verification.completed(
@@ -189,7 +194,7 @@ class Summariser:
         return Written(notes=notes, identifiers=held, fallback=True, error=reason, failed_model=failed_model)
 
     async def _ask(
-        self, call_model: CallModel, plan: Plan, ledger: verification.Ledger, wish: Wish, draft: _Draft
+        self, call_model: CallModel, plan: Plan, ledger: listing.Ledger, wish: Wish, draft: _Draft
     ) -> tuple[Any, str]:
         """Return the model's last answer and the notes in it. Raises SummaryRefused after one stricter second try.
 
@@ -271,13 +276,12 @@ class Summariser:
             else:
                 return answer
 
-    def _order(self, plan: Plan, ledger: verification.Ledger, wish: Wish) -> _Order:
+    def _order(self, plan: Plan, ledger: listing.Ledger, wish: Wish) -> _Order:
         """Every part's request reads notes and writes them anew, so neither may take more than a quarter of the
         window."""
         window = wish.correction.invert(wish.window)
         limit = max(_LEAST_OUTPUT, min(plan.budget * 5 // 4, window // 4))
-        listed = sum(self._counter.text(value) + 3 for value, entry in ledger.items() if entry.owed)
-        room = plan.room - min(plan.room // _LEDGER_SHARE, listed)
+        room = plan.room - min(int(plan.room * _LEDGER_SHARE), sum(len(value) for value in ledger))
         room -= self._counter.text(self._standing(plan, plan.room))
         recent = [] if wish.focus else [line for line in map(self._line, plan.requests) if line]
         return _Order(

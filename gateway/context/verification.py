@@ -2,8 +2,7 @@
 
 An answer is refused when it is empty, cut off, a refusal, longer than its room, or gives its reader orders.
 Identifiers of the middle that a usable answer does not mention are appended letter for letter. Redaction comes last,
-over the appended list as well. Since a piece of a credential may look like an identifier outside its line, every
-identifier is checked in its line.
+over the appended list as well.
 
 Often only the words in front of a password give it away, and a model that read those words may repeat the password
 without them, unrecognisable by any pattern. So every credential of the middle (`withheld`) is also taken out of the
@@ -14,18 +13,18 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from gateway.context import instructions
-from gateway.context.identifiers import EARLIER, Entry, mentions
+from gateway.context import instructions, listing
+from gateway.context.identifiers import EARLIER, mentions
+from gateway.context.listing import Ledger
 from gateway.context.orders import orders_in
 from gateway.context.prompts import unframed
 from gateway.context.shapes import calls_of
-from gateway.context.statements import CONTEXT, around, context_in
+from gateway.context.statements import CONTEXT, SIDE
 from gateway.domain.message import Message, text_of
-from gateway.domain.notes import IDENTIFIERS, SECTIONS, section
+from gateway.domain.notes import IDENTIFIERS, SECTIONS
 from gateway.runtime.errors import SummaryRefused
 from gateway.runtime.redaction import MARK, SHORTEST_SECRET, Redact
 from gateway.runtime.tokens import TokenCounter
@@ -35,7 +34,6 @@ _UNENDED_THINKING: Final = re.compile(r"^\s*<(?:think|thinking|reasoning)>", re.
 _FENCE: Final = re.compile(r"^```[a-z]*\n(.*)\n```\s*$", re.DOTALL)
 _LAST_HEADING: Final = re.compile(r"\n?^#{1,6}[ \t]*+([^\n]*+)\Z", re.MULTILINE)
 _ANY_HEADING: Final = re.compile(r"^#{1,6}[ \t]+([^\n]*)$", re.MULTILINE)
-LIST_HEADING: Final = section(IDENTIFIERS, "").rstrip()
 _BARE: Final = re.compile(r"^[ \t]*(?:[-*•]|\d{1,4}[.)])[ \t]*\Z", re.MULTILINE)
 _SORRY: Final = re.compile(
     r"\W*(?:i(?:['’]| a)m (?:really |very |so )?(?:sorry|not able|unable)|sorry\b|i (?:can ?not|can['’]t|won['’]t)\b"
@@ -46,19 +44,12 @@ _SORRY: Final = re.compile(
     re.IGNORECASE,
 )
 _SORRY_CHARS: Final = 1_500  # a longer text, or a text with headings, is no refusal
-_SECTION: Final = re.compile(rf"(?:(?<!\n)\n++)?+^{re.escape(LIST_HEADING)}\n((?:- [^\n]*(?:\n|\Z))*)", re.MULTILINE)
+_SECTION: Final = re.compile(rf"(?:(?<!\n)\n++)?+^{re.escape(listing.HEADING)}\n((?:- [^\n]*(?:\n|\Z))*)", re.MULTILINE)
 _STANDING: Final = re.compile(
     rf"(?:(?<!\n)\n++)?+^{re.escape(instructions.HEADING)}\n(?:(?!- |#)[^\n]++\n)?((?:- [^\n]*(?:\n|\Z))*)",
     re.MULTILINE,
 )
-_NEAR: Final = 300  # characters around an identifier in which redaction looks for a credential
-_NEAR_KEY: Final = 16_384  # the same beside a private key of many lines
-_READ: Final = 12_000  # characters; a longer message is not searched for the sentence around an identifier
 _APART: Final = "\n\n\x1e\n\n"
-_BARE_SHARE: Final = 0.85  # of a list's room, for the bare values; the small lists of rule-made notes hold nothing else
-_LEAST_CONTEXT: Final = 6  # tokens; a shorter context says nothing
-
-Ledger = Mapping[str, Entry]
 
 
 def accept(answer: Any, redact: Redact, *, limit: int, room: int, counter: TokenCounter, spoken: str = "") -> str:
@@ -121,27 +112,21 @@ def completed(
     previous: str = "",
     standing: str = "",
 ) -> str:
-    """Return `notes`, redacted, with the list of `standing` instructions and one of the owed identifiers that are
-    mentioned in neither.
+    """Return `notes`, redacted, with the list of `standing` instructions and one of the identifiers of the ledger
+    that are mentioned in neither (`listing`).
 
-    The list is as long as `room` tokens and `chars` characters allow; beside an identifier stands the sentence around
-    it in the middle or in the `previous` notes. An earlier list that the notes copied is left out: its valid part is
-    in the ledger.
+    The list is as long as `room` tokens and `chars` characters allow. An earlier list that the notes copied is left
+    out: its valid part is in the ledger.
     """
     bare = "\n\n".join(filter(None, (without_lists(notes)[0], standing)))
-    dropped = [value for value, entry in ledger.items() if entry.owed and not mentions(bare, value)]
-    lines = _listed(
-        _unsuspected(dropped, ledger, redact),
-        ledger,
-        _Room(
-            room - counter.text(bare) - counter.text(LIST_HEADING) - 4,
-            None if chars is None else chars - len(bare) - len(LIST_HEADING) - 3,
-            counter,
-        ),
-        lambda value: _said(value, ledger[value].source, redact, previous),
+    left = listing.Room(
+        room - counter.text(bare) - counter.text(listing.HEADING) - 4,
+        None if chars is None else chars - len(bare) - len(listing.HEADING) - 3,
+        counter,
     )
+    lines = listing.lines_of(bare, ledger, left, redact, previous)
     while True:
-        whole = redact(f"{bare}\n\n{LIST_HEADING}\n" + "\n".join(lines) if lines else bare)
+        whole = redact(f"{bare}\n\n{listing.HEADING}\n" + "\n".join(lines) if lines else bare)
         if not lines or (counter.text(whole) <= room and (chars is None or len(whole) <= chars)):
             return whole
         lines = lines[: len(lines) // 2]  # the marks of redaction took more room than the credentials
@@ -159,89 +144,14 @@ def held(notes: str, ledger: Ledger) -> dict[str, float]:
 
 def without_lists(notes: str) -> tuple[str, list[str]]:
     """Return (notes without the lists that `completed` appends, the identifiers of those lists)."""
-    if not any(heading in notes for heading in (LIST_HEADING, instructions.HEADING)):
+    if not any(heading in notes for heading in (listing.HEADING, instructions.HEADING)):
         return notes, []
     copied: list[str] = []
     for found in _SECTION.finditer(notes):
-        copied += [line[2:].partition(CONTEXT)[0] for line in found[1].splitlines()]
+        copied += [value for line in found[1].splitlines() for value in line[2:].partition(CONTEXT)[0].split(SIDE)]
     bare = _STANDING.sub("\n", notes)
     bare = _SECTION.sub("\n", bare) if copied else bare
     return (bare, []) if bare == notes else (bare.strip(), copied)
-
-
-@dataclass(slots=True)
-class _Room:
-    """The room that is left for a list; `chars` None: any number."""
-
-    tokens: int
-    chars: int | None
-    counter: TokenCounter
-
-    def share(self, share: float) -> _Room:
-        """Return a room of its own that is a part of this one."""
-        return _Room(int(self.tokens * share), None if self.chars is None else int(self.chars * share), self.counter)
-
-    def takes(self, text: str) -> bool:
-        """Take the room for a text, if there is enough; whether there was."""
-        tokens, chars = self.tokens - self.counter.text(text) - 1, (self.chars or 0) - len(text) - 1
-        if tokens < 0 or (self.chars is not None and chars < 0):
-            return False
-        self.tokens, self.chars = tokens, self.chars if self.chars is None else chars
-        return True
-
-
-def _listed(values: Iterable[str], ledger: Ledger, room: _Room, said: Callable[[str], str]) -> list[str]:
-    """Return a line for each value as long as there is room. The best of the lasting values share the room with the
-    sentences around them, because a bare value tells little; the other values follow."""
-    apart: list[str] = []
-    named = ""
-    for value in values:
-        if not mentions(named, value):  # else it is part of a value that is listed already
-            apart.append(value)
-            named = f"{named}\n{value}"
-    lasts = [value for value in apart if ledger[value].lasting]
-    lines: dict[str, str] = {}
-    left = room.share(_BARE_SHARE if room.chars is None else 1.0)
-    for value in itertools.takewhile(lambda value: left.takes(f"- {value}"), lasts):
-        room.takes(f"- {value}")
-        lines[value] = f"- {value}"
-    for value in itertools.takewhile(lambda _: room.tokens > _LEAST_CONTEXT, list(lines)):
-        context = said(value)
-        if context and room.takes(CONTEXT + context):
-            lines[value] += CONTEXT + context
-    rest = (value for value in [*lasts, *apart] if value not in lines)
-    for value in itertools.takewhile(lambda value: room.takes(f"- {value}"), dict.fromkeys(rest)):
-        lines[value] = f"- {value}"
-    return list(lines.values())
-
-
-def _said(value: str, message: Message | None, redact: Redact, previous: str) -> str:
-    """Return the sentence around a value, "" for none; redacted before the cut."""
-    if message is None:
-        return context_in(previous, value)
-    text = text_of(message)
-    return around(value, redact(text)) if len(text) <= _READ else ""
-
-
-def _unsuspected(values: Iterable[str], ledger: Ledger, redact: Redact) -> list[str]:
-    """Return the values that redaction leaves alone in their lines."""
-    candidates = [(value, near) for value in values if (near := _near(value, ledger[value].source)) is not None]
-    looked_at = redact(_APART.join(near for _, near in candidates)).split(_APART)
-    if len(looked_at) != len(candidates):  # a credential seemed to reach over two of them
-        looked_at = [redact(near) for _, near in candidates]
-    return [value for (value, _), near in zip(candidates, looked_at, strict=True) if value in near]
-
-
-def _near(value: str, message: Message | None) -> str | None:
-    """Return the text around an identifier in its message; None if the message does not hold it."""
-    if message is None:
-        return value
-    for text in (text_of(message), *(call.arguments for call in calls_of(message))):
-        place = text.find(value)
-        if place >= 0:
-            near = _NEAR_KEY if "PRIVATE KEY" in text else _NEAR
-            return text[max(0, place - near) : place + len(value) + near]
-    return None
 
 
 def withheld(messages: Iterable[Message], redact: Redact) -> list[str]:

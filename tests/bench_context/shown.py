@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.context.verification import LIST_HEADING
+from gateway.context.listing import HEADING as LIST_HEADING
 from gateway.domain.message import text_of
 from gateway.providers.base import ModelRequest
 

@@ -13,7 +13,6 @@ from gateway.context.assembly import sanitize
 from gateway.context.identifiers import (
     CORRECTION,
     EARLIER,
-    FURTHER,
     LEDGER,
     LONGEST,
     MOST,
@@ -49,6 +48,15 @@ from tests.support.transcripts import call, transcripts
         ("call `get_user` for \"Blue Falcon\" and 'x y'", ["get_user", "Blue Falcon", "x y"]),
         ("bob@example.org and @alice, db.internal:5432", ["bob@example.org", "@alice", "db.internal:5432"]),
         ("on 2026-11-21 at 10:30", ["2026-11-21", "10:30"]),
+        ("The booking reference is QWXZKP, thanks.", ["QWXZKP"]),
+        ("Der Buchungscode lautet FQPTDG.", ["FQPTDG"]),
+        ("里加的确认号是WVBSVV。", ["WVBSVV"]),
+        ("QWXZKP is my confirmation code.", ["QWXZKP"]),
+        ("On May 22, or the 22 May 2027; by the 3rd of June.", ["May 22", "22 May 2027", "3rd of June"]),
+        ("Since Sept. 4th, 2026 and not Mar 5", ["Sept. 4th, 2026", "Mar 5"]),
+        ("am 18. Oktober, le 1er mai, el 5 de mayo de 2026", ["18. Oktober", "1er mai", "5 de mayo de 2026"]),
+        ("до 3 марта; 11月11日或2027年1月2日", ["3 марта", "11月11日", "2027年1月2日"]),
+        ("due 24/12/2026, am 24.12. um acht", ["24/12/2026", "24.12."]),
     ],
 )
 def test_what_cannot_be_guessed_is_found(text: str, expected: list[str]) -> None:
@@ -64,6 +72,13 @@ def test_what_cannot_be_guessed_is_found(text: str, expected: list[str]) -> None
         "",
         "x" * 5_000,
         "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7/abc+DEF0123==",
+        "IMPORTANT: the HTTP status code is nothing to me.",
+        "# BOOKING CODES OVERVIEW",
+        "THE CODE IS BROKEN AGAIN",
+        "Your code is INVALID, your booking PENDING, the ticket URGENT.",
+        "The JSON and the README of this program are NASTY.",
+        "There was a booking. GOTHAM is a city.",
+        "I may ask 22 people; march on, 5 of you. Section 3. May I go?",
     ],
 )
 def test_ordinary_words_and_encoded_data_are_none(text: str) -> None:
@@ -76,8 +91,36 @@ def test_fields_and_variables_of_tools_are_no_names() -> None:
     assert find(text, names=False) == ["a/b/c.py"]
 
 
+def test_short_codes_are_known_by_their_key() -> None:
+    text = """{"case_id": "H97", "gate":"B7", "bookingReference": "QWXZKP", "seat_no" : "12C", "orderId": 4711,
+        "code": "a-1"}"""
+    assert find(text, names=False) == ["H97", "B7", "QWXZKP", "12C", "4711", "a-1"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"status_code": 200, "exit_code": 137, "country_code": "DEUTSC", "currency_code": "EUR"}',
+        '{"size": "B7", "identity": "A12", "video": "X9", "valid": "H97", "coded": "Q12"}',
+        '{"id": 7, "id": "no", "code": "OK", "reference": "see above", "booking": "PENDING", "ticket": "none"}',
+        '{"note": "the code", "state": "QWXZKP"}',
+    ],
+)
+def test_under_another_key_a_short_value_is_none(text: str) -> None:
+    assert find(text, names=False) == []
+
+
+def test_a_series_is_dropped_from_twelve_on() -> None:
+    def rows(count: int) -> Message:
+        return {"role": "tool", "content": "\n".join(f'{{"order_id": "#W{n:07}"}}' for n in range(count))}
+
+    assert len(found(rows(11))) == 11
+    assert found(rows(12)) == []
+
+
 def test_what_is_a_row_does_not_depend_on_the_letters_of_a_random_id() -> None:
-    rows = "\n".join(f"order_{code}" for code in ("4696396d", "d5093207", "bca23734", "00e5f1aa"))
+    codes = ("4696396d", "d5093207", "bca23734", "00e5f1aa")
+    rows = "\n".join(f"order_{code[n:]}{code[:n]}" for code in codes for n in range(3))
     assert found({"role": "tool", "content": rows}) == []
 
 
@@ -97,7 +140,7 @@ def test_a_message_keeps_the_first_and_the_last_of_many() -> None:
 
 
 def test_rows_of_what_a_tool_prints_are_not_noted_but_what_stands_out_among_them_is() -> None:
-    rows = [f"12:0{n}:17 INFO req-{n}c1b0ff3 from 10.0.{n}.7 took {n}1 ms" for n in range(9)]
+    rows = [f"12:{n:02}:17 INFO req-{n:02}c1b0ff3 from 10.0.{n}.7 took {n}1 ms" for n in range(12)]
     rows.insert(4, "12:04:59 ERROR the export went to /srv/out/april-7.csv (ORD-4471)")
     assert found({"role": "tool", "content": "\n".join(rows)}) == ["/srv/out/april-7.csv", "ORD-4471"]
     few = [f"src/part{n}.py" for n in range(3)]
@@ -116,10 +159,8 @@ def _turn(role: str, *names: str) -> Message:
 
 def test_people_weigh_more_than_tools_and_the_recent_more_than_the_old() -> None:
     assert list(ledger([_turn("tool", "t"), _turn("assistant", "a"), _turn("user", "u")])) == ["u", "a", "t"]
-    # 28 messages later a person's word weighs as much as a tool's does now; a 29th tips it, where not all are listed.
-    newest = _turn("tool", *(f"{one}{other}" for one in "abcdefgh" for other in "ABCDEF"))
-    owed = [ledger([_turn("user", "u"), *[_turn("assistant")] * ago, newest])["u"].owed for ago in (26, 27)]
-    assert owed == [True, False]
+    # Of equals the newer one.
+    assert list(ledger([_turn("user", "old"), _turn("assistant"), _turn("user", "new")])) == ["new", "old"]
 
 
 def test_what_somebody_pasted_does_not_push_out_what_they_said() -> None:
@@ -134,24 +175,26 @@ def test_what_is_mentioned_again_and_again_comes_first() -> None:
     assert list(ledger([_turn("tool", "b"), _turn("tool", "b"), _turn("tool", "b", "a")])) == ["b", "a"]
 
 
-def test_48_are_listed_and_others_kept_in_mind_in_case_the_notes_name_them() -> None:
-    middle = [_turn("user", *(f"n{n}-{k}" for k in range(30))) for n in range(10)]
-    known = ledger(middle)
-    assert len(known) == LEDGER + FURTHER
-    assert sum(entry.owed for entry in known.values()) == LEDGER == 48
+def test_as_many_are_looked_at_as_the_room_may_take() -> None:
+    middle = [_turn("user", *(f"n{n}-{k}" for k in range(30))) for n in range(20)]
+    assert len(ledger(middle)) == LEDGER
+    assert len(ledger(middle, most=500)) == 500
+
+
+def test_a_time_of_day_weighs_less_than_what_means_something_by_itself() -> None:
+    assert list(ledger([_turn("user", "10:30"), _turn("assistant", "a")])) == ["a", "10:30"]
 
 
 def test_what_earlier_notes_held_stays_by_who_said_it_and_fades_with_every_compaction() -> None:
     middle = [_turn("user", "u"), _turn("tool", "t")]
     earlier = {"said": 4.0, "again": 3.0, "faint": 0.1, "row": 0.0}
     known = ledger([*middle, _turn("tool", "again", "b")], earlier)
-    assert list(known) == ["u", "said", "again", "t", "b", "faint", "row"]
+    assert list(known) == ["u", "again", "said", "b", "t", "faint", "row"]
     assert {value for value, entry in known.items() if not entry.lasting} == {"row"}
-    assert [entry.source is None for entry in known.values()] == [False, True, False, False, False, True, True]
+    assert [entry.source is None for entry in known.values()] == [False, False, True, False, False, True, True]
     passed = known["said"].weight
-    for _ in range(2):
-        passed = ledger(middle, {"said": passed})["said"].weight
-    assert passed == pytest.approx(2.0)  # half after three
+    passed = ledger(middle, {"said": passed})["said"].weight
+    assert passed == pytest.approx(2.0)  # half after two
     assert known["again"].weight == 3.0  # mentioned again: it does not fade
 
 
@@ -166,13 +209,14 @@ def test_a_correction_comes_first_and_does_not_fade() -> None:
     middle = [_turn("user", "new"), *(_turn("user", f"n{n}") for n in range(2 * LEDGER))]
     known = ledger(middle, {"once": CORRECTION}, frozenset({"new"}))
     assert list(known)[:2] == ["new", "once"]
-    assert all(known[value].owed and known[value].weight == CORRECTION for value in ("new", "once"))
+    assert all(known[value].weight == CORRECTION for value in ("new", "once"))
 
 
-def test_what_a_tool_returns_shares_its_weight_and_what_repeats_what_was_said_has_none() -> None:
-    known = ledger([_turn("tool", "alone"), _turn("tool", "one", "two"), _turn("user", "a", "b")])
+def test_alike_values_share_their_weight_and_what_repeats_what_was_said_has_none() -> None:
+    rows = [f"ORD-{n}" for n in range(4)]
+    known = ledger([_turn("tool", "alone"), _turn("tool", *rows), _turn("user", "a", "b")])
     weights = {value: entry.weight for value, entry in known.items()}
-    assert weights == {"a": WEIGHTS["user"], "b": WEIGHTS["user"], "alone": 1.0, "one": 0.5, "two": 0.5}
+    assert weights == {"a": WEIGHTS["user"], "b": WEIGHTS["user"], "alone": 1.0, **dict.fromkeys(rows, 0.5)}
     assert found(tool_result("c", "2026-11-21, user (session s_1):\nthe port is 80801", recalled=True)) == []
 
 
@@ -196,13 +240,37 @@ def test_any_text_has_only_what_stands_in_it(text: str) -> None:
 def test_any_transcript_has_a_ledger(messages: list[Message]) -> None:
     middle = sanitize(messages)
     given_one = copy.deepcopy(middle)
-    assert len(ledger(middle)) <= LEDGER + FURTHER
+    assert len(ledger(middle)) <= LEDGER
     assert middle == given_one
 
 
 @pytest.mark.parametrize(
     "unit",
-    ["a/", "a.", "a_", "a=", "1", "1.", "'\"", "`a", "“", "@a", "::", "a-1", "://", "#1", "/报", "5 m", "e.", "\\a"],
+    [
+        "a/",
+        "a.",
+        "a_",
+        "a=",
+        "1",
+        "1.",
+        "'\"",
+        "`a",
+        "“",
+        "@a",
+        "::",
+        "a-1",
+        "://",
+        "#1",
+        "/报",
+        "5 m",
+        "e.",
+        "\\a",
+        '":',
+        '"id": "A1',
+        "code ABCDEF ",
+        "May 2",
+        "1. ",
+    ],
 )
 def test_a_hostile_megabyte_is_read_at_its_edges_only(unit: str) -> None:
     find(unit * (1_000_000 // len(unit)))

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.context.listing import HEADING as LIST_HEADING
 from gateway.context.material import parts
 from gateway.context.prompts import OPENER, framed
 from gateway.context.shapes import calls_by_id
-from gateway.context.verification import LIST_HEADING
 from gateway.domain.message import Message, text_of, user
 from gateway.domain.notes import SUMMARY_REQUEST
 from gateway.runtime.errors import ProviderRejected, ProviderUnavailable, SummaryRefused

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from gateway.context.identifiers import ledger
-from gateway.context.verification import LIST_HEADING, completed, held, notes_in, without_lists
-from gateway.domain.message import Message, assistant, note_of, text_of, user
+from gateway.context.identifiers import LEDGER, ledger
+from gateway.context.listing import HEADING as LIST_HEADING
+from gateway.context.verification import completed, held, notes_in, without_lists
+from gateway.domain.message import Message, assistant, note_of, noted, text_of, user
 from gateway.runtime.errors import ProviderUnavailable, SummaryRefused
 from gateway.runtime.redaction import Redactor
 from tests.support.transcripts import (
@@ -118,7 +119,28 @@ def test_a_list_that_was_copied_gives_way_to_the_new_one() -> None:
     assert without_lists(f"\n\nx\n{twice}") == ("x", ["one/1.py", "two/2.py", "three/3.py"])
     whole = _completed(copied, [{"role": "user", "content": "new/three.py"}], ["old/two.py"])
     assert whole.count(LIST_HEADING) == 1
-    assert whole.endswith("- new/three.py\n- old/two.py")
+    assert whole.endswith("- new/three.py | old/two.py")
+    assert without_lists(whole)[1] == ["new/three.py", "old/two.py"]
+
+
+def test_bare_values_share_a_line_with_their_day_and_speaker_pass_after_pass() -> None:
+    table = "\n".join(["QX-1001", "ZK-2002", "LP-3003"])
+    said = noted(user(table), at=1_780_000_000.0, speaker="Ann | B · C")
+    whole = _completed("## Goal\nx", [said])
+    assert whole.endswith("- 2026-05-28, Ann / B / C | QX-1001 | ZK-2002 | LP-3003")
+    later = noted({"role": "tool", "tool_call_id": "c", "content": "TR-9009"}, at=1_780_100_000.0)
+    again = _completed("## Goal\nZK-2002 is done", [later], ["QX-1001", "ZK-2002", "LP-3003"], previous=whole)
+    assert set(again.partition(f"{LIST_HEADING}\n")[2].splitlines()) == {
+        "- 2026-05-28, Ann / B / C | QX-1001 | LP-3003",
+        "- 2026-05-30, tool | TR-9009",
+    }
+
+
+def test_as_many_are_listed_as_there_is_room_for() -> None:
+    middle: list[Message] = [user(" ".join(f"/srv/{n}-{k}.csv" for k in range(30))) for n in range(10)]
+    notes = "## Goal\nx"
+    sizes = [_completed(notes, middle, room=room).count("/srv/") for room in (200, 800, 4_000)]
+    assert sizes[0] < sizes[1] < sizes[2] == LEDGER
 
 
 @pytest.mark.parametrize("room", [10, 30, 60, 100])

@@ -1,0 +1,164 @@
+"""The list of identifiers at the end of notes, written and read back.
+
+- The best stand on a line each, with the sentence around them.
+- All others share lines, those of one day and one speaker together: `- 2026-05-28, user | QWXZKP | 512 MB`.
+
+The list is written from the best identifier on, as long as there is room, so whatever is far down costs nothing.
+Since a piece of a credential may look like an identifier outside its line, every identifier is checked in its line.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from gateway.context.identifiers import Entry, mentions
+from gateway.context.shapes import calls_of
+from gateway.context.statements import CONTEXT, SIDE, around, context_in
+from gateway.domain.message import Message, note_of, text_of
+from gateway.domain.notes import IDENTIFIERS, section
+from gateway.runtime.redaction import Redact
+from gateway.runtime.tokens import TokenCounter
+
+HEADING: Final = section(IDENTIFIERS, "").rstrip()
+_BARE_SHARE: Final = 0.85  # of the room, for bare values; where characters are counted there is room for no more
+_ORIGIN_SHARE: Final = 0.1  # of the room, for days and speakers
+_SAID: Final = 32  # of the best, for whose sentences the messages are read
+_AT_ONCE: Final = 64  # identifiers that are checked together
+_NEAR: Final = 300  # characters around an identifier in which redaction looks for a credential
+_NEAR_KEY: Final = 16_384  # the same beside a private key of many lines
+_READ: Final = 12_000  # characters; a longer message is not searched for the sentence around an identifier
+_LAST_DAY: Final = 253_370_764_800  # seconds since the epoch; no calendar goes further
+_SPEAKER: Final = 40  # characters of a name
+_LEAST_CONTEXT: Final = 6  # tokens; a shorter context says nothing
+_APART: Final = "\n\n\x1e\n\n"
+
+Ledger = Mapping[str, Entry]
+
+
+@dataclass(slots=True)
+class Room:
+    """The room that is left for a list; `chars` None: any number."""
+
+    tokens: int
+    chars: int | None
+    counter: TokenCounter
+
+    def share(self, share: float) -> Room:
+        """Return a room of its own that is a part of this one."""
+        return Room(int(self.tokens * share), None if self.chars is None else int(self.chars * share), self.counter)
+
+    def takes(self, text: str) -> bool:
+        """Take the room for a text, if there is enough; whether there was."""
+        tokens, chars = self.tokens - self.counter.text(text), (self.chars or 0) - len(text)
+        if tokens < 0 or (self.chars is not None and chars < 0):
+            return False
+        self.tokens, self.chars = tokens, self.chars if self.chars is None else chars
+        return True
+
+
+def lines_of(notes: str, ledger: Ledger, room: Room, redact: Redact, previous: str) -> list[str]:
+    """Return the lines for as many of the ledger's identifiers as the room takes, of those that `notes` do not
+    mention. `previous`: the notes so far, which tell where the older ones were said."""
+    listed: list[str] = []
+    bare = room.share(_BARE_SHARE if room.chars is None else 1.0)
+    named = notes
+    for value in _unsuspected((value for value in ledger if not mentions(notes, value)), ledger, redact):
+        if mentions(named, value):
+            continue  # it is part of a value that is listed already
+        if not bare.takes(SIDE + value):
+            break
+        room.takes(SIDE + value)
+        listed.append(value)
+        named = f"{named}\n{value}"
+    return _written(listed, ledger, room, redact, previous)
+
+
+def _written(listed: Sequence[str], ledger: Ledger, room: Room, redact: Redact, previous: str) -> list[str]:
+    known = _origins(previous)
+    origins = {value: _origin(ledger[value].source, redact) or known.get(value, "") for value in listed}
+    headers = room.share(_ORIGIN_SHARE)
+    common = Counter(origin for origin in origins.values() if origin).most_common()
+    headed = {origin for origin, _ in itertools.takewhile(lambda one: headers.takes(f"- {one[0]}"), common)}
+    for origin in headed:
+        room.takes(f"- {origin}")
+    said: dict[str, str] = {}
+    for value in itertools.takewhile(lambda _: room.tokens > _LEAST_CONTEXT, listed[:_SAID]):
+        context = _said(value, ledger[value], redact, previous) if ledger[value].lasting else ""
+        if context and room.takes(f"\n- {CONTEXT}{context}"):
+            said[value] = context
+    together: dict[str, list[str]] = {}
+    for value in listed:
+        if value not in said:
+            origin = origins[value]
+            together.setdefault(origin if origin in headed else "", []).append(value)
+    return [
+        *(f"- {value}{CONTEXT}{context}" for value, context in said.items()),
+        *("- " + SIDE.join(filter(None, [origin, *values])) for origin, values in together.items()),
+    ]
+
+
+def _origins(previous: str) -> dict[str, str]:
+    """Return the days and speakers of the values that share lines of earlier notes."""
+    found: dict[str, str] = {}
+    for line in previous.splitlines():
+        if SIDE in line and line.startswith("- ") and CONTEXT not in line:
+            first, *values = line[2:].split(SIDE)
+            if _is_origin(first):
+                found |= dict.fromkeys(values, first)
+    return found
+
+
+def _origin(message: Message | None, redact: Redact) -> str:
+    """Return the day of a message and who said it; "" where the day is not known."""
+    note = note_of(message) if message is not None else {}
+    at, speaker = note.get("at"), note.get("speaker")
+    if message is None or not isinstance(at, int | float) or not 0 < at < _LAST_DAY:
+        return ""
+    name = " ".join(redact(speaker).split())[:_SPEAKER] if isinstance(speaker, str) else ""
+    who = name.replace(SIDE.strip(), "/").replace(CONTEXT.strip(), "/") or str(message.get("role", ""))
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}, {who}"
+
+
+def _is_origin(cell: str) -> bool:
+    return cell[4:5] == cell[7:8] == "-" and cell[10:12] == ", " and cell[:4].isdigit()
+
+
+def _said(value: str, entry: Entry, redact: Redact, previous: str) -> str:
+    """Return the sentence around a value, "" for none; redacted before the cut."""
+    if entry.source is None:
+        return context_in(previous, value)
+    text = text_of(entry.source)
+    return around(value, redact(text)) if len(text) <= _READ else ""
+
+
+def _unsuspected(values: Iterable[str], ledger: Ledger, redact: Redact) -> Iterator[str]:
+    """Return the values that redaction leaves alone in their lines."""
+    for some in _batched(values):
+        candidates = [(value, near) for value in some if (near := _near(value, ledger[value].source)) is not None]
+        looked_at = redact(_APART.join(near for _, near in candidates)).split(_APART)
+        if len(looked_at) != len(candidates):  # a credential seemed to reach over two of them
+            looked_at = [redact(near) for _, near in candidates]
+        yield from (value for (value, _), near in zip(candidates, looked_at, strict=True) if value in near)
+
+
+def _batched(values: Iterable[str]) -> Iterator[list[str]]:
+    rest = iter(values)
+    while some := list(itertools.islice(rest, _AT_ONCE)):
+        yield some
+
+
+def _near(value: str, message: Message | None) -> str | None:
+    """Return the text around an identifier in its message; None if the message does not hold it."""
+    if message is None:
+        return value
+    for text in (text_of(message), *(call.arguments for call in calls_of(message))):
+        place = text.find(value)
+        if place >= 0:
+            near = _NEAR_KEY if "PRIVATE KEY" in text else _NEAR
+            return text[max(0, place - near) : place + len(value) + near]
+    return None
