@@ -233,7 +233,7 @@ async def test_a_disk_that_is_full_for_a_while_loses_and_repeats_nothing(tmp_pat
         program.send({"id": "second", "text": "hello"})
         while not texts(program.lines, "error"):
             assert await program.read_line()
-        program.send({"id": "third", "text": "/version"})
+        program.send({"id": "third", "text": "and hello again"})
         assert (await program.read_line_within(0.3)) is None, "one sentence is enough"
         _file_limit(program, resource.RLIM_INFINITY)
         await program.until_answered("second", "third")

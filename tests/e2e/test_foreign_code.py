@@ -238,7 +238,9 @@ async def test_an_engines_tools_neither_shadow_the_gateways_nor_run_without_a_li
 ) -> None:
     model = FakeModel(in_turn(Say(calls=[("clock", "{}"), ("expand", "{}")])))
     async with running(tmp_path, model=model, engine=lambda: Toolish([]), clock=clock) as live:
-        assert await patient(live, clock, await live.tell("hello")) == "echo: hello"
+        event = await live.tell("hello")
+        await model.until(lambda: model.requests)  # time that passed before would be the schemas'
+        assert await patient(live, clock, event) == "echo: hello"
         offered = [tool["function"]["name"] for tool in model.requests[0].tools]
         assert len(offered) == len(set(offered))
         assert "broken" not in offered

@@ -325,7 +325,7 @@ async def test_a_failing_hygiene_pass_is_told_and_never_blocks_or_fires_again_wi
 async def test_a_hygiene_pass_that_hangs_ends_at_its_deadline(tmp_path: Path, clock: ManualClock) -> None:
     gate = Gate()
     model = FakeModel(reporting(30_000), summary=lambda *_: Say(gate=gate))
-    config = config_in(tmp_path, compression=CompressionSettings(threshold=0.8))
+    config = config_in(tmp_path, compression=CompressionSettings(threshold=0.8, background=False))
     async with running(tmp_path, clock=clock, model=model, config=config) as live:
         model.script = lambda *_: Say(text=LONG, prompt=100)
         for number in range(12):
