@@ -1,7 +1,7 @@
 """The list of identifiers at the end of notes, written and read back.
 
 - The best stand on a line each, with the sentence around them.
-- All others share lines, those of one day and one speaker together: `- 2026-05-28, user | QWXZKP | 512 MB`.
+- All others share lines, those of one day and one role together: `- 2026-05-28, user | QWXZKP | 512 MB`.
 
 The list is written from the best identifier on, as long as there is room, so whatever is far down costs nothing.
 Since a piece of a credential may look like an identifier outside its line, every identifier is checked in its line.
@@ -26,14 +26,13 @@ from gateway.runtime.tokens import TokenCounter
 
 HEADING: Final = section(IDENTIFIERS, "").rstrip()
 _BARE_SHARE: Final = 0.85  # of the room, for bare values; where characters are counted there is room for no more
-_ORIGIN_SHARE: Final = 0.1  # of the room, for days and speakers
+_ORIGIN_SHARE: Final = 0.1  # of the room, for days and roles
 _SAID: Final = 32  # of the best, for whose sentences the messages are read
 _AT_ONCE: Final = 64  # identifiers that are checked together
 _NEAR: Final = 300  # characters around an identifier in which redaction looks for a credential
 _NEAR_KEY: Final = 16_384  # the same beside a private key of many lines
 _READ: Final = 12_000  # characters; a longer message is not searched for the sentence around an identifier
 _LAST_DAY: Final = 253_370_764_800  # seconds since the epoch; no calendar goes further
-_SPEAKER: Final = 40  # characters of a name
 _LEAST_CONTEXT: Final = 6  # tokens; a shorter context says nothing
 _APART: Final = "\n\n\x1e\n\n"
 
@@ -80,7 +79,7 @@ def lines_of(notes: str, ledger: Ledger, room: Room, redact: Redact, previous: s
 
 def _written(listed: Sequence[str], ledger: Ledger, room: Room, redact: Redact, previous: str) -> list[str]:
     known = _origins(previous)
-    origins = {value: _origin(ledger[value].source, redact) or known.get(value, "") for value in listed}
+    origins = {value: _origin(ledger[value].source) or known.get(value, "") for value in listed}
     headers = room.share(_ORIGIN_SHARE)
     common = Counter(origin for origin in origins.values() if origin).most_common()
     headed = {origin for origin, _ in itertools.takewhile(lambda one: headers.takes(f"- {one[0]}"), common)}
@@ -103,7 +102,7 @@ def _written(listed: Sequence[str], ledger: Ledger, room: Room, redact: Redact, 
 
 
 def _origins(previous: str) -> dict[str, str]:
-    """Return the days and speakers of the values that share lines of earlier notes."""
+    """Return the days and roles of the values that share lines of earlier notes."""
     found: dict[str, str] = {}
     for line in previous.splitlines():
         if SIDE in line and line.startswith("- ") and CONTEXT not in line:
@@ -113,15 +112,12 @@ def _origins(previous: str) -> dict[str, str]:
     return found
 
 
-def _origin(message: Message | None, redact: Redact) -> str:
-    """Return the day of a message and who said it; "" where the day is not known."""
-    note = note_of(message) if message is not None else {}
-    at, speaker = note.get("at"), note.get("speaker")
+def _origin(message: Message | None) -> str:
+    """Return the day of a message and the role of who said it; "" where the day is not known."""
+    at = note_of(message).get("at") if message is not None else None
     if message is None or not isinstance(at, int | float) or not 0 < at < _LAST_DAY:
         return ""
-    name = " ".join(redact(speaker).split())[:_SPEAKER] if isinstance(speaker, str) else ""
-    who = name.replace(SIDE.strip(), "/").replace(CONTEXT.strip(), "/") or str(message.get("role", ""))
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}, {who}"
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}, {message.get('role', '')}"
 
 
 def _is_origin(cell: str) -> bool:

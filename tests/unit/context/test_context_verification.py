@@ -123,15 +123,15 @@ def test_a_list_that_was_copied_gives_way_to_the_new_one() -> None:
     assert without_lists(whole)[1] == ["new/three.py", "old/two.py"]
 
 
-def test_bare_values_share_a_line_with_their_day_and_speaker_pass_after_pass() -> None:
+def test_bare_values_share_a_line_with_their_day_and_role_pass_after_pass() -> None:
     table = "\n".join(["QX-1001", "ZK-2002", "LP-3003"])
-    said = noted(user(table), at=1_780_000_000.0, speaker="Ann | B · C")
+    said = noted(user(table), at=1_780_000_000.0)
     whole = _completed("## Goal\nx", [said])
-    assert whole.endswith("- 2026-05-28, Ann / B / C | QX-1001 | ZK-2002 | LP-3003")
+    assert whole.endswith("- 2026-05-28, user | QX-1001 | ZK-2002 | LP-3003")
     later = noted({"role": "tool", "tool_call_id": "c", "content": "TR-9009"}, at=1_780_100_000.0)
     again = _completed("## Goal\nZK-2002 is done", [later], ["QX-1001", "ZK-2002", "LP-3003"], previous=whole)
     assert set(again.partition(f"{LIST_HEADING}\n")[2].splitlines()) == {
-        "- 2026-05-28, Ann / B / C | QX-1001 | LP-3003",
+        "- 2026-05-28, user | QX-1001 | LP-3003",
         "- 2026-05-30, tool | TR-9009",
     }
 
