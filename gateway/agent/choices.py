@@ -3,7 +3,6 @@ made, a chat or a topic, and to none of its sessions: it outlives resets, expiry
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -67,7 +66,7 @@ def held(
 async def choices(store: Store, key: SessionKey, chat_type: ChatType, named: Sequence[str]) -> Choices:
     """What was chosen for a conversation. Raises StoreUnavailable."""
     where = choosing(key, chat_type, named)
-    notes = await asyncio.gather(*(store.notes(_ACCOUNT + place) for place in where))
+    notes = [await store.notes(_ACCOUNT + place) for place in where]
     found: dict[What, dict[str, Choice]] = {what: {} for what in WHATS}
     for place, noted in zip(where, notes, strict=True):
         for what in WHATS:

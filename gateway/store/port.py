@@ -384,6 +384,10 @@ class Store(ABC):
         most so many."""
 
     @abstractmethod
+    async def has_reminders(self, key: SessionKey) -> bool:
+        """Whether the key ever had a reminder; asked at every message, so it costs next to nothing."""
+
+    @abstractmethod
     async def due_reminders(self, now: float, limit: int) -> list[Reminder]:
         """Reminders whose time has come, of the platforms that this process sends to, earliest first. Nothing is
         claimed: of several processes that change a reminder, one is first."""

@@ -29,11 +29,15 @@ async def reminded(store: Store, conversation: Conversation) -> list[Message]:
     it does not hold them yet. A store that does not answer costs them and not the turn."""
     key = conversation.session.key
     try:
+        if not await store.has_reminders(key):
+            return []
         rows = await store.outbox(key.address, _LOOKED_AT)
         rows = [row for row in rows if row.kind == "reminder" and row.key == key and row.state == OutboundState.SENT]
         since = await _since(store, conversation) - _SLACK if rows else 0.0
     except StoreUnavailable as error:
         log.warning("reminders_not_looked_at", error=str(error))
+        return []
+    if not rows:
         return []
     known, said = _known(conversation, since - _SLACK), dict[str, str]()
     for row in reversed(rows):

@@ -38,6 +38,7 @@ async def test_a_reminder_is_read_as_it_was_stored_after_a_crash_too(bench: Benc
     assert await store.reminder(key().address, "r1") == stored
     assert await store.reminder(key("2").address, "r1") is None
     assert await store.reminder(key().address, "r2") is None
+    assert (await store.has_reminders(key()), await store.has_reminders(key("2"))) == (True, False)
 
 
 async def test_the_same_reminder_is_stored_once_and_keeps_its_number(store: Store) -> None:

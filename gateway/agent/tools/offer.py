@@ -76,6 +76,8 @@ class OfferRule:
         """Whether the tool may be on offer to the caller."""
         if not caller.admin and self.admins_only and listed(name, self.admins_only):
             return False
+        if not self.offered:
+            return True
         names = next((self.offered[each] for each in _closest_first(caller.source) if each in self.offered), ("*",))
         return listed(name, names)
 

@@ -588,6 +588,9 @@ class RedisStore(Store):
         found = await self._wire.look(partition_of_key(key), "reminders", str(key), chat_name(key.address), str(over))
         return [each for facts in found if (each := _reminder([facts])) is not None]
 
+    async def has_reminders(self, key: SessionKey) -> bool:
+        return bool(await self.reminders(key, 1))
+
     async def due_reminders(self, now: float, limit: int) -> list[Reminder]:
         found = await self._wire.look_everywhere("due_reminders", number(now), str(limit))
         due = sorted((each for some in found for each in some), key=lambda each: float(each[0]))[:limit]

@@ -64,6 +64,11 @@ def of_key(connection: apsw.Connection, key: SessionKey, over: int) -> list[Remi
     return [_read(row) for row in (*rows, *many(connection, others, (str(key), over)))]
 
 
+def has_any(connection: apsw.Connection, key: SessionKey) -> bool:
+    """Whether a key ever had a reminder."""
+    return one(connection, "SELECT 1 FROM reminders WHERE key = ? LIMIT 1", (str(key),)) is not None
+
+
 def due(connection: apsw.Connection, now: float, limit: int, platforms: Platforms) -> list[Reminder]:
     """Reminders whose time has come, earliest first."""
     query = (

@@ -555,6 +555,9 @@ class SqliteStore(Store):
     async def reminders(self, key: SessionKey, over: int) -> list[Reminder]:
         return await self._database.read(reminding.of_key, key, over)
 
+    async def has_reminders(self, key: SessionKey) -> bool:
+        return self._database.look(reminding.has_any, key)
+
     async def due_reminders(self, now: float, limit: int) -> list[Reminder]:
         return self._database.look(reminding.due, now, limit, self._process.sends)
 
