@@ -65,7 +65,7 @@ def lines_of(notes: str, ledger: Ledger, room: Room, redact: Redact, previous: s
     mention. `previous`: the notes so far, which tell where the older ones were said."""
     listed: list[str] = []
     bare = room.share(_BARE_SHARE if room.chars is None else 1.0)
-    named = notes
+    named = ""
     for value in _unsuspected((value for value in ledger if not mentions(notes, value)), ledger, redact):
         if mentions(named, value):
             continue  # it is part of a value that is listed already

@@ -33,11 +33,11 @@ async def reminded(store: Store, conversation: Conversation) -> list[Message]:
             return []
         rows = await store.outbox(key.address, _LOOKED_AT)
         rows = [row for row in rows if row.kind == "reminder" and row.key == key and row.state == OutboundState.SENT]
-        since = await _since(store, conversation) - _SLACK if rows else 0.0
+        if not rows:
+            return []
+        since = await _since(store, conversation) - _SLACK
     except StoreUnavailable as error:
         log.warning("reminders_not_looked_at", error=str(error))
-        return []
-    if not rows:
         return []
     known, said = _known(conversation, since - _SLACK), dict[str, str]()
     for row in reversed(rows):
