@@ -1,12 +1,37 @@
-"""A Discord with somebody on it."""
+"""A Discord with somebody on it, and a store that is opened anew at each start."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from gateway.runtime.clock import SystemClock
+from gateway.store.port import Store
+from gateway.store.redis import RedisStore
+from gateway.store.sqlite import SqliteStore
 from tests.emulators.discord import Channel, DiscordServer, Settings, User
+
+if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
+    from tests.support.redis_server import RedisServer
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def reopened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Store]:
+    """Opens the same store, of either kind, for one more start."""
+    if request.param == "redis":
+        server: RedisServer = request.getfixturevalue("redis_server")
+        with server.client() as client:
+            client.flushall()
+
+    def store() -> Store:
+        if request.param == "redis":
+            return RedisStore(server.url, clock=SystemClock())
+        return SqliteStore(tmp_path / "legato.db", clock=SystemClock())
+
+    return store
 
 
 @pytest.fixture

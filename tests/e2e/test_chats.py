@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -14,14 +14,8 @@ from gateway.app.config.models import Access, Chat, Prompt
 from gateway.domain.adapter import Limits
 from gateway.domain.message import text_of
 from gateway.providers.plugin import ModelPrices, ModelSettings
-from gateway.runtime.clock import SystemClock
 from gateway.store.port import Store
-from gateway.store.redis import RedisStore
-from gateway.store.sqlite import SqliteStore
 from tests.support.gateway import FakeAdapter, FakeModel, Live, config_in, running
-
-if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
-    from tests.support.redis_server import RedisServer
 
 pytest_plugins = ["tests.support.redis_server"]
 
@@ -31,18 +25,9 @@ GROUP: dict[str, Any] = {"chat": "-100", "chat_type": "group"}
 TOPIC: dict[str, Any] = {"chat": "-100", "chat_type": "thread", "thread": "7"}
 
 
-@pytest.fixture(params=["sqlite", "redis"])
-def start(request: pytest.FixtureRequest, tmp_path: Path) -> Start:
+@pytest.fixture
+def start(reopened: Callable[[], Store], tmp_path: Path) -> Start:
     """Starts the program anew on the same store, with these `chats`. `boss` is an admin, everybody may talk."""
-    if request.param == "redis":
-        server: RedisServer = request.getfixturevalue("redis_server")
-        with server.client() as client:
-            client.flushall()
-
-    def store() -> Store:
-        if request.param == "redis":
-            return RedisStore(server.url, clock=SystemClock())
-        return SqliteStore(tmp_path / "legato.db", clock=SystemClock())
 
     def started(
         chats: dict[str, Chat] | None = None, *, persona: str | None = None, **more: Any
@@ -56,7 +41,7 @@ def start(request: pytest.FixtureRequest, tmp_path: Path) -> Start:
             **more,
         )
         adapter = FakeAdapter(limits=Limits())
-        return running(tmp_path, config=config, model=FakeModel(), adapter=adapter, store=store())
+        return running(tmp_path, config=config, model=FakeModel(), adapter=adapter, store=reopened())
 
     return started
 

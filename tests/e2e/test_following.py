@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -13,15 +13,9 @@ from gateway.app.config.models import Prompt
 from gateway.domain.message import text_of
 from gateway.providers.base import ModelSpec, OfferedModel
 from gateway.providers.plugin import ModelPrices, ModelSettings
-from gateway.runtime.clock import SystemClock
 from gateway.runtime.errors import ProviderUnavailable
 from gateway.store.port import Store
-from gateway.store.redis import RedisStore
-from gateway.store.sqlite import SqliteStore
 from tests.support.gateway import FakeModel, Live, config_in, running
-
-if TYPE_CHECKING:  # at run time it is a plugin, which nobody may import first
-    from tests.support.redis_server import RedisServer
 
 pytest_plugins = ["tests.support.redis_server"]
 
@@ -29,23 +23,14 @@ WORDS = "the quick brown fox jumps over the lazy dog " * 60
 Start = Callable[..., AbstractAsyncContextManager[Live]]
 
 
-@pytest.fixture(params=["sqlite", "redis"])
-def start(request: pytest.FixtureRequest, tmp_path: Path) -> Start:
+@pytest.fixture
+def start(reopened: Callable[[], Store], tmp_path: Path) -> Start:
     """Starts the program anew on the same store, with `model` as its model's section."""
-    if request.param == "redis":
-        server: RedisServer = request.getfixturevalue("redis_server")
-        with server.client() as client:
-            client.flushall()
-
-    def store() -> Store:
-        if request.param == "redis":
-            return RedisStore(server.url, clock=SystemClock())
-        return SqliteStore(tmp_path / "legato.db", clock=SystemClock())
 
     def started(*, persona: str | None = None, **model: Any) -> AbstractAsyncContextManager[Live]:
         entry = ModelSettings(**{"provider": "openai", "base_url": "http://127.0.0.1:1/v1", **model})
         config = config_in(tmp_path, model=entry, prompt=Prompt(persona=persona))
-        return running(tmp_path, config=config, model=FakeModel(), store=store())
+        return running(tmp_path, config=config, model=FakeModel(), store=reopened())
 
     return started
 
