@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from gateway.agent.mcp.shelf import Shelf
 from gateway.agent.memory.flush import Flushes
 from gateway.agent.memory.memories import Memories
 from gateway.agent.metering import Metering
+from gateway.agent.models import Models
 from gateway.agent.preparation import Preparations
 from gateway.agent.prompt import PromptBuilder
 from gateway.agent.quotes import Quoting
@@ -95,13 +96,102 @@ class Parts:
 
 def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -> Gateway:
     """Wire a gateway. Call it inside a running event loop. Raises ConfigError."""
-    clock, ids = parts.clock or SystemClock(), parts.ids or SystemIds()
-    metrics = Metrics()
+    base = _base(config, adapters, parts)
+    models = _model_parts(base, parts)
+    tools = _tool_parts(base, parts)
+    talks = _talk_parts(base, models, tools, parts)
+    people = _people_parts(base)
+    commands = _commands(base, models, tools, talks, people)
+    reception = _reception(base, people, commands)
+    turns = _turns(base, models, tools, talks, people, commands)
+    _connect(base, reception)
+    worker = base.ids.new("w")
+    return Gateway(
+        store=base.store,
+        reception=reception,
+        lanes=_lanes(base, turns, worker),
+        outbox=base.outbox,
+        sessions=talks.sessions,
+        expiry=Expiry(store=base.store, clock=base.clock),
+        reminders=people.sweep,
+        welcome=people.welcome,
+        approvals=people.approvals,
+        metering=models.metering,
+        running_turns=talks.running_turns,
+        background=base.background,
+        adapters=base.adapters,
+        clock=base.clock,
+        accounts=_accounts(base, worker),
+        worker=worker,
+        metrics=base.metrics,
+        mcp=tools.mcp,
+        close=(*models.close, tools.pages.aclose),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Base:
+    """The parts that nearly all others are given. `limits` has the platforms whose turns run here, with an adapter
+    or without."""
+
+    config: Config
+    clock: Clock
+    ids: Ids
+    points: Points
+    metrics: Metrics
+    redact: Redactor
+    counter: TokenCounter
+    background: Background
+    store: Store
+    adapters: Mapping[str, Adapter]
+    limits: Mapping[str, Limits]
+    outbox: Outbox
+
+
+def _base(config: Config, adapters: Sequence[Adapter], parts: Parts) -> _Base:
+    clock, ids, metrics, background = parts.clock or SystemClock(), parts.ids or SystemIds(), Metrics(), Background()
     points = TimedPoints(parts.points, clock, metrics)
-    redact = Redactor(config.secrets())
-    counter = TokenCounter()
-    background = Background()
     store = parts.store or configured_store(config, clock=clock, points=points, told=parts.told)
+    by_name = {adapter.name: adapter for adapter in adapters}
+    limits = {**parts.also_runs, **{adapter.name: adapter.limits for adapter in adapters}}
+    return _Base(
+        config=config,
+        clock=clock,
+        ids=ids,
+        points=points,
+        metrics=metrics,
+        redact=Redactor(config.secrets()),
+        counter=TokenCounter(),
+        background=background,
+        store=store,
+        adapters=by_name,
+        limits=limits,
+        outbox=Outbox(
+            store=store,
+            adapters=by_name,
+            limits=limits,
+            clock=clock,
+            ids=ids,
+            background=background,
+            points=points,
+            metrics=metrics,
+            aside=parts.aside,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ModelParts:
+    """The models, their costs, and the one that writes voice messages down. `close` ends their connections."""
+
+    models: Models
+    metering: Metering
+    dictation: Dictation | None
+    close: Sequence[Callable[[], Awaitable[None]]]
+
+
+def _model_parts(base: _Base, parts: Parts) -> _ModelParts:
+    config, clock = base.config, base.clock
 
     async def pause() -> None:
         if parts.pace:
@@ -109,23 +199,48 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
 
     models, closers = configured_models(
         config,
-        ProviderHost(clock=clock, redact=redact, count=counter.text, pause=pause),
+        ProviderHost(clock=clock, redact=base.redact, count=base.counter.text, pause=pause),
         parts.rng or random.Random(),
         parts.providers or {},
-        metrics,
+        base.metrics,
     )
     metering = Metering(
         models=models,
-        store=store,
+        store=base.store,
         caps=config.budgets,
         chats=config.by_place("daily_usd"),
-        counter=counter,
+        counter=base.counter,
         clock=clock,
-        ids=ids,
+        ids=base.ids,
     )
+    transcriber = configured_transcriber(config, clock)
+    dictation = None
+    if transcriber is not None:
+        closers.append(transcriber.aclose)
+        dictation = Dictation(
+            store=base.store,
+            transcriber=transcriber,
+            settings=config.transcription,
+            metering=metering,
+            clock=clock,
+        )
+    return _ModelParts(models=models, metering=metering, dictation=dictation, close=closers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ToolParts:
+    """The tools of the model. `pages` is the process that reads pages of the web."""
+
+    toolbox: Toolbox
+    mcp: McpServers
+    pages: Aside
+
+
+def _tool_parts(base: _Base, parts: Parts) -> _ToolParts:
+    config, clock, redact = base.config, base.clock, base.redact
     # A page takes longer than a reply, which must not wait for it: so this is a process of its own.
     pages = Aside(clock=clock, seconds=_PAGE_SECONDS)
-    tool_host = ToolHost(
+    host = ToolHost(
         sections=(config.tools.shell, config.tools.web),
         clock=clock,
         redact=redact,
@@ -133,12 +248,12 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         aside=pages,
     )
     toolbox = Toolbox(
-        [*configured_tools(tool_host), *parts.tools],
+        [*configured_tools(host), *parts.tools],
         rules=[
             OfferRule(offered=config.tools.offered, admins_only=config.tools.admins_only),
             PlaceRule(lists=config.by_place("tools")),
         ],
-        count=counter.schemas,
+        count=base.counter.schemas,
     )
     mcp = McpServers(
         settings=config.tools.mcp,
@@ -147,28 +262,45 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         clock=clock,
         redact=redact,
     )
+    return _ToolParts(toolbox=toolbox, mcp=mcp, pages=pages)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _TalkParts:
+    """The conversations: their sessions, notes that outlive a session, and the turns that run here."""
+
+    sessions: Sessions
+    memories: Memories
+    flushes: Flushes
+    preparations: Preparations
+    forgetter: Forgetter
+    running_turns: RunningTurns
+
+
+def _talk_parts(base: _Base, models: _ModelParts, tools: _ToolParts, parts: Parts) -> _TalkParts:
+    config, store, clock = base.config, base.store, base.clock
     engines = Engines(
-        factory=parts.engine or _engine_factory(config, counter, clock, redact),
-        metering=metering,
+        factory=parts.engine or _engine_factory(config, base.counter, clock, base.redact),
+        metering=models.metering,
         clock=clock,
         home=home(config) / "engines",
     )
     memories = Memories(
-        store=store, clock=clock, redact=redact, settings=config.memory, zone=config.sessions.expiry.zone
+        store=store, clock=clock, redact=base.redact, settings=config.memory, zone=config.sessions.expiry.zone
     )
     flushes = Flushes(
         memories=memories,
-        metering=metering,
-        background=background,
+        metering=models.metering,
+        background=base.background,
         clock=clock,
-        metrics=metrics,
-        holder=ids.new("f"),
+        metrics=base.metrics,
+        holder=base.ids.new("f"),
     )
     preparations = Preparations(
         engines=engines,
         flushes=flushes,
         store=store,
-        background=background,
+        background=base.background,
         clock=clock,
         timeout=config.hygiene.timeout,
         enabled=config.compression.enabled and config.compression.background,
@@ -177,39 +309,131 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         store=store,
         engines=engines,
         preparations=preparations,
-        models=models,
+        models=models.models,
         prompts=_prompts(config),
         memories=memories,
         flushes=flushes,
-        counter=counter,
-        toolbox=toolbox,
+        counter=base.counter,
+        toolbox=tools.toolbox,
         policy=config.sessions.expiry,
         clock=clock,
-        ids=ids,
-        points=points,
+        ids=base.ids,
+        points=base.points,
     )
-    by_name = {adapter.name: adapter for adapter in adapters}
-    limits = {**parts.also_runs, **{adapter.name: adapter.limits for adapter in adapters}}
-    outbox = Outbox(
+    return _TalkParts(
+        sessions=sessions,
+        memories=memories,
+        flushes=flushes,
+        preparations=preparations,
+        forgetter=_forgetter(base, sessions, memories),
+        running_turns=RunningTurns(),
+    )
+
+
+def _forgetter(base: _Base, sessions: Sessions, memories: Memories) -> Forgetter:
+    return Forgetter(
+        store=base.store,
+        sessions=sessions,
+        remembered=memories,
+        counter=base.counter,
+        redact=base.redact,
+        clock=base.clock,
+        adapters=list(base.adapters.values()),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _PeopleParts:
+    """Who may talk, who decides, and the reminders of people. `sweep` looks for those that are due."""
+
+    approvals: Approvals
+    pairing: Pairing
+    welcome: Welcome
+    reminders: Reminders
+    sweep: ReminderSweep
+
+
+def _people_parts(base: _Base) -> _PeopleParts:
+    config, store, outbox, clock = base.config, base.store, base.outbox, base.clock
+    access = Access(
+        allow=frozenset(config.access.allow),
+        admins=frozenset(config.access.admins),
+        trusted=frozenset(name for name, limit in base.limits.items() if limit.trusted),
+        operators={name: limit.operator for name, limit in base.limits.items() if limit.operator is not None},
+    )
+    approvals = Approvals(
+        store=store, outbox=outbox, access=access, clock=clock, ids=base.ids, seconds=config.tools.approval_deadline
+    )
+    pairing = Pairing(access=access, store=store, clock=clock, rng=random.SystemRandom(), enabled=config.access.pairing)
+    reminders = Reminders(
         store=store,
-        adapters=by_name,
-        limits=limits,
+        outbox=outbox,
+        access=access,
         clock=clock,
-        ids=ids,
-        background=background,
-        points=points,
-        metrics=metrics,
-        aside=parts.aside,
+        ids=base.ids,
+        rules=config.reminders,
+        zone=config.sessions.expiry.timezone or machine_zone(),
     )
-    transcriber = configured_transcriber(config, clock)
-    dictation = None
-    if transcriber is not None:
-        closers.append(transcriber.aclose)
-        dictation = Dictation(
-            store=store, transcriber=transcriber, settings=config.transcription, metering=metering, clock=clock
-        )
-    running_turns = RunningTurns()
-    rules = TurnRules(
+    return _PeopleParts(
+        approvals=approvals,
+        pairing=pairing,
+        welcome=Welcome(pairing=pairing, outbox=outbox),
+        reminders=reminders,
+        sweep=ReminderSweep(
+            store=store, reminders=reminders, pairing=pairing, clock=clock, points=base.points, metrics=base.metrics
+        ),
+    )
+
+
+def _commands(
+    base: _Base,
+    models: _ModelParts,
+    tools: _ToolParts,
+    talks: _TalkParts,
+    people: _PeopleParts,
+) -> CommandRunner:
+    store, outbox, clock = base.store, base.outbox, base.clock
+    context = partial(
+        CommandContext,
+        store=store,
+        sessions=talks.sessions,
+        approvals=people.approvals,
+        reminders=people.reminders.of,
+        pairing=people.pairing,
+        welcome=people.welcome,
+        metering=models.metering,
+        running_turns=talks.running_turns,
+        clock=clock,
+        counter=base.counter,
+        files=lambda item: TurnFiles(item=item, store=store, outbox=outbox, clock=clock),
+        forgetter=talks.forgetter,
+        mcp=tools.mcp,
+        redact=base.redact,
+        chats=_chats_in_words(base.config),
+        automatic=base.config.compression.enabled,
+        started_at=clock.now(),
+    )
+    return CommandRunner(registry=all_commands(), context=context)
+
+
+def _reception(base: _Base, people: _PeopleParts, commands: CommandRunner) -> Reception:
+    return Reception(
+        store=base.store,
+        outbox=base.outbox,
+        commands=commands,
+        pairing=people.pairing,
+        welcome=people.welcome,
+        approvals=people.approvals,
+        reminders=people.reminders,
+        background=base.background,
+        clock=base.clock,
+        points=base.points,
+        rules=_turn_rules(base.config),
+    )
+
+
+def _turn_rules(config: Config) -> TurnRules:
+    return TurnRules(
         groups=config.sessions.groups,
         threads=config.sessions.threads,
         busy_mode=config.sessions.busy_mode,
@@ -220,150 +444,101 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         threads_of=config.by_place("threads"),
         busy_mode_of=config.by_place("busy_mode"),
     )
-    access = Access(
-        allow=frozenset(config.access.allow),
-        admins=frozenset(config.access.admins),
-        trusted=frozenset(name for name, limit in limits.items() if limit.trusted),
-        operators={name: limit.operator for name, limit in limits.items() if limit.operator is not None},
-    )
-    approvals = Approvals(
-        store=store, outbox=outbox, access=access, clock=clock, ids=ids, seconds=config.tools.approval_deadline
-    )
-    pairing = Pairing(access=access, store=store, clock=clock, rng=random.SystemRandom(), enabled=config.access.pairing)
-    welcome = Welcome(pairing=pairing, outbox=outbox)
-    reminders = Reminders(
-        store=store,
-        outbox=outbox,
-        access=access,
-        clock=clock,
-        ids=ids,
-        rules=config.reminders,
-        zone=config.sessions.expiry.timezone or machine_zone(),
-    )
-    sweep = ReminderSweep(
-        store=store, reminders=reminders, pairing=pairing, clock=clock, points=points, metrics=metrics
-    )
-    forgetter = Forgetter(
-        store=store,
-        sessions=sessions,
-        remembered=memories,
-        counter=counter,
-        redact=redact,
-        clock=clock,
-        adapters=adapters,
-    )
-    context = partial(
-        CommandContext,
-        store=store,
-        sessions=sessions,
-        approvals=approvals,
-        reminders=reminders.of,
-        pairing=pairing,
-        welcome=welcome,
-        metering=metering,
-        running_turns=running_turns,
-        clock=clock,
-        counter=counter,
-        files=lambda item: TurnFiles(item=item, store=store, outbox=outbox, clock=clock),
-        forgetter=forgetter,
-        mcp=mcp,
-        redact=redact,
-        chats=_chats_in_words(config),
-        automatic=config.compression.enabled,
-        started_at=clock.now(),
-    )
-    commands = CommandRunner(registry=all_commands(), context=context)
-    reception = Reception(
-        store=store,
-        outbox=outbox,
+
+
+def _turns(
+    base: _Base,
+    models: _ModelParts,
+    tools: _ToolParts,
+    talks: _TalkParts,
+    people: _PeopleParts,
+    commands: CommandRunner,
+) -> Turns:
+    config, clock = base.config, base.clock
+    return Turns(
+        store=base.store,
+        sessions=talks.sessions,
+        pairing=people.pairing,
+        approvals=people.approvals,
+        reminders=people.reminders,
+        schedules=people.sweep,
+        metering=models.metering,
         commands=commands,
-        pairing=pairing,
-        welcome=welcome,
-        approvals=approvals,
-        reminders=reminders,
-        background=background,
+        forgetter=talks.forgetter,
+        files=FileIntake(
+            store=base.store,
+            adapters=base.adapters,
+            view=models.metering.view,
+            counter=base.counter,
+            clock=clock,
+            dictation=models.dictation,
+        ),
+        hygiene=Hygiene(config.hygiene, clock, enabled=config.compression.enabled),
+        preparations=talks.preparations,
+        agent=_agent(base, models, tools, talks),
+        compactor=partial(
+            Compactor,
+            clock=clock,
+            points=base.points,
+            metrics=base.metrics,
+            preparations=talks.preparations,
+            flushes=talks.flushes,
+        ),
+        running_turns=talks.running_turns,
+        outbox=base.outbox,
+        adapters=base.adapters,
+        background=base.background,
+        rules=_turn_rules(config),
         clock=clock,
-        points=points,
-        rules=rules,
+        points=base.points,
+        metrics=base.metrics,
     )
-    agent = partial(
+
+
+def _agent(base: _Base, models: _ModelParts, tools: _ToolParts, talks: _TalkParts) -> partial[Agent]:
+    """Makes the agent of one turn."""
+    config, clock = base.config, base.clock
+    return partial(
         Agent,
-        models=models,
-        memories=memories,
-        toolbox=toolbox,
-        servers_tried=mcp.first_tried,
+        models=models.models,
+        memories=talks.memories,
+        toolbox=tools.toolbox,
+        servers_tried=tools.mcp.first_tried,
         clock=clock,
-        points=points,
+        points=base.points,
         max_steps=config.turns.max_steps,
         limits=OutputLimits(
             result=config.tools.result_chars, step=config.tools.turn_chars, preview=config.tools.preview_chars
         ),
         automatic=config.compression.enabled,
-        quoting=Quoting(counter=counter, clock=clock, redact=redact) if config.context.recall else None,
+        quoting=Quoting(counter=base.counter, clock=clock, redact=base.redact) if config.context.recall else None,
     )
-    turns = Turns(
-        store=store,
-        sessions=sessions,
-        pairing=pairing,
-        approvals=approvals,
-        reminders=reminders,
-        schedules=sweep,
-        metering=metering,
-        commands=commands,
-        forgetter=forgetter,
-        files=FileIntake(
-            store=store, adapters=by_name, view=metering.view, counter=counter, clock=clock, dictation=dictation
-        ),
-        hygiene=Hygiene(config.hygiene, clock, enabled=config.compression.enabled),
-        preparations=preparations,
-        agent=agent,
-        compactor=partial(
-            Compactor, clock=clock, points=points, metrics=metrics, preparations=preparations, flushes=flushes
-        ),
-        running_turns=running_turns,
-        outbox=outbox,
-        adapters=by_name,
-        background=background,
-        rules=rules,
-        clock=clock,
-        points=points,
-        metrics=metrics,
-    )
-    for adapter in adapters:
+
+
+def _connect(base: _Base, reception: Reception) -> None:
+    """Give the adapters what some of them ask the gateway for."""
+    for adapter in base.adapters.values():
         if isinstance(adapter, TakesNotes):
-            adapter.notebook = AccountNotes(store=store, account=account_of(adapter))
+            adapter.notebook = AccountNotes(store=base.store, account=account_of(adapter))
         if isinstance(adapter, ShowsProposals):
             adapter.propose = reception.proposals
-    worker = ids.new("w")
-    lanes = Lanes(
-        store=store,
+
+
+def _lanes(base: _Base, turns: Turns, worker: str) -> Lanes:
+    return Lanes(
+        store=base.store,
         run=turns.run,
         worker=worker,
-        concurrent=config.turns.concurrent,
-        background=background,
-        clock=clock,
-        metrics=metrics,
+        concurrent=base.config.turns.concurrent,
+        background=base.background,
+        clock=base.clock,
+        metrics=base.metrics,
     )
-    return Gateway(
-        store=store,
-        reception=reception,
-        lanes=lanes,
-        outbox=outbox,
-        sessions=sessions,
-        expiry=Expiry(store=store, clock=clock),
-        reminders=sweep,
-        welcome=welcome,
-        approvals=approvals,
-        metering=metering,
-        running_turns=running_turns,
-        background=background,
-        adapters=by_name,
-        clock=clock,
-        accounts=AccountLeases(store=store, clock=clock, worker=worker, background=background, runs=tuple(limits)),
-        worker=worker,
-        metrics=metrics,
-        mcp=mcp,
-        close=(*closers, pages.aclose),
+
+
+def _accounts(base: _Base, worker: str) -> AccountLeases:
+    return AccountLeases(
+        store=base.store, clock=base.clock, worker=worker, background=base.background, runs=tuple(base.limits)
     )
 
 
