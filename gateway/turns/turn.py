@@ -143,7 +143,8 @@ class Turns:
         )
         try:
             ending = await self._ending(recorder, item)
-            return await self._finish(recorder, item, ending)
+            shown = await self.schedules.judged(item, ending.outcome, ending.shown)
+            return await self._finish(recorder, item, replace(ending, shown=shown))
         except SessionConflict:
             raise
         except StoreUnavailable as error:
@@ -159,7 +160,7 @@ class Turns:
     async def _ending(self, recorder: TurnRecorder, item: InboxItem) -> Ending:
         """Do what the item asks for."""
         if item.attempts > MOST_ATTEMPTS or item.inbound.kind == "unreadable":
-            return await self._judged(item, await self._bury(recorder, item))
+            return await self._bury(recorder, item)
         self.points("turn.claimed")
         if item.inbound.kind == "withdrawn":
             return Ending(outcome="withdrawn")
@@ -175,13 +176,7 @@ class Turns:
         if (implied := self.commands.registry.implied(item)) is not None:
             answer = await self.commands.answer(item, implied, recorder.lease)
             await self.outbox.tell(item, answer.text)
-        return await self._judged(item, await self._converse(recorder, item, item.inbound))
-
-    async def _judged(self, item: InboxItem, ending: Ending) -> Ending:
-        """The ending of a prompt that ran by the clock, of whose failures not each is told."""
-        if item.inbound.kind != "schedule":
-            return ending
-        return replace(ending, shown=await self.schedules.judged(item, ending.outcome, ending.shown))
+        return await self._converse(recorder, item, item.inbound)
 
     async def _shut_out(self, item: InboxItem) -> Ending:
         """End the item of a person who may not talk here any more; a turn that a crash broke off says so."""
@@ -361,10 +356,16 @@ class Turns:
             await observer.tell(remark)
 
     def _observer(self, lease: Lease, item: InboxItem, reply: Outbound | None = None) -> TurnObserver:
+        if reply is not None:
+            reply_id = reply.id
+        elif item.inbound.kind == "schedule":  # found by the row of its run
+            reply_id = row_of_run(item.inbound.event_id)
+        else:
+            reply_id = self.outbox.new_id()
         return TurnObserver(
             item=item,
             lease=lease,
-            reply_id=reply.id if reply else self._reply_id(item),
+            reply_id=reply_id,
             adapter=self.adapters.get(item.inbound.source.platform),
             store=self.store,
             outbox=self.outbox,
@@ -374,11 +375,6 @@ class Turns:
             deadline=self.rules.deadline,
             inactivity=self.rules.inactivity,
         )
-
-    def _reply_id(self, item: InboxItem) -> str:
-        """A prompt that ran by the clock is found by the row of its run."""
-        is_scheduled = item.inbound.kind == "schedule"
-        return row_of_run(item.inbound.event_id) if is_scheduled else self.outbox.new_id()
 
     def _metering(self, item: InboxItem) -> Metering:
         """What the turn may spend; a prompt that ran by the clock has a budget of its own."""
