@@ -1,6 +1,7 @@
-"""The composition root: the only module that names concrete classes.
+"""The composition root: the one place where the concrete classes are put together.
 
-`build` turns a configuration into a `Gateway`; tests call it with `Parts` of their own.
+`build` turns a configuration into a `Gateway`, and reads as the list of its parts; the functions below it make them.
+Tests call it with `Parts` of their own.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from gateway.app.config.models import ChatKey
 from gateway.app.gateway import Gateway
 from gateway.app.models import configured_models, configured_transcriber
 from gateway.app.plugins import all_commands, configured_tools, platforms
+from gateway.app.store import configured_store, home
 from gateway.commands.base import CommandContext
 from gateway.commands.runner import CommandRunner
 from gateway.context.engine import ContextEngine
@@ -63,7 +65,6 @@ from gateway.runtime.redaction import Redactor
 from gateway.runtime.tasks import Background
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.port import Store
-from gateway.store.sqlite.store import SqliteStore
 from gateway.turns.expiry import Expiry
 from gateway.turns.lanes import Lanes
 from gateway.turns.reception import Reception, TurnRules
@@ -542,27 +543,6 @@ def _accounts(base: _Base, worker: str) -> AccountLeases:
     )
 
 
-def configured_store(
-    config: Config,
-    *,
-    clock: Clock | None = None,
-    points: Points = ignore_points,
-    read_only: bool = False,
-    waits: bool = True,
-    told: Callable[[str], None] = lambda _: None,
-) -> Store:
-    """The store of the configuration. `read_only` opens a SQLite file beside a running gateway (any
-    number of processes share a Redis store), for a person who waits for no server; nor does who does
-    not say `waits`. `told` is given a sentence about a server that is waited for."""
-    path = config.store.sqlite_path
-    clock = clock or SystemClock()
-    if path is None:
-        from gateway.store.redis import RedisStore
-
-        return RedisStore(config.store.url, clock=clock, waits=waits and not read_only, told=told)
-    return SqliteStore(path, clock=clock, concurrency=config.turns.concurrent, points=points, read_only=read_only)
-
-
 def machine_zone() -> str:
     """The name of this machine's time zone; UTC where it has none that is known."""
     try:
@@ -570,12 +550,6 @@ def machine_zone() -> str:
     except (OSError, ValueError, LookupError):
         return "UTC"
     return name if name not in (None, "Etc/UTC") and zone_named(name) else "UTC"
-
-
-def home(config: Config) -> Path:
-    """The gateway's own folder, beside its database: engines' files, console history, its log."""
-    path = config.store.sqlite_path or Path("legato.db")
-    return path.with_name(f"{path.stem}-home")
 
 
 def _engine_factory(

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gateway.app.build import Parts, build, home
+from gateway.app.build import Parts, build
 from gateway.app.config import Config
 from gateway.app.gateway import Gateway, collect_seldom
 from gateway.app.models import model_in_full
 from gateway.app.plugins import all_commands, platforms
+from gateway.app.store import home
 from gateway.app.workers import Workers, asked_to_end, when_alone
 from gateway.commands.sessions import greeting
 from gateway.domain.adapter import Adapter, IsWatched, KnowsFailures

@@ -301,7 +301,7 @@ def _misused(sentence: str) -> NoReturn:
 
 def _read(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:
     """What `ask` finds in the configured store, opened for reading only."""
-    from gateway.app.build import configured_store
+    from gateway.app.store import configured_store
 
     settings = _settings(path)
     answers: list[T] = []
@@ -343,7 +343,8 @@ def _check_address(name: str, url: str) -> None:
 
 async def _purge(settings: Config, what: Purge, went: dict[str, int]) -> int:
     from gateway.agent.forgetting import Forgetter
-    from gateway.app.build import Parts, build, configured_store
+    from gateway.app.build import Parts, build
+    from gateway.app.store import configured_store
     from gateway.cli.purge import carry_out
     from gateway.runtime.clock import SystemClock, SystemIds
     from gateway.runtime.tokens import TokenCounter
@@ -370,11 +371,12 @@ async def _purge(settings: Config, what: Purge, went: dict[str, int]) -> int:
 
 
 async def _check(settings: Config, path: Path | None) -> int:
-    from gateway.app.build import Parts, build, configured_store, home
+    from gateway.app.build import Parts, build
     from gateway.app.config import find_config
     from gateway.app.models import caching_note, configured_transcriber
     from gateway.app.plugins import platforms
     from gateway.app.serving import adapters
+    from gateway.app.store import configured_store, home
     from gateway.cli.check import findings, may_talk, of_files, of_offered, of_tools, of_transcription
     from gateway.domain.adapter import Finding
 

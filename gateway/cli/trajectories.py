@@ -131,8 +131,9 @@ async def _summariser(config: Config, counter: TokenCounter) -> _Summariser:
     from gateway.agent.auxiliary import AuxiliaryModel
     from gateway.agent.caching import Prefix
     from gateway.agent.metering import Caps, Metering
-    from gateway.app.build import Parts, build, configured_store
+    from gateway.app.build import Parts, build
     from gateway.app.plugins import providers
+    from gateway.app.store import configured_store
     from gateway.domain.chat import SessionKey
     from gateway.domain.session import Session
     from gateway.runtime.clock import SystemClock, SystemIds

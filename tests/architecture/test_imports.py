@@ -12,7 +12,7 @@ WHERE_IMPORTS_MAY_WAIT = {
     "gateway/cli/main.py",
     "gateway/cli/access.py",
     "gateway/cli/trajectories.py",
-    "gateway/app/build.py",
+    "gateway/app/store.py",
 }
 
 
