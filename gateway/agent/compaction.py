@@ -108,40 +108,51 @@ class Compactor:
             result += messages[kept:]
         self.points("compaction.summarised")
         transcript = reconcile(messages, sanitize(result), conversation.counter)
-        if trigger != "manual" and not _holds_request(messages, transcript):
-            # A turn is running: without its question the model would answer to nothing.
-            transcript, outcome = messages, Outcome(error=_REQUEST_LOST, aborted=True)
-        if noted_tokens(transcript) > noted_tokens(messages) + _MOST_GROWTH:
-            transcript, outcome = messages, Outcome(error=_GREW, aborted=True)
+        if (error := _unusable(messages, transcript, automatic=trigger != "manual")) is not None:
+            transcript, outcome = messages, Outcome(error=error, aborted=True)
         report = CompactionReport(
             before=messages, after=messages, tokens_before=tokens, tokens_after=tokens, outcome=outcome
         )
         if not _worth_it(messages, transcript, automatic=trigger != "manual"):
             self.metrics.count(COMPACTIONS, trigger, "failed" if outcome.error else "unchanged")
             return report
+        compaction = self._compaction(conversation, report, transcript, trigger, focus)
+        await self._note_flushed(conversation, flush, prepared)
+        await self.writer.continue_(conversation, transcript, compaction)
+        self.points("compaction.published")
+        self.metrics.count(COMPACTIONS, trigger, "fallback" if outcome.fallback else "published")
+        return replace(report, after=transcript, tokens_after=compaction.tokens_after, compaction=compaction)
+
+    def _compaction(
+        self,
+        conversation: Conversation,
+        report: CompactionReport,
+        transcript: Sequence[Message],
+        trigger: Trigger,
+        focus: str | None,
+    ) -> Compaction:
         request = conversation.overhead + noted_tokens(transcript)
-        compaction = Compaction(
+        return Compaction(
             at=self.clock.now(),
             parent_id=conversation.session.id,
             child_id="",
             trigger=trigger,
-            messages_before=len(messages),
+            messages_before=len(report.before),
             messages_after=len(transcript),
-            tokens_before=tokens,
+            tokens_before=report.tokens_before,
             tokens_after=conversation.calibration.correct(conversation.spec.name, request),
             focus=focus,
-            fallback=outcome.fallback,
-            error=outcome.error,
+            fallback=report.outcome.fallback,
+            error=report.outcome.error,
         )
+
+    async def _note_flushed(self, conversation: Conversation, flush: Started | None, prepared: Prepared | None) -> None:
+        """Note how far the memory has read the conversation, once its findings are kept."""
         if flush is not None:
             conversation.flushed = max(conversation.flushed, await self.flushes.ended(flush))
         elif prepared is not None and prepared.findings is not None:
             await self.flushes.publish(prepared.findings)
             conversation.flushed = max(conversation.flushed, prepared.findings.through)
-        await self.writer.continue_(conversation, transcript, compaction)
-        self.points("compaction.published")
-        self.metrics.count(COMPACTIONS, trigger, "fallback" if outcome.fallback else "published")
-        return replace(report, after=transcript, tokens_after=compaction.tokens_after, compaction=compaction)
 
     async def _prepared(self, conversation: Conversation, trigger: Trigger) -> Prepared | None:
         if trigger == "manual":  # for the present transcript, perhaps with a topic
@@ -197,6 +208,13 @@ class _ByContent:
 
 def _content(message: Message) -> str:
     return json.dumps(wire(message), sort_keys=True, default=str)
+
+
+def _unusable(before: Sequence[Message], after: Sequence[Message], *, automatic: bool) -> str | None:
+    """Why a compaction cannot be used; None: it can."""
+    if automatic and not _holds_request(before, after):
+        return _REQUEST_LOST  # a turn is running: without its question the model would answer to nothing
+    return _GREW if noted_tokens(after) > noted_tokens(before) + _MOST_GROWTH else None
 
 
 def _holds_request(before: Sequence[Message], after: Sequence[Message]) -> bool:
