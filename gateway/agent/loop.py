@@ -23,7 +23,7 @@ from gateway.agent.metering import Metering, millionths, written
 from gateway.agent.models import Models
 from gateway.agent.overflow import MOST_EXTENSIONS, NO_ROOM, NO_WAY_OUT, lacks_room, more_output, remedy
 from gateway.agent.ports import Observer, Questions, TranscriptWriter
-from gateway.agent.quotes import Quoting, marked
+from gateway.agent.quotes import Holding, Quoting, marked
 from gateway.agent.tools.base import Around, Files, Recall, RefersToMessage, ReminderBook, ToolContext
 from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
@@ -79,6 +79,7 @@ class Agent:
     steer: Callable[[Conversation], Awaitable[None]]  # adds what a person sends for the running turn
     questions: Questions
     recall: Recall
+    holding: Holding
     around: Around
     files: Files
     memories: Memories
@@ -126,7 +127,7 @@ class Agent:
             self._offer_tools(conversation)
             await self._fit(conversation)
             if step == 1 and self.quoting is not None:
-                conversation.quotes = await self.quoting.find(conversation, self.recall)
+                conversation.quotes = await self.quoting.find(conversation, self.holding)
                 conversation.announced = marked(conversation.announced, conversation.quotes)
             completed = await self._answer(conversation, step, last=step == self.max_steps)
             if not completed.tool_calls:

@@ -11,17 +11,15 @@ of them, costs nothing.
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 
 from gateway.agent.conversation import Conversation, Quotes
-from gateway.agent.tools.base import Recall
 from gateway.agent.tools.history import speaker_of
 from gateway.context.identifiers import mentions
 from gateway.context.prompts import neutralise
@@ -31,7 +29,7 @@ from gateway.domain.notes import QUOTES, QUOTES_END
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import StoreError
 from gateway.runtime.tokens import TokenCounter
-from gateway.store.records import Found, Passage
+from gateway.store.records import Found
 
 log = structlog.get_logger(__name__)
 
@@ -40,7 +38,7 @@ MOST_TOKENS: Final = 600
 QUOTED: Final = "quoted:"  # in a session's `announced`: how many the newest message brought, and their tokens
 
 _NAMED: Final = 3  # identifiers of a message that are looked for
-_FINDS: Final = 5  # passages that are looked at for each
+_FINDS: Final = 8  # of the newest originals that are looked at for each
 _QUOTE: Final = 360  # characters of an original
 _READ: Final = 20_000  # characters of an original that are redacted before the cut
 _SECONDS: Final = 2.0  # that a turn waits for a slow store
@@ -52,6 +50,13 @@ _FORGEABLE: Final = re.compile(r"\[(?=(?:Added by the program|End of the quotes)
 _SPEAKERS: Final = {"user": "the person", "assistant": "you"}
 
 
+class Holding(Protocol):
+    """For each value the originals of the caller's conversations that hold it, oldest first: the oldest and up to
+    `limit` of the newest."""
+
+    async def __call__(self, values: Sequence[str], limit: int) -> Sequence[Sequence[Found]]: ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quoting:
     """Finds the quotes for a turn."""
@@ -60,7 +65,7 @@ class Quoting:
     clock: Clock
     redact: Callable[[str], str]
 
-    async def find(self, conversation: Conversation, recall: Recall) -> Quotes | None:
+    async def find(self, conversation: Conversation, holding: Holding) -> Quotes | None:
         """The quotes for the newest message of a person; None where nothing is missing or nothing was found. A store
         that does not answer costs the quotes and not the turn."""
         newest = next(filter(is_request, conversation.newest_first()), None)
@@ -71,12 +76,12 @@ class Quoting:
             return None
         try:
             async with self.clock.limit(_SECONDS):
-                found = await asyncio.gather(*(recall(f'"{value}"', _FINDS) for value in missing))
+                found = await holding(missing, _FINDS)
         except (StoreError, TimeoutError) as error:
             log.warning("nothing_recalled", error=type(error).__name__)
             return None
-        holding = [_holding(value, each, newest) for value, each in zip(missing, found, strict=True)]
-        return self._quoted(_chosen(holding), conversation, newest)
+        ranked = [_ranked(value, each, newest) for value, each in zip(missing, found, strict=True)]
+        return self._quoted(_chosen(ranked), conversation, newest)
 
     def _quoted(self, said: Sequence[tuple[str, Found]], conversation: Conversation, newest: Message) -> Quotes | None:
         """The best of them that fit."""
@@ -129,12 +134,11 @@ def _missing(values: Sequence[str], conversation: Conversation, newest: Message)
     return [value for value in values if not mentions(view, value)][:_NAMED]
 
 
-def _holding(value: str, passages: Iterable[Passage], newest: Message) -> list[tuple[str, Found]]:
-    """The originals that hold a value, each once: the first and the newest that somebody said, then the others, and
-    results of tools last."""
+def _ranked(value: str, found: Iterable[Found], newest: Message) -> list[tuple[str, Found]]:
+    """The originals that hold a value: the first and the newest that somebody said, then the others, and results of
+    tools last."""
     own = text_of(newest)
-    turns = {note_of(turn.message).get("id", ""): turn for each in passages for turn in each.turns}
-    holding = [turn for turn in turns.values() if mentions(text_of(turn.message), value)]
+    holding = [turn for turn in found if mentions(text_of(turn.message), value)]
     said = [turn for turn in holding if turn.message["role"] != "tool" and text_of(turn.message) != own]
     said.sort(key=lambda turn: turn.at)
     returned = sorted((turn for turn in holding if turn.message["role"] == "tool"), key=lambda turn: -turn.at)

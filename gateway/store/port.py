@@ -609,6 +609,12 @@ class Store(ABC):
         quotation marks must stand in the message as they are. `key` None: in all conversations."""
 
     @abstractmethod
+    async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
+        """For each of a few values the original messages of a key that hold it as it is written, as far as that is
+        indexed: the oldest and up to `limit` of the newest, oldest first. All values cost one look, because a turn
+        waits for it."""
+
+    @abstractmethod
     async def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
         """A message of a key's conversations among what was said before and after it, oldest first, at most `reach`
         messages on each side; empty for a message of no conversation of this key."""

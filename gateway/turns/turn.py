@@ -413,6 +413,7 @@ class Turns:
             steer=steering,
             questions=questions,
             recall=lambda words, limit: self.store.search(words, item.key, limit),
+            holding=lambda values, limit: self.store.holding(values, item.key, limit),
             around=lambda message_id, reach: self.store.around(item.key, message_id, reach),
             files=TurnFiles(item=item, store=self.store, outbox=self.outbox, clock=self.clock),
             reminders=self.reminders.of(item),

@@ -1,6 +1,6 @@
 """`python -m tests.bench_recall`: the share of a question's evidence that the first passages show, beside the search
-that wants every word: in dialogues of two people, and at a help desk whose customers come back; and what a search costs
-in a large store."""
+that wants every word: in dialogues of two people, and at a help desk whose customers come back; and what a search and
+automatic recall cost in a large store."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from gateway.runtime.clock import SystemClock
 from gateway.runtime.tokens import TokenCounter
 from gateway.store.port import Store
 from gateway.store.sqlite import SqliteStore
+from tests.bench.served import store_at, synced_server
 from tests.bench.table import Row, milliseconds, percentile, render
 from tests.bench_context.__main__ import ROWS, seeds
 from tests.bench_context.archive import MOST, searched
@@ -33,13 +34,18 @@ LIMITS = (5, 10)
 DESK = 32_000  # tokens: the window for which the help desk's conversation is as long as 34 compactions
 DESKS = 2  # of them, unless fewer are asked for
 SMALL, BIG = 5_000, 50_000  # messages of a chat
+LOOKS = 200
+NAMED_EACH = 5  # one of so many messages names an invoice and a file
 _WORD = re.compile(r"\w+")
 
 
-async def fill(store: Store, life: Dialogue, chat: str) -> None:
-    """Store a dialogue as one session of a chat."""
+async def fill(store: Store, life: Dialogue, chat: str, *, named: bool = False) -> None:
+    """Store a dialogue as one session of a chat. `named`: some messages name something."""
     claim, session = await in_session(store, session_id=f"s{chat}", chat=chat)
-    messages = [noted(Message(role=who, content=text), at=at) for who, at, text in life.messages]  # type: ignore[typeddict-item]
+    messages = [
+        noted(Message(role=who, content=f"{text} {_named(place)}" if named and not place % NAMED_EACH else text), at=at)  # type: ignore[typeddict-item]
+        for place, (who, at, text) in enumerate(life.messages)
+    ]
     for first in range(0, len(messages), 300):
         session = await store.session(session.id)
         await store.record_step(claim.lease, session.ref, claim.item, step(*messages[first : first + 300]))
@@ -142,12 +148,18 @@ def _rows(
     ]
 
 
-async def costs(store: Store) -> list[Row]:
-    """The time of a search in a store of 100,000 messages: half of them one chat's, the rest ten others'."""
+async def costs(store: Store, goals: tuple[int, int]) -> list[Row]:
+    """The time of a search in a store of 100,000 messages: half of them one chat's, the rest ten others'. `goals`: ms
+    in a small chat and in the big one."""
     lives = {f"small {number}": dialogue(100 + number, SMALL) for number in range(10)} | {"big": dialogue(99, BIG)}
     for chat, life in lives.items():
-        await fill(store, life, chat)
-    return [await _cost(store, "small 0", lives["small 0"], 10), await _cost(store, "big", lives["big"], 15)]
+        await fill(store, life, chat, named=True)
+    await store.search("everything is indexed by now", key("big"), 1)
+    rows = []
+    for chat, goal in zip(("small 0", "big"), goals, strict=True):
+        rows.append(await _cost(store, chat, lives[chat], goal))
+        rows += [await _look(store, chat, len(lives[chat].messages), there=there) for there in (True, False)]
+    return rows
 
 
 async def _cost(store: Store, chat: str, life: Dialogue, goal: int) -> Row:
@@ -160,18 +172,42 @@ async def _cost(store: Store, chat: str, life: Dialogue, goal: int) -> Row:
     return Row(f"a search in a chat of {len(life.messages):,} messages, p50 / p95", value, f"goal ≤ {goal} ms")
 
 
+def _named(place: int) -> str:
+    return f"It is INV-{place} in /srv/data/{place}.csv"
+
+
+async def _look(store: Store, chat: str, length: int, *, there: bool) -> Row:
+    """The time of the look for three values that a message names."""
+    times = []
+    for place in range(0, LOOKS * NAMED_EACH, NAMED_EACH):
+        one, other = (place * 7 % length, place * 11 % length) if there else (length + place, length + 7 * place)
+        values = [f"INV-{one}", f"/srv/data/{other}.csv", f"INV-{other}"]
+        begun = time.perf_counter()
+        found = await store.holding(values, key(chat), 8)
+        times.append(time.perf_counter() - begun)
+        assert all(map(bool, found)) == there
+    value = f"{milliseconds(percentile(times, 0.5))} / {milliseconds(percentile(times, 0.95))}"
+    return Row(f"three values that {'stand there' if there else 'nobody said'}, p50 / p95", value, "goal ≤ 5 ms")
+
+
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
 async def _main(numbers: Sequence[int], *, only_cost: bool) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        store = SqliteStore(Path(folder) / "legato.db", clock=SystemClock())
+        store: Store = SqliteStore(Path(folder) / "legato.db", clock=SystemClock())
         await store.open()
         if not only_cost:
             print(render("Recall of what was said, in dialogues", await quality(store, numbers)))
             print(render("Recall of what was said, at a help desk", await desk(numbers[:DESKS])))
-        print(render(f"Its cost in a store of {10 * SMALL + BIG:,} messages", await costs(store)))
+        print(render(f"Its cost in a store of {10 * SMALL + BIG:,} messages, SQLite", await costs(store, (10, 15))))
+        await store.aclose()
+    with synced_server() as server, server.client() as client:
+        client.config_set("appendfsync", "no")  # only looks are measured
+        store = store_at(server.url)
+        await store.open()
+        print(render("The same on Redis", await costs(store, (20, 20))))
         await store.aclose()
 
 

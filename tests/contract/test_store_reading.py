@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gateway.domain.chat import SessionKey
-from gateway.domain.message import assistant, note_of, noted, tool_result, user
+from gateway.domain.message import assistant, note_of, noted, text_of, tool_result, user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry, Purpose
 from gateway.store.port import Store
 from gateway.store.records import Opening, Patch, StepRecord
@@ -270,6 +270,30 @@ async def test_a_common_word_lists_the_newest_and_a_rare_one_all(store: Store) -
     assert sorted(map(str, both)) == sorted(f"needle {n} rare" for n in range(0, 4_500, 500))
     best = (await store.search("needle 4", key(), 1))[0]
     assert best.hit.message["content"] == "needle 4"
+    (held,) = await store.holding(["needle 7"], key(), 2)
+    assert [each.message["content"] for each in held] == ["needle 7"]
+
+
+async def test_the_first_and_the_newest_messages_that_hold_a_value(store: Store) -> None:
+    claim, session = await in_session(store, user("the plan /srv/a.csv"), tool_result("c", "a.csv in srv, and 王小明"))
+    await put(store, "e2", chat="2")
+    said = [user(f"{n}: INV-4711 and 王小明 in /srv/b.csv", tokens=2) for n in range(6)]
+    await store.record_step(claim.lease, session.ref, claim.item, step(*said))
+
+    async def holding(*values: str, chat: str = "1") -> list[list[str]]:
+        found = await store.holding(values, key(chat), 2)
+        return [[str(text_of(each.message)) for each in some] for some in found]
+
+    first, *_, before, last = [text_of(message) for message in said]
+    assert await holding("INV-4711", "/srv/a.csv", "INV-4712", "--", "王小明") == [
+        [first, before, last],
+        ["the plan /srv/a.csv"],
+        [],
+        [],
+        ["a.csv in srv, and 王小明", before, last],
+    ]
+    assert await holding("INV-4711", chat="2") == [[]]
+    assert await holding() == []
 
 
 async def test_a_message_is_read_among_its_neighbours_by_its_own_key_alone(store: Store) -> None:

@@ -193,18 +193,18 @@ async def test_a_store_that_cannot_search_costs_the_quotes_and_not_the_turn(
     async def away(self: Store, *given: Any) -> Any:
         raise StoreUnavailable("away")
 
-    monkeypatch.setattr(SqliteStore, "search", away)
+    monkeypatch.setattr(SqliteStore, "holding", away)
     assert await live.ask("is INV-4711 paid?") == "echo: is INV-4711 paid?"
 
 
-async def test_common_messages_search_nothing(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
-    searches = []
+async def test_common_messages_search_nothing_and_others_once(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    searches: list[list[str]] = []
 
-    async def search(self: Store, *given: Any) -> list[Any]:
-        searches.append(given)
-        return []
+    async def holding(self: Store, values: list[str], *given: Any) -> list[Any]:
+        searches.append(values)
+        return [[] for _ in values]
 
-    monkeypatch.setattr(SqliteStore, "search", search)
-    for text in ("hello", "the file is /srv/a.csv", "look at /srv/a.csv again"):
+    monkeypatch.setattr(SqliteStore, "holding", holding)
+    for text in ("hello", "the files are /srv/a.csv and /srv/b.csv", "look at /srv/a.csv again"):
         await live.ask(text)
-    assert len(searches) == 1  # the first time that the file was named
+    assert searches == [["/srv/a.csv", "/srv/b.csv"]]  # the first time that they were named

@@ -32,7 +32,7 @@ from gateway.store.redis.wire import Wire
 from gateway.store.shared import ranking, searchable
 from gateway.store.shared.ranking import MOST_OF_A_TERM
 from gateway.store.shared.searchable import RETURNED, Kind, kind_of, terms_of
-from gateway.store.shared.text import is_dense
+from gateway.store.shared.text import Question, is_dense
 
 _MOST_TERMS: Final = 400  # in one step
 _PAGE: Final = 200  # messages read in one step
@@ -144,6 +144,13 @@ async def search(wire: Wire, words: str, key: SessionKey | None, limit: int, now
     return sorted(found, key=lambda each: (each.hit.message["role"] != "tool", each.score), reverse=True)[:limit]
 
 
+async def holding(wire: Wire, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
+    """For each value the messages of the key that hold all of its words."""
+    await wire.settled()
+    partition = partition_of_key(key)
+    return await ranking.holding(lambda kind: RedisIndex(wire, partition, owner_of(str(key), kind)), values, limit)
+
+
 async def around(wire: Wire, key: SessionKey, message_id: str, reach: int) -> list[Found]:
     """A message of the key among what was said before and after it; empty for any other message."""
     partition = partition_of_key(key)
@@ -187,6 +194,13 @@ class RedisIndex:
         )
         return {term: _numbers(entries) for term, entries in zip(terms, found, strict=True)}
 
+    async def holding(self, sought: Sequence[Question], limit: int) -> Sequence[Sequence[int]]:
+        """For each question the messages that hold each of its words: the newest, and the oldest. Of a word that many
+        messages hold not all are listed, so it decides only where no other word does."""
+        listed = await self.listed(tuple(dict.fromkeys(term for each in sought for term in each.terms)))
+        sets = {term: frozenset(numbers) for term, numbers in listed.items()}
+        return [_ends(sorted(_with_all(each, sets)), limit) for each in sought]
+
     async def read(self, numbers: Sequence[int]) -> Mapping[int, Found]:
         """The messages themselves."""
         number_of = {_message_id(number): number for number in numbers}
@@ -206,6 +220,18 @@ class RedisIndex:
 
     def _list(self, term: str) -> str:
         return f"stem:{self._owner}:{term}"
+
+
+def _with_all(sought: Question, sets: Mapping[str, frozenset[int]]) -> frozenset[int]:
+    """The messages that hold some term for each word of a question."""
+    words = [frozenset[int]().union(*map(sets.__getitem__, alternatives)) for alternatives in sought.wanted]
+    whole = [each for each in words if len(each) < MOST_OF_A_TERM] or words
+    return frozenset.intersection(*whole) if whole else frozenset()
+
+
+def _ends(numbers: Sequence[int], limit: int) -> Sequence[int]:
+    """The first of rising numbers, and the last ones."""
+    return [*numbers[:1], *numbers[1:][-limit:]]
 
 
 def _numbers(entries: str) -> Sequence[int]:

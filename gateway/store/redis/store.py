@@ -787,6 +787,9 @@ class RedisStore(Store):
     async def search(self, words: str, key: SessionKey | None, limit: int) -> list[Passage]:
         return await searching.search(self._wire, words, key, limit, self._process.time.now())
 
+    async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
+        return await searching.holding(self._wire, values, key, limit)
+
     async def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
         return await searching.around(self._wire, key, message_id, reach)
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from heapq import nlargest
 from typing import Final, Protocol, TypeAlias
 
-from gateway.domain.message import said_in
+from gateway.domain.message import said_in, text_of
 from gateway.store.records import Found, Passage
 from gateway.store.shared.dates import Span, spans
 from gateway.store.shared.searchable import Kind
@@ -31,6 +31,7 @@ from gateway.store.shared.text import Occurrences, Question, holds_phrases, ques
 MOST_OF_A_TERM: Final = 4_000
 _MOST_LISTED: Final = 8_000
 _READ: Final = 200  # messages that are ranked by their text
+_LOOKED_AT: Final = 24  # for a value that messages must hold
 _SHARING: Final = 24  # of these, the ones whose neighbours are looked at
 _FOR_RESULTS: Final = 5  # one of so many places
 REACH: Final = 2  # messages before and after a hit
@@ -54,6 +55,10 @@ class Index(Protocol):
     async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[Number]]:
         """For each term the newest messages that hold the term, at most `MOST_OF_A_TERM`, in any order."""
 
+    async def holding(self, sought: Sequence[Question], limit: int) -> Sequence[Sequence[Number]]:
+        """For each question the messages that hold each of its words, as far as that is known cheaply: the newest
+        `limit` and the oldest, in any order. A question without words has none."""
+
     async def read(self, numbers: Sequence[Number]) -> Mapping[Number, Found]:
         """The messages. One that is gone is left out."""
 
@@ -66,6 +71,22 @@ async def around(index: Index, number: Number, reach: int) -> list[Found]:
     numbers = (await index.around([number], reach))[number]
     found = await index.read(numbers)
     return [found[each] for each in numbers if each in found] if number in found else []
+
+
+async def holding(index_of: Callable[[Kind], Index], values: Sequence[str], limit: int) -> list[list[Found]]:
+    """For each value the messages of either kind that hold it as it is written: the oldest and up to `limit` of the
+    newest, oldest first. Nothing is ranked. An index knows words only, so more messages are looked at."""
+    said, returned = index_of("said"), index_of("returned")
+    sought = [question(value, stops=True) for value in values]
+    found = await asyncio.gather(said.holding(sought, _LOOKED_AT), returned.holding(sought, _LOOKED_AT))
+    numbers = [sorted({*one, *other}) for one, other in zip(*found, strict=True)]
+    every = sorted({each for some in numbers for each in some})
+    read = await said.read(every) if every else {}
+    texts = {number: text_of(each.message) for number, each in read.items()}
+    held = [
+        [each for each in some if value in texts.get(each, "")] for value, some in zip(values, numbers, strict=True)
+    ]
+    return [[read[each] for each in (*some[:1], *some[1:][-limit:])] for some in held]
 
 
 @dataclass(frozen=True, slots=True)

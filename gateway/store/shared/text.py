@@ -76,9 +76,9 @@ class Question:
         return tuple(dict.fromkeys(term for alternatives in self.wanted for term in alternatives))
 
 
-def question(words: str) -> Question:
+def question(words: str, *, stops: bool = False) -> Question:
     """What a search for `words` looks for. Words that say nothing about a subject are left out, unless there are no
-    others. Of a very long question the first words are taken."""
+    others or `stops` asks for them, too. Of a very long question the first words are taken."""
     asked = normalised(words[:_ASKED])
     runs = list(_runs(asked))
     language = language_of(word for _, word in runs if word)
@@ -90,7 +90,7 @@ def question(words: str) -> Question:
             wanted[("^" + dense,)] = is_stop(dense)
         else:
             wanted.update(((pair,), is_stop(pair)) for pair in _pairs(dense))
-    telling = [alternatives for alternatives, stops in wanted.items() if not stops] or list(wanted)
+    telling = [alternatives for alternatives, is_one in wanted.items() if stops or not is_one] or list(wanted)
     phrases = (" ".join(part for part in found if part).strip() for found in _QUOTED.findall(asked))
     return Question(
         wanted=tuple(telling[:_MOST_WORDS]),

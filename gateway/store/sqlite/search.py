@@ -26,6 +26,7 @@ from gateway.domain.message import Message
 from gateway.store.records import Found
 from gateway.store.shared.ranking import MOST_OF_A_TERM
 from gateway.store.shared.searchable import RETURNED, Kind, kind_of, owner_of, terms_of
+from gateway.store.shared.text import Question
 from gateway.store.sqlite.connection import change, many, one
 from gateway.store.sqlite.messages import MESSAGE_COLUMNS, message_from, message_of
 
@@ -163,6 +164,12 @@ class SqliteIndex:
         """The newest messages of each term."""
         return await self._reader.read(lambda connection: {term: self._holding(connection, term) for term in terms})
 
+    async def holding(self, sought: Sequence[Question], limit: int) -> Sequence[Sequence[int]]:
+        """For each question the messages that hold each of its words: the newest, and the oldest."""
+        return await self._reader.read(
+            lambda connection: [self._with_all(connection, each, limit) if each.wanted else [] for each in sought]
+        )
+
     async def read(self, numbers: Sequence[int]) -> Mapping[int, Found]:
         """The messages themselves."""
 
@@ -183,13 +190,22 @@ class SqliteIndex:
             lambda connection: {each: self._beside(connection, each, reach) for each in numbers}
         )
 
-    def _holding(self, connection: apsw.Connection, term: str) -> list[int]:
-        """Terms hold no quotes: they are letters, digits and marks only."""
-        sought = f'terms : "{term[1:]}" *' if term.startswith("^") else f'terms : "{term}"'
+    def _with_all(self, connection: apsw.Connection, sought: Question, limit: int) -> list[int]:
+        words = (" OR ".join(map(_term, alternatives)) for alternatives in sought.wanted)
+        match = self._among(" AND ".join(f"({word})" for word in words))
+        found = "SELECT rowid FROM message_search WHERE message_search MATCH ? ORDER BY rowid"
+        newest = [row[0] for row in many(connection, f"{found} DESC LIMIT ?", (match, limit))]
+        oldest = many(connection, f"{found} LIMIT 1", (match,)) if len(newest) == limit else ()
+        return [*newest, *(row[0] for row in oldest)]
+
+    def _among(self, sought: str) -> str:
+        """What looks for this among the index's messages."""
         if self._key:
-            sought = f"{self._whose(self._key)} AND {sought}"
-        else:
-            sought = f'{sought} {"AND" if self._kind == "returned" else "NOT"} owner : "{RETURNED}"'
+            return f"{self._whose(self._key)} AND {sought}"
+        return f'{sought} {"AND" if self._kind == "returned" else "NOT"} owner : "{RETURNED}"'
+
+    def _holding(self, connection: apsw.Connection, term: str) -> list[int]:
+        sought = self._among(_term(term))
         found = "SELECT rowid AS number FROM message_search WHERE message_search MATCH ? ORDER BY rowid DESC LIMIT ?"
         return _numbers(connection, f"SELECT group_concat(number) FROM ({found})", (sought, MOST_OF_A_TERM))
 
@@ -207,6 +223,11 @@ class SqliteIndex:
 
     def _whose(self, key: SessionKey | str) -> str:
         return f'owner : "{owner_of(str(key), size=_OWNER)}{RETURNED if self._kind == "returned" else ""}"'
+
+
+def _term(term: str) -> str:
+    """What looks for a term, which holds no quotes: letters, digits and marks only."""
+    return f'terms : "{term[1:]}" *' if term.startswith("^") else f'terms : "{term}"'
 
 
 def _numbers(connection: apsw.Connection, query: str, values: tuple[str | int, ...]) -> list[int]:

@@ -742,6 +742,12 @@ class SqliteStore(Store):
 
         return await ranking.search(index, words, limit, self._process.time.now())
 
+    async def holding(self, values: Sequence[str], key: SessionKey, limit: int) -> list[list[Found]]:
+        def index(kind: Kind) -> search.SqliteIndex:
+            return search.SqliteIndex(self._database, key, kind, self._entries)
+
+        return await ranking.holding(index, values, limit)
+
     async def around(self, key: SessionKey, message_id: str, reach: int) -> list[Found]:
         number = messages.message_number(message_id)
         if not await self._database.read(messages.is_of, number, key):
