@@ -589,7 +589,7 @@ class RedisStore(Store):
         return [each for facts in found if (each := _reminder([facts])) is not None]
 
     async def has_reminders(self, key: SessionKey) -> bool:
-        return bool(await self.reminders(key, 1))
+        return bool(await self._wire.ask(partition_of_key(key), "EXISTS", f"reminders:{key}"))
 
     async def due_reminders(self, now: float, limit: int) -> list[Reminder]:
         found = await self._wire.look_everywhere("due_reminders", number(now), str(limit))
