@@ -126,6 +126,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         worker=worker,
         metrics=base.metrics,
         mcp=tools.mcp,
+        tool_counts=tools.toolbox.counts,
         close=(*models.close, tools.pages.aclose),
     )
 

@@ -15,6 +15,7 @@ from gateway.agent.mcp.servers import McpServers
 from gateway.agent.metering import Metering
 from gateway.agent.running import RunningTurns
 from gateway.agent.sessions import Sessions
+from gateway.agent.tools.counts import KEEP_EVERY, ToolCounts
 from gateway.app.accounts import AccountLeases
 from gateway.delivery.outbox import Outbox
 from gateway.domain.adapter import Adapter
@@ -65,6 +66,7 @@ class Gateway:
     worker: str
     metrics: Metrics
     mcp: McpServers
+    tool_counts: ToolCounts
     close: Sequence[Callable[[], Awaitable[None]]] = ()
     leaves_questions: bool = False
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
@@ -100,6 +102,7 @@ class Gateway:
         self.store.on_rows(self.outbox.look)
         self.store.on_left(self._take_over)
         await self.metering.models.learn_window(self.clock)
+        await self.tool_counts.learn(self.store)
         await self._recover()
         if self.mcp.servers:  # nobody waits for them
             self.background.start(self.mcp.serve(), name="mcp")
@@ -111,6 +114,7 @@ class Gateway:
         scheduler.add_job(self.reminders.sweep, "interval", seconds=LOOK_FOR_REMINDERS)
         await self.welcome.look()
         scheduler.add_job(self.welcome.look, "interval", seconds=LOOK_EVERY)
+        scheduler.add_job(self.tool_counts.keep, "interval", (self.store,), seconds=KEEP_EVERY)
         scheduler.start()
         reading = [
             self.background.start(self._read(adapter), name=f"adapter {name}")
@@ -186,7 +190,10 @@ class Gateway:
         closing += [("a resource", close()) for close in self.close]
         for what, work in closing:  # one that fails does not keep the others open
             await best_effort(work, what=f"closing {what}")
-        await self.store.aclose()
+        try:
+            await self.tool_counts.keep(self.store)
+        finally:
+            await self.store.aclose()
         log.debug("counted", totals=self.metrics.totals())
 
 

@@ -9,7 +9,6 @@ take too much of the window, the rarely used ones are hidden, until `find_tools`
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 from gateway.agent.tools.arguments import Arguments
 from gateway.agent.tools.base import HiddenTool, Tool
+from gateway.agent.tools.counts import ToolCounts
 from gateway.domain.chat import Source
 from gateway.domain.place import names, narrowest
 from gateway.domain.session import Session
@@ -174,7 +174,7 @@ class Toolbox:
         self._offered: dict[str, Offered] = {}
         self._rules = rules
         self._count = count
-        self._uses: Counter[str] = Counter()
+        self.counts = ToolCounts()
         self.version = 0  # rises with every change
         self.register(OWN, tools)
 
@@ -240,7 +240,7 @@ class Toolbox:
             return new
         room -= 0 if found else finder.tokens
         fitting: set[str] = set()
-        for name in sorted(new, key=lambda name: -self._uses[name]):
+        for name in sorted(new, key=lambda name: -self.counts.of(name)):
             if (tokens := self._offered[name].tokens) <= room:
                 fitting.add(name)
                 room -= tokens
@@ -248,7 +248,7 @@ class Toolbox:
 
     def used(self, names: Iterable[str]) -> None:
         """Note that these tools were called: what is used much is hidden last."""
-        self._uses.update(name for name in names if name in self._offered)
+        self.counts.note(name for name in names if name in self._offered)
 
     def allows(self, name: str, caller: Caller) -> bool:
         """Whether somebody may use a tool of this name, if there is one."""
