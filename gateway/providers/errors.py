@@ -100,7 +100,7 @@ def _meaning(
         return QuotaExceeded(
             f"The provider says the account has no credit left{detail}. Top it up, or change the model.", status=status
         )
-    too_much = _more_than_a_minute(lowered)
+    too_much = _more_than_a_minute(status, lowered)
     if too_much is not None:
         return too_much
     if status == 429 or (status < 500 and status not in (401, 403) and _RATE.search(lowered)):
@@ -174,21 +174,25 @@ def _rate_limited(headers: Mapping[str, str], lowered: str, detail: str) -> Prov
 
 
 # "on tokens per min (TPM): Limit 30000, Requested 42362": OpenAI, Groq and others.
-_ONE_MINUTE: Final = re.compile(r"\(tp[md]\):? *limit:? *([\d,]+),(?: *used:? *[\d,]+,)? *requested:? *([\d,]+)")
+_TOKENS_PER_TIME: Final = re.compile(r"\b(output )?tokens per (?:min|day)|\b(o)?tp[md]\b")
+_ONE_MINUTE: Final = re.compile(r"\blimit:? *([\d,]{1,16})[,.](?: *used:? *[\d,]{1,16},)? *requested:? *([\d,]{1,16})")
 
 
-def _more_than_a_minute(lowered: str) -> ContextOverflow | None:
+def _more_than_a_minute(status: int, lowered: str) -> ContextOverflow | OutputCapTooLarge | None:
     """The overflow of a limit per minute or day by one request, which no waiting makes fit."""
-    found = _ONE_MINUTE.search(lowered)
-    if found is None:
+    what, found = _TOKENS_PER_TIME.search(lowered), _ONE_MINUTE.search(lowered)
+    if what is None:
         return None
-    limit, requested = (int(number.replace(",", "")) for number in found.groups())
-    if requested <= limit:
+    limit, requested = (int(number.replace(",", "") or 0) for number in found.groups()) if found else (0, 0)
+    if requested <= limit and not (status == 413 and found is None):
         return None
+    if any(what.groups()):
+        return _output_cap(OutputTooLong(available=limit or None))
+    much = f"of {limit:,} tokens " if limit else "of tokens "
     return ContextOverflow(
-        f"The request is larger than the account's limit of {limit:,} tokens per minute. "
+        f"The request is larger than the account's limit {much}per minute. "
         "Use /compress to shorten the conversation or /new to start fresh.",
-        limit=limit,
+        limit=limit or None,
         lasting=False,
     )
 

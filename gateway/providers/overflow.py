@@ -94,7 +94,7 @@ _LARGEST: Final = 10_000_000  # tokens of a window; what is larger counts bytes
 _NEAR: Final = 160  # characters around a number that say what it counts
 
 # The setting that asks for output, as vendors call it. Beside a plus sign the bound is on the sum with the input.
-_MAX_TOKENS: Final = r"\bmax(?:imum)? ?(?:completion |new |output ?)?tokens(?![a-z]| (?:allowed|limit|of \d))"
+_MAX_TOKENS: Final = r"\bmax(?:imum)? ?(?:completion |new |output ?)?tokens(?![a-z]| (?:allowed|limit|supported|of \d))"
 _SETTING: Final = (
     rf"(?<!\+ )(?<!and ){_MAX_TOKENS}|\b(?:output|completion) tokens|tokens you requested|out of supported range"
 )
@@ -113,12 +113,16 @@ _LIMIT: Final = re.compile(
     r"max|limit|budget|context (?:window|length|size)|n ctx|cache size|at most|up to|not exceed|exceeds|vs\b"
     r"|(?:less|fewer|greater|larger|longer|bigger|higher|more) than| > |<=|最大|上限|限制"
 )
-_LIMIT_AFTER: Final = re.compile(r" ?(?:tokens? )?(?:maximum|limit|(?:个)? ?(?:tokens? ?)?(?:的)?(?:上限|限制))")
+_LIMIT_AFTER: Final = re.compile(
+    r"[ -]?(?:tokens? )?(?:maximum|limit|budget|available|allowed|supported"
+    r"|(?:个)? ?(?:tokens? ?)?(?:的)?(?:上限|限制))"
+)
 _INPUT: Final = re.compile(r"token|prompt|context|input|length|message|request|conversation|\+ $")
 _USED_BEFORE: Final = re.compile(
     r"\b(?:requested|received|got|given|has|have|contains?|actual|supplied|provided|resulted in)"
     r"(?: a total of| about| at least| over|:| \()* ?$"
 )
+_USED_AFTER: Final = re.compile(r" (?:tokens )?(?:were |was )?(?:requested|given|received|supplied|provided|needed)\b")
 # "178959 + 64000 > 200000" and "64000 > 64001 - 24235".
 _SUM: Final = re.compile(r"(\d{1,16}) ?\+ ?\d{1,16} ?> ?(\d{1,16})|\d{1,16} ?> ?(\d{1,16}) ?- ?(\d{1,16})")
 
@@ -155,7 +159,7 @@ class _Numbers:
             numbers.parts.append(int(used))
             numbers.outputs.append(1)
             return numbers
-        of_output = _OUTPUT_TOO_MUCH.search(plain) is not None
+        of_output = _OUTPUT_TOO_MUCH.search(plain) is not None or _BLAMES_OUTPUT.search(plain) is not None
         for match in islice(_NUMBER.finditer(plain), _MOST_NUMBERS):
             numbers._add(int(match[1]), *_around(plain, match), of_output=of_output)
         return numbers
@@ -166,9 +170,11 @@ class _Numbers:
         if re.search(rf"{_OTHER_UNIT}|\bbound\b|resulting in|\bby (?:about )?$", before) or not number:
             return
         elsewhere = sentence + re.split(r"[.;] ", after)[0]
-        if _OUTPUT_BEFORE.search(before) or (_OUTPUT_AFTER.match(after) and "most" not in before):
+        if re.search(_OVER, before) and _OUTPUT_BEFORE.search(before):
+            self.caps.append(number)
+        elif _OUTPUT_BEFORE.search(before) or (_OUTPUT_AFTER.match(after) and "most" not in before):
             self.outputs.append(number)
-        elif (_LIMIT.search(words) and not _USED_BEFORE.search(before)) or _LIMIT_AFTER.match(after):
+        elif _is_limit(words, before, after):
             if number > _LARGEST or re.search(_OTHER_UNIT, elsewhere):
                 return
             number -= after.startswith(" (exclusive)")
@@ -182,6 +188,13 @@ class _Numbers:
             self.totals.append(number)
 
 
+def _is_limit(words: str, before: str, after: str) -> bool:
+    if _LIMIT_AFTER.match(after):
+        return True
+    is_used = _USED_BEFORE.search(before) or _USED_AFTER.match(after)
+    return _LIMIT.search(words) is not None and not is_used
+
+
 def _around(plain: str, match: re.Match[str]) -> tuple[str, str, str]:
     sentence = re.split(r"[.;] ", plain[max(0, match.start() - _NEAR) : match.start()])[-1]
     return sentence, re.split(r"\d", sentence)[-1], plain[match.end() : match.end() + _NEAR]
@@ -190,8 +203,8 @@ def _around(plain: str, match: re.Match[str]) -> tuple[str, str, str]:
 # --- words -----------------------------------------------------------------------------------
 
 _THING: Final = (
-    r"\b(?:prompt|inputs?|messages?|conversation|history|context|request|payload|body|sequence|(?<!budget )tokens?"
-    r"|content|question|session)\b"
+    r"\b(?:prompt|inputs?|messages?|conversation|history|context|request|payload|body|sequence"
+    r"|(?<!budget )(?<!output )(?<!completion )tokens?|content|question|session)\b"
 )
 _MEASURE: Final = (
     r"\b(?:limit|max\w*|context|window|length|size|len|budget|allowed|supported|n ctx|threshold|model|\d{3,16})\b"
@@ -209,14 +222,19 @@ _TOO_LONG: Final = re.compile(
             r"\btoo (?:many|long|large)(?: total)?(?: text| input| prompt| message)? (?:tokens|bytes|prompt|input)\b",
             rf"{_THING}{_SO_FAR}{_OVER}{_SO_FAR}{_MEASURE}",
             rf"{_OVER}{_SO_FAR}\b(?:context|session)(?: max)? (?:length|size|window|limit)",
-            r"\bcharacters too long|\bexpected maxlength: \d{1,16}. actual|[:.] ?token limit ?[.}]",
+            r"(?<!output )\b(?:token|context|length|window) limit(?: has been| was| is)? (?:reached|hit|exceeded)",
+            rf"{_THING}{_SO_FAR}\b(?:does|do|did|will|would)(?: not|nt) fit\b",
+            rf"{_THING}{_SO_FAR}{_OVER}{_SO_FAR}\b(?:kv cache|max position embeddings)\b|\btext exceeds\b",
+            r"\bmax (?:seq|sequence|model|input|prompt|context) len(?:gth)?\b[^.;]{0,40}>=",
+            r"\bcharacters too long|(?<!\d: )\bexpected maxlength: \d{1,16}. actual|[:.] ?token limit ?[.}]",
             rf"{_OVER} (?:the )?max tokens",
             r"\b(?:context|prompt|input|tokens?|conversation|content|max \w{1,9} len)"
             r"(?: (?:length|size|window|limit|tokens|quantity))?(?: of \d{1,16})?(?: tokens)?(?: has been| was| is)?"
             r" (?:exceed|overflow)",
             rf"\bmax(?:imum)? (?:length|size){_SO_FAR}{_THING}",
             rf"\breached{_SO_FAR}(?:context|conversation)",
-            r"\b(?:maximum|max|models?|available|supports) context (?:length|size|window|limit)",
+            r"\b(?:maximum|max|models?|available|supports|supported|allowed) context (?:length|size|window|limit)",
+            rf"\b(?:context|n ctx)\b{_SO_FAR}\b(?:exceed\w*|overflow\w*|full|exhausted|used up)\b",
             _LESS_INPUT,
             rf"{_THING}{_SO_FAR}\b(?:must|should|can ?not)\b{_SO_FAR}(?:less|fewer|at most|exceed|no more|<=)",
             # 上下文 context, 长度 length, 超 over, 输入 input, 提示词 prompt, 对话 conversation, 过长/太长 too long
@@ -226,24 +244,39 @@ _TOO_LONG: Final = re.compile(
     )
 )
 _OUTPUT_TOO_MUCH: Final = re.compile(
-    rf"(?:{_SETTING})(?: value| parameter)?(?: is| would| must not| should not| cannot)?"
-    r" (?:too (?:large|big|high)|above|over|beyond|exceed)"
+    rf"(?:{_SETTING}|\boutput token)(?: value| parameter| count)?(?: is| would| must not| should not| cannot)?"
+    r" (?:too (?:large|big|high)|above|over|beyond|exceed|limited|参数超|超|过大|太大)"
 )
+# A field that stands alone, as in "param": "max_tokens".
+_BLAMES_OUTPUT: Final = re.compile(rf"\. {_MAX_TOKENS}\.? ?[.}}]")
 _LESS_OUTPUT: Final = re.compile(r"\b(?:lower|reduce|decrease) (?:the )?max tokens|\bmax tokens to a (?:lower|smaller)")
-_NO_TEXT: Final = re.compile(r"\b(?:images?|audio|video|files?|upload|pdf|usage|quota)\b")
+_SENTENCE_ENDS: Final = (". ", "; ", "。")
+# What has a length or a number of its own: where a sentence speaks of it, the sentence is not about the prompt.
+_NO_TEXT: Final = re.compile(
+    r"\b(?:images?|audio|video|files?|attachments?|upload|pdf|usage|quota|stop|cache key|metadata|allowance"
+    r"|thinking|billing|plan|period|month)\b"
+    r"|\b(?:tool|function)s?(?:\[\d{1,4}\])?\.? ?(?:function\.)?(?:name|description)|图|视频|音频|文件|次数|频率|并发"
+)
 
 # Texts that mention tokens and lengths but are about something else.
 _OTHER: Final = re.compile(
     r"unsupported (?:parameter|value)|unknown parameter|unrecognized (?:request )?argument"
     r"|is not supported with this model|extra inputs are not permitted|unexpected keyword|string type"
     r"|invalid (?:api )?(?:key|token)\b|invalid base64|increase the max tokens"
-    r"|(?:window|length|size)(?: is)? too small(?! for)"
+    r"|(?:window|length|size)(?: is)? too small(?! for)|must be an? (?:positive|integer|number|valid)"
 )
 
 
 def _says_too_long(plain: str) -> bool:
     found: Iterator[re.Match[str]] = _TOO_LONG.finditer(plain)
-    return any("text" in match[0] or not _NO_TEXT.search(plain, match.start(), match.end() + 20) for match in found)
+    return any("text" in match[0] or not _NO_TEXT.search(plain, *_sentence(plain, match)) for match in found)
+
+
+def _sentence(plain: str, match: re.Match[str]) -> tuple[int, int]:
+    """Where the words begin and end that a match stands among."""
+    start = max(plain.rfind(end, 0, match.start()) for end in _SENTENCE_ENDS)
+    ends = [end for end in (plain.find(end, match.end()) for end in _SENTENCE_ENDS) if end >= 0]
+    return max(start, match.start() - _NEAR), min([*ends, match.end() + 40])
 
 
 def _advises_less_output(plain: str) -> bool:
