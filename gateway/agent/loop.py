@@ -39,6 +39,7 @@ from gateway.runtime.errors import (
     EmptyAnswer,
     OutputCapTooLarge,
     ProviderError,
+    ProviderRejected,
     ProviderUnavailable,
     SpendCapReached,
     StoreUnavailable,
@@ -102,6 +103,7 @@ class Agent:
     _absence: str = ""  # why that one does not answer
     _passes: int = 0
     _overflows: int = 0
+    _guessed: bool = False  # that the prompt is too long, because it was refused without a reason
 
     async def run(self, conversation: Conversation, intents: Collection[ToolIntent] = ()) -> str:
         """Carry the turn to its final text; the person's message is already in `conversation`.
@@ -276,6 +278,10 @@ class Agent:
             except (ContextOverflow, OutputCapTooLarge) as error:
                 max_tokens = await self._recover(conversation, error, max_tokens)
                 continue
+            except ProviderRejected as error:
+                if not await self._shortened(conversation, error):
+                    raise
+                continue
             if completed.stop == "refused":
                 completed = replace(completed, tool_calls=())
                 if not completed.text.strip():
@@ -385,6 +391,20 @@ class Agent:
         if self.metering.view.put_aside(conversation.spec, conversation.all()):
             return max_tokens
         raise UserError(NO_WAY_OUT) from error
+
+    async def _shortened(self, conversation: Conversation, error: ProviderRejected) -> bool:
+        """Compact after a refusal that gives no reason, where the prompt may be too long; once in a turn."""
+        spec, learned = conversation.spec, self.models.learned
+        if not error.unexplained or not self.automatic:
+            return False
+        if self._guessed:
+            learned.was_not_length(spec)
+            return False
+        assumed = self.models.is_assumed(spec)
+        if not learned.may_exceed(spec, conversation.prompt_tokens(), assumed=assumed):
+            return False
+        self._guessed = await conversation.engine.has_content(conversation.all())
+        return self._guessed and await self._compact(conversation, "overflow", force=True)
 
     async def _compact_to(
         self, conversation: Conversation, error: ContextOverflow | OutputCapTooLarge, limit: int | None

@@ -14,6 +14,7 @@ from gateway.domain.chat import SessionKey
 from gateway.providers.base import ModelSpec
 
 _MOST_MET: Final = 50_000  # conversations that are remembered to have met a limit
+_SMALL_WINDOW: Final = 8_192  # tokens; what servers of small models are most often started with
 
 _Model = tuple[str, str, str | None]
 
@@ -24,12 +25,24 @@ class LearnedWindows:
 
     _stated: dict[_Model, int] = field(default_factory=dict)
     _fitted: dict[_Model, int] = field(default_factory=dict)
+    _not_length: set[_Model] = field(default_factory=set)  # that refused a shortened prompt, too, without a reason
     _met: set[tuple[SessionKey, _Model]] = field(default_factory=set)
 
     def fits(self, spec: ModelSpec, tokens: int) -> None:
         """Note that the model took and gave so many tokens in one call."""
         model = _model(spec)
         self._fitted[model] = max(tokens, self._fitted.get(model, 0))
+        self._not_length.discard(model)
+
+    def may_exceed(self, spec: ModelSpec, tokens: int, *, assumed: bool) -> bool:
+        """Whether a refusal that gives no reason may be about a prompt of so many tokens. No call had so many, and they
+        are more than half of the window, or than small servers take where the window is `assumed`."""
+        room = _SMALL_WINDOW if assumed else spec.context_length
+        return _model(spec) not in self._not_length and tokens > max(room // 2, self._fitted.get(_model(spec), 0))
+
+    def was_not_length(self, spec: ModelSpec) -> None:
+        """Note that a shorter prompt was refused as well; until the model answers, no prompt is shortened for that."""
+        self._not_length.add(_model(spec))
 
     def is_credible(self, spec: ModelSpec, limit: int) -> bool:
         """Whether a stated limit may be the model's window: smaller than the known one, and no call exceeded it."""

@@ -131,7 +131,7 @@ def _meaning(
         return ProviderUnavailable(
             f"The provider is overloaded{detail}. Try again later.", retry_after=retry_after(headers)
         )
-    return _rejected(status, detail)
+    return _rejected(status, lowered, detail)
 
 
 def _region_hint(host: str) -> str:
@@ -139,14 +139,27 @@ def _region_hint(host: str) -> str:
     return f" A key of the other region wants {other} in model.base_url." if other else ""
 
 
-def _rejected(status: int, detail: str) -> ProviderRejected:
+# Words of a refusal that says what is wrong with a request. Without one of them, its length may be.
+_FAULT: Final = re.compile(
+    r"support|unknown|unrecogni[sz]ed|unexpected|missing|required|must |should |invalid (?!request|input|param)|\brole"
+    r"|tool|function|schema|json|pars(?:e|ing)|decod|not found|not exist|does not|deprecated|not (?:permitted|allowed)"
+    r"|expired|region|location|polic(?:y|ies)|flagged|safety|moderat|temperature|top_|penalty|seed|logprob|image|file"
+    r"|audio|stop|budget|think|reasoning|plan\b|credit|quota|balance|upload|dimension|cache|metadata|embedding"
+    r"|malformed|too (?:short|small)|output|max_\w{0,12}_?tokens|per (?:day|minute)|retries|maximum of \d|max data"
+    r"|不支持|缺少|参数|敏感|违规|余额|充值|并发|图|视频|格式"
+)
+_REFUSED_STATUS: Final = frozenset({400, 422})
+
+
+def _rejected(status: int, lowered: str, detail: str) -> ProviderRejected:
     if 300 <= status < 400:
         text = "The model's address redirects elsewhere. Put the final address into model.base_url."
     elif status == 404:
         text = f"The provider does not know this model or address{detail}. Check model.name and model.base_url."
     else:
         text = f"The provider refused the request{detail}. Check the model's settings, or try /model."
-    return ProviderRejected(text, status=status or None)
+    unexplained = status in _REFUSED_STATUS and _FAULT.search(lowered) is None
+    return ProviderRejected(text, status=status or None, unexplained=unexplained)
 
 
 def _context_overflow(length: PromptTooLong, *, bulky: bool) -> ContextOverflow:

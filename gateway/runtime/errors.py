@@ -167,11 +167,13 @@ class ProviderRateLimited(ProviderError):
 
 
 class ProviderRejected(ProviderError):
-    """The provider refused the request itself (bad request, bad key, unknown model)."""
+    """The provider refused the request itself (bad request, bad key, unknown model). `unexplained`: it named no fault,
+    so the request may be too long."""
 
-    def __init__(self, text: str, *, status: int | None = None) -> None:
+    def __init__(self, text: str, *, status: int | None = None, unexplained: bool = False) -> None:
         super().__init__(text)
         self.status = status
+        self.unexplained = unexplained
 
 
 class QuotaExceeded(ProviderRejected):

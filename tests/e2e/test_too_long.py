@@ -219,6 +219,45 @@ async def test_no_progress_ends_the_attempts_at_once(tmp_path: Path) -> None:
         assert await live.ask("and now?") == "echo: and now?"
 
 
+def vague(count: int) -> Any:
+    """Refuses so many times without a reason; reports 9,000 tokens for what it answers."""
+    refusals = [ProviderRejected("The provider refused the request.", status=400, unexplained=True)] * count
+    return in_turn(Say(text=LONG, prompt=9_000), *refusals)
+
+
+LARGER_THAN_EVER = "what now? " + "word " * 12_000  # more than half of the window
+
+
+async def test_a_large_request_that_is_refused_without_a_reason_is_shortened_once(tmp_path: Path) -> None:
+    model = FakeModel(vague(1))
+    async with running(tmp_path, model=model, engine=engine_of(Halving, [])) as live:
+        await filled(live, 4)
+        await live.ask("nine thousand")
+        assert (await live.ask(LARGER_THAN_EVER)).startswith("echo: what now?")
+        assert await triggers(live) == ["overflow"]
+        assert {spec.context_length for spec in model.specs} == {WINDOW}, "a guess is not remembered as the window"
+
+
+async def test_what_is_refused_again_when_it_is_short_is_told_and_not_shortened_for_any_more(tmp_path: Path) -> None:
+    model = FakeModel(vague(4))
+    async with running(tmp_path, model=model, engine=engine_of(Halving, [])) as live:
+        await filled(live, 4)
+        await live.ask("nine thousand")
+        for _ in range(2):
+            assert await live.ask(LARGER_THAN_EVER) == "The provider refused the request."
+        assert len(model.requests) == 4
+        assert await triggers(live) == ["overflow"]
+
+
+async def test_a_small_request_that_is_refused_without_a_reason_is_told_at_once(tmp_path: Path) -> None:
+    model = FakeModel(vague(1))
+    async with running(tmp_path, model=model, engine=engine_of(Halving, [])) as live:
+        await filled(live, 4)
+        await live.ask("nine thousand")
+        assert await live.ask("what now?") == "The provider refused the request."
+        assert await triggers(live) == []
+
+
 async def test_too_much_output_lowers_the_cap_for_this_call_only(tmp_path: Path) -> None:
     model = FakeModel(in_turn(OutputCapTooLarge("Too much.", available=1_000)))
     async with running(tmp_path, model=model, engine=engine_of(RecordingEngine, [])) as live:

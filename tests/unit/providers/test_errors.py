@@ -35,6 +35,29 @@ def openrouter(raw: str, code: int = 400) -> str:
     return json.dumps({"error": {"message": "Provider returned error", "code": code, "metadata": metadata}})
 
 
+@pytest.mark.parametrize("text", ["Bad Request", "Provider returned error", "请求错误", "<html>400 Bad Request</html>"])
+def test_a_refusal_that_names_no_fault_is_marked(text: str) -> None:
+    for status, marked in ((400, True), (422, True), (404, False), (405, False)):
+        error = classify(status, json.dumps({"error": {"message": text}}), {})
+        assert isinstance(error, ProviderRejected)
+        assert error.unexplained is marked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Unsupported value: 'temperature' does not support 0.7 with this model.",
+        "messages: roles must alternate between user and assistant",
+        "Invalid schema for function 'clock'",
+        "max_tokens and max_completion_tokens cannot be set at the same time",
+        "Your account has no active plan",
+    ],
+)
+def test_a_refusal_that_names_its_fault_is_not_taken_for_a_matter_of_length(text: str) -> None:
+    error = classify(400, json.dumps({"error": {"message": text}}), {})
+    assert not getattr(error, "unexplained", False)
+
+
 # (status, body, the window it states)
 OVERFLOWS: list[tuple[int, str, int | None]] = [
     (
