@@ -1,15 +1,15 @@
-"""The console's two line protocols, as pure functions: bytes to requests, Outbounds to bytes.
+"""The two line protocols of the console, as pure functions: bytes to requests, Outbounds to bytes.
 
 JSON lines, one object per line and UTF-8 always:
     in   {"text": "hi"}, optionally with "chat", "user", "thread", "id" (strings; null means absent) and "stream"
     out  {"kind", "id", "chat", "text", "session", "answers"}, and "thread" where there is one;
-         {"kind": "piece", "id", "chat", "text", "at"} for what a reply is longer by
-         a line that was not taken is answered by kind "error", id "line-<number>", and the "chat" and
-         "answers" that it named, or null
-Pipes: one line of plain text is one message; an answer is its text followed by an empty line.
+         {"kind": "piece", "id", "chat", "text", "at"} for each new piece of a growing reply
+         {"kind": "error", "id": "line-<number>"} for a line that was refused, with "chat" and "answers" as the line
+         named them, or null
+Plain text: one line is one message. An answer is its text and an empty line.
 
-Nothing a person or a model writes can break either: text is escaped (JSON) or stripped of control
-characters (pipes), and what cannot be stored (NUL, lone surrogates) becomes U+FFFD on its way in.
+No text of a person or a model can break a protocol. JSON escapes it; plain output leaves out its control characters.
+No store can hold NUL and lone surrogates; both become U+FFFD on the way in.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from gateway.domain.chat import ChatAddress, ChatType, Inbound, Outbound, Outbou
 from gateway.domain.terminal import REPLACEMENT, printable
 
 PLATFORM: Final = "console"
-MAX_LINE: Final = 16 * 1024 * 1024  # bytes; our own limit, so that a runaway writer cannot fill the memory
+MAX_LINE: Final = 16 * 1024 * 1024  # bytes; our own limit: an endless line would fill the memory
 DEFAULT_CHAT: Final = "main"
-QUESTIONS: Final = "question"  # the chat of what `legato chat QUESTION` asks
+QUESTIONS: Final = "question"  # the chat of `legato chat QUESTION`
 FRESH: Final = "/new"
 DEFAULT_USER: Final = "local"
 MARKS: Final[dict[OutboundKind, str]] = {"notice": "· ", "error": "! ", "question": "? "}
@@ -34,13 +34,13 @@ _FIELDS: Final = ("text", "chat", "user", "thread", "id", "stream")
 _EXAMPLE: Final = '{"text": "hi"}'
 _UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
-# Line ends to readers that know more of them than "\n"; only ever inside a JSON string.
+# Some readers end a line at these, too. In the output they only stand inside JSON strings.
 _OTHER_LINE_ENDS: Final = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One line of input without its line end; `data` is None if it was longer than allowed."""
+    """One line of input without its line end; `data` is None for a line that was too long."""
 
     number: int  # counted from 1
     data: bytes | None
@@ -48,7 +48,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What one good line asks for; None where the line did not say."""
+    """The request of one good line; None for a field that the line leaves out."""
 
     text: str
     chat: str | None = None
@@ -60,7 +60,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Complaint:
-    """Why a line was not taken, in one sentence; `chat` and `answers` if they could be read."""
+    """The sentence about a line that was refused, with the line's `chat` and `answers` if they could be read."""
 
     id: str
     text: str
@@ -69,12 +69,12 @@ class Complaint:
 
 
 class LineSplitter:
-    """Cuts a stream of chunks into lines; of a line over `limit` bytes it keeps nothing."""
+    """Cuts a stream of chunks into lines. A line over `limit` bytes is not kept."""
 
     def __init__(self, limit: int = MAX_LINE) -> None:
         self._limit = limit
         self._parts: list[bytes] = []
-        self._size = 0  # of the unfinished line, counted on even when its bytes are dropped
+        self._size = 0  # of the unfinished line; its dropped bytes count, too
         self._number = 1
 
     def feed(self, chunk: bytes) -> list[Line]:
@@ -113,7 +113,7 @@ def storable(text: str) -> str:
 
 
 def decode_json(line: Line) -> Request | Complaint | None:
-    """What a line of the JSON protocol asks for, why it cannot be taken, or None if it is blank."""
+    """The request of a line of JSON, or the complaint about it; None for a blank line."""
     if line.data is None:
         return _too_long(line)
     data = line.data.removeprefix(b"\xef\xbb\xbf")  # some shells begin a stream with a byte order mark
@@ -176,7 +176,7 @@ def _json_type(value: Any) -> str:
 
 
 def decode_plain(line: Line) -> Request | Complaint | None:
-    """What a line of plain text asks for, why it cannot be taken, or None if it is blank."""
+    """The request of a line of plain text, or the complaint about it; None for a blank line."""
     if line.data is None:
         return _too_long(line)
     try:
@@ -200,7 +200,7 @@ def _of_json(line: Line, problem: str, fields: dict[str, Any] | None = None) -> 
 
 
 def _complaint(line: Line, problem: str, fields: dict[str, Any] | None = None) -> Complaint:
-    """The complaint about a line, addressed as well as its readable fields allow."""
+    """The complaint about a line, with those of its fields that can be read."""
     known = {
         name: content
         for name, content in (fields or {}).items()
@@ -215,9 +215,9 @@ def _complaint(line: Line, problem: str, fields: dict[str, Any] | None = None) -
 
 
 def inbound(request: Request, *, event_id: str, sent_at: float) -> Inbound:
-    """The Inbound of a request; `event_id` is used where the request brings none of its own.
+    """The Inbound of a request; `event_id` stands in for a missing id.
 
-    A thread is a thread; who names a user speaks for one of several; else it is a direct chat.
+    A request with a thread belongs to that thread, one with a user to a group. All others are of a direct chat.
     """
     chat_type: ChatType = "direct"
     if request.thread is not None:
@@ -249,7 +249,7 @@ def encode_json(outbound: Outbound) -> bytes:
 
 
 def encode_json_piece(to: ChatAddress, outbound_id: str, text: str, at: int) -> bytes:
-    """What came to a reply as one line of the JSON protocol; `at`: characters of the reply before it."""
+    """A new piece of a reply as one line of the JSON protocol; `at`: characters of the reply before the piece."""
     place = {"chat": to.chat} if to.thread is None else {"chat": to.chat, "thread": to.thread}
     return _json_line(kind="piece", id=outbound_id, **place, text=text, at=at)
 
@@ -266,19 +266,19 @@ def _json_line(**fields: str | int | None) -> bytes:
 
 
 def encode_plain(outbound: Outbound) -> bytes:
-    """An Outbound as a pipe shows it: answers as they are, an empty line after them; asides marked."""
+    """An Outbound as plain text. An empty line follows an answer; a mark stands before everything else."""
     if outbound.kind in ("reply", "command"):
         return f"{printable(outbound.text)}\n\n".encode()
     return encode_aside(outbound.kind, outbound.text)
 
 
 def encode_aside(kind: OutboundKind, text: str) -> bytes:
-    """An aside as a pipe shows it."""
+    """An aside as plain text."""
     return marked(kind, text).encode()
 
 
 def marked(kind: OutboundKind, text: str) -> str:
-    """A notice, an error or a question: its first line behind a mark, the others as far in."""
+    """A notice, an error or a question, with a mark before its first line; the others are indented."""
     mark = MARKS.get(kind, MARKS["notice"])
     indented = printable(text).replace("\n", "\n" + " " * len(mark))
     return f"{mark}{indented}\n"

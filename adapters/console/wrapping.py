@@ -1,11 +1,11 @@
-"""Where a long line is broken for a screen, as pure functions: between words, never inside one.
+"""Breaking long lines for a screen, as pure functions: between words, never inside a word.
 
-A terminal breaks a line wherever its last column is. Here it is broken at white space, and between
-the characters of scripts that are written without any; what follows hangs below where the line's
-own text begins, so that lists and tables of two columns keep their shape. What must stay as it is
-stays: code, tables, and a word that is longer than the screen, such as an address to be copied.
+A terminal breaks a line at its last column, even inside a word. These functions break it at white space, and between
+the characters of scripts without spaces. The rows after the first are indented as far as the text of the first row
+is, so that lists and two-column tables keep their shape. Code, tables, and words longer than the screen are not broken:
+a long word may be an address that a person copies.
 
-Widths are in cells, as the caller's `cells` counts them for one character (a Chinese one takes two).
+Widths are in cells. `cells` counts those of one character; a Chinese one takes two.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Cells = Callable[[str], int]
 
 VERBATIM: Final = "class:block"  # the style of lines that are never broken
 _TAB: Final = 8  # cells from one tab stop to the next
-_MOST: Final = 100_000  # characters of a line that is broken at all
-LONGEST: Final = 8_000  # characters of a line that is broken at each redraw: that takes a few milliseconds
+_MOST: Final = 100_000  # characters; a longer line is not broken
+LONGEST: Final = 8_000  # characters; a longer line is not broken at each redraw (8,000 take a few milliseconds)
 
 # Han, kana, their punctuation and full-width forms. Korean has spaces between its words.
 _UNSPACED: Final = re.compile(
@@ -32,12 +32,12 @@ _NEVER_FIRST: Final = frozenset(
 _NEVER_LAST: Final = frozenset("（［｛「『【《〈〔‘“([{")
 
 _MARKER: Final = re.compile(r"\s*(?:(?:[-*+•·!>]|\d{1,3}[.)])\s+)?")
-_TWO_COLUMNS: Final = re.compile(r"\s*\S(?:\s?\S)*(?<![.!?:])\s{2,}(?=\S)")  # not two spaces after a sentence
+_TWO_COLUMNS: Final = re.compile(r"\s*\S(?:\s?\S)*(?<![.!?:])\s{2,}(?=\S)")  # two spaces, but not after a sentence
 _TABLE: Final = re.compile(r"\s*\|")
 
 
 def wrap(fragments: Iterable[Fragment], *, columns: int, cells: Cells) -> list[Fragment]:
-    """`fragments` with a line end wherever a line has to be broken to fit `columns`."""
+    """`fragments` with additional line ends, so that each line fits `columns`."""
     wrapped: list[Fragment] = []
     for line in _lines(fragments):
         text = "".join(part for _, part in line)
@@ -53,16 +53,16 @@ def wrap(fragments: Iterable[Fragment], *, columns: int, cells: Cells) -> list[F
 
 
 def breaks(line: str, *, columns: int, cells: Cells, longest: int = _MOST) -> tuple[int, list[tuple[int, int]]]:
-    """How far the rows after the first are indented, and where in `line` each row starts and ends.
+    """The indentation of the rows after the first, and the start and end of each row in `line`.
 
-    The white space at a break belongs to no row. A line that fits, or may not be broken, is one row; so is one with
+    The white space at a break belongs to no row. A line is one row if it fits, if it may not be broken, or if it has
     more than `longest` characters.
     """
     short = len(line) * 2 <= columns and "\t" not in line
     if short or len(line) > longest or _TABLE.match(line):
         return 0, [(0, len(line))]
     prefix = _MARKER.match(line)
-    first = prefix.end() if prefix is not None else 0  # no break before this: a marker keeps its text
+    first = prefix.end() if prefix is not None else 0  # no break before this: a list mark stays with its text
     indent = _indent(line, first, columns, cells)
     rows: list[tuple[int, int]] = []
     start = used = 0
@@ -88,7 +88,7 @@ def _may_break(before: str, after: str) -> bool:
 
 
 def _indent(line: str, marked: int, columns: int, cells: Cells) -> int:
-    """Cells before the text that later rows hang below; not so many that no room is left for it."""
+    """Cells before the text of the first row; at most half of the columns, so that there is room for the others."""
     column = _TWO_COLUMNS.match(line)
     for end in (column.end() if column is not None else 0, marked):
         width = _width(line[:end].expandtabs(_TAB), cells)
@@ -115,7 +115,7 @@ def _lines(fragments: Iterable[Fragment]) -> Iterator[list[Fragment]]:
 
 
 def _cut(line: Sequence[Fragment], start: int, end: int) -> Iterator[Fragment]:
-    """What of the fragments lies between two positions of their joined text."""
+    """The fragments between two positions of their joined text."""
     position = 0
     for style, text in line:
         part = text[max(0, start - position) : max(0, end - position)]

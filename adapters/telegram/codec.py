@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     )
 
 PLATFORM: Final = "telegram"
-_LOOKS_CUT: Final = LONGEST - 100  # UTF-16 units: clients would rather cut at a white space before the limit
+_LOOKS_CUT: Final = LONGEST - 100  # UTF-16 units: clients cut at white space shortly before the limit
 
 _CHAT_TYPES: Final[dict[str, ChatType]] = {"private": "direct", "group": "group", "supergroup": "group"}
-# Entities whose words are quoted or program: https://core.telegram.org/bots/api#messageentity
+# Entities around words that are quoted, or are code: https://core.telegram.org/bots/api#messageentity
 _OTHERS: Final = ("blockquote", "expandable_blockquote", "code", "pre")
 _AWAY: Final = ("left", "kicked")  # https://core.telegram.org/bots/api#chatmember
 
@@ -40,10 +40,11 @@ class Me:
 
 
 def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID) -> Inbound | None:
-    """What a person said to the bot, or None for an update that is nothing of the kind.
+    """The message of a person to the bot; None for every other update.
 
-    In groups that is a command, a mention or an answer to the bot, unless `listens` says otherwise. It sees more where
-    its privacy mode is off or it is an admin; of that, only what can be a later part of such a message is its business.
+    In a group, a message to the bot is a command, a mention or an answer to the bot, unless `listens` says otherwise.
+    The bot may see all messages of a group, as an admin or without privacy mode. Of the others it takes those that can
+    be a later part of such a message.
     """
     if update.my_chat_member is not None:
         return _presence(update.update_id, update.my_chat_member, me)
@@ -53,14 +54,14 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID) -> Inbound 
     if message is not None and (message.migrate_to_chat_id or message.migrate_from_chat_id):
         return _renamed(update.update_id, message, me)
     if message is None or message.from_user is None or message.from_user.is_bot or message.sender_chat is not None:
-        return None  # no access rule can name a channel or an anonymous admin
+        return None  # access rules cannot name a channel or an anonymous admin
     chat_type = _chat_type(message)
     said = _words(message)
     files = tuple(_attachments(message))
     if chat_type is None or not (said or files):
         return None
     if update.edited_message and not (message.text or message.caption):
-        return None  # a live location moves on
+        return None  # the update of a live location
     private = message.chat.type == "private"
     rule = None if private else listens.of(*_places(message), EVERYWHERE)
     if rule == "off":
@@ -97,7 +98,7 @@ def inbound(update: Update, me: Me, listens: ListenRules = NOT_SAID) -> Inbound 
 
 
 def _presence(update: int, change: ChatMemberUpdated, me: Me) -> Inbound | None:
-    """Say whether the bot left a chat or came back. A person who blocks the bot makes it leave their chat."""
+    """The bot left a chat or came back. It leaves the chat of a person who blocks it."""
     was, now = (member.status in _AWAY for member in (change.old_chat_member, change.new_chat_member))
     if was == now or change.chat.type not in _CHAT_TYPES:
         return None
@@ -113,7 +114,7 @@ def _presence(update: int, change: ChatMemberUpdated, me: Me) -> Inbound | None:
 
 
 def _renamed(update: int, message: Message, me: Me) -> Inbound:
-    """A group became a supergroup, which has another number. The old group and the new one both say so."""
+    """A group became a supergroup, with another number. Telegram tells this in the old group and in the new one."""
     before, after = message.migrate_from_chat_id or message.chat.id, message.migrate_to_chat_id or message.chat.id
     user = "" if message.from_user is None else str(message.from_user.id)
     return Inbound(
@@ -126,8 +127,8 @@ def _renamed(update: int, message: Message, me: Me) -> Inbound:
 
 
 def _press(query: CallbackQuery, me: Me) -> Inbound | None:
-    """Return the press of a button that the bot showed in this chat; inline mode shows buttons elsewhere."""
-    message = query.message  # Telegram names only the chat of a message that is gone or old
+    """The press of a button below one of the bot's messages."""
+    message = query.message  # None for buttons of inline mode; of an old message there is only the chat
     if message is None or query.data is None or query.from_user.is_bot:
         return None
     thread = _thread(message)
@@ -148,19 +149,19 @@ def _press(query: CallbackQuery, me: Me) -> Inbound | None:
 
 
 def press_id(bot: int, query: str) -> str:
-    """Return the event's name. A press that is delivered again keeps its number."""
+    """The id of the event. A press that is delivered again keeps its number."""
     return f"{bot}:press:q{query}"
 
 
 def event_id(bot: int, update: int, message: Message) -> str:
-    """The event's name: Telegram numbers updates for each bot. An answer may point at the message, by its
-    number in its chat."""
+    """The id of the event. Telegram numbers the updates of each bot. Chat and message are in the id, so that an answer
+    can refer to the message."""
     return f"{bot}:{update}:{message.chat.id}:{message.message_id}"
 
 
 def message_of(event: str | None, chat: int) -> int | None:
-    """The message that an event brought, if it is in this chat. A group that became a supergroup is another one:
-    it counts from one again."""
+    """The number of an event's message, if it is in this chat. A group that became a supergroup is another chat, and
+    counts from one again."""
     match (event or "").split(":"):
         case [_, _, where, number] if where == str(chat) and number.isdecimal():
             return int(number)
@@ -181,7 +182,7 @@ def without_mention(text: str, username: str) -> str:
 
 
 def _goes_on(rest: str) -> bool:
-    return bool(rest) and (rest[0].isalnum() or rest[0] == "_")  # the name of somebody else
+    return bool(rest) and (rest[0].isalnum() or rest[0] == "_")  # a longer name, of somebody else
 
 
 def _chat_type(message: Message) -> ChatType | None:
@@ -250,18 +251,18 @@ def _attachments(message: Message) -> Iterator[Attachment]:
 
 
 def _seconds(file: TelegramObject) -> float | None:
-    """How long a recording is. The attribute warns of its own future; what Telegram sent does not."""
+    """The length of a recording. The library's own attribute warns that it will change; the raw field does not."""
     seconds = file.to_dict().get("duration")
     return float(seconds) if isinstance(seconds, int | float) else None
 
 
 def _part_of(message: Message) -> str | None:
     if message.edit_date is not None:
-        return None  # it is corrected alone
+        return None  # an edited part is taken alone
     if message.media_group_id is not None:
         return f"album {message.media_group_id}"
     length = units(message.text or "")
-    if length < _LOOKS_CUT or message.forward_origin is not None:  # a forwarded text was a message before
+    if length < _LOOKS_CUT or message.forward_origin is not None:  # a forwarded text was a whole message
         return None
     return TORN if length == LONGEST else CUT
 
@@ -276,7 +277,7 @@ def _is_meant(message: Message, me: Me) -> bool:
 
 
 def _may_be_part(message: Message) -> bool:
-    """Whether it can go on with a message before it: of a text that was cut, only the first part is a reply."""
+    """Whether the message can continue the one before it. Of a text in several parts only the first is a reply."""
     if message.media_group_id is not None:
         return True
     answered = message.reply_to_message
@@ -285,7 +286,7 @@ def _may_be_part(message: Message) -> bool:
 
 
 def _begins_topic(message: Message) -> bool:
-    return message.forum_topic_created is not None  # every message of a topic "answers" its start
+    return message.forum_topic_created is not None  # Telegram shows each message of a topic as a reply to its start
 
 
 def _names(entity: MessageEntity, text: str, me: Me) -> bool:
@@ -306,7 +307,8 @@ def _part(text: str, entity: MessageEntity) -> str:
 
 
 def _context(message: Message, me: Me) -> str:
-    """Return a line that relates this message to others; no word in the line may begin a line of its own."""
+    """The line in front of a message that was edited, forwarded, made by another bot, or is a reply. Line ends of
+    quoted words are taken out, so that they stay in this line."""
     if message.edit_date is not None:
         return CORRECTED
     if message.forward_origin is not None:
@@ -325,8 +327,8 @@ def _context(message: Message, me: Me) -> str:
 
 
 def _own(message: Message, text: str, me: Me) -> str | None:
-    """The words of `text` that the sender wrote: none of what was forwarded or another bot wrote, nothing quoted, no
-    code, no contact; None if all are the sender's."""
+    """The sender's own words in `text`, without forwarded text, quotes, code, contacts and words of other bots. None:
+    all words are the sender's."""
     written = message.text or message.caption
     if message.forward_origin is not None or message.via_bot is not None or not written:
         return "" if text else None

@@ -1,15 +1,15 @@
-"""Where Telegram calls: an address that takes one update at a time, and nothing from anybody else.
+"""The address that Telegram calls. It takes one update a request, and nothing from anybody else.
 
-    asked                                    answered
+    request                                  answer
     -------------------------------------    --------------------------------------------------------------
-    another path, or without the secret      404, 401, and nothing else; the log counts them
-    another method, type, size or shape      405, 415, 413, 400: it knew the secret, so it may know what is wrong
-    an update that is stored now             200, also one that is of no use here
-    an update that cannot be stored now      503 with `Retry-After`, so that Telegram keeps it and comes again
+    another path, or without the secret      404 or 401, without a reason; the log counts them
+    another method, type, size or shape      405, 415, 413 or 400: the caller knew the secret, so the reason may show
+    an update that is stored now             200, also for an update without use here
+    an update that cannot be stored now      503 with `Retry-After`: Telegram keeps it and sends it again
 
-Who is slow is cut off. When too many are connected, the one is cut off that has been here longest without showing
-the secret: a stranger can keep neither Telegram from the door nor the rest of the program from the machine's open
-files. No body is unpacked: a few packed bytes become gigabytes.
+Slow connections are ended. Of too many connections, the oldest one that has not shown the secret is ended. So strangers
+can neither keep Telegram out nor use up the program's open files. No body is unpacked: a few packed bytes can become
+gigabytes.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ log = structlog.get_logger(__name__)
 SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"
 MOST_BYTES: Final = 1_048_576  # of one request; an update has a few thousand
 MOST_CONNECTED: Final = 256  # Telegram opens a hundred at most: https://core.telegram.org/bots/api#setwebhook
-MOST_STRANGERS: Final = 128  # of them from one address, which may be that of a proxy before the hundred
-_LINGER: Final = 2.0  # seconds in which the rest of a refused request is read, so that its answer arrives
-_COME_AGAIN: Final = 2  # seconds after which an update that could not be stored is to be sent again
-_LAST_WORDS: Final = 3.0  # seconds for requests that are being answered when the listening ends
+MOST_STRANGERS: Final = 128  # connections of one address without the secret; the address may be a proxy's
+_LINGER: Final = 2.0  # seconds for reading the rest of a refused request; else its answer would not arrive
+_COME_AGAIN: Final = 2  # seconds: Telegram sends an update again that could not be stored
+_LAST_WORDS: Final = 3.0  # seconds for the running requests when the endpoint closes
 
 Take = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 @dataclass(slots=True, kw_only=True)
 class Endpoint:
-    """Listens at `host`, `port` and `path`. `take` returns when an update is durable and raises
-    StoreUnavailable if it cannot be now. `patience`: seconds for a request's head, and again for its body."""
+    """Listens at `host`, `port` and `path`. `take` stores an update, and raises StoreUnavailable while the store is
+    away. `patience`: seconds for a request's head, and again for its body."""
 
     host: str
     port: int
@@ -56,16 +56,17 @@ class Endpoint:
     clock: Clock
     take: Take
     patience: float = 15.0
-    _refused: dict[int, int] = field(default_factory=dict)  # status → how many were answered so
-    _known: Callable[[web.RequestHandler], None] = lambda _: None  # is told who showed the secret
+    _refused: dict[int, int] = field(default_factory=dict)  # by status: how many requests were refused with it
+    _known: Callable[[web.RequestHandler], None] = lambda _: None  # called with each connection that showed the secret
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
-        """Answer until the block ends, then what is being answered. Raises AdapterError if the port is taken."""
-        logger = logging.Logger("aiohttp.server")  # of this endpoint alone; its lines go where that one's go
+        """Answer requests until the block ends; running ones get their answer. Raises AdapterError if the port is
+        taken."""
+        logger = logging.Logger("aiohttp.server")  # not the shared one: the filter is for this endpoint alone
         logger.parent = logging.getLogger(logger.name)
         logger.addFilter(self._is_news)
-        door = _Door(
+        server = _Server(
             self._asked,
             keepalive_timeout=self.patience,
             lingering_time=_LINGER,
@@ -73,11 +74,11 @@ class Endpoint:
             logger=logger,
             auto_decompress=False,
         )
-        self._known = door.admit
-        runner = web.ServerRunner(door, shutdown_timeout=_LAST_WORDS)
+        self._known = server.admit
+        runner = web.ServerRunner(server, shutdown_timeout=_LAST_WORDS)
         await runner.setup()
         try:
-            # Several workers of one host share the port; the system gives each its part of the calls.
+            # The workers of one host share the port; the system spreads the requests over them.
             await web.TCPSite(runner, self.host, self.port, reuse_port=True).start()
             log.info("webhook_listens", host=self.host, port=self.port, path=self.path)
             yield
@@ -98,7 +99,7 @@ class Endpoint:
         return self._refuse(status, request)
 
     def _objection(self, request: web.BaseRequest) -> int | None:
-        """The status that refuses a request by its head alone; None: there is no objection."""
+        """The status for a request that its head alone makes wrong; None: the head is right."""
         if request.path != unquote(self.path):
             return 404
         given = request.headers.get(SECRET_HEADER, "").encode(errors="surrogateescape")
@@ -113,7 +114,7 @@ class Endpoint:
         return 413 if (request.content_length or 0) > MOST_BYTES else None
 
     async def _read(self, request: web.BaseRequest) -> tuple[int, dict[str, Any] | None]:
-        """The update in a request, or with which status it is refused."""
+        """The status of a request, and its update. Without an update the request is refused."""
         try:
             async with self.clock.limit(self.patience):
                 update = json.loads(await request.read())
@@ -134,14 +135,14 @@ class Endpoint:
         return web.Response()
 
     def _refuse(self, status: int, request: web.BaseRequest) -> web.Response:
-        """A bare answer."""
+        """An answer without a body; the connection ends."""
         self._count(status, request.remote)
         response = web.Response(status=status)
         response.force_close()
         return response
 
     def _is_news(self, line: logging.LogRecord) -> bool:
-        """Whether the library's line is worth its traceback: who speaks no HTTP is refused like others."""
+        """Whether a line of the library is logged. A request that is no HTTP is counted like other refused ones."""
         error = line.exc_info[1] if line.exc_info else None
         if isinstance(error, HttpProcessingError | web.RequestPayloadError):
             self._count(error.code if isinstance(error, HttpProcessingError) else 400, None)
@@ -149,39 +150,39 @@ class Endpoint:
         return True
 
     def _count(self, status: int, remote: str | None) -> None:
-        """Whoever asks a thousand times does not fill the log: the 1st, 2nd, 4th, 8th… are told."""
+        """Count a refused request. Only the 1st, 2nd, 4th, 8th… are logged, so that nobody can fill the log."""
         count = self._refused[status] = self._refused.get(status, 0) + 1
         if count & (count - 1) == 0:
             log.warning("webhook_call_refused", status=status, count=count, remote=remote)
 
 
-class _Door(web.Server):
-    """Lets in as many as there is room for, and knows who has shown the secret."""
+class _Server(web.Server):
+    """A server with limited connections. One that showed the secret is never ended for another."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
-        self._strangers: dict[web.RequestHandler, asyncio.Transport] = {}  # who came first stands first
+        self._strangers: dict[web.RequestHandler, asyncio.Transport] = {}  # without the secret so far, the oldest first
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        """Somebody came."""
+        """A connection opened."""
         super().connection_made(handler, transport)
         self._strangers[handler] = transport
         alike = [each for each, its in self._strangers.items() if _address(its) == _address(transport)]
         if len(alike) > MOST_STRANGERS:
-            self._show_out(alike[0])
+            self._end(alike[0])
         elif len(self.connections) > MOST_CONNECTED:
-            self._show_out(next(iter(self._strangers)))
+            self._end(next(iter(self._strangers)))
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
-        """Somebody left."""
+        """A connection ended."""
         self._strangers.pop(handler, None)
         super().connection_lost(handler, exc)
 
     def admit(self, handler: web.RequestHandler) -> None:
-        """This connection showed the secret: it is not the one to make room."""
+        """This connection showed the secret."""
         self._strangers.pop(handler, None)
 
-    def _show_out(self, handler: web.RequestHandler) -> None:
+    def _end(self, handler: web.RequestHandler) -> None:
         # Not at once: the library logs a traceback for a connection that ends before its task has begun.
         asyncio.get_running_loop().call_soon(self._strangers.pop(handler).abort)
 

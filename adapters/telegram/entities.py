@@ -1,9 +1,9 @@
-"""What is marked in a text, made into entities that Telegram takes.
+"""Marked spans of a text, as Telegram's message entities.
 
-https://core.telegram.org/bots/api#formatting-options: entities nest or lie apart, they never overlap
-in part; code is inside nothing but a quote and holds nothing; links and quotes hold no second of
-their kind. Of more than a hundred Telegram ignores the rest, whatever they are, and it refuses a
-message whose entities are too long together (about 9,500 bytes; tdlib/telegram-bot-api issue 165).
+The rules of https://core.telegram.org/bots/api#formatting-options: two entities are nested or apart, and never overlap
+in part. Code stands in nothing but a quote, and holds no other entity. No link holds a link, no quote a quote.
+Telegram ignores all entities after the hundredth. It refuses a message with more than about 9,500 bytes of entities
+(tdlib/telegram-bot-api issue 165).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _CODE: Final[frozenset[Kind]] = frozenset(("code", "pre"))
 _BLOCKS: Final[frozenset[Kind]] = frozenset(("blockquote", "pre"))
 _STYLES: Final[frozenset[Kind]] = frozenset(("bold", "italic", "underline", "strikethrough"))
 
-# Of two that mark the same text, which is the outer one.
+# Of two entities around the same text the one named first is the outer one.
 _OUTER_FIRST: Final[tuple[Kind, ...]] = ("blockquote", "text_link", "spoiler", *sorted(_STYLES), "code", "pre")
 _DEPTH: Final = {kind: depth for depth, kind in enumerate(_OUTER_FIRST)}
 
-# What each may not be in. Code inside a style is no conflict: the style is cut around it. A spoiler
-# stays whole, because what it hides must stay hidden.
+# For each kind: the kinds that it may not stand in. Code in a style is allowed here: the style is cut around it. A
+# spoiler is never cut, because its words must stay hidden.
 _NOT_IN: Final[dict[Kind, frozenset[Kind]]] = {
     **dict.fromkeys(_STYLES, _CODE),
     **dict.fromkeys(_CODE, _CODE | {"text_link", "spoiler"}),
@@ -39,7 +39,7 @@ _NOT_IN: Final[dict[Kind, frozenset[Kind]]] = {
     "text_link": _CODE,
 }
 
-# What is given up first when there are too many: a text loses its slant before it loses its links.
+# The most important kinds first. Of too many entities the least important are given up.
 _KEPT_FIRST: Final[tuple[Kind, ...]] = (
     "spoiler",
     "pre",
@@ -65,7 +65,7 @@ class Entity:
     language: str | None = None
 
     def as_dict(self) -> dict[str, str | int]:
-        """The fields that it has, as the Bot API names them."""
+        """The fields with a value, by their names in the Bot API."""
         fields: dict[str, str | int] = {"type": self.type, "offset": self.offset, "length": self.length}
         if self.url is not None:
             fields["url"] = self.url
@@ -75,14 +75,14 @@ class Entity:
 
 
 def tidied(text: str, spans: Iterable[Span]) -> list[Span]:
-    """`spans` without what Telegram does not allow, in order, outer ones first; still any number of them."""
+    """`spans` as Telegram allows them, in order, outer ones first. There may still be too many."""
     nested = list(_nested(spans))
     bounds = [bound for span in _around_code(nested) if (bound := _trimmed(text, span)) is not None]
     return sorted(bounds, key=_order)
 
 
 def affordable(spans: Sequence[Span]) -> list[Span]:
-    """As many tidied `spans` as one message takes; the least important ones go first."""
+    """The most important of tidied `spans`, as many as one message takes."""
     kept: list[Span] = []
     size = 0
     for span in sorted(spans, key=lambda span: _WORTH[span.kind]):
@@ -120,7 +120,7 @@ def _order(span: Span) -> tuple[int, int, int]:
 
 
 def _nested(spans: Iterable[Span]) -> Iterator[Span]:
-    """Spans of which each is wholly inside another or apart from it, and inside none that it may not be in."""
+    """`spans` cut so that any two are nested or apart; without those that stand where they may not."""
     around: list[Span] = []
     for span in sorted(spans, key=_order):
         while around and around[-1].end <= span.start:
@@ -134,7 +134,7 @@ def _nested(spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def _around_code(spans: Sequence[Span]) -> Iterator[Span]:
-    """Spans in order; those that only change the look of letters leave out the code in them."""
+    """Spans in order. Bold and other styles are cut around the code in them."""
     code = [span for span in spans if span.kind in _CODE]
     starts = [span.start for span in code]
     for span in spans:
@@ -149,7 +149,7 @@ def _around_code(spans: Sequence[Span]) -> Iterator[Span]:
 
 
 def _trimmed(text: str, span: Span) -> Span | None:
-    """The span without white space at its ends; a block keeps what its first line is indented by."""
+    """The span without white space at its ends. A block keeps the indentation of its first line."""
     start, end = span.start, span.end
     while start < end and text[end - 1].isspace():
         end -= 1

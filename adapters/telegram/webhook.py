@@ -1,7 +1,7 @@
-"""The bot that Telegram calls. Any process may be called, so each of them listens and none owns the account.
+"""The bot that Telegram calls. Telegram may call any process, so all of them listen and none owns the account.
 
-Telegram does not tell which secret it was given. So the address that it is given names the secret, by a
-hash that says nothing without the token: where another one was configured since, Telegram is told anew.
+Telegram does not show the secret that it was given. So a hash of the secret stands in the webhook's address, and shows
+whether the secret has changed; then the webhook is set again. Without the token the hash says nothing.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _LOOK_SECONDS: Final = 300.0  # between two looks at whether Telegram still call
 
 class WebhookAdapter(TelegramBot):
     """A bot that Telegram calls at `public_url`, behind which this process listens at `host`, `port` and `path`
-    (by default the public one's). `secret`: what only Telegram knows; by default made of the token, so that
-    every process knows the same one. `settings`: as of `TelegramBot`."""
+    (the public path by default). `secret`: Telegram shows it with each call; by default it is made of the token, so
+    that all processes have the same one. `settings`: those of `TelegramBot`."""
 
     def __init__(
         self,
@@ -70,11 +70,11 @@ class WebhookAdapter(TelegramBot):
             raise failures.mapped(error) from error
 
     async def _take(self, document: dict[str, Any]) -> None:
-        """Return when an update is durable. Raises StoreUnavailable."""
+        """Store an update. Raises StoreUnavailable."""
         await self._receiver.store([read(document, self._bot)])
 
     async def _keep_called(self) -> None:
-        """See to it that Telegram calls here, until cancelled. Raises InvalidToken."""
+        """Keep the webhook set, until cancelled. Raises InvalidToken."""
         settled, backoff = False, Backoff(1.0, 30.0)
         while True:
             try:
@@ -84,7 +84,7 @@ class WebhookAdapter(TelegramBot):
                 await self._clock.sleep(_LOOK_SECONDS)
             except InvalidToken:
                 raise
-            except RetryAfter as error:  # several processes told it at once
+            except RetryAfter as error:  # several processes set the webhook at once
                 await self._clock.sleep(failures.seconds_asked(error))
             except TelegramError as error:
                 wait = backoff.pause()
@@ -92,8 +92,8 @@ class WebhookAdapter(TelegramBot):
                 await self._clock.sleep(wait)
 
     async def _settle(self, told: WebhookInfo, *, is_first: bool) -> None:
-        """Tell Telegram where to call, unless it knows. What another program told it later is that one's to answer
-        for: two that correct each other for ever would help nobody."""
+        """Set the webhook, unless Telegram has it. A webhook that another program set later is only reported: two
+        programs would overwrite each other's for ever."""
         if not self._differs(told):
             for trouble in () if is_first else troubles(told, since=self._clock.now() - _LOOK_SECONDS):
                 log.warning("webhook_fails", error=trouble, waiting=told.pending_update_count)
@@ -125,7 +125,7 @@ class WebhookAdapter(TelegramBot):
 
 
 def create(settings: TelegramSettings, host: AdapterHost) -> TelegramBot:
-    """The bot that the settings describe, reading by the way that they name. Raises ConfigError."""
+    """The bot of these settings, with polling or with a webhook. Raises ConfigError."""
     assert settings.token is not None, "the configuration sees to it that there is one"
     token, webhook = settings.token.get_secret_value(), settings.webhook
     shared: dict[str, Any] = {
@@ -153,10 +153,10 @@ def create(settings: TelegramSettings, host: AdapterHost) -> TelegramBot:
 
 
 def _digest(token: str, text: str) -> str:
-    """A text that says nothing of `text` to who does not know the token."""
+    """A hash of `text`, keyed by the token."""
     return hmac.new(token.encode(), text.encode(), "sha256").hexdigest()
 
 
 def _naming(url: str, name: str) -> str:
-    """The address with the name of its secret, which is for Telegram to remember."""
+    """The webhook's address with the hash of its secret."""
     return f"{url}{'&' if '?' in url else '?'}v={name}"
