@@ -39,30 +39,30 @@ def _proxy(value: str) -> str:
 
 
 class Webhook(Section):
-    """With mode webhook, Telegram calls `url`, which is to lead to host, port and path here."""
+    """For mode webhook: Telegram calls `url`, and your proxy passes the call on to host, port and path."""
 
     url: HttpUrl | None = Field(None, description="an https:// address on port 443, 80, 88 or 8443")
-    host: Text = Field("127.0.0.1", description="where this program listens for it")
-    port: Port = Field(8443, description="the same")
-    path: Annotated[Text, AfterValidator(_path)] | None = Field(None, description="the same; null: the path of url")
+    host: Text = Field("127.0.0.1", description="the address at which this program listens")
+    port: Port = Field(8443, description="its port")
+    path: Annotated[Text, AfterValidator(_path)] | None = Field(None, description="its path; null: the path of url")
     secret: Annotated[Secret, AfterValidator(_secret)] | None = Field(
-        None, description="what only Telegram knows; null: made of the token"
+        None, description="a secret that Telegram sends with each call; null: made of the token"
     )
 
 
 class TelegramSettings(AdapterSettings):
-    """The Telegram bot. docs/telegram.md tells of groups, drafts and webhooks."""
+    """The Telegram bot. docs/telegram.md has groups, drafts and webhooks."""
 
     token: Secret | None = Field(
         None, description="from @BotFather", json_schema_extra={"variable": "TELEGRAM_BOT_TOKEN"}
     )
-    mode: Literal["polling", "webhook"] = Field("polling", description="who calls whom")
+    mode: Literal["polling", "webhook"] = Field("polling", description="Legato asks Telegram, or Telegram calls Legato")
     webhook: Webhook = Webhook()
     streaming: Streaming = Field("edits", description="how a reply is shown while it is written")
     proxy: Annotated[Text, AfterValidator(_proxy)] | None = Field(
         None, description="http://HOST:PORT; null: as HTTPS_PROXY and ALL_PROXY say"
     )
-    base_url: HttpUrl | None = Field(None, description="of a Bot API server of your own")
+    base_url: HttpUrl | None = Field(None, description="the address of a Bot API server of your own")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """A Bot API server of one's own calls any address, Telegram's own does not."""

@@ -93,10 +93,10 @@ UNPRICED_AT_START = (
 
 
 class Caps(Section):
-    """Spend caps in US dollars; a day begins at 00:00 UTC. Before each call to a model, the most it can cost is set
-    aside; a call for which no room is left is not made, and the person is told. A model whose price the built-in table
-    lacks needs `prices` then. Without model.max_output_tokens an answer has at most a tenth of the window, and at most
-    8,192 tokens, once there is a cap."""
+    """Spend caps in US dollars; a day begins at 00:00 UTC. Before each call to a model, its highest possible cost is
+    set aside. A call without room under a cap is not made, and the person is told. A model without a price in the
+    built-in table needs `prices` then. With a cap and without model.max_output_tokens, an answer has at most a tenth of
+    the window, and at most 8,192 tokens."""
 
     per_session_usd: SpendCap | None = Field(None, description="one conversation, however often it is compressed")
     per_user_daily_usd: SpendCap | None = Field(
@@ -105,8 +105,8 @@ class Caps(Section):
     daily_usd: SpendCap | None = Field(None, description="everybody together, one day")
     when_reached: Literal["stop", "fallback"] = Field(
         "stop",
-        description="a message for which no room is left is refused, or goes to the first of fallback_models "
-        "that has room",
+        description="a message without room under a cap is refused, or goes to the first of fallback_models that "
+        "has room",
     )
     footer: Flag = Field(False, description="whether each answer ends with its tokens and cost")
 

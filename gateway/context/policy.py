@@ -53,7 +53,8 @@ class CompressionSettings(Section):
 
 
 class HygieneRules(Section):
-    """The safety net before each turn, for what compression cannot see coming."""
+    """The safety net before each turn: it compacts a window that became too full between turns, as by a change to a
+    smaller model."""
 
     threshold: Share = Field(HYGIENE, description="a share of the window above compression.threshold")
     min_messages: Count = Field(4, description="shorter conversations are left alone")

@@ -29,7 +29,7 @@ def _zone(value: str) -> str:
 
 
 class ExpiryPolicy(Section):
-    """When a session that nobody talks in ends."""
+    """The end of a session in which nobody talks any more."""
 
     mode: Literal["idle", "daily", "both", "none"] = Field("idle", description="after a pause, or once a day")
     idle_minutes: Count = Field(10_080, description="the pause: 7 days")

@@ -27,7 +27,7 @@ Temperature = Annotated[float, Field(strict=True, ge=0, le=2, allow_inf_nan=Fals
 
 
 class ModelPrices(Section):
-    """What a model costs, in US dollars per million tokens; overrides the built-in table."""
+    """The price of a model in US dollars per million tokens; overrides the built-in table."""
 
     input: Dollars = Field(description="of a million tokens that are read")
     output: Dollars = Field(description="of a million tokens that are written")
@@ -51,24 +51,25 @@ class ModelSettings(Section):
     """The model that people talk to. `offline` is embedded, needs no key and no network, and is meant for trying things
     out. For a real one:"""
 
-    provider: Text = Field("offline", description="by which API it is called")
-    name: Text | None = Field(None, description="what the provider calls it")
+    provider: Text = Field("offline", description="the API of the model")
+    name: Text | None = Field(None, description="its name at the provider")
     base_url: HttpUrl | None = Field(None, description="the server's address; null: the vendor's own")
-    api_key: Secret | None = Field(None, description='of the vendor or server, as "${NAME}"')
+    api_key: Secret | None = Field(None, description='the key for the vendor or server, as "${NAME}"')
     context_length: Count | None = Field(
         None, description="tokens; null: ask the provider, then a built-in table, then 128,000"
     )
-    max_output_tokens: Count | None = Field(None, description="of one answer; null: the provider decides")
+    max_output_tokens: Count | None = Field(None, description="tokens of one answer; null: the provider decides")
     cache_ttl: Literal["5m", "1h"] = Field("5m", description="how long a provider keeps a cached prompt")
     prices: ModelPrices | None = Field(
         None, description="USD per million tokens, such as {input: 1, output: 4, cache_read: 0.1, cache_write: 1.25}"
     )
     pictures: Literal["auto", True, False] = Field(
-        "auto", description="whether it takes pictures; auto: try, and remember what it says"
+        "auto", description="whether it takes pictures; auto: until it refuses them"
     )
     sounds: Annotated[tuple[Sound, ...], AList] = Field(
         (),
-        description="formats that it hears, such as [wav, mp3]; or ogg (voice messages), flac, m4a, aac, aiff",
+        description="formats of recordings that it takes, such as [wav, mp3]; or ogg (voice messages), flac, m4a, aac, "
+        "aiff",
     )
 
     tools: Literal["auto", True, False] = Field(

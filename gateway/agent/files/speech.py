@@ -50,8 +50,8 @@ NO_BUDGET: Final = "a spend cap leaves no room for it"
 
 
 class TranscriptionSettings(Section):
-    """Who writes voice messages down, where the model does not hear them (model.sounds): a server with OpenAI's
-    /audio/transcriptions, or a command of yours. Without both, the model is told that there is a voice message.
+    """The transcription of voice messages for a model that does not take them (model.sounds): by a server with OpenAI's
+    /audio/transcriptions, or by a command of yours. Without both, the model is told that there is a voice message.
 
         transcription:
           {base_url: "https://api.openai.com/v1", model: whisper-1, api_key: "${OPENAI_API_KEY}", usd_per_minute: 0.006}
@@ -60,16 +60,16 @@ class TranscriptionSettings(Section):
     """
 
     base_url: HttpUrl | None = Field(None, description="the server's address, with its version")
-    model: Text | None = Field(None, description="what the server calls it, such as whisper-1")
-    api_key: Secret | None = Field(None, description='of the server, as "${NAME}"')
-    language: Text | None = Field(None, description="what is spoken, such as en; null: the server finds out")
-    command: Texts = Field((), description='a program and its arguments, one of them "{file}"; prints what was said')
-    max_seconds: Seconds = Field(900, description="longer recordings are not written down")
+    model: Text | None = Field(None, description="its name at the server, such as whisper-1")
+    api_key: Secret | None = Field(None, description='the key for the server, as "${NAME}"')
+    language: Text | None = Field(None, description="the spoken language, such as en; null: the server finds out")
+    command: Texts = Field((), description='a program and its arguments, one of them "{file}"; prints the words')
+    max_seconds: Seconds = Field(900, description="seconds; longer recordings are not written down")
     max_mb: Annotated[float, Field(strict=True, gt=0, le=100, allow_inf_nan=False)] = Field(
-        25, description="nor are larger ones"
+        25, description="MB; larger recordings are not written down"
     )
     timeout: Seconds = Field(120, description="seconds it may take")
-    usd_per_minute: Dollars | None = Field(None, description="what a server costs; null: not known")
+    usd_per_minute: Dollars | None = Field(None, description="the price of a minute; null: not known")
 
     def contradictions(self) -> Iterator[Contradiction]:
         """One way to write down, and all that it needs."""

@@ -30,13 +30,13 @@ _PART: Final = re.compile(re.escape(_OPENING) + r".*?" + re.escape(_CLOSING), re
 
 
 class MemorySettings(Section):
-    """What is remembered beyond a conversation: facts about a person, and the bot's own notes, each with the message
-    that said it. `/memory` shows them. They belong to one direct chat, to one person in a group, or to a conversation
-    that several people share, and are seen nowhere else. Of more facts than a prompt has room for it shows the newest
-    and most used; a search finds the others."""
+    """The memory beyond a conversation: facts about a person, and the bot's own notes, each with the message that said
+    it. `/memory` shows them. They belong to one direct chat, to one person in a group, or to a conversation of several
+    people, and are seen nowhere else. A prompt has room for some facts, and shows the newest and most used; a search
+    finds the others."""
 
     flush: Flag = Field(
-        True, description="whether a model looks for what to remember before a compaction and at a session's end"
+        True, description="whether a model collects memories before a compaction and at a session's end"
     )
     notes_chars: Natural = Field(2_200, description="characters of the bot's notes in a prompt")
     person_chars: Natural = Field(1_400, description="characters of facts about a person in a prompt")

@@ -93,18 +93,18 @@ class Auxiliary(Section):
     """The models for side work. With `auto` and `same-as-main` the conversation's own model does it, unless
     compression.summary_model names another; with `custom` those named here do."""
 
-    mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="who does the side work")
-    compression: ModelEntry | None = Field(None, description="who writes summaries: a section like `model`")
-    memory: ModelEntry | None = Field(None, description="who looks for what to remember, in the same way")
+    mode: Literal["auto", "same-as-main", "custom"] = Field("auto", description="the models that do the side work")
+    compression: ModelEntry | None = Field(None, description="the model for summaries: a section like `model`")
+    memory: ModelEntry | None = Field(None, description="the model that collects memories, in the same way")
 
 
 class Context(Section):
-    """What keeps a conversation inside the model's window. `compressor` has a model summarise what leaves view.
-    `window` asks no model: a note says how much left view, and the originals are looked up. It waits for 0.75 of the
-    window, unless compression.threshold is not 0.50."""
+    """The context engine, which keeps a conversation inside the model's window. `compressor` lets a model summarise the
+    messages that leave the window. `window` asks no model: a note tells how many left it, and the model can search
+    them. It waits for 0.75 of the window, unless compression.threshold is not 0.50."""
 
     engine: Text = Field("compressor", description="compressor, window, or the name of a plug-in")
-    recall: Flag = Field(True, description="what a message names and has left view is quoted to the model beside it")
+    recall: Flag = Field(True, description="quote earlier messages beside a new one that names their subject")
 
 
 class Sessions(Section):
@@ -143,14 +143,14 @@ def _redis_url(value: str) -> str:
 
 
 class Store(Section):
-    """Where conversations are kept: in a file, which one process uses, or on a Redis server, for any number of
-    processes on any hosts (docs/redis.md).
+    """The store of the conversations: a file, for one process; or a Redis server, for any number of processes on any
+    hosts (docs/redis.md).
 
         url: redis://127.0.0.1:6379/0
     """
 
     url: Annotated[str, Field(strict=True), AfterValidator(_store_url)] = Field(
-        "sqlite:///legato.db", description="three slashes: beside where Legato runs; four: an absolute path"
+        "sqlite:///legato.db", description="three slashes: a path from the working directory; four: an absolute path"
     )
 
     @property
@@ -171,40 +171,40 @@ class Turns(Section):
 
 
 class Access(Section):
-    """Who may talk to the bot on public platforms; who runs `legato chat` always may. People are named as
-    PLATFORM:PERSON, or as PLATFORM:PERSON@CHAT for one chat only; `*` stands for any person or chat."""
+    """The people who may talk to the bot on public platforms, each written as PLATFORM:PERSON, or for one chat only as
+    PLATFORM:PERSON@CHAT; `*` stands for any person or chat. `legato chat` needs no entry."""
 
-    allow: Annotated[tuple[Ident, ...], AList] = Field((), description="who may talk")
-    admins: Annotated[tuple[Ident, ...], AList] = Field((), description="who may talk, and decide")
-    pairing: Flag = Field(True, description="a stranger is given a code, by which an admin lets them in")
+    allow: Annotated[tuple[Ident, ...], AList] = Field((), description="people who may talk")
+    admins: Annotated[tuple[Ident, ...], AList] = Field((), description="people who may talk, and decide")
+    pairing: Flag = Field(True, description="strangers get a code, and an admin lets them in by it")
 
 
 class Prompt(Section):
-    """What the system prompt says beyond the built-in parts."""
+    """Additions to the system prompt."""
 
-    persona: Text | None = Field(None, description="who the bot is; null: an assistant named Legato")
+    persona: Text | None = Field(None, description="a text that describes the bot; null: an assistant named Legato")
     context_files: Texts = Field((), description="files whose text stands in every prompt")
 
 
 class Tools(Section):
-    """What the model may do beside talking. `offered` gives lists of tools to some: in a list `*` stands for any
-    characters, `-name` takes a tool out, and a list of such entries alone takes in all others. Whom an entry is for
-    is written as in `access`; a platform's name stands for all on it, `*` for all. The closest entry that fits counts
-    alone. A tool that is not on offer is not shown to the model, and cannot be called.
+    """The tools of the model. `offered` lists them for some people, who are written as in `access`; the name of a
+    platform stands for everybody there, `*` for everybody. Only the closest entry counts. In a list, `*` stands for any
+    characters, and `-name` takes a tool out; a list of such entries alone takes in all other tools. A tool that is not
+    offered is not shown to the model, and cannot be called.
 
         offered: {"*": [-shell], telegram: [clock, todo], "telegram:42": ["*"], "telegram:*@-100123": []}
         admins_only: [shell, "github_*"]
     """
 
-    offered: dict[Ident, Texts] = Field(default_factory=dict, description="lists of tools, by whom they are for")
+    offered: dict[Ident, Texts] = Field(default_factory=dict, description="lists of tools, by people")
     admins_only: Texts = Field((), description="tools that only admins have")
     result_chars: Count = Field(
         100_000, description="characters of a result; a longer one is kept as a file that the model reads in parts"
     )
     turn_chars: Count = Field(
-        200_000, description="characters of all results of one step; then the longest are kept so"
+        200_000, description="characters of all results of one step; beyond, the longest are kept as files"
     )
-    preview_chars: Count = Field(1_500, description="characters of such a result that are shown")
+    preview_chars: Count = Field(1_500, description="characters of a kept result that the model sees at once")
     mcp: dict[str, McpServerSettings] = Field(
         default_factory=dict, description="MCP servers, each a section under a name of its own (docs/mcp.md)"
     )
@@ -219,8 +219,8 @@ class Tools(Section):
 
 
 class Chat(Section):
-    """What holds in some chats only, by the place where it holds. `/whoami` tells a chat's number. The narrowest place
-    wins, key by key; each `daily_usd` holds.
+    """Settings of single chats, topics, guilds or platforms. `/whoami` tells a chat's number. For each key the
+    narrowest place wins; but every `daily_usd` holds.
 
         chats:
           telegram:-1001234567890: {persona: You are a pirate., listen: free}
@@ -230,13 +230,11 @@ class Chat(Section):
           discord:*: {persona: You are a librarian.}    # the whole platform
     """
 
-    persona: Text | None = Field(None, description="who the bot is there; null: as prompt.persona")
+    persona: Text | None = Field(None, description="a text that describes the bot there; null: as prompt.persona")
     model: Fallback | None = Field(
-        None, description="who answers there: a name at the provider of `model`, or a section like `model`"
+        None, description="the model there: a name at the provider of `model`, or a section like `model`"
     )
-    tools: Texts | None = Field(
-        None, description="of the tools on offer, those that the model has there; a list as in tools.offered"
-    )
+    tools: Texts | None = Field(None, description="the tools there, of those on offer; a list as in tools.offered")
     listen: Listen | None = Field(
         None, description="when it answers there; thread: everything, each time in a new thread"
     )
@@ -248,7 +246,7 @@ class Chat(Section):
     daily_usd: SpendCap | None = Field(None, description="a spend cap for all that is in this place, one day")
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """A section says whose model it is."""
+        """A section names its provider."""
         if isinstance(self.model, ModelSettings) and "provider" not in self.model.model_fields_set:
             yield ("model",), "must name the provider; a name alone stands for another model at the same address"
 
@@ -257,21 +255,21 @@ ChatKey = Literal["persona", "tools", "listen", "busy_mode", "groups", "threads"
 
 
 class Plugins(Section):
-    """Where plug-ins are looked for, beside installed packages."""
+    """A folder of plug-ins, beside the installed packages."""
 
-    dir: Text = Field("plugins", description="a folder, whose context_engine/NAME/ is an engine")
+    dir: Text = Field("plugins", description="its context_engine/NAME/ is an engine")
 
 
 class Log(Section):
-    """What is logged, and in which form."""
+    """The log."""
 
-    level: Literal["debug", "info", "warning", "error"] = Field("warning", description="what is worth a line")
+    level: Literal["debug", "info", "warning", "error"] = Field("warning", description="the least level that is logged")
     format: Literal["console", "json"] = Field("console", description="for people, or for programs")
 
 
 class Config(Section):
-    """The configuration of Legato. Every value below is the default, so this file can be deleted: what is not given
-    here is as it stands here. `legato check` tells what it thinks of your changes, `legato config` prints this file.
+    """The configuration of Legato. Every value below is the default, so any line of this file, and the whole file, can
+    be deleted. `legato check` checks your changes, `legato config` prints this file.
 
     Keys and tokens never go into this file. Write "${NAME}" and set the variable NAME, or put NAME=… into a file .env
     beside this one. Any key can also be set from outside: LEGATO__COMPRESSION__THRESHOLD=0.6 sets
@@ -281,8 +279,8 @@ class Config(Section):
     model: ModelEntry = ModelSettings()
     fallback_models: Annotated[tuple[Fallback, ...], AList] = Field(
         (),
-        description="who answers while the model cannot, in this order: names at the same provider, or sections like "
-        "`model`",
+        description="models that answer while the first one cannot, in this order: names at the same provider, or "
+        "sections like `model`",
     )
     auxiliary: Auxiliary = Auxiliary()
     transcription: TranscriptionSettings = TranscriptionSettings()
@@ -304,7 +302,7 @@ class Config(Section):
     log: Log = Log()
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """What concerns several sections."""
+        """Rules about several sections."""
         hygiene, compression = self.hygiene.threshold, self.compression.threshold
         if hygiene <= compression:
             yield (
@@ -356,7 +354,7 @@ class Config(Section):
         return self._beside(short)
 
     def memory_model(self) -> ModelSettings | None:
-        """The model configured for what is to be remembered, or None where the session's live model looks for it."""
+        """The model configured for collecting memories, or None where the session's live model does it."""
         return self.auxiliary.memory if self.auxiliary.mode == "custom" else None
 
     def fallbacks(self) -> list[ModelSettings]:
@@ -369,7 +367,7 @@ class Config(Section):
         return {place: self._beside(each) if isinstance(each, str) else each for place, each in given.items()}
 
     def by_place(self, key: ChatKey) -> Any:
-        """What `chats` says of one key, by place."""
+        """The values of one key in `chats`, by place."""
         said = {place: getattr(chat, key) for place, chat in self.chats.items()}
         return {place: value for place, value in said.items() if value is not None}
 
