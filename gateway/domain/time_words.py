@@ -46,6 +46,22 @@ IN: Final = "in|dentro de|en|dans|через"
 AFTERWARDS: Final = "from now|后|後|之后|之後|以后|以後"
 AND: Final = "and|und|y|et|и"
 
+# The number of an hour behind "at". French has its own word behind the number: "à trois" alone is no time.
+HOUR_NUMBERS: Final = (
+    "one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+    "|eins|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf"
+    "|una|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|once|doce"
+    "|два|три|четыре|пять|шесть|семь|восемь|девять|десять|одиннадцать|двенадцать"
+)
+HOURS_IN_FULL: Final = f"{HOUR_NUMBERS}|une|deux|trois|quatre|cinq|sept|huit|neuf|dix|onze|douze"
+# Before the number of an hour; how many minutes are added to it.
+PARTS_OF_HOUR: Final[dict[int, str]] = {
+    30: "half past",
+    15: "(?:a )?quarter (?:past|after)|viertel nach",
+    -15: "(?:a )?quarter (?:to|before|of)|viertel vor",
+    -30: "halb",
+}
+
 AT: Final = "at|@|um|gegen|a las?|à|в|к|以"
 OF_DAY: Final[dict[str, str]] = {  # what stands behind or, in Chinese, before an hour
     "am": r"a\.?m\b\.?|in the morning|morgens|früh|vormittags|de la mañana|du matin|утра|ночи",
@@ -55,7 +71,7 @@ OF_DAY: Final[dict[str, str]] = {  # what stands behind or, in Chinese, before a
     ),
 }
 OF_DAY_BEFORE: Final[dict[str, str]] = {"am": "早上|早晨|上午|凌晨|清晨", "pm": "下午|晚上|傍晚|晚间|晚間"}
-HOURS: Final = r"uhr|h|час(?:а|ов)?|点钟?|點鐘?|时|時"  # behind the number of an hour
+HOURS: Final = r"uhr|o['’]?clock|heures?|h|час(?:а|ов)?|点钟?|點鐘?|时|時"  # behind the number of an hour
 
 THIS: Final = "this|esta|cet?te?"  # "this evening"
 # Times of day that have a name, as hour and minute.
@@ -71,6 +87,7 @@ NAMED_TIMES: Final[dict[str, str]] = {
 }
 
 DAYS: Final[dict[int, str]] = {  # from today
+    -1: "yesterday|gestern|ayer|вчера|昨天|昨日",
     0: "today|heute|hoy|aujourd['’]hui|сегодня|今天|今日",
     1: "tomorrow|tmrw|morgen|mañana|demain|завтра|明天|明日",
     2: "(?:the )?day after tomorrow|übermorgen|pasado mañana|après-demain|послезавтра|后天|後天",

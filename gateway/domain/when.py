@@ -171,7 +171,9 @@ _RULE_DAYS: Final = _pattern(
 _MONTH_DAY: Final = _pattern(
     rf"(?:(?:{words.ON})\s+)?(?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.|号|號|日|-?го)(?!\d)"
 )
-_ISO: Final = _pattern(r"(?P<year>\d{4,9})-(?P<month>\d{1,2})-(?P<day>\d{1,2})(?!\d)(?:T(?=\d))?")
+_ISO: Final = _pattern(
+    rf"(?:(?:{words.ON})\s+)?(?P<year>\d{{4,9}})-(?P<month>\d{{1,2}})-(?P<day>\d{{1,2}})(?!\d)(?:T(?=\d))?"
+)
 _DOTTED: Final = _pattern(
     rf"(?:(?:{words.ON})\s+)?(?P<day>\d{{1,2}})\.\s?(?P<month>\d{{1,2}})\.(?:\s?(?P<year>\d{{4}}))?(?!\d)"
 )
@@ -193,7 +195,8 @@ _NEXT_UNIT: Final = _pattern(rf"(?:{words.NEXT})\s*(?P<unit>{_any(words.UNITS.va
 _WEEKDAYS: Final = _choice(dict(enumerate(words.WEEKDAYS)))
 _MONTHS: Final = _choice(dict(enumerate(words.MONTHS, 1)))
 _UNITS: Final = _choice(words.UNITS)
-_NUMBERS: Final = _choice({**words.NUMBERS, 2: f"{words.NUMBERS[2]}|两"})
+_NUMBERS: Final = _choice({**words.NUMBERS, 1: f"{words.NUMBERS[1]}|eins", 2: f"{words.NUMBERS[2]}|两"})
+_PARTS_OF_HOUR: Final = _choice(words.PARTS_OF_HOUR)
 _HALF: Final = _choice({half: f"{text}|{words.OF_DAY_BEFORE[half]}" for half, text in words.OF_DAY.items()})
 _AT: Final = rf"(?:{words.AT})(?:\s+|(?<=@))"
 _OF_DAY: Final = rf"(?:\s*(?P<half>{_any(words.OF_DAY.values())})(?!\w))?"
@@ -205,8 +208,14 @@ _TIMES: Final = (
         rf"(?:{_AT})?(?P<before>{_any(words.OF_DAY_BEFORE.values())}|中午)?\s*(?P<hour>\d{{1,2}}|十[一二]|[一二两三四五六七八九十])"
         r"[点點时時](?:钟|鐘)?(?:(?P<minute>\d{1,2})分?|(?P<halfpast>半))?"
     ),
-    _pattern(rf"(?:{_AT})?(?P<hour>\d{{1,2}})\s*(?:{words.HOURS})(?:\s*(?P<minute>\d{{2}})(?!\d))?{_END}{_OF_DAY}"),
-    _pattern(rf"{_AT}(?P<hour>\d{{1,2}})(?![\d.:/]){_OF_DAY}{_END}"),
+    _pattern(
+        rf"(?:{_AT})?(?P<hour>\d{{1,2}}|(?:{words.HOURS_IN_FULL})(?=\s))\s*(?:{words.HOURS})"
+        rf"(?:\s*(?P<minute>\d{{2}})(?!\d))?{_END}{_OF_DAY}"
+    ),
+    _pattern(
+        rf"(?:{_AT})?(?P<part>{_any(words.PARTS_OF_HOUR.values())})\s+(?P<hour>\d{{1,2}}|{words.HOUR_NUMBERS}){_END}{_OF_DAY}"
+    ),
+    _pattern(rf"{_AT}(?P<hour>\d{{1,2}}|{words.HOUR_NUMBERS})(?![\d/]|[.:]\d){_END}{_OF_DAY}"),
 )
 _LAST_HOUR: Final = _pattern(r"(?P<hour>\d{1,2})\s*\Z")  # "tomorrow 9", and nothing behind it
 _NAMED_TIMES: Final = _choice(
@@ -310,15 +319,21 @@ def _time(parts: _Parts, text: str, at: int) -> int:
         if found := pattern.match(text, at):
             said = found.groupdict()
             minute = 30 if said.get("halfpast") else int(said.get("minute") or 0)
-            parts.time = _time_of(_number(said["hour"]), minute, _half(said), found[0].strip())
+            named = _time_of(_number(said["hour"]), minute, _half(said), found[0].strip())
+            parts.time = _moved(named, _PARTS_OF_HOUR.of(said["part"]) if said.get("part") else 0)
             return found.end()
     if (parts.has_day or parts.rule) and (found := _LAST_HOUR.match(text, at)):
         parts.time = _time_of(int(found["hour"]), 0, "", found[0])
         return found.end("hour")
-    if named := _NAMED_TIMES.match(text, at):
-        parts.time = time.fromisoformat(named[0])
-        return named[1]
+    if moment := _NAMED_TIMES.match(text, at):
+        parts.time = time.fromisoformat(moment[0])
+        return moment[1]
     return at
+
+
+def _moved(at: time, minutes: int) -> time:
+    """A time of day some minutes later, or earlier."""
+    return (datetime.combine(date.min.replace(day=2), at) + timedelta(minutes=minutes)).time()
 
 
 def _half(said: Mapping[str, str | None]) -> str:

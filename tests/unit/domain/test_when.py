@@ -41,6 +41,20 @@ this report tomorrow at 9 | 24 09:00:00 | this report
 lunch at noon | 24 12:00:00 | lunch
 at 10:00 in the evening x | 23 22:00:00 | x
 x tomorrow at 9. | 24 09:00:00 | x
+tomorrow at nine call mum | 24 09:00:00 | call mum
+at eight in the evening dinner | 23 20:00:00 | dinner
+tomorrow at half past nine x | 24 09:30:00 | x
+a quarter to six pm x | 23 17:45:00 | x
+tomorrow at 8: summarise the news | 24 08:00:00 | summarise the news
+tomorrow at 9 o'clock x | 24 09:00:00 | x
+tomorrow at one party | 24 01:00:00 | party
+tomorrow at a party | 24 09:00:00 | at a party
+morgen um neun Mama anrufen | 24 09:00:00 | Mama anrufen
+morgen um halb neun Zahnarzt | 24 08:30:00 | Zahnarzt
+mañana a las nueve llamar | 24 09:00:00 | llamar
+demain à neuf heures appeler | 24 09:00:00 | appeler
+demain dîner à trois | 24 09:00:00 | dîner à trois
+завтра в девять позвонить | 24 09:00:00 | позвонить
 in 10 Minuten Tee | 23 14:15:30 | Tee
 morgen um 9 Uhr Mama anrufen | 24 09:00:00 | Mama anrufen
 morgen früh Zahnarzt | 24 09:00:00 | Zahnarzt
@@ -66,6 +80,8 @@ demain à 9h30 appeler | 24 09:30:00 | appeler
 """.strip().splitlines()
 
 REPEATED = """
+each weekday at 8: what is new? | 24 08:00 | every weekday | what is new?
+every day at nine pills | 24 09:00 | every day | pills
 every weekday at 8 what is new | 24 08:00 | every weekday | what is new
 daily at 8 pills | 24 08:00 | every day | pills
 take pills every day at 8:30 | 24 08:30 | every day | take pills
@@ -114,6 +130,7 @@ def test_a_time_that_comes_again(line: str):
     [
         ("2027-01-31 08:00 x", "2027-01-31 08:00"),
         ("2027-01-31T08:00 x", "2027-01-31 08:00"),
+        ("on 2027-01-31 at 08:00 x", "2027-01-31 08:00"),
         ("on 5 December at 10 x", "2026-12-05 10:00"),
         ("december 5th at 10am x", "2026-12-05 10:00"),
         ("5.12. um 10 Uhr x", "2026-12-05 10:00"),
@@ -146,6 +163,7 @@ def test_no_time_is_guessed(text: str):
     [
         ("today at 10 x", "2026-11-23 10:00 is in the past: it is Monday, 2026-11-23 14:05 now (Europe/Berlin)."),
         ("2026-01-31 08:00 x", "2026-01-31 08:00 is in the past"),
+        ("yesterday at 9 x", "2026-11-22 09:00 is in the past"),
         ("in 1000000 years x", "too far away"),
         ("in 999999999 days x", "too far away"),
         ("in 999999999 hours x", "too far away"),
