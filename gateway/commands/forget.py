@@ -60,9 +60,12 @@ async def forget(ctx: CommandContext) -> str:
     done = await ctx.store.forgotten(ctx.key, deed_of(ctx.item))
     if done is not None:
         return _told(done)
-    if ctx.argument.strip().lower() == "everything":
+    argument = ctx.argument.strip().lower()
+    if argument == "everything":
         return await _everything(ctx)
     contents = await ctx.forgetter.contents(ctx.key)
+    if argument == "all" and not _list_shown(contents):
+        return await _everything(ctx)
     chosen = await _chosen(ctx, contents)
     if isinstance(chosen, str):
         return chosen

@@ -21,9 +21,10 @@ from gateway.runtime.errors import UserError
 _NONE: Final = (
     "I remember nothing here yet. Tell me something that should last, such as: remember that I prefer metric units."
 )
-_HOW: Final = "/memory forget 2 takes one away, /memory search <words> finds some."
+_HOW: Final = "/memory forget <n> takes one away, /memory search <words> finds some."
 _WHICH: Final = "Say which one to forget by its number, for example: /memory forget 2"
 _SURE: Final = "That takes away everything that I remember here: {what}. To do it, send: /memory forget all yes"
+_STILL_SAID: Final = "What was said about it is still in the conversation; /forget <words> takes that away, too."
 _MOST_LISTED: Final = 60
 _MOST_FOUND: Final = 10
 _FORGET: Final = re.compile(r"(?:forget|remove|delete)\b\s*(.*)", re.IGNORECASE | re.DOTALL)
@@ -84,7 +85,7 @@ async def _forget(ctx: CommandContext, which: str) -> str:
         await ctx.sessions.show_memory(ctx.owned(), present)
     names = "\n".join(f"- {flat(fact.text)}" for fact in chosen[:_MOST_FOUND])
     rest = f"\n(and {len(chosen) - _MOST_FOUND} more)" if len(chosen) > _MOST_FOUND else ""
-    return f"Forgotten:\n{names}{rest}\nWhat was said about it is still in the conversation." if chosen else _NONE
+    return f"Forgotten:\n{names}{rest}\n{_STILL_SAID}" if chosen else _NONE
 
 
 async def _also_said(ctx: CommandContext, facts: Sequence[Fact]) -> list[Source]:

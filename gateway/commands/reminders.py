@@ -25,7 +25,8 @@ _NO_TIME: Final = (
     "in your own words, without a command."
 )
 _HOW_TO: Final = "What shall I {verb}, and when? For example:\n{examples}"
-_ZONE_UNKNOWN: Final = "I took the time zone {zone}; /timezone <city> sets yours, for example /timezone Europe/Berlin."
+_ZONE_UNKNOWN: Final = "I took the time zone {zone}; /timezone <city> sets yours, for example /timezone Berlin."
+_STAY: Final = "What waits already keeps the time zone it was made in; /reminders shows it: {numbers}."
 _NONE: Final = "Nothing waits here. For example:\n{examples}"
 _CALLS: Final = re.compile(r"(cancel|delete|remove|snooze|skip|resume)\s+(?:#\s*)?(\d{1,9})(?:\s+(.*))?", re.DOTALL)
 _USAGE: Final = (
@@ -102,7 +103,11 @@ async def timezone(ctx: CommandContext) -> str:
     """Show or set the time zone of the person."""
     own = ctx.reminders(ctx.item)
     name = await own.set_zone(ctx.argument) if ctx.argument.strip() else await own.zone()
-    return f"Your time zone is {name}; there it is {_present(own.now(), name)}."
+    told = f"Your time zone is {name}; there it is {written(own.now(), name, said=name)}."
+    mine = [each for each in await own.listed() if each.is_open and each.belongs_to(ctx.inbound.source)]
+    if elsewhere := [f"{each.number}" for each in mine if each.zone != name]:
+        return f"{told}\n{_STAY.format(numbers=', '.join(elsewhere))}"
+    return told
 
 
 async def _added(ctx: CommandContext, kind: ReminderKind) -> str:

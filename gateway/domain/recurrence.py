@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cached_property
 from math import inf
 from typing import Final, Literal, Self
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 Unit = Literal["minute", "hour", "day", "week", "month", "year"]
 
@@ -104,6 +104,18 @@ def zone_named(name: str) -> tzinfo | None:
         return ZoneInfo(name)
     except (OSError, ValueError, KeyError):  # KeyError covers ZoneInfoNotFoundError
         return None
+
+
+def zone_called(said: str) -> str | None:
+    """The IANA name of a zone that a person calls by it or by a city alone: "europe/berlin", "New York". It looks
+    through the machine's list of zones. None: there is none."""
+    wanted = "_".join(said.split()).casefold()
+    if wanted == "utc":
+        return "UTC"
+    names = sorted(available_timezones(), key=lambda name: (name.count("/"), name))
+    exact = (name for name in names if name.casefold() == wanted)
+    city = (name for name in names if "/" in name and name.rpartition("/")[2].casefold() == wanted)
+    return next(exact, None) or next(city, None)
 
 
 @dataclass(frozen=True, kw_only=True)

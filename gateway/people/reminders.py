@@ -6,6 +6,7 @@ what it shows are made of their causes, so whatever is repeated after a crash fi
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hmac import compare_digest
@@ -13,7 +14,7 @@ from typing import Final
 
 from gateway.delivery.outbox import Outbox
 from gateway.domain.chat import Button, Inbound, Outbound, SessionKey, Source
-from gateway.domain.recurrence import zone_named
+from gateway.domain.recurrence import zone_called, zone_named
 from gateway.domain.reminder import (
     LONGEST_TEXT,
     Firing,
@@ -46,6 +47,7 @@ _SNOOZES: Final = {"10m": 600.0, "1h": 3_600.0}
 NOT_YOURS: Final = "This reminder is somebody else's; nothing was done."
 GONE: Final = "This reminder is not there any more; nothing was done."
 OVER: Final = "This cannot be done with this reminder as it is now; /reminders shows it."
+OVER_BEFORE: Final = "Reminder {number} is over already; nothing was done."
 TOO_MANY: Final = (
     "You have {most} waiting here, and no more fit: /reminders lists them, /reminders cancel <n> takes one away."
 )
@@ -98,11 +100,11 @@ class Reminders:
         name = (await self.store.notes(notes_of(source))).get(_ZONE)
         return name if name and zone_named(name) else None
 
-    async def set_zone(self, source: Source, name: str) -> str:
-        """Keep a person's time zone; returns its name. Raises UserError."""
-        name = name.strip()
-        if zone_named(name) is None:
-            raise UserError(NO_ZONE.format(name=name[:60]))
+    async def set_zone(self, source: Source, said: str) -> str:
+        """Keep a person's time zone, said by its name or its city's; returns its name. Raises UserError."""
+        name = await asyncio.to_thread(zone_called, said)
+        if name is None:
+            raise UserError(NO_ZONE.format(name=said.strip()[:60]))
         await self.store.set_notes(notes_of(source), {_ZONE: name})
         return name
 
@@ -312,7 +314,7 @@ class PersonReminders:
             raise UserError(NOT_YOURS)
         after = await self.every.change(self.item.key, found.id, decide, said)
         if after is None:
-            raise UserError(OVER)
+            raise UserError(OVER if found.is_open else OVER_BEFORE.format(number=number))
         return after
 
 

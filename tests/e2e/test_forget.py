@@ -121,6 +121,8 @@ async def test_without_a_yes_nothing_goes(place: Place) -> None:
         await say(live, f"my code is {WORD}")
         assert await forget(live, "last", reply="n") == "Nothing was forgotten."
         assert await forget(live, "last", reply="/stop") == "Nothing was forgotten."
+        assert await forget(live, "all", reply="n") == "Nothing was forgotten."
+        assert "Forget everything that you said here" in str(live.adapter.sent)
         assert await said(live) == [f"my code is {WORD}", "fine"]
 
 

@@ -112,23 +112,29 @@ async def test_a_person_changes_what_waits(tmp_path: Path, clock: ManualClock) -
         assert "Mon 23 Nov 2026, 16:05" in await live.ask("/reminders snooze 2 2h")
         assert "Tue 24 Nov 2026, 11:00" in await live.ask("/reminders snooze 2 until tomorrow at 11:00")
         assert (await live.ask("/reminders cancel 2")) == "2. call Ann is cancelled."
-        assert (await live.ask("/reminders cancel 2")) == people.OVER
+        assert (await live.ask("/reminders cancel 2")) == "Reminder 2 is over already; nothing was done."
+        assert (await live.ask("/reminders resume 1")) == people.OVER
         assert await swept(live, clock, 86_400) == 0
         assert await swept(live, clock, 3_600) == 1
 
 
 async def test_each_person_has_a_time_zone(tmp_path: Path, clock: ManualClock) -> None:
     async with at_work(tmp_path, clock) as live:
-        assert await live.ask("/timezone Asia/Tokyo") == (
-            "Your time zone is Asia/Tokyo; there it is Mon 23 Nov 2026, 22:05 (Asia/Tokyo)."
+        await live.ask("/remind tomorrow at nine call Ann")
+        assert await live.ask("/timezone tokyo") == (
+            "Your time zone is Asia/Tokyo; there it is Mon 23 Nov 2026, 22:05.\n"
+            "What waits already keeps the time zone it was made in; /reminders shows it: 1."
         )
+        assert "call Ann — Tue 24 Nov 2026, 09:00 (Europe/Berlin)" in await live.ask("/reminders")
+        assert (await live.ask("/timezone new york")).startswith("Your time zone is America/New_York;")
+        await live.ask("/timezone Asia/Tokyo")
         assert 'There is no time zone "Mars"' in await live.ask("/timezone Mars")
         answer = await live.ask("/remind at 23:00 sleep")
         assert "Mon 23 Nov 2026, 23:00 (Asia/Tokyo)" in answer
         assert "I took the time zone" not in answer
-        assert "22:05 (Asia/Tokyo)" in await live.ask("/timezone")
+        assert "Asia/Tokyo; there it is Mon 23 Nov 2026, 22:05." in await live.ask("/timezone")
         other = await live.ask("/timezone", chat="d", user="v")
-        assert other == "Your time zone is Europe/Berlin; there it is Mon 23 Nov 2026, 14:05 (Europe/Berlin)."
+        assert other == "Your time zone is Europe/Berlin; there it is Mon 23 Nov 2026, 14:05."
 
 
 async def test_a_person_has_no_more_than_so_many(tmp_path: Path, clock: ManualClock) -> None:
