@@ -118,7 +118,7 @@ async def test_a_server_that_ends_comes_back_without_what_it_had_started(tmp_pat
         assert "the outcome is unknown" in await it.refused("exit")
         assert it.server.failure == "it ended with exit code 3; its last words: out of memory"
         assert alive(first) == []
-        assert "the next attempt is in 1 seconds" in await it.refused("echo")
+        assert "the next attempt is in 1 second" in await it.refused("echo")
         await it.ready()
         assert await it.call("echo", text="again") == "again"
     assert alive(pids_in(noted)) == []

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal, Protocol
 import structlog
 
 from gateway.agent.mcp.settings import McpServerSettings
+from gateway.domain.wording import lasting
 from gateway.runtime.backoff import Backoff
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import ToolError
@@ -250,7 +251,7 @@ class McpServer:
             call.fail(absent if call.job is None else CUT_OFF.format(server=self.name))
 
     def _absent(self) -> str:
-        then = f"the next attempt is in {self.pause:.0f} seconds" if self.pause else "it is being started again"
+        then = f"the next attempt is in {lasting(max(1.0, self.pause))}" if self.pause else "it is being started again"
         return ABSENT.format(server=self.name, then=then)
 
     def _warn(self, pause: float) -> None:

@@ -15,7 +15,7 @@ from gateway.agent.mcp.tools import made_safe, tools_of
 from gateway.agent.tools.base import Tool
 from gateway.agent.tools.offer import Toolbox
 from gateway.domain.adapter import Finding
-from gateway.domain.wording import counted
+from gateway.domain.wording import counted, lasting
 from gateway.runtime.clock import Clock
 from gateway.runtime.plugins import imported
 from gateway.runtime.tasks import Background
@@ -66,7 +66,11 @@ class McpServers:
         """The servers that cannot be used now, each with how it is, for people."""
         for server in self.servers:
             if server.failure:
-                then = f"the next attempt is in {server.pause:.0f} s" if server.pause else "it is tried again just now"
+                then = (
+                    f"the next attempt is in {lasting(max(1.0, server.pause), short=True)}"
+                    if server.pause
+                    else "it is tried again just now"
+                )
                 yield server.name, f"not usable: {server.failure}; {then}"
             elif not server.ready:
                 yield server.name, "being started"

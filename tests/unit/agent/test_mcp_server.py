@@ -137,7 +137,7 @@ async def test_a_dead_server_refuses_at_once_and_comes_back_by_itself() -> None:
         fake.failures = [ServerFailed("it has no licence")]
         fake.hear("lost", "it ended with exit code 3")
         await it.clock.settle()
-        assert "the next attempt is in 1 seconds" in await it.refused("echo")
+        assert "the next attempt is in 1 second" in await it.refused("echo")
         assert list(it.servers.absent()) == [
             ("demo", "not usable: it ended with exit code 3; the next attempt is in 1 s")
         ]
