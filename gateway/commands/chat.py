@@ -78,6 +78,9 @@ async def model(ctx: CommandContext) -> str:
     return f"{told} {silent}" if silent else told
 
 
+_OFF: Final = ("off", "none", "reset", "default")  # nobody wants the bot to be that
+
+
 @partial(
     Command,
     name="persona",
@@ -100,7 +103,7 @@ async def persona(ctx: CommandContext) -> str:
         back = " /persona off goes back to the configured one." if held.choice else ""
         return f"My persona here, {_origin(ctx, held)}:\n{held.value}\n/persona <text> changes it.{back}"
     _refuse_others(ctx)
-    if text.lower() == "off":
+    if text.lower() in _OFF:
         await _choose(ctx, "persona", None)
         return "From your next message on, I am again who config.yaml says."
     if refusal := _refusal(ctx, text, ctx.metering.models.of(await _session(ctx))):

@@ -119,7 +119,7 @@ async def test_a_chosen_persona_outlives_sessions_and_restarts(start: Start) -> 
         assert last(live)[1] == "You are a cat."
         assert "chosen with /persona by u on" in await live.ask("/persona")
         assert "Persona: “You are a cat.”, chosen with /persona by u" in await live.ask("/context")
-        await live.ask("/persona off")
+        await live.ask("/persona reset")
         await live.ask("hello")
         assert last(live)[1] == "You are polite."
         assert "Persona: “You are polite.”, from config.yaml for fake:*." in await live.ask("/context")
