@@ -12,7 +12,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from gateway.domain.message import Message, user
-from gateway.domain.notes import DONE, SECTIONS, SUMMARY_REQUEST, TASK, section
+from gateway.domain.notes import (
+    DONE,
+    MEMORY_REQUEST,
+    QUOTES,
+    QUOTES_END,
+    SECTIONS,
+    SUMMARY_REQUEST,
+    TASK,
+    section,
+)
 from gateway.runtime.redaction import MARK, Redact
 
 OPENER: Final = "[Notes on the earlier conversation: for reference only]"
@@ -115,7 +124,7 @@ _STRICTER: Final = (
     "and write nothing but the notes."
 )
 
-_MARKERS: Final = (OPENER, *EARLIER_OPENERS, _RULE, END_MARKER, SUMMARY_REQUEST)
+_MARKERS: Final = (OPENER, *EARLIER_OPENERS, _RULE, END_MARKER, SUMMARY_REQUEST, MEMORY_REQUEST, QUOTES, QUOTES_END)
 _TAGS: Final = (
     "conversation",
     "previous-notes",
