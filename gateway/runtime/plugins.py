@@ -8,9 +8,11 @@ and wire formats are registered in its pyproject.toml like anybody's.
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Awaitable, Callable, Iterator
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import lru_cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
@@ -50,11 +52,17 @@ def refuse_incomplete(what: str, made: object, port: type) -> None:
 def installed(group: str) -> dict[str, EntryPoint]:
     """What is registered under a group, by name, in the order of the names. Raises ConfigError."""
     found: dict[str, EntryPoint] = {}
-    for point in sorted(entry_points(group=group)):
+    for point in sorted(_registered(tuple(sys.path))(group=group)):
         other = found.setdefault(point.name, point)
         if other != point:
             raise ConfigError([f"{origin(other)} and {origin(point)} have the same name: remove one of the packages"])
     return found
+
+
+@lru_cache(maxsize=1)
+def _registered(_path: Sequence[str]) -> Callable[..., EntryPoints]:
+    """Selects from what the packages on this path register. A file of each is read, so once for all groups."""
+    return entry_points().select
 
 
 def loaded(group: str, kind: type[T]) -> dict[str, T]:
