@@ -1,4 +1,4 @@
-"""Brings a file to the schema of this version: forward only, one transaction for each step.
+"""Brings a file to the schema of this version: forward only, all missing steps in one transaction.
 
 A step is one more file in `schema/`; files that are there never change.
 """
@@ -26,18 +26,20 @@ MIGRATIONS: Final = tuple(
 
 def migrate(connection: apsw.Connection, path: Path) -> None:
     """Apply the steps that are missing. Raises StoreUnavailable for a newer file or another program's."""
-    for number in range(_version(connection, path), len(MIGRATIONS)):
-        script = resources.files(__package__).joinpath("schema", MIGRATIONS[number]).read_text("utf-8")
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            connection.execute(script).fetchall()
-            connection.execute(f"PRAGMA user_version = {number + 1}")
-            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            connection.execute("COMMIT")
-        except apsw.Error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
+    missing = MIGRATIONS[_version(connection, path) :]
+    if not missing:
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for name in missing:
+            connection.execute(resources.files(__package__).joinpath("schema", name).read_text("utf-8")).fetchall()
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("COMMIT")
+    except apsw.Error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 def check_readable(connection: apsw.Connection, path: Path) -> None:
