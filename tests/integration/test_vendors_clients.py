@@ -1,12 +1,13 @@
-"""The vendors' own clients read what the emulator sends, so the emulator speaks as documented, and so may we."""
+"""The vendors' own clients read what the emulator sends, so the emulator speaks as documented, and so may we.
+
+They are imported by the tests that use them: both together take seconds, and every process collects this file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from typing import Any
 
-import anthropic
-import openai
 import pytest
 
 from tests.emulators.llm import LlmServer
@@ -27,6 +28,8 @@ async def server() -> AsyncIterator[LlmServer]:
 
 
 async def test_messages(server: LlmServer) -> None:
+    import anthropic
+
     async with anthropic.AsyncAnthropic(api_key="k", base_url=server.url.removesuffix("/v1"), max_retries=0) as client:
         asked: Any = {"model": "m", "max_tokens": 100, "messages": [{"role": "user", "content": "time?"}],
                       "tools": [{"name": "clock", "input_schema": TOOL}]}  # fmt: skip
@@ -49,6 +52,8 @@ async def test_messages(server: LlmServer) -> None:
 
 
 async def test_responses(server: LlmServer) -> None:
+    import openai
+
     async with openai.AsyncOpenAI(api_key="k", base_url=server.url, max_retries=0) as client:
         asked: Any = {"model": "m", "input": [{"role": "user", "content": "time?"}], "store": False,
                       "include": ["reasoning.encrypted_content"],
@@ -69,6 +74,8 @@ async def test_responses(server: LlmServer) -> None:
 
 
 async def test_chat_completions(server: LlmServer) -> None:
+    import openai
+
     async with openai.AsyncOpenAI(api_key="k", base_url=server.url, max_retries=0) as client:
         asked: Any = {"model": "m", "messages": [{"role": "user", "content": "time?"}],
                       "tools": [{"type": "function", "function": {"name": "clock", "parameters": TOOL}}]}  # fmt: skip
