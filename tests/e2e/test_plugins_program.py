@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import shutil
-import sys
 from collections.abc import Mapping
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.program import PATIENCE, ROOT, environment
+from tests.support.forks import ROOT
+from tests.support.program import PATIENCE, legato, legato_run
 from tests.support.waiting import eventually
 
 TOYS = ROOT / "tests" / "support" / "toys"
@@ -55,36 +53,14 @@ def configure(folder: Path, *, model: Mapping[str, Any] | None = None, parrot: M
     (folder / "config.yaml").write_text("\n".join(lines), encoding="utf-8")
 
 
-@asynccontextmanager
-async def program(folder: Path, *arguments: str) -> Any:
-    """The real program, in an interpreter of its own."""
-    paths = environment()["PYTHONPATH"]
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "gateway", *arguments),
-        cwd=folder,
-        env=environment(PYTHONPATH=f"{folder / 'site'}:{paths}"),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-        await process.wait()
-
-
-async def ended(folder: Path, *arguments: str) -> tuple[int, str, str]:
-    """Status, output and errors of a whole run."""
-    async with program(folder, *arguments) as process, asyncio.timeout(PATIENCE):
-        out, errors = await process.communicate()
-        return process.returncode, out.decode(), errors.decode()
+def with_toys(folder: Path) -> dict[str, str]:
+    """What lets the program find what is installed there."""
+    return {"PYTHONPATH": f"{folder / 'site'}:{ROOT}"}
 
 
 async def test_they_are_talked_to(folder: Path) -> None:
     beak = folder / "beak.txt"
-    async with program(folder, "run") as process:
+    async with legato_run(folder, fresh=True, **with_toys(folder)) as process:
         (folder / "ears.txt").write_text("hello\n")
         await eventually(lambda: beak.exists() and "HELLO!!" in beak.read_text(), within=PATIENCE)
         with (folder / "ears.txt").open("a") as ears:
@@ -93,13 +69,13 @@ async def test_they_are_talked_to(folder: Path) -> None:
         await eventually(lambda: "wave to the parrot" in beak.read_text(), within=PATIENCE)
         process.terminate()
         assert await process.wait() == 0
-    status, shown, _ = await ended(folder, "sessions", "list", "--json")
+    status, shown, _ = await legato(folder, "sessions", "list", "--json", **with_toys(folder))
     assert status == 0
     assert [row["key"] for row in json.loads(shown)] == ["parrot/chat=perch"]
 
 
 async def test_they_are_checked(folder: Path) -> None:
-    status, out, errors = await ended(folder, "check")
+    status, out, errors = await legato(folder, "check", **with_toys(folder))
     assert (status, errors) == (0, "")
     assert "shouting, window 16,000 tokens, answers" in out
     assert "parrot           ok    hears ears.txt" in out
@@ -110,7 +86,7 @@ async def test_a_mistake_in_their_sections_is_told_with_line_and_nearest_name(fo
     configure(folder, model={"loudnes": 3, "loudness": -1}, parrot={"beek": "b", "ears": 5})
     text = (folder / "config.yaml").read_text().replace("parrot:polly", "parrot:Polly")
     (folder / "config.yaml").write_text(text)
-    status, _, errors = await ended(folder, "run")
+    status, _, errors = await legato(folder, "run", **with_toys(folder))
     assert status == 2
     assert errors.splitlines() == [
         "config.yaml:1: model.loudness must be at least 0, not -1",
@@ -123,7 +99,7 @@ async def test_a_mistake_in_their_sections_is_told_with_line_and_nearest_name(fo
 
 
 async def test_their_settings_are_in_the_reference(folder: Path) -> None:
-    status, out, _ = await ended(folder, "config", "--markdown")
+    status, out, _ = await legato(folder, "config", "--markdown", **with_toys(folder))
     assert status == 0
     assert "### `adapters.parrot`" in out
     assert "| `beak` | text | `beak.txt` | the file that it speaks into |" in out
@@ -157,7 +133,7 @@ async def test_their_settings_are_in_the_reference(folder: Path) -> None:
 )
 async def test_a_package_that_does_not_fit_is_named(folder: Path, points: dict[str, dict[str, str]], said: str) -> None:
     install(folder / "site", "others", points)
-    status, _, errors = await ended(folder, "check")
+    status, _, errors = await legato(folder, "check", **with_toys(folder))
     assert status == 2
     assert said in errors
     assert len(errors.splitlines()) == 1

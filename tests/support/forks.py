@@ -320,6 +320,8 @@ def _run(order: Mapping[str, Any]) -> None:
     os.chdir(order["cwd"])
     _open_streams()
     sys.argv = ["", *order["arguments"]]
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:0] = [path for path in paths if path and path not in sys.path]
     sys.modules.pop(order["module"] if "." in order["module"] else "", None)  # it is to be the main module
     runpy.run_module(order["module"], run_name="__main__", alter_sys=True)
 
