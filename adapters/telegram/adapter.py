@@ -23,7 +23,7 @@ from adapters.telegram.buttons import LONGEST_TOKEN, ButtonAnswers, keyboard
 from adapters.telegram.files import Downloads, upload
 from adapters.telegram.formatting import Rendered, caption, plain, render
 from adapters.telegram.limits import LIMITS, Silence, draft_rates, preview_rates, rates
-from adapters.telegram.line import Line
+from adapters.telegram.line import Line, PollLine
 from adapters.telegram.menu import show
 from adapters.telegram.migrated_chats import MigratedChats
 from adapters.telegram.platform import Streaming
@@ -106,7 +106,12 @@ class TelegramBot:
         server = (base_url or "").rstrip("/").removesuffix("/bot")  # people write the address with and without /bot
         address = {"base_url": f"{server}/bot", "base_file_url": f"{server}/file/bot"} if server else {}
         self._lines = (  # one for what is asked, one for what is waited for
-            Line(proxy=proxy, connection_pool_size=2, read_timeout=POLL_SECONDS + patience),
+            PollLine(
+                worth_reading=self._receiver.worth_reading,
+                proxy=proxy,
+                connection_pool_size=2,
+                read_timeout=POLL_SECONDS + patience,
+            ),
             Line(proxy=proxy, connection_pool_size=_CONNECTIONS, read_timeout=patience, pool_timeout=60.0),
         )
         self._bot = ReceivingBot(

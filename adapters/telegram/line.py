@@ -8,6 +8,7 @@ was blocked and its 401 that the token is wrong. Telegram's own answers are JSON
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -64,6 +65,24 @@ class Line(HTTPXRequest):
         if not isinstance(read, dict):
             raise TelegramError("Invalid server response")
         return read
+
+
+class PollLine(Line):
+    """The connections by which updates come. `worth_reading` chooses among updates as Telegram sent them, before the
+    library makes its objects of them."""
+
+    __slots__ = ("_worth_reading",)
+
+    def __init__(self, *, worth_reading: Callable[[list[Any]], list[Any]], **settings: Any) -> None:
+        super().__init__(**settings)
+        self._worth_reading = worth_reading
+
+    def parse_json_payload(self, payload: bytes) -> dict[str, Any]:  # type: ignore[override]  # asked of the object
+        """As the line's. Raises TelegramError."""
+        answer = super().parse_json_payload(payload)
+        if isinstance(answer.get("result"), list):
+            answer["result"] = self._worth_reading(answer["result"])
+        return answer
 
 
 def _named(status: int) -> str:

@@ -22,6 +22,7 @@ from telegram.error import Conflict, InvalidToken, NetworkError, TelegramError
 from telegram.ext import ExtBot, Updater
 
 from adapters.telegram.codec import Me, inbound
+from adapters.telegram.full import FullLanes, without_refused
 from gateway.domain.adapter import Accept, Accepted
 from gateway.domain.chat import Inbound
 from gateway.domain.place import NOT_SAID, ListenRules
@@ -55,6 +56,7 @@ class Receiver:
         self._ending = False
         self._backoff = Backoff(0.1, 5.0)  # before what could not be stored is asked for again
         self._refused: asyncio.Future[None] | None = None
+        self._full = FullLanes(clock=clock)
 
     def begin(self, accept: Accept, me: Me) -> None:
         """Store updates with `accept` from now on."""
@@ -98,7 +100,12 @@ class Receiver:
         assert self._accept is not None, "reading begins after `begin`"
         batch = [message for message in map(self._read, updates) if message is not None]
         accepted = await self._accept(batch) if batch else ()
+        self._full.note(batch, accepted)
         self._stored(updates, accepted)
+
+    def worth_reading(self, updates: list[Any]) -> list[Any]:
+        """Of updates as Telegram sent them, those that no full lane would refuse."""
+        return without_refused(updates, self._full, self._me.username) if self._me is not None else updates
 
     def _read(self, update: Update) -> Inbound | None:
         assert self._me is not None

@@ -71,7 +71,7 @@ class WebhookAdapter(TelegramBot):
 
     async def _take(self, document: dict[str, Any]) -> None:
         """Store an update. Raises StoreUnavailable."""
-        await self._receiver.store([read(document, self._bot)])
+        await self._receiver.store([read(each, self._bot) for each in self._receiver.worth_reading([document])])
 
     async def _keep_called(self) -> None:
         """Keep the webhook set, until cancelled. Raises InvalidToken."""

@@ -110,7 +110,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
     return Gateway(
         store=base.store,
         reception=reception,
-        lanes=_lanes(base, turns, worker),
+        lanes=_lanes(base, turns, reception, worker),
         outbox=base.outbox,
         sessions=talks.sessions,
         expiry=Expiry(store=base.store, clock=base.clock),
@@ -526,7 +526,7 @@ def _connect(base: _Base, reception: Reception) -> None:
             adapter.propose = reception.proposals
 
 
-def _lanes(base: _Base, turns: Turns, worker: str) -> Lanes:
+def _lanes(base: _Base, turns: Turns, reception: Reception, worker: str) -> Lanes:
     return Lanes(
         store=base.store,
         run=turns.run,
@@ -535,6 +535,7 @@ def _lanes(base: _Base, turns: Turns, worker: str) -> Lanes:
         background=base.background,
         clock=base.clock,
         metrics=base.metrics,
+        rest=reception.rest,
     )
 
 

@@ -44,11 +44,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """What became of one Inbound handed to `accept`. `told`: what to tell who pressed a button; "": nothing."""
+    """What became of one Inbound handed to `accept`. `told`: what to tell who pressed a button; "": nothing.
+    `full_for`: seconds for which its writer's plain words there would be refused, too, so that the adapter need
+    not hand them over: reading them costs more than refusing them."""
 
     event_id: str
     status: Literal["new", "duplicate", "full", "refused"]
     told: str = ""
+    full_for: float = 0.0
 
 
 Audience = Literal["everybody", "person", "admins"]

@@ -36,7 +36,8 @@ _CLAIMERS = 8
 
 
 class Lanes:
-    """Claims lanes and drains them."""
+    """Claims lanes and drains them. `rest`: seconds until a lane may go on, whose writers keep it full: their turns
+    must not take the place of everybody else's."""
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class Lanes:
         background: Background,
         clock: Clock,
         metrics: Metrics,
+        rest: Callable[[SessionKey], float] = lambda _: 0.0,
     ) -> None:
         self._store = store
         self._run = run
@@ -59,6 +61,7 @@ class Lanes:
         self._running: dict[Lease, asyncio.Task[None]] = {}
         self._claiming: list[asyncio.Task[None]] = []
         self._stopping = False
+        self._rest = rest
         self._metrics = metrics
         metrics.refresh_with(self._measure)
 
@@ -128,6 +131,9 @@ class Lanes:
         counted = False
         try:
             while following is not None and not self._stopping:
+                counted = False
+                if rest := self._rest(lease.key):
+                    await self._clock.sleep(rest)
                 counted = True
                 with bound_contextvars(turn=following.id):  # in every line that the turn logs
                     following = await self._run(lease, following)

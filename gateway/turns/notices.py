@@ -35,6 +35,10 @@ class Throttle:
         self._told[key] = now
         return True
 
+    def left(self, key: SessionKey, now: float) -> float:
+        """Seconds until the key may be told again."""
+        return max(0.0, self._told.get(key, -self.every) + self.every - now) if self._told else 0.0
+
     def forget(self, key: SessionKey) -> None:
         """The key could not be told."""
         self._told.pop(key, None)

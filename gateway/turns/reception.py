@@ -45,6 +45,8 @@ log = structlog.get_logger(__name__)
 # Seconds for which a platform is kept waiting after a batch is stored: for the outcome of presses (until then the
 # button is shown at work), and for notices that the bot is busy.
 _AFTERWARDS = 5.0
+# Seconds for which a full lane counts as full: so short that nobody has read an answer of it meanwhile and writes anew.
+_FULL_FOR = 1.0
 
 FULL = "Too many messages are waiting here already, so I take no more for now; send it again when I have answered some."
 GIVEN_UP = "An error on my side keeps me from reading your last message; please say it in another way."
@@ -88,8 +90,9 @@ class TurnRules:
 
 @dataclass(slots=True, kw_only=True)
 class Reception:
-    """Receives for all adapters. Four fields change: `_told`, `_full` and `_reminded`, which key was last told when
-    that the bot is busy, that its lane is full, and that the bot waits for a yes or no; and `_overheard`."""
+    """Receives for all adapters. Five fields change: `_told`, `_full` and `_reminded`, which key was last told when
+    that the bot is busy, that its lane is full, and that the bot waits for a yes or no; `_overflowed`, whose adapter
+    was told that the lane is full; and `_overheard`."""
 
     store: Store
     outbox: Outbox
@@ -105,6 +108,7 @@ class Reception:
     _told: Throttle = field(default_factory=Throttle)
     _full: Throttle = field(default_factory=Throttle)
     _reminded: Throttle = field(default_factory=Throttle)
+    _overflowed: Throttle = field(default_factory=lambda: Throttle(every=_FULL_FOR))
     _overheard: Overheard = field(default_factory=Overheard)
 
     # -- 1. a batch -------------------------------------------------------------------------
@@ -253,7 +257,8 @@ class Reception:
             if adapter.limits.pauses_when_full or arrival.inbound.can_wait:
                 return Accepted(event_id=receipt.event_id, status="full")
             await self._refuse(arrival)
-            return Accepted(event_id=receipt.event_id, status="refused")
+            self._overflowed.due(arrival.key, self.clock.monotonic())
+            return Accepted(event_id=receipt.event_id, status="refused", full_for=_FULL_FOR)
         if receipt.status == "new" and receipt.waiting and not arrival.bypass:
             # The message is stored; a notice about it is not worth a failure.
             with suppress(StoreUnavailable, TimeoutError):
@@ -273,6 +278,10 @@ class Reception:
         except StoreUnavailable:
             self._full.forget(arrival.key)
             raise
+
+    def rest(self, key: SessionKey) -> float:
+        """Seconds for which a lane that took no more rests before its next turn."""
+        return self._overflowed.left(key, self.clock.monotonic())
 
     async def _while_busy(self, arrival: Arrival) -> None:
         """A message came while a turn runs: act by the busy mode, and say so now and then."""

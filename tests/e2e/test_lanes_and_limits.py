@@ -111,6 +111,27 @@ async def test_a_flood_over_the_cap_of_a_lane_is_told_of_once_in_a_while(tmp_pat
         gate.open()
 
 
+async def test_an_adapter_is_told_how_long_a_full_lane_stays_full_and_the_lane_rests_so_long(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    """Those who write too much take neither the reading nor the turns of everybody else."""
+    gate = Gate()
+    config = config_in(tmp_path, turns=Turns(lane_cap=2))
+    model = FakeModel(in_turn(Say(text="one!", gate=gate)))
+    async with running(tmp_path, config=config, model=model, clock=clock) as live:
+        first = await live.tell("one")
+        await gate.until_waiting()
+        second = live.adapter.inbound("two")
+        accepted = await live.adapter.receive(second, live.adapter.inbound("three"))
+        assert [(each.status, each.full_for) for each in accepted] == [("new", 0.0), ("refused", 1.0)]
+        gate.open()
+        assert (await live.answer(first)).text == "one!"
+        assert await live.ask("hi", chat="another") == "echo: hi"
+        assert "echo: two" not in live.adapter.shown("c", "reply")
+        await clock.advance(1.0)
+        assert (await live.answer(second.event_id)).text == "echo: two"
+
+
 class NotesRefusals(SqliteStore):
     """Notes which events were stored as refused."""
 

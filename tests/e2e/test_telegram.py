@@ -9,8 +9,10 @@ from typing import NoReturn
 
 import pytest
 
+from gateway.app.config.models import Turns
 from gateway.delivery.outbox import MAYBE_MISSING
 from gateway.runtime.errors import TookTooLong
+from gateway.turns.reception import FULL
 from tests.emulators.telegram import Disconnect, Flood, Limits, LoseAnswer, Refuse, TelegramServer
 from tests.support.model import FakeModel, Gate, Say, in_turn
 from tests.support.telegram_live import on_telegram
@@ -53,6 +55,30 @@ async def test_a_stranger_gets_no_answer_and_costs_nothing(tmp_path: Path, teleg
         await bot.until_shown("echo: hello")
         assert bot.shown(telegram.people.private(bob)) == []
         assert len(bot.model.requests) == 1
+
+
+async def test_a_flood_is_refused_once_aloud_and_holds_up_neither_commands_nor_others(
+    tmp_path: Path, telegram: TelegramServer
+) -> None:
+    anna, bob = telegram.people.person("Anna"), telegram.people.person("Bob")
+    gate, bobs = Gate(), telegram.people.private(bob)
+    model = FakeModel(in_turn(Say(text="at last", gate=gate)))
+    turns = Turns(lane_cap=2)
+    async with on_telegram(tmp_path, telegram, anna, model=model, turns=turns, allow=(f"telegram:{bob.id}",)) as bot:
+        bot.says("work")
+        await gate.until_waiting()
+        for number in range(500):
+            bot.says(f"flood number {number}")
+        telegram.people.say(bobs, bob, "hello")
+        bot.says("/status")
+        await bot.until(lambda: bot.shown(bobs) == ["echo: hello"])
+        await bot.until(lambda: any("Working" in text for text in bot.shown()))
+        assert bot.shown().count(FULL) == 1
+        gate.open()
+        await bot.until(lambda: "echo: flood number 0" in bot.shown())
+        bot.says("and now?")
+        await bot.until(lambda: "echo: and now?" in bot.shown())
+        assert bot.shown().count(FULL) == 1
 
 
 async def test_in_a_group_only_what_is_meant_for_the_bot_is_answered(tmp_path: Path, telegram: TelegramServer) -> None:

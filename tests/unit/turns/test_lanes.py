@@ -61,6 +61,7 @@ def lanes_over(
     *,
     concurrent: int = 2,
     clock: Clock | None = None,
+    rest: Callable[[SessionKey], float] = lambda _: 0.0,
 ) -> Lanes:
     return Lanes(
         store=cast(Store, store),
@@ -70,6 +71,7 @@ def lanes_over(
         background=background,
         clock=clock or SystemClock(),
         metrics=Metrics(),
+        rest=rest,
     )
 
 
@@ -119,6 +121,44 @@ async def test_a_claim_that_fails_in_an_unknown_way_is_tried_again() -> None:
         await clock.advance(1.0)
     await settled()
     assert ran == ["1"]
+    await background.aclose()
+
+
+async def test_a_lane_that_its_writers_keep_full_rests_and_no_other_waits_for_it() -> None:
+    store, background, clock = FewClaims(), Background(), ManualClock()
+    ran: list[str] = []
+
+    async def run(lease: Lease, item: InboxItem) -> InboxItem | None:
+        ran.append(lease.key.chat)
+        return None
+
+    def rest(key: SessionKey) -> float:
+        return 1.0 if key.chat == "flooded" else 0.0
+
+    lanes = lanes_over(store, run, background, clock=clock, rest=rest)
+    background.start(lanes.serve(), name="lanes")
+    for chat in ("flooded", "calm", "calm too"):
+        store.offer(chat)
+    await settled()
+    assert ran == ["calm", "calm too"]
+    await clock.advance(1.0)
+    await settled()
+    assert ran == ["calm", "calm too", "flooded"]
+    await background.aclose()
+
+
+async def test_a_stop_does_not_wait_for_a_lane_that_rests() -> None:
+    store, background = FewClaims(), Background()
+
+    async def run(lease: Lease, item: InboxItem) -> InboxItem | None:
+        raise AssertionError("it rests")
+
+    lanes = lanes_over(store, run, background, clock=ManualClock(), rest=lambda _: 1.0)
+    background.start(lanes.serve(), name="lanes")
+    store.offer("flooded")
+    await settled()
+    await lanes.stop(0.0)
+    assert [lease.key.chat for lease in store.released] == ["flooded"]
     await background.aclose()
 
 
