@@ -1,4 +1,4 @@
-"""What the terminal is to Legato. Nothing of its adapters is loaded for that."""
+"""The description of the terminal as a platform. It loads none of its adapters."""
 
 from __future__ import annotations
 

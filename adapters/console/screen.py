@@ -1,4 +1,4 @@
-"""What the interactive console prints, as pure functions: text in, styled fragments out.
+"""The prints of the interactive console, as pure functions: text in, styled fragments out.
 
 A reply streams line by line: a line goes to the scrollback once, when it is complete, and is never
 touched again; the unfinished one is the caller's to show where it can be redrawn. The text stays

@@ -1,4 +1,4 @@
-"""What an update means: Inbounds from Discord's JSON, pure.
+"""Inbounds from Discord's JSON. Pure.
 
 Messages are the objects of https://discord.com/developers/docs/resources/message#message-object, interactions those of
 https://discord.com/developers/docs/interactions/receiving-and-responding#interaction-object.

@@ -1,4 +1,4 @@
-"""How far each channel was read, remembered from one run to the next.
+"""The last message that was read in each channel, remembered from one run to the next.
 
 Discord does not send again what a process was sent before its death. So each channel, thread and chat of two has a
 cursor, the id of a message up to which everything is stored. A cursor may lag: what is fetched again is known. A

@@ -1,4 +1,4 @@
-"""What Discord limits. How fast a bot may write is discord.py's to keep: it knows Discord's buckets, and waits."""
+"""The limits of Discord. discord.py keeps the rates: it knows Discord's buckets, and waits."""
 
 from __future__ import annotations
 

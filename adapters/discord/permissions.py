@@ -1,4 +1,4 @@
-"""Whoever asks where the bot may not write is told so, once a channel, in a direct message."""
+"""Direct messages to people who ask in a channel where the bot may not write, once a channel."""
 
 from __future__ import annotations
 

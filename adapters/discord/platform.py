@@ -1,5 +1,5 @@
-"""What Discord is to Legato: its section `adapters.discord` of config.yaml, its people's names, and who makes its
-adapter. Nothing of the library is loaded for that."""
+"""The description of Discord as a platform: its section `adapters.discord` of config.yaml, the names of its people, and
+the function that makes its adapter. It loads nothing of the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How messages come in: each is stored before the next one of its channel is looked at.
+"""Receipt of messages: each is stored before the next one of its channel.
 
 Events are put into the queue of their channel in the moment that the socket brings them. A worker for each channel
 that has any stores them in their order. When a session begins anew, nobody sends what was missed: so a channel's

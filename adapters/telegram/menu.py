@@ -1,4 +1,4 @@
-"""Which commands are offered where. Telegram shows the menu of the narrowest scope that has one:
+"""The menus of commands. Telegram shows the menu of the narrowest scope that has one:
 https://core.telegram.org/bots/api#determining-list-of-commands"""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What people chose for a chat by a command: its persona, and its model. A choice belongs to the place where it was
-made, a chat or a topic, and to none of its sessions: it outlives resets, expiry and restarts."""
+"""The choices of people for a chat, by a command: its persona, and its model. A choice belongs to the chat or topic
+where it was made, and to none of its sessions: it outlives resets, expiry and restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is installed: platforms, wire formats, tools and slash commands, Legato's own and those of other packages."""
+"""The installed platforms, wire formats, tools and slash commands, Legato's own and those of other packages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `legato migrate` shows: how far it is, and what it did, as a row with stable fields and as text."""
+"""The output of `legato migrate`: its progress and its result, as a row with stable fields and as text."""
 
 from __future__ import annotations
 

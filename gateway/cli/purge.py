@@ -1,4 +1,4 @@
-"""What `legato purge` does: conversations of a person, of a key, or older than some days go for good."""
+"""`legato purge`: the conversations of a person, of a key, or older than some days go for good."""
 
 from __future__ import annotations
 

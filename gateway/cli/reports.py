@@ -1,4 +1,4 @@
-"""What the `legato` program shows of the store: rows with stable fields, and the same as text.
+"""The store as the `legato` program shows it: rows with stable fields, and the same as text.
 
 Fields of a session row: id, key, parent_id, started_at, ended_at, end_reason, title, messages (a
 count). Times are ISO 8601 in UTC. `show` has the transcript's messages in `messages` instead.

@@ -1,4 +1,4 @@
-"""What a command is, what it may use, and the registry of all commands."""
+"""A command, the context that it may use, and the registry of all commands."""
 
 from __future__ import annotations
 

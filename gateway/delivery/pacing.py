@@ -1,4 +1,4 @@
-"""How fast a platform may be called: its rates, and the silence that it asked for.
+"""The pace of calls to a platform: its rates, and the silence that it asked for.
 
 Both stand in the store, so that all processes together keep them.
 """

@@ -1,4 +1,4 @@
-"""Who talks where: sources, keys, what comes in and what goes out."""
+"""Messages on their way in and out, the people and places they come from, and the keys of conversations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a slash command looks like in a message."""
+"""Slash commands in a message."""
 
 from __future__ import annotations
 

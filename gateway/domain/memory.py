@@ -1,4 +1,4 @@
-"""What outlives sessions: facts, each with the message that said it.
+"""Facts that outlive sessions, each with the message that said it.
 
 A scope is whose facts they are, written as a key: a direct chat, one person in a group, or a conversation that several
 people share. No fact is ever seen in another scope.

@@ -1,4 +1,4 @@
-"""What a platform's package says of itself, and what its adapter is given.
+"""The description of a platform's package, and the host of its adapter.
 
 A package registers a `Platform` under the entry-point group `legato.adapters`. Reading the description loads none of
 the platform's libraries: those come with `create`, when the platform is used.
@@ -58,7 +58,7 @@ class Platform:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterHost:
-    """What an adapter may use of the program around it.
+    """The parts of the program that an adapter may use.
 
     `home`: the gateway's own folder. `menu`: all commands. `admins`: ids of the platform's people who are admins.
     `model` and `model_in_full`: what to call the configured model; `model_of`: the one that answers a person, who may

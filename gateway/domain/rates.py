@@ -1,4 +1,4 @@
-"""How often a platform lets a bot send, and when the next message may go.
+"""The rates at which a platform lets a bot send, and the time of the next message.
 
 A limit is kept exactly: no stretch of time of its length ever holds more moments than it allows.
 Moments are given away in advance and may leave gaps: a message that must wait for a slow limit of

@@ -1,4 +1,4 @@
-"""What a standing rule looks like in a message: "never …", "always …", "from now on …".
+"""Standing rules in a message: "never …", "always …", "from now on …".
 
 Only a message that is nothing but such an instruction counts: one short sentence that begins with it
 and says by itself what is meant. What is missed costs its author a /pin; what is wrongly taken for a

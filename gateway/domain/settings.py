@@ -1,4 +1,4 @@
-"""What settings are made of: a section of `config.yaml` as a frozen model, and the kinds of values in it.
+"""The parts of settings: a section of `config.yaml` as a frozen model, and the kinds of values in it.
 
 Legato's own sections and those of plug-ins are made of the same: types are strict (`"5"` is no number, `1` is not
 `true`), an unknown key is an error, and a field's description is its line in the reference of all settings. A

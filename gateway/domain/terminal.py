@@ -1,4 +1,4 @@
-"""What a terminal may show of a text that a stranger, a model or a tool wrote."""
+"""Texts of strangers, models and tools, made safe for a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session is called, and what was said last in it, for people who look for a session. Pure."""
+"""The name of a session and its last words, for people who look for a session. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model call used and what it cost."""
+"""The usage and the cost of a model call."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Who may talk, and who decides."""
+"""The people who may talk, and those who decide."""

@@ -1,4 +1,4 @@
-"""Who may talk to the bot, and who may administer it."""
+"""The people who may talk to the bot, and its admins."""
 
 from __future__ import annotations
 

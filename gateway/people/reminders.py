@@ -1,4 +1,4 @@
-"""What people do with their reminders: make, list, cancel, snooze, go on, by command, by tool and by button.
+"""The service of reminders: people make, list, cancel and snooze them by command, by tool and by button.
 
 A change begins with the reminder as it is now, and is made again if somebody was first. The ids of a reminder and of
 what it shows are made of their causes, so whatever is repeated after a crash finds what is there.

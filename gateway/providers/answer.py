@@ -1,4 +1,4 @@
-"""What the answers of all APIs have in common: words apart from thoughts, and tool calls that arrive in pieces.
+"""Shared by the answers of all APIs: words apart from thoughts, and tool calls that arrive in pieces.
 
 Pure. An API's own module reads its events and puts them in here; nothing here knows an API.
 """

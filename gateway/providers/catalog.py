@@ -1,4 +1,4 @@
-"""What models cost and how much they can read, from the table that `genai-prices` ships.
+"""The prices and windows of models, from the table that `genai-prices` ships.
 
 The table takes about 35 MB and a third of a second, so this is the only module that imports the
 library, and it is only imported when a model that costs something is configured. Nothing is fetched: the

@@ -1,4 +1,4 @@
-"""What a provider's refusal means to Legato: the one place that reads their bodies.
+"""The refusals of providers as Legato's own errors: the one place that reads their bodies.
 
 Pure: (status, body, headers) in, an error out. The order of the questions matters. Money and
 speed come before length, because their texts mention tokens; length comes before the status,

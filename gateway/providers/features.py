@@ -1,4 +1,4 @@
-"""What a model may refuse of a request, and how a request does without it.
+"""The parts of a request that a model may refuse, and requests without them.
 
 Few servers take everything that their API allows: small local models know no tools, some chat templates no system
 message, some accounts may not stream. A refusal says so in words, which `refused_feature` reads. `Adapting` makes the

@@ -1,4 +1,4 @@
-"""What a wire format's package says of itself, what its provider is given, and the settings of a model.
+"""The description of a wire format's package, the host of its provider, and the settings of a model.
 
 A package registers a `ProviderPlugin` under the entry-point group `legato.providers`. Reading the description loads
 nothing heavy: the HTTP stack, say, comes with `create`, when a model of it is configured.
@@ -164,7 +164,7 @@ class ProviderPlugin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderHost:
-    """What a provider may use of the program around it.
+    """The parts of the program that a provider may use.
 
     `redact` takes credentials out of a text. `count` gives the tokens of a text. `pause` is awaited between two words
     by a model that writes faster than people like to read.

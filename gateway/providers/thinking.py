@@ -1,4 +1,4 @@
-"""What a model writes into its text and nobody should read: thoughts, the marks of chat templates, calls of tools.
+"""Parts of a model's text that nobody should read: thoughts, the marks of chat templates, calls of tools.
 
 Servers that do not know a model's format pass its text on as it is. Three things are told apart here, for all APIs:
 

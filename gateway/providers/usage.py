@@ -1,4 +1,4 @@
-"""What a provider says a call used, in one shape.
+"""The usage of a call, from every provider in one shape.
 
 Providers disagree on names and on what includes what: Anthropic counts cached tokens apart from
 the input, OpenAI counts them inside. `CanonicalUsage` keeps buckets that never overlap, so that

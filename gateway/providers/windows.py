@@ -1,4 +1,4 @@
-"""What a server's list of models says: their names, and how much they read at once. Pure."""
+"""A server's list of models: their names and windows. Pure."""
 
 from __future__ import annotations
 

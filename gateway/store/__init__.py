@@ -1,1 +1,1 @@
-"""What outlives the process: one port (`port`), one package per backend."""
+"""Everything that outlives the process: one port (`port`), one package for each backend."""

@@ -1,4 +1,4 @@
-"""What the steps of the store port take and give: plain frozen data."""
+"""The arguments and results of the store port: plain frozen data."""
 
 from __future__ import annotations
 

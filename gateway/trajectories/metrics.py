@@ -1,4 +1,4 @@
-"""What became of one run, and of all of them together. Tokens are `gateway.runtime.tokens`' of the turns' texts."""
+"""The figures of one run, and of all runs together. Tokens are `gateway.runtime.tokens`' of the turns' texts."""
 
 from __future__ import annotations
 

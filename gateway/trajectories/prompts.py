@@ -1,4 +1,4 @@
-"""What is said to the summariser about a finished run, and what the run says afterwards."""
+"""The texts for the summariser of a finished run, and the notice in the shortened run."""
 
 from __future__ import annotations
 

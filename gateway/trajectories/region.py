@@ -1,4 +1,4 @@
-"""Which turns of a run give way to a summary: numbers in, numbers out.
+"""The turns of a run that give way to a summary: numbers in, numbers out.
 
 Protected are the first turn of each speaker (system, human, gpt, tool) and the last few. What lies
 between may go, from the front, until enough is saved. Nearly always the protected first turns are

@@ -1,4 +1,4 @@
-"""How a run over files is shown to people: a bar while it goes on, a few lines when it has ended."""
+"""The report of a run over files: a bar while it goes on, a few lines when it has ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which items of a lane are one message that a client had to send in several parts. Pure.
+"""The items of a lane that are parts of one message, because a client had to cut it. Pure.
 
 A text that is too long for its platform comes cut, and several files come as a group. Each part is stored
 when it comes, because its platform is told at once; the lane joins the parts when it comes to the first one.

@@ -1,4 +1,4 @@
-"""What reminders said since a person last spoke: it stands in the conversation before their next words, as the bot's.
+"""The words of reminders in the conversation. They stand before the next words of the person, as the bot's own.
 
 A person answers "done!" to a reminder, and the model must know to what. A reminder fires in no lane, so nothing can be
 written into the conversation at that moment. The rows of the chat say what was shown; those since the last request go

@@ -1,4 +1,4 @@
-"""How a stored message refers to a kept file: in the place where OpenAI's format has the content itself.
+"""References to kept files in stored messages, in the place where OpenAI's format has the content itself.
 
 A picture is `{"type": "image_url", "image_url": {"url": "legato-file:<digest>"}}`, a sound is
 `{"type": "input_audio", "input_audio": {"data": "legato-file:<digest>", "format": "mp3"}}`. So a

@@ -1,4 +1,4 @@
-"""How a model is shown kept files: the references in a request become contents, or words about files that the model
+"""Kept files as a model sees them: the references in a request become contents, or words about files that the model
 is not shown.
 
 Whether a model takes pictures is configured, or found out. A request with pictures or sounds that is refused is made

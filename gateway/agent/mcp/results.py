@@ -1,4 +1,4 @@
-"""What the model reads of a server's answer, and the files in it. Pure.
+"""A server's answer as the model reads it, and the files in it. Pure.
 
 https://modelcontextprotocol.io/specification: the content of a result is a list of texts, pictures, sounds, resources
 with their content, and links to resources; beside it there may be structured content.

@@ -1,4 +1,4 @@
-"""What a model reads of a server's tool: its description and the schema of its arguments, made safe. Pure.
+"""A server's tool as a model reads it: its description and the schema of its arguments, made safe. Pure.
 
 A server may say anything here, and an API that refuses one schema refuses the whole request, in every chat. So a
 schema is made anew of the keywords that all APIs know, each with a value of its kind, and is bounded. Regular

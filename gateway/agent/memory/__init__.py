@@ -1,1 +1,1 @@
-"""What outlives sessions: the rules of memory, its service, and the flush that fills it."""
+"""The memory beyond sessions: its rules, its service, and the flush that fills it."""

@@ -1,4 +1,4 @@
-"""What becomes of facts: pure steps from a memory to a memory, each with a sentence for the model.
+"""The rules of memory: pure steps from a memory to a memory, each with a sentence for the model.
 
 A fact is named by words of it. Two facts are one if they say the same words, however spelled and whichever filler words
 stand between. A fact that is replaced stays, dated, and is never shown as if it held.

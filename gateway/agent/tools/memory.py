@@ -1,4 +1,4 @@
-"""What outlives a conversation, as the model keeps it: facts about the person, and notes of its own."""
+"""The tool by which the model keeps facts beyond a conversation: about the person, and notes of its own."""
 
 from __future__ import annotations
 

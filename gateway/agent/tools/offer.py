@@ -1,5 +1,5 @@
-"""Which tools are on offer in a session: one answer, from everything that is installed, whoever the turn is for, and
-the names with which the session went on until now.
+"""The tools on offer in a session. They depend on the installed tools, on the person of the turn, and on the tools that
+the session has shown until now.
 
 A session keeps the order of its tools for life, so that providers find its prompts in their caches: a tool that comes
 later stands behind the others. A tool that goes keeps its place and its schema, and says that it is gone to whoever

@@ -1,4 +1,4 @@
-"""What the environment adds to a configuration: `${NAME}` inside values, and overrides.
+"""The environment's part of a configuration: `${NAME}` inside values, and overrides.
 
 `LEGATO__COMPRESSION__THRESHOLD=0.6` sets `compression.threshold`. Variables hold text only, so a
 text that came from one is read as the type its key wants.

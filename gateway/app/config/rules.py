@@ -1,4 +1,4 @@
-"""What a configuration as a whole must obey.
+"""The rules about a configuration as a whole.
 
 Each rule names the keys it is about: where one of them is already known to be wrong, the rule has nothing to say.
 """

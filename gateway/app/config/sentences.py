@@ -1,4 +1,4 @@
-"""What pydantic found, said so that a person can act on it."""
+"""The findings of pydantic as sentences that help a person."""
 
 from __future__ import annotations
 

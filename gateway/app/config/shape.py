@@ -1,4 +1,4 @@
-"""Which keys a configuration may have: Legato's own, a model's by its provider, and the platforms' sections."""
+"""The keys that a configuration may have: Legato's own, a model's by its provider, and the platforms' sections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the offline model can find out: from a transcript, a long text or a sum."""
+"""The facts that the offline model can find: in a transcript, in a long text or by a sum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the offline model asks to be remembered: sentences of a few forms, copied and never made up.
+"""The facts that the offline model saves: sentences of a few forms, copied and never made up.
 
 A request shows what is remembered already, a line each, and what was said, as lines that begin with `[1] person:`.
 """

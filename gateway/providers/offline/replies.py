@@ -1,4 +1,4 @@
-"""What the offline model says: a table of things it understands, tried from top to bottom.
+"""The replies of the offline model: a table of requests that it understands, tried from top to bottom.
 
 Pure: transcript and tools in, words and tool calls out. It knows only what stands in the
 transcript it is shown, as any model does, so what it can recall after a compaction is what the

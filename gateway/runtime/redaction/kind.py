@@ -1,4 +1,4 @@
-"""What a kind of credential is, and what is worth knowing of a text before it is searched for one."""
+"""A kind of credential, and the facts about a text that spare most searches for it."""
 
 from __future__ import annotations
 

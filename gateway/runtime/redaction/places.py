@@ -1,4 +1,4 @@
-"""Where in a text something may begin, and cutting out what does: what all searches share."""
+"""Shared by all searches for credentials: the places where one may begin, and cutting it out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps gateways away from a store that `legato migrate` works on.
+"""The mark that keeps gateways away from a store while `legato migrate` works on it.
 
 A mark in the facts about the store says that it is half-filled; it stays, whatever becomes of the
 migration, until one has filled it. A lease that runs out says that a migration reads or fills it now.

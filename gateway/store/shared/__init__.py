@@ -1,1 +1,1 @@
-"""What both stores do in the same way."""
+"""The parts that both stores share."""
