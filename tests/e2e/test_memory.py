@@ -16,6 +16,7 @@ from gateway.domain.chat import SessionKey
 from gateway.domain.expiry import ExpiryPolicy
 from gateway.domain.memory import Fact
 from gateway.domain.message import note_of, text_of
+from gateway.domain.notes import MEMORY_REQUEST
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelSettings
 from gateway.runtime.errors import ProviderUnavailable
@@ -376,6 +377,9 @@ async def test_the_effect_of_a_prepared_flush_comes_with_the_publication(tmp_pat
             child = await live.tip() or child
         assert await texts(live) == ["Prefers tea to coffee"]
         assert "Prefers tea to coffee" in prompt(live)
+        for each in await live.store.lineage(child.id):
+            kept = (await live.store.transcript(each)).messages
+            assert not [said for said in kept if MEMORY_REQUEST in text_of(said) or "tool_calls" in said]
         assert len(model.flushes) == 1
         assert 0 < child.flushed_messages < child.message_count  # what came after the snapshot is left
 

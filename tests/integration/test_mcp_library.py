@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from gateway.agent.mcp.settings import McpServerSettings
 from tests.support.mcp_running import Running, running
@@ -83,6 +85,32 @@ async def test_a_server_on_http_that_dies(unused_tcp_port: int) -> None:
         assert "the outcome is unknown" in await it.refused("add", a=1, b=1)
         assert "cannot be used now" in await it.refused("add", a=1, b=1)
         assert "demo_add" in it.offer.names
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "reason"),
+    [
+        (200, {"Content-Encoding": "gzip"}, "its answers are packed, which it was asked not to do"),
+        (401, {}, "it lets nobody in with these headers (HTTP 401)"),
+        (200, {}, "8 MB"),
+    ],
+)
+async def test_answers_of_an_address_that_no_server_should_give(
+    unused_tcp_port: int, status: int, headers: dict[str, str], reason: str
+) -> None:
+    bomb = gzip.compress(b"x" * 100_000_000, 1) if headers else b'{"x":"' + b"x" * 9_000_000
+
+    async def answer(_: web.BaseRequest) -> web.Response:
+        return web.Response(status=status, body=bomb, headers={**headers, "Content-Type": "application/json"})
+
+    listener = web.ServerRunner(web.Server(answer))
+    await listener.setup()
+    await web.TCPSite(listener, "127.0.0.1", unused_tcp_port).start()
+    try:
+        async with running(McpServerSettings(url=f"http://127.0.0.1:{unused_tcp_port}/mcp")) as it:
+            assert reason in it.server.failure
+    finally:
+        await listener.cleanup()
 
 
 @pytest.fixture

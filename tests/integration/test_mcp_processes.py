@@ -60,7 +60,7 @@ async def test_what_is_no_server_is_told(settings: dict[str, object], reason: st
 async def test_an_answer_beyond_the_limit_is_refused_while_it_is_read() -> None:
     async with running(raw("tool:much_in_an_answer", "tool:much")) as it:
         assert "more than 8 MB" in await it.refused("much_in_an_answer", mb=9)
-        nobodys = asyncio.create_task(it.call("much", mb=9))
+        nobodys = asyncio.create_task(it.call("much", mb=100))
         assert await it.call("echo", text="still here") == "still here"
         nobodys.cancel()
         await asyncio.wait([nobodys])

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Sequence
 from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import pytest
 
@@ -73,13 +77,35 @@ async def test_a_file_is_named_by_its_name_or_its_id() -> None:
         await read(files, file="c")
 
 
+async def test_no_name_leads_to_a_file_of_the_machine(tmp_path: Path) -> None:
+    outside, link = tmp_path / "secret", tmp_path / "a"
+    outside.write_text("secret")
+    link.symlink_to(outside)
+    files = Files(a=b"one")
+    for name in (outside, link, f"file://{outside}", "../../../etc/passwd", "/etc/passwd", "./a", "a/../a", "a\0"):
+        with pytest.raises(ToolError, match="There is no file"):
+            await read(files, file=str(name))
+    assert (await read(files, file="a")).endswith("one")
+
+
 async def test_nothing_sent_is_said() -> None:
     assert await read(Files()) == "No file was sent in this conversation."
 
 
-async def test_what_is_no_text_is_not_read() -> None:
+def zipped(name: str) -> bytes:
+    """What is large once it is unpacked."""
+    packed = BytesIO()
+    with ZipFile(packed, "w", ZIP_DEFLATED) as archive:
+        archive.writestr(name, b"x" * 10_000_000)
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content", [b"\x00\x01", zipped("a.txt"), zipped("word/document.xml"), gzip.compress(b"x" * 10_000_000)]
+)
+async def test_what_is_no_text_is_neither_read_nor_unpacked(content: bytes) -> None:
     with pytest.raises(ToolError, match="not text"):
-        await read(Files(a=b"\x00\x01"), file="a")
+        await read(Files(a=content), file="a")
 
 
 @pytest.mark.parametrize(

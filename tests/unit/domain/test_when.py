@@ -199,6 +199,19 @@ def test_a_span_goes_by_the_calendar_where_the_clocks_change():
     assert read("tomorrow at 2:30 x", night, BERLIN).due == datetime(2026, 3, 29, 3, tzinfo=BERLIN).timestamp()
 
 
+@pytest.mark.parametrize(
+    ("said", "moment"),
+    [
+        ("2027-03-28 02:30 x", "2027-03-28 03:00+02:00"),  # the night has no 02:30
+        ("2027-10-31 02:30 x", "2027-10-31 02:30+02:00"),  # the night has two
+        ("2027-10-31 03:00 x", "2027-10-31 03:00+01:00"),
+        ("every day at 2:30 x", "2026-11-24 02:30+01:00"),
+    ],
+)
+def test_a_time_in_the_night_when_the_clocks_change_is_one_moment(said: str, moment: str):
+    assert read(said, NOW, BERLIN).due == datetime.fromisoformat(moment).timestamp()
+
+
 @pytest.mark.parametrize("unit", ["x", "1 ", "monday ", "每", "in 1h ", " ", "(", "every ", "at 9 ", "1h"])
 def test_only_the_two_ends_of_a_long_text_are_read(unit: str, monkeypatch: pytest.MonkeyPatch):
     longest = 0
