@@ -81,9 +81,7 @@ class Run:
             await self._until_done()
             ending = signal.SIGTERM
         finally:
-            for process in last:
-                process.send(ending)
-            await asyncio.gather(*(process.ended for process in last))
+            await asyncio.gather(*(_end(process, ending) for process in last))
 
     async def _plant(self) -> None:
         store = store_at(self._url, self.clock)
@@ -135,6 +133,14 @@ class Run:
         once = [each for each in self._plan.planted if not each.rule]
         left = [each for each in once if (await _of(store, each)).due_at is not None]
         return not (left or status.waiting or status.unsent or await store.due_reminders(self.clock.now(), 1))
+
+
+async def _end(process: Child, ending: signal.Signals) -> None:
+    """End a process. On a busy machine it may not be up yet, and then it ignores the signal: it is sent again."""
+    deadline = time.monotonic() + _PATIENCE
+    while not process.ended.done():
+        process.send(ending if time.monotonic() < deadline else signal.SIGKILL)
+        await asyncio.wait([process.ended], timeout=_LOOK)
 
 
 def _reminder(planted: Planted, origin: float) -> Reminder:
