@@ -24,7 +24,7 @@ from contextlib import suppress
 from typing import Unpack
 
 from gateway.domain.approval import Approval, Verdict
-from gateway.domain.chat import ChatAddress, Outbound, SessionKey
+from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import Memory, MemoryChange
 from gateway.domain.message import Message
@@ -631,5 +631,8 @@ class Store(ABC):
         these platforms alone, if they are given."""
 
     @abstractmethod
-    async def outbox(self, address: ChatAddress | None, limit: int) -> list[Outbound]:
-        """Outbound rows, newest first."""
+    async def outbox(
+        self, address: ChatAddress | None, limit: int, states: Collection[OutboundState] = ()
+    ) -> list[Outbound]:
+        """Outbound rows of an address (None: of all), newest first; only those in one of these states, if any is
+        given, for which the store may be scanned."""

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from gateway.domain.chat import ChatAddress, Outbound
+from gateway.domain.chat import UNSENT, ChatAddress, Outbound, OutboundState
 from gateway.store.port import Store
 from tests.support.store_kit import START, Bench, claimed, finish, outbound
 
@@ -241,3 +241,14 @@ async def test_a_row_comes_back_whole(bench: Bench) -> None:
     (found,) = await store.outbox(None, 1)
     assert (found.key, found.to, found.kind, found.text) == (row.key, row.to, row.kind, row.text)
     assert (found.session_id, found.answers, found.created_at) == ("s", "e1", START)
+
+
+async def test_rows_are_listed_by_their_state(store: Store) -> None:
+    await store.emit([outbound("o1"), outbound("o2"), outbound("x", "2"), outbound("o3")])
+    await store.mark_sent("o1", "m1")
+    await store.mark_refused("x", "for a reason")
+    listed = [row.id for row in await store.outbox(None, 9, (OutboundState.REFUSED, OutboundState.SENT))]
+    assert listed == ["x", "o1"]
+    assert [row.id for row in await store.outbox(None, 1, UNSENT)] == ["o3"]
+    assert [row.id for row in await store.outbox(outbound("o1").to, 9, UNSENT)] == ["o3", "o2"]
+    assert await store.outbox(outbound("o1").to, 9, (OutboundState.REFUSED,)) == []

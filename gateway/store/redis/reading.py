@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Sequence
 from typing import Any, Final
 
-from gateway.domain.chat import ChatAddress, Outbound, SessionKey
+from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
 from gateway.domain.message import Message
 from gateway.domain.session import Session
 from gateway.domain.usage import CanonicalUsage, UsageTotal
@@ -23,7 +23,7 @@ from gateway.store.shared.documents import intents_from
 from gateway.store.shared.fields import USAGE
 from gateway.store.shared.platforms import Platforms, chat_name
 
-_PAGE: Final = 1_000  # messages or ledger entries read at a time
+_PAGE: Final = 1_000  # messages, rows or ledger entries read at a time
 
 
 async def signals(wire: Wire, item: InboxItem) -> tuple[SignalKind, ...]:
@@ -70,16 +70,29 @@ async def sessions(wire: Wire, key: SessionKey | None, limit: int, offset: int) 
     return await _sessions(wire, [(partition, session_id) for session_id in ids])
 
 
-async def rows(wire: Wire, address: ChatAddress | None, limit: int) -> list[Outbound]:
-    """Rows of an address (None: of all), newest first."""
+async def rows(
+    wire: Wire, address: ChatAddress | None, limit: int, states: Collection[OutboundState]
+) -> list[Outbound]:
+    """Rows of an address (None: of all), newest first; only those in one of these states, if any is given."""
+    found: list[Outbound] = []
+    seen, most = 0, limit if not states else max(limit, _PAGE)
+    while len(found) < limit:
+        places = await _places_of_rows(wire, address, most)
+        fresh = [row_from(fields) for fields in await _hashes(wire, "row", places[seen:])]
+        found += [row for row in fresh if not states or row.state in states]
+        if len(places) < most or not states:
+            break
+        seen, most = most, 2 * most
+    return found[:limit]
+
+
+async def _places_of_rows(wire: Wire, address: ChatAddress | None, limit: int) -> list[tuple[int, str]]:
+    """(partition, id) of the newest rows."""
     if address is None:
-        places = await _newest(wire, "rows", limit)
-    else:
-        partition = partition_of(address.platform, address.chat)
-        key = f"rows:{address_name(address)}"
-        ids = await wire.ask(partition, "ZREVRANGE", key, "0", str(limit - 1))
-        places = [(partition, row_id) for row_id in ids]
-    return [row_from(fields) for fields in await _hashes(wire, "row", places)]
+        return await _newest(wire, "rows", limit)
+    partition = partition_of(address.platform, address.chat)
+    ids = await wire.ask(partition, "ZREVRANGE", f"rows:{address_name(address)}", "0", str(limit - 1))
+    return [(partition, row_id) for row_id in ids]
 
 
 async def rows_of_chat(wire: Wire, chat: ChatAddress, row_ids: Sequence[str]) -> list[Outbound]:

@@ -13,7 +13,7 @@ from math import ceil
 from typing import Any, Final, Unpack
 
 from gateway.domain.approval import Approval, Verdict
-from gateway.domain.chat import ChatAddress, Outbound, SessionKey
+from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import Memory, MemoryChange
 from gateway.domain.message import Message
@@ -810,8 +810,10 @@ class RedisStore(Store):
     async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
         return await reading.status(self._wire, Platforms(platforms))
 
-    async def outbox(self, address: ChatAddress | None, limit: int) -> list[Outbound]:
-        return await reading.rows(self._wire, address, limit)
+    async def outbox(
+        self, address: ChatAddress | None, limit: int, states: Collection[OutboundState] = ()
+    ) -> list[Outbound]:
+        return await reading.rows(self._wire, address, limit, states)
 
     # -- what the process remembers ---------------------------------------------------------
 

@@ -7,7 +7,7 @@ generation was being sent when its process died.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -242,16 +242,22 @@ def has_unsent(connection: apsw.Connection, lane: str) -> bool:
     return one(connection, _HEAD, (lane,)) is not None
 
 
-def listing(connection: apsw.Connection, address: ChatAddress | None, limit: int) -> list[Outbound]:
-    """Rows of an address (None: of all), newest first."""
-    if address is None:
-        rows = many(connection, f"SELECT {OUTBOUND_COLUMNS} FROM outbox ORDER BY seq DESC LIMIT ?", (limit,))
-    else:
-        rows = many(
-            connection,
-            f"SELECT {OUTBOUND_COLUMNS} FROM outbox WHERE lane = ? AND thread IS ? ORDER BY seq DESC LIMIT ?",
-            (chat_name(address), address.thread, limit),
-        )
+def listing(
+    connection: apsw.Connection, address: ChatAddress | None, limit: int, states: Collection[State]
+) -> list[Outbound]:
+    """Rows of an address (None: of all), newest first; only those in one of these states, if any is given."""
+    conditions, bindings = ["true"], list[str | int | None]()
+    if address is not None:
+        conditions.append("lane = ? AND thread IS ?")
+        bindings += [chat_name(address), address.thread]
+    if states:
+        conditions.append(f"state IN ({','.join('?' * len(states))})")
+        bindings += states
+    rows = many(
+        connection,
+        f"SELECT {OUTBOUND_COLUMNS} FROM outbox WHERE {' AND '.join(conditions)} ORDER BY seq DESC LIMIT ?",
+        (*bindings, limit),
+    )
     return [OUTBOUND.of_row(row) for row in rows]
 
 

@@ -15,7 +15,7 @@ from typing import Unpack
 import apsw
 
 from gateway.domain.approval import Approval, Verdict
-from gateway.domain.chat import ChatAddress, Outbound, SessionKey
+from gateway.domain.chat import ChatAddress, Outbound, OutboundState, SessionKey
 from gateway.domain.file import KeptFile
 from gateway.domain.memory import Memory, MemoryChange
 from gateway.domain.message import Message
@@ -762,8 +762,10 @@ class SqliteStore(Store):
     async def status(self, platforms: Collection[str] | None = None) -> StoreStatus:
         return await self._database.read(reading.status, platforms)
 
-    async def outbox(self, address: ChatAddress | None, limit: int) -> list[Outbound]:
-        return await self._database.read(outbox.listing, address, limit)
+    async def outbox(
+        self, address: ChatAddress | None, limit: int, states: Collection[OutboundState] = ()
+    ) -> list[Outbound]:
+        return await self._database.read(outbox.listing, address, limit, states)
 
     # -- what the process remembers ---------------------------------------------------------
 
