@@ -138,6 +138,37 @@ def usage(
 
 
 @app.command()
+def outbox(
+    everything: Annotated[bool, typer.Option("--all", help="Also those that were shown.")] = False,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, metavar="N", help="How many at most.")] = 50,
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Messages that people are not shown yet, or never will be, newest first."""
+    from gateway.cli.reports import outbox_rows, outbox_text
+
+    show_rows(_read(config, lambda store: outbox_rows(store, limit, everything=everything)), as_json, outbox_text)
+
+
+@app.command()
+def backup(
+    target: Annotated[Path, typer.Argument(metavar="TARGET", help="A new file, or a folder for it.")],
+    as_json: JsonOption = False,
+    config: ConfigOption = None,
+) -> None:
+    """Copy the whole SQLite store into one file. A gateway may run meanwhile."""
+    from gateway.cli.backup import back_up, backup_row, backup_text, new_file
+    from gateway.runtime.clock import SystemClock
+
+    try:
+        file = new_file(target, SystemClock().now())
+    except GatewayError as error:
+        _misused(str(error))
+    _read(config, lambda store: back_up(store, file))
+    show_rows(backup_row(file), as_json, backup_text)
+
+
+@app.command()
 def migrate(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="The store as it is, such as sqlite:///legato.db.")],
     target: Annotated[str, typer.Argument(metavar="TARGET", help="An empty one, such as redis://127.0.0.1:6379/0.")],

@@ -1,7 +1,9 @@
 """The store as the `legato` program shows it: rows with stable fields, and the same as text.
 
 Fields of a session row: id, key, parent_id, started_at, ended_at, end_reason, title, messages (a
-count). Times are ISO 8601 in UTC. `show` has the transcript's messages in `messages` instead.
+count). `show` has the transcript's messages in `messages` instead. Fields of an outbox row: id, platform, chat, thread,
+kind, state, text, session_id, answers, attempts, ambiguous, created_at, due_at, shown_at, error. Times are ISO 8601 in
+UTC.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, cast
 
+from gateway.domain.chat import UNSENT, OutboundState
 from gateway.domain.message import is_summary, note_of, text_of, wire
 from gateway.domain.session import Session
 from gateway.runtime.errors import SessionNotFound
@@ -20,6 +23,7 @@ from gateway.store.records import UsageBy
 Row = dict[str, Any]
 
 _TEXT_WIDTH = 2_000  # characters of a message shown as text; --json shows all
+_LINE_WIDTH = 76  # characters of a message in a list
 
 
 async def session_rows(store: Store, limit: int) -> list[Row]:
@@ -90,6 +94,31 @@ async def usage_rows(store: Store, since: float, by: str) -> list[Row]:
     ]
 
 
+async def outbox_rows(store: Store, limit: int, *, everything: bool) -> list[Row]:
+    """Messages on their way to people, newest first; without `everything` only those that are not shown."""
+    states = () if everything else (*UNSENT, OutboundState.REFUSED)
+    return [
+        {
+            "id": row.id,
+            "platform": row.to.platform,
+            "chat": row.to.chat,
+            "thread": row.to.thread,
+            "kind": row.kind,
+            "state": str(row.state),
+            "text": row.text,
+            "session_id": row.session_id,
+            "answers": row.answers,
+            "attempts": row.attempts,
+            "ambiguous": row.ambiguous,
+            "created_at": _time(row.created_at),
+            "due_at": _time(row.due_at or None),
+            "shown_at": _time(row.shown_at),
+            "error": row.error,
+        }
+        for row in await store.outbox(None, limit, states)
+    ]
+
+
 def sessions_text(rows: list[Row]) -> str:
     """A table of sessions."""
     if not rows:
@@ -139,6 +168,31 @@ def usage_text(rows: list[Row]) -> str:
             f"{row['output_tokens']:>12,} {row['cost_usd']:>10.4f}{unpriced}"
         )
     return "\n".join(lines)
+
+
+def outbox_text(rows: list[Row]) -> str:
+    """Messages to be read, each with the reason why it is not shown."""
+    if not rows:
+        return "There is nothing to list: every message was shown."
+    blocks = []
+    for row in rows:
+        place = f"{row['platform']}:{row['chat']}" + (f"/{row['thread']}" if row["thread"] else "")
+        text = " ".join(row["text"].split())
+        shown = text if len(text) <= _LINE_WIDTH else f"{text[: _LINE_WIDTH - 1]}…"
+        created = row["created_at"][:16].replace("T", " ")
+        blocks.append(f"{created}  {row['state']:<9} {row['kind']:<8} {place}\n  {shown}{_reason(row)}")
+    return "\n".join(blocks)
+
+
+def _reason(row: Row) -> str:
+    tried = f"{row['attempts']} attempt{'' if row['attempts'] == 1 else 's'}"
+    doubt = f", {row['ambiguous']} of them with an unknown outcome" if row["ambiguous"] else ""
+    if row["state"] == OutboundState.REFUSED:
+        return f"\n  given up after {tried}{doubt}: {row['error']}"
+    if row["state"] == OutboundState.SENT or not row["attempts"]:
+        return ""
+    again = f", the next at {row['due_at'][11:19]} UTC" if row["due_at"] else ""
+    return f"\n  {tried}{doubt}{again}"
 
 
 def _session(session: Session) -> Row:
