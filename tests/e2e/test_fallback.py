@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,10 @@ from gateway.agent.tools.base import ToolContext
 from gateway.app.config import Config
 from gateway.context.policy import CompressionSettings
 from gateway.providers.base import ModelRequest, ModelSpec
+from gateway.providers.http import http_client
+from gateway.providers.openai.chat_completions import ChatCompletions
 from gateway.providers.plugin import ModelPrices, ModelSettings
+from gateway.providers.retry import Retrying
 from gateway.runtime.errors import (
     ContextOverflow,
     ProviderError,
@@ -23,6 +28,9 @@ from gateway.runtime.errors import (
     ProviderUnavailable,
     QuotaExceeded,
 )
+from tests.emulators.llm import LlmServer
+from tests.emulators.llm_replies import Cut, server_error
+from tests.emulators.llm_replies import Script as Answers
 from tests.support.fakes import ManualClock
 from tests.support.gateway import config_in, running
 from tests.support.model import FakeModel, Say, Script, newest
@@ -93,6 +101,31 @@ async def test_a_model_that_is_away_is_not_waited_for_and_comes_back_by_itself(t
         assert await live.ask("four") == "main: four"
         assert asked(model) == ["main", "first", "first", "main", "first", "main"]
         assert [spec.context_length for spec in model.specs] == [32_000] * 6
+
+
+class AtOnce(random.Random):
+    """Pauses of no length."""
+
+    def uniform(self, a: float, b: float) -> float:
+        return 0.0
+
+
+async def test_a_server_that_breaks_down_is_replaced_and_comes_back(tmp_path: Path) -> None:
+    """Over HTTP: an error, half an answer, the end of the attempts; another server answers; the first is back later."""
+    clock, broken = ManualClock(), Answers(server_error(503), Cut())
+    calls = Retrying(ChatCompletions(http_client(), str), clock=clock, rng=AtOnce(), attempts=2)
+    async with LlmServer(broken) as main, LlmServer() as other, aclosing(calls):
+        model = ModelSettings(provider="openai", name="main", base_url=main.url, context_length=32_000)
+        stand_in = model.model_copy(update={"name": "first", "base_url": other.url})
+        config = settings(tmp_path, stand_in, model=model)
+        async with running(tmp_path, config=config, provider=calls, clock=clock) as live:
+            assert await live.ask("hello") == "echo: hello"
+            assert (main.calls, other.calls) == (2, 1)
+            assert await live.ask("and now?") == "echo: and now?"
+            assert (main.calls, other.calls) == (2, 2), "nobody waits for it a second time"
+            await clock.advance(61)
+            assert await live.ask("and later?") == "echo: and later?"
+            assert (main.calls, other.calls) == (3, 2)
 
 
 async def test_a_fallback_that_refuses_is_followed_by_the_next(tmp_path: Path) -> None:
