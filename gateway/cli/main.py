@@ -68,6 +68,7 @@ def chat(
 
     A QUESTION begins a new session, everything else goes on with the last one.
     """
+    _read_vocabulary()
     from gateway.app.serving import ShellCall, serve_shell
 
     if new and going_on:
@@ -85,6 +86,8 @@ def run(
     config: ConfigOption = None,
 ) -> None:
     """Serve the enabled platforms. It works without a terminal, and for every conversation of its store."""
+    if workers == 1:
+        _read_vocabulary()
     from gateway.app.serving import announcement, nothing_to_do, serve_fleet, serve_platforms
 
     settings = _settings(config)
@@ -313,6 +316,18 @@ def _guarded(run: Callable[[], Awaitable[int]], settings: Config | None) -> int:
         _fail(_redactor(settings)(str(error)))
     except KeyboardInterrupt:
         return 130
+
+
+def _read_vocabulary() -> None:
+    """Read the vocabulary before the rest of the program is imported: reading it takes 25 MB for a moment, which are
+    free again for the rest."""
+    from gateway.runtime.tokens import read_vocabulary
+
+    try:
+        read_vocabulary()
+    except ConfigError as error:
+        _tell_problems(error, None)
+        raise typer.Exit(2) from None
 
 
 def _tell_problems(error: ConfigError, settings: Config | None) -> None:

@@ -159,6 +159,11 @@ def _load() -> tiktoken.Encoding:
     return encoding
 
 
+def read_vocabulary() -> None:
+    """Read the vocabulary now instead of at the first count. Raises ConfigError if it is missing or damaged."""
+    _load()
+
+
 def _field(holder: Any, name: str) -> Any:
     return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
 
