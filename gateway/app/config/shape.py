@@ -48,13 +48,16 @@ class Shape:
         """The declared type of the key at `path`; None where no such key exists."""
         if not path:
             return Config
-        if isinstance(path[-1], int):
-            lists = (kind for kind in alternatives(self.kind(path[:-1])) if typing.get_origin(kind) is tuple)
+        key = path[-1]
+        above = self.kind(path[:-1])  # once: every level that asked twice would double the work of all above it
+        if isinstance(key, int):
+            lists = (kind for kind in alternatives(above) if typing.get_origin(kind) is tuple)
             return next((typing.get_args(kind)[0] for kind in lists), None)
-        if field := self.field(path):
-            return field.annotation
-        named = () if self.section(path[:-1]) else alternatives(self.kind(path[:-1]))
-        return next((typing.get_args(kind)[1] for kind in named if typing.get_origin(kind) is dict), None)
+        if section := self._section(path[:-1], above):
+            field = section.model_fields.get(key)
+            return field.annotation if field else None
+        named = (kind for kind in alternatives(above) if typing.get_origin(kind) is dict)
+        return next((typing.get_args(kind)[1] for kind in named), None)
 
     def field(self, path: KeyPath) -> FieldInfo | None:
         """What is declared of the key at `path`, which names a key."""
@@ -63,9 +66,12 @@ class Shape:
 
     def section(self, path: KeyPath) -> type[BaseModel] | None:
         """The section that may stand at `path`; None where a value does."""
+        return self._section(path, self.kind(path))
+
+    def _section(self, path: KeyPath, kind: Any) -> type[BaseModel] | None:
         if path == ("adapters",):
             return self.adapters
-        section = next((kind for kind in alternatives(self.kind(path)) if is_section(kind)), None)
+        section = next((each for each in alternatives(kind) if is_section(each)), None)
         return self.model_of(self._tree.at(path)) if section is ModelSettings else section
 
     def is_mapping(self, path: KeyPath) -> bool:
