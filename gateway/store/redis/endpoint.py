@@ -54,6 +54,7 @@ class Endpoint:
             "retry": Retry(NoBackoff(), 0),  # the callers know which commands may be repeated
             "socket_timeout": None,  # time is kept here: the library's own timeout can swallow a cancellation
             "client_name": name,
+            "driver_info": None,  # the library would read its own version from a file for every connection
         }
         self._nodes: dict[int, Address] = {}  # slot range's end → its primary, in rising order
         self._known: set[Address] = set()
