@@ -21,14 +21,15 @@ from gateway.runtime.errors import ConfigError, GatewayError
 T = TypeVar("T")
 
 
-def contained(what: str, call: Callable[[], T]) -> T:
+def contained(what: str | Callable[[], str], call: Callable[[], T]) -> T:
     """`call()`, any exception of it as a ConfigError that begins with `what`: for loading foreign code."""
     try:
         return call()
     except ConfigError:
         raise
     except Exception as error:
-        raise ConfigError([f"{what}: {type(error).__name__}: {error}"]) from error
+        told = what if isinstance(what, str) else what()
+        raise ConfigError([f"{told}: {type(error).__name__}: {error}"]) from error
 
 
 async def held_to(work: Awaitable[T], what: str, rule: str) -> T:
@@ -82,7 +83,8 @@ def _of_kind(point: EntryPoint, kind: type[T]) -> T:
 
 def load(point: EntryPoint) -> Any:
     """What an entry point names. Raises ConfigError."""
-    return contained(f"{origin(point)} cannot be loaded from {point.value}", point.load)
+    # Where it comes from stands in a file, which is read only if something is wrong.
+    return contained(lambda: f"{origin(point)} cannot be loaded from {point.value}", point.load)
 
 
 def origin(point: EntryPoint) -> str:
