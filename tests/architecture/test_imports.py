@@ -64,3 +64,16 @@ def test_a_wire_format_is_found_by_its_entry_point_and_imported_by_nobody():
         if f"{name}.".startswith(f"{package}.") and path.parent != folder
     ]
     assert found == []
+
+
+def test_only_one_module_prints() -> None:
+    """Whatever is shown goes through `printing`: it may be a stranger's words."""
+    found = {
+        name_of(path)
+        for path in modules("gateway", "adapters")
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", getattr(node.func, "attr", "")) in ("print", "echo", "write")
+        and ast.unparse(node.func) in ("print", "typer.echo", "sys.stdout.write")
+    }
+    assert found == {"gateway/cli/printing.py", "gateway/__main__.py"}  # what the latter says is its own
