@@ -134,15 +134,20 @@ def _again_and_again(rng: random.Random, schedule: Schedule) -> Schedule:
 
 
 def directed() -> list[Schedule]:
-    """For each thing that can go wrong a schedule in which it surely does, with everything else well."""
-    found = []
+    """Schedules in which each thing that can go wrong surely does: what befalls a call two kinds to a schedule; all
+    else one by one, with everything else well."""
     talkative = (schedule for schedule in map(make_schedule, count()) if len(schedule.said) > len(_SURE))
-    for kind, schedule in zip(KINDS, talkative, strict=False):
-        faults = [Fault(kind=kind, at=0.5, slot=0, seconds=_LASTS.get(kind, 0.5))]
-        if kind.startswith(("model", "send")):
-            faults = [Fault(kind=kind, call=call) for call in (2, 4)]
-        found.append(replace(schedule, nodes=2, busy_mode="queue", faults=tuple(faults)))
-    return found
+    calls = [kind for kind in KINDS if kind.startswith(("model", "send"))]
+    pairs = zip(calls[::2], calls[1::2], strict=True)
+    found = [
+        tuple(Fault(kind=kind, call=call) for kind, call in ((one, 2), (other, 3), (one, 4), (other, 5)))
+        for one, other in pairs
+    ]
+    found += [(Fault(kind=kind, at=0.5, slot=0, seconds=_LASTS.get(kind, 0.5)),) for kind in KINDS if kind not in calls]
+    return [
+        replace(schedule, nodes=2, busy_mode="queue", faults=faults)
+        for faults, schedule in zip(found, talkative, strict=False)
+    ]
 
 
 def _fault(rng: random.Random, nodes: int) -> Fault:

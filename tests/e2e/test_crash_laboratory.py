@@ -20,15 +20,16 @@ from tests.chaos.shrink import Shrinking
 from tests.chaos.socket_platform import Poll
 from tests.chaos.verdict_readers import one_reader
 
-RUNS = 5
+RUNS = 3
 
 
 async def test_whatever_goes_wrong_no_promise_is_broken() -> None:
     results = [result async for result in campaign(directed(), fleets, jobs=4)]
 
-    assert {result.schedule.faults[0].kind: result.problems for result in results if result.problems} == {}
-    happened = {result.schedule.faults[0].kind for result in results if result.faults[result.schedule.faults[0].kind]}
-    assert happened == set(KINDS)
+    assert {result.schedule.faults: result.problems for result in results if result.problems} == {}
+    assert {fault.kind for result in results for fault in result.schedule.faults if result.faults[fault.kind]} == set(
+        KINDS
+    )
 
 
 async def test_whatever_chance_finds_no_promise_is_broken() -> None:
