@@ -104,8 +104,7 @@ async def test_ten_compactions_in_a_row(name: str, summariser: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("summariser", ["curt", "none"])
-@pytest.mark.parametrize("parallel", [1, 10])
+@pytest.mark.parametrize(("parallel", "summariser"), [(1, "curt"), (10, "none")])
 async def test_one_request_and_three_hundred_results_converges(name: str, summariser: str, parallel: int) -> None:
     """The loop as the agent runs it: before every call the engine is asked, and no prompt ever overflows."""
     window = 8_000

@@ -80,11 +80,10 @@ def taken(request: ModelRequest) -> int:
 
 
 @pytest.mark.parametrize(
-    ("engine", "summary"),
-    [("compressor", summary_text), ("compressor", refusing), ("window", refusing)],
+    ("engine", "summary", "parallel"),
+    [("compressor", summary_text, 1), ("compressor", refusing, 10), ("window", refusing, 10)],
     ids=["compressor", "compressor by rule", "window"],
 )
-@pytest.mark.parametrize("parallel", [1, 10])
 async def test_three_hundred_results_in_one_turn_converge(
     tmp_path: Path, engine: str, summary: Script, parallel: int
 ) -> None:

@@ -421,7 +421,7 @@ values = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.dictionaries(names, values, max_size=5),
     st.dictionaries(names, st.sampled_from(["1", "x", "[", "null"]), max_size=2),

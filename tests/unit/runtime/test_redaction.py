@@ -339,13 +339,14 @@ def hostile_units():
     yield from ("bearer ", "authorization: ", "authorization: basic ", "aws secret key", "a", " ", "=", "\u0130", "-")
 
 
-@pytest.mark.parametrize("unit", sorted(set(hostile_units())))
-def test_a_hostile_text_is_only_read_once(unit):
-    size = 40_000
-    redact(unit * (size // len(unit)))
-    redact(unit + "a" * size)
-    redact(unit + "-" * size + unit)
-    redact("A" * 30 + unit * (size // len(unit)) + "-----END PRIVATE KEY-----")
+@pytest.mark.parametrize("size", [10_000, pytest.param(40_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("share", range(8))
+def test_a_hostile_text_is_only_read_once(share, size):
+    for unit in sorted(set(hostile_units()))[share::8]:
+        redact(unit * (size // len(unit)))
+        redact(unit + "a" * size)
+        redact(unit + "-" * size + unit)
+        redact("A" * 30 + unit * (size // len(unit)) + "-----END PRIVATE KEY-----")
 
 
 def test_a_megabyte_of_everything():
