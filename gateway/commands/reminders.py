@@ -151,13 +151,13 @@ async def _changed(own: PersonReminders, verb: str, number: int, rest: str) -> s
         case "snooze":
             until = await _until(own, rest)
             after = await own.snooze(number, until)
-            return f"{number}. {after.brief}: {next_moments(after)}."
+            return f"{number}. {after.brief} — {next_moments(after)}"
         case "skip":
             after = await own.skip(number)
-            return f"{number}. {after.brief}: {next_moments(after)}."
+            return f"{number}. {after.brief} — {next_moments(after)}"
         case "resume":
             after = await own.resume(number)
-            return f"{number}. {after.brief} goes on: {next_moments(after)}."
+            return f"{number}. {after.brief} goes on — {next_moments(after)}"
         case _:
             after = await own.cancel(number)
             return f"{number}. {after.brief} is cancelled."

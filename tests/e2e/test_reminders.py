@@ -375,7 +375,7 @@ async def test_a_streak_of_failures_is_told_once_and_then_it_is_paused(tmp_path:
         assert shown[1][1].startswith("This was the scheduled prompt 1. I say only once that it fails")
         assert shown[3][1].startswith("I paused the scheduled prompt 1, because it failed 3 times in a row.")
         assert "paused after 3 failures in a row (/reminders resume 1)" in await live.ask("/reminders")
-        assert "1. news? goes on: every day, next" in await live.ask("/reminders resume 1")
+        assert "1. news? goes on — every day, next" in await live.ask("/reminders resume 1")
         await swept(live, clock, 86_400)
         assert live.adapter.sent[-1].text.endswith("news?")
 

@@ -55,6 +55,7 @@ async def test_a_server_that_exits_at_once_is_told_with_its_last_words() -> None
 async def test_what_is_no_server_is_told(settings: dict[str, object], reason: str) -> None:
     async with running(McpServerSettings(**settings)) as it:
         assert reason in it.server.failure
+        assert "127" not in it.server.failure
 
 
 async def test_an_answer_beyond_the_limit_is_refused_while_it_is_read() -> None:

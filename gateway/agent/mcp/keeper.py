@@ -23,7 +23,7 @@ _PAUSE = 0.01  # seconds between two looks at what is left
 _MANY = 100  # processes
 _MOST_ROUNDS = 1_000  # of killing
 _SUBREAPER, _DEATH_SIGNAL = 36, 1  # prctl(2)
-_NOT_FOUND = 127  # the exit status of a shell that finds no such command
+NOT_FOUND = 127  # the exit status of a shell that finds no such command
 
 
 def _ask_kernel(option: int, value: int) -> None:
@@ -48,7 +48,7 @@ def _start(command: list[str], pipe: int) -> int:
     except OSError as error:
         os.write(2, f"{command[0]} cannot be started: {(error.strerror or 'unknown reason').lower()}\n".encode())
     finally:
-        os._exit(_NOT_FOUND)
+        os._exit(NOT_FOUND)
 
 
 def _reap(child: int) -> tuple[int | None, bool]:

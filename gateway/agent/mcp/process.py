@@ -19,6 +19,7 @@ from typing import Final
 
 import structlog
 
+from gateway.agent.mcp import keeper
 from gateway.agent.mcp.server import MOST_BYTES, ServerFailed
 from gateway.agent.mcp.settings import McpServerSettings
 from gateway.runtime.clock import Clock
@@ -159,6 +160,8 @@ class ServerProcess:
         if not await self._waited(_GRACE):
             return "it closed its output"
         code = self.transport.get_returncode() or 0
+        if code == keeper.NOT_FOUND and self._words:
+            return self._words[-1]  # the keeper's, which says more than its code
         how = f"it ended with exit code {code}" if code >= 0 else f"it was ended by signal {-code}"
         return f"{how}; its last words: {' / '.join(self._words)}" if self._words else how
 
