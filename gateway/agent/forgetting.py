@@ -38,6 +38,7 @@ from gateway.store.records import (
     Rewriting,
     Talk,
 )
+from gateway.store.shared.languages import is_stop
 
 _PAGE: Final = 200  # sessions looked up at once
 _NO_CAP: Final = 1_000_000  # the gateway's own requests are never refused
@@ -67,6 +68,7 @@ class Deed:
     forgetting: Forgetting
     facts: Sequence[Fact]
     words: frozenset[str]  # that nothing else holds
+    reminders: Sequence[int]  # their numbers
     said: frozenset[str]  # what people said
 
     @property
@@ -117,7 +119,7 @@ class Forgetter:
             left = await asyncio.to_thread(without, history, chosen, counter=self.counter, redact=self.redact)
             gone = [history.originals[name] for name in left.gone]
             stays = [each for name, each in history.originals.items() if name not in left.gone]
-            words = await asyncio.to_thread(telling_words, gone, [each for each in stays if not _reminded(each)])
+            words = await asyncio.to_thread(_telling, gone, [each for each in stays if not _reminded(each)])
             events = {event for each in gone if (event := note_of(each).get("event"))}
             reminders = [
                 each for each in kept if each.made_by in events or tells(each.text, words) or each.source.user == person
@@ -154,7 +156,8 @@ class Forgetter:
             counts={what: count for what, count in counts.items() if count},
         )
         said = frozenset(own_words(each).strip() for each in gone if is_request(each))
-        return Deed(forgetting=forgetting, facts=facts, words=words, said=said)
+        numbers = sorted(each.number for each in reminders)
+        return Deed(forgetting=forgetting, facts=facts, words=words, reminders=numbers, said=said)
 
     async def _files(self, key: SessionKey, gone: Sequence[Message], stays: Sequence[Message]) -> list[str]:
         """The refs of files that came with forgotten messages, or were sent in answer to them, and with no others."""
@@ -263,6 +266,12 @@ def _said_by(contents: Contents, source: Source, before: float | None = None) ->
     own = [each for each in contents.history.exchanges if is_by(each.request, source)]
     old = [each for each in own if before is None or note_of(each.request).get("at", 0.0) < before]
     return {name for each in old for name in each.ids}
+
+
+def _telling(gone: Sequence[Message], stays: Sequence[Message]) -> frozenset[str]:
+    """The words that tell what was made of forgotten messages. In a short conversation nothing else may hold "the", and
+    that tells nothing."""
+    return frozenset(word for word in telling_words(gone, stays) if not is_stop(word))
 
 
 def _reminded(message: Message) -> bool:

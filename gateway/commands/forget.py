@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from gateway.agent.forgetting import Contents, deed_of, is_by
+from gateway.agent.forgetting import Contents, Deed, deed_of, is_by
 from gateway.commands.base import Command, CommandContext
 from gateway.context.forgetting import Exchange
 from gateway.domain.chat import is_shared
@@ -72,7 +72,7 @@ async def forget(ctx: CommandContext) -> str:
     ids = {name for exchange in chosen for name in exchange.ids}
     deed = await ctx.forgetter.deed(contents, ctx.key, deed_of(ctx.item), ids, ctx.item.id)
     assert ctx.confirm is not None, "a lane's command is given a way to ask"
-    if not await ctx.confirm(_question(ctx, chosen, deed.counts)):
+    if not await ctx.confirm(_question(ctx, chosen, deed)):
         return _KEPT
     return _told(await ctx.forgetter.do(ctx.owned(), contents, deed))
 
@@ -204,11 +204,12 @@ _NAMES: Final[Mapping[str, str]] = {
 }
 
 
-def _question(ctx: CommandContext, chosen: Sequence[Exchange], counts: Mapping[str, int]) -> str:
+def _question(ctx: CommandContext, chosen: Sequence[Exchange], deed: Deed) -> str:
     """What would go, in one line that repeats nothing of it."""
     when = _listed([_when(ctx, each) for each in chosen[:3]])
     more = f" and {len(chosen) - 3} more times" if len(chosen) > 3 else ""
-    return f"Forget what was said {when}{more}, with my answer: {_summed(counts)}? This cannot be undone."
+    numbers = f" (in /reminders: {', '.join(map(str, deed.reminders))})" if deed.reminders else ""
+    return f"Forget what was said {when}{more}, with my answer: {_summed(deed.counts)}{numbers}? This cannot be undone."
 
 
 def _told(counts: Mapping[str, int]) -> str:

@@ -166,6 +166,19 @@ async def test_what_a_reminder_said_goes_with_it(tmp_path: Path) -> None:
         assert "done!" in await said(live)
 
 
+async def test_what_shares_a_common_word_alone_stays(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        await live.ask("/remind in 2 hours water the plants")
+        await live.ask(f"/remind in 2 hours look for the {WORD}")
+        await say(live, f"the {WORD} is in the shed", "I see")
+        told = await forget(live, "last")
+        assert "2 messages, 1 reminder (in /reminders: 2)?" in str(live.adapter.sent)
+        assert told.startswith("Forgot 2 messages, 1 reminder.")
+        listed = await live.ask("/reminders")
+        assert "water the plants" in listed
+        assert WORD not in listed
+
+
 async def test_a_reply_names_what_to_forget(tmp_path: Path) -> None:
     async with running(tmp_path) as live:
         one = await live.tell(f"{WORD} one", place="m1")
