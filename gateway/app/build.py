@@ -113,6 +113,7 @@ def build(config: Config, adapters: Sequence[Adapter], parts: Parts = Parts()) -
         lanes=_lanes(base, turns, reception, worker),
         outbox=base.outbox,
         sessions=talks.sessions,
+        forgetter=talks.forgetter,
         expiry=Expiry(store=base.store, clock=base.clock),
         reminders=people.sweep,
         welcome=people.welcome,

@@ -11,6 +11,7 @@ from datetime import UTC
 import structlog
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
+from gateway.agent.forgetting import Forgetter
 from gateway.agent.mcp.servers import McpServers
 from gateway.agent.metering import Metering
 from gateway.agent.running import RunningTurns
@@ -53,6 +54,7 @@ class Gateway:
     lanes: Lanes
     outbox: Outbox
     sessions: Sessions
+    forgetter: Forgetter
     expiry: Expiry
     reminders: ReminderSweep
     welcome: Welcome

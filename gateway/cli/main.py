@@ -388,27 +388,17 @@ def _check_address(name: str, url: str) -> None:
 
 
 async def _purge(settings: Config, what: Purge, went: dict[str, int]) -> int:
-    from gateway.agent.forgetting import Forgetter
     from gateway.app.build import Parts, build
     from gateway.app.store import configured_store
     from gateway.cli.purge import carry_out
     from gateway.runtime.clock import SystemClock, SystemIds
-    from gateway.runtime.tokens import TokenCounter
 
     _log_to(settings, None)
     clock, store = SystemClock(), configured_store(settings, waits=False)
     gateway = build(settings, [], Parts(store=store))
-    forgetter = Forgetter(
-        store=store,
-        sessions=gateway.sessions,
-        remembered=gateway.sessions.memories,
-        counter=TokenCounter(),
-        redact=_redactor(settings),
-        clock=clock,
-    )
     await store.open()
     try:
-        went.update(await carry_out(store, forgetter, what, clock, SystemIds()))
+        went.update(await carry_out(store, gateway.forgetter, what, clock, SystemIds()))
     finally:
         await store.aclose()
         for close in gateway.close:
