@@ -47,13 +47,18 @@ _UNITS: Final = (
     r"|[кмгт]б|кг|км|°)(?![A-Za-zА-Яа-я])"
 )
 _MEASURE: Final = re.compile(
-    rf"(?<![A-Za-z0-9_.,/:-])(?:[$€£¥]\s?\d[\d.,]{{0,15}}"
-    rf"|\d[\d.,]{{0,15}}(?:\s?(?i:{_UNITS})|\s?[%‰€₽₹]|[smhgKV](?![A-Za-z0-9])"
+    rf"[\d$€£¥](?<![A-Za-z0-9_.,/:-][\d$€£¥])(?:(?<=[$€£¥])\s?\d[\d.,]{{0,15}}"
+    rf"|(?<=\d)[\d.,]{{0,15}}+(?:[^\S\n]?(?:(?=[^\W\d_]|°)(?i:{_UNITS})|[%‰€₽₹])|[smhgKV](?![A-Za-z0-9])"
     r"|\s?(?:毫秒|秒|分钟|小时|天|周|个月|年|月|日|元|美元|万|亿|个|台|人|次|行|度|公里|公斤|米|円|分|時間|रुपये|किमी|दिन)))"
 )
+_CALLED: Final = (
+    r"HTTP(?:/[\d.]{1,3})?", "status(?: code)?", "exit code", "error code", "errno", "code", "port", "PIN", "error",
+    "line", "order", "ticket", "issue", "room", "версия", "код", "错误码?", "状态码", "端口", "订单",
+)  # fmt: skip
+# A search for one of some characters is much faster than one for some words, so their first letters stand apart.
 _CODE: Final = re.compile(
-    r"(?i)(?<![A-Za-z])(?:HTTP(?:/[\d.]{1,3})?|status(?: code)?|(?:exit|error) code|errno|code|port|PIN|error|line"
-    r"|order|ticket|issue|room|версия|код|错误|错误码|状态码|端口|订单)\s?[#:=]?\s?#?\d{1,12}(?![\w.]*\d)"
+    rf"[{''.join(sorted({case for word in _CALLED for case in (word[0].lower(), word[0].upper())}))}](?<![A-Za-z].)"
+    rf"(?i:{'|'.join(f'(?<={word[0]}){word[1:]}' for word in _CALLED)})\s?[#:=]?\s?#?\d{{1,12}}(?![\w.]*\d)"
 )
 # A value under a JSON key; and the last words of keys whose values are codes, however short these are.
 _FIELD: Final = re.compile(r"\"\s{0,2}:\s{0,2}\"?([#A-Za-z0-9][A-Za-z0-9#_-]{1,31})(?![^\s\",\]}])")
@@ -70,7 +75,9 @@ _UNCODED: Final = frozenset({
 })  # fmt: skip
 _FIELD_WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 # Capital letters alone are a code only behind a word that says so; some words are shouted there, too.
-_CAPITALS: Final = re.compile(r"(?<![A-Za-z0-9_./:@#-])[A-Z]{5,8}(?![A-Za-z0-9_/:@#])(?!-[A-Za-z0-9])(?!\.[A-Za-z0-9])")
+_CAPITALS: Final = re.compile(
+    r"[A-Z](?<![A-Za-z0-9_./:@#-][A-Z])[A-Z]{4,7}(?![A-Za-z0-9_/:@#])(?!-[A-Za-z0-9])(?!\.[A-Za-z0-9])"
+)
 _NAMING: Final = re.compile(
     r"(?i)code|booking|booked|reserv|confirm|referenc|\bref\b|locator|\bpnr\b|voucher|coupon|tracking|record|ticket"
     r"|registration|plate\b|serial|invitation|\bkey\b|\bid\b|nummer|buchung|kennzeichen|gutschein|bestätigung"
@@ -109,6 +116,11 @@ _OTHER_MONTHS: Final = (
     r"|августа|сентября|октября|ноября|декабря)"
 )
 _YEAR: Final = r"(?:,? (?:de |del )?\d{4}(?!\d))?"
+# Most numbers are no days, and a look at what stands beside them is much faster than the pattern of all days.
+_BEFORE_DAY: Final = re.compile(r"(?:J(?:an|un|ul)|Feb|Ma[ry]|A(?:pr|ug)|Sep|Oct|Nov|Dec)[a-z]{0,6}\.? (?:the )?\d")
+_BEHIND_DAY: Final = re.compile(r"\d(?:st|nd|rd|th|er|\.)? ?(?:of |de |di )?([^\W\d_]{3})")
+_DAY_BY_NUMBERS: Final = re.compile(r"\d[./]\d{1,2}[./]|\d[月월]")
+_MONTH: Final = frozenset(re.findall(r"(?<![^\W\d_])[^\W\d_]{3}", f"{_MONTHS} {GERMAN_MONTHS} {_OTHER_MONTHS}"))
 _DAY: Final = re.compile(
     rf"(?<![A-Za-z0-9_.,/:-])(?:{_MONTHS} (?:the )?\d{{1,2}}(?:st|nd|rd|th)?(?![\w:%])(?![.,]\d){_YEAR}"
     rf"|\d{{1,2}}(?:(?:st|nd|rd|th)?(?: of)? {_MONTHS}|\. ?{GERMAN_MONTHS}|(?:er)?(?: de| di)? {_OTHER_MONTHS})(?!\w)"
@@ -118,7 +130,7 @@ _DAY: Final = re.compile(
 )
 _QUOTED: Final = re.compile(
     r"`([^`\n]{2,80})`|“([^”\n]{2,60})”|«([^»\n]{2,60})»|「([^」\n]{2,60})」|『([^』\n]{2,60})』|《([^》\n]{2,60})》"
-    r"|(?<![\w\"])(?<!\":)(?<!\": )\"([^\"\n]{2,60})\"(?!\s{0,3}:)|(?<![\w'])'([^'\n]{2,60})'(?!\w)"
+    r"|\"(?<![\w\"]\")(?<!\":\")(?<!\": \")([^\"\n]{2,60})\"(?!\s{0,3}:)|'(?<![\w']')([^'\n]{2,60})'(?!\w)"
 )
 _FOREIGN_PATH: Final = re.compile(
     r"(?<![A-Za-z0-9_./~-])(?:~|\.{1,2})?/(?:[\w-]{1,60}/){0,10}[\w-]{1,60}\.[A-Za-z0-9]{1,6}(?![A-Za-z0-9])"
@@ -181,12 +193,12 @@ def find(text: str, *, names: bool = True) -> list[str]:
     seen: set[str] = set()
     for run in _RUN.finditer(text):
         word = run[0]
-        if word in seen or (word.isalpha() and word.islower()):  # most words
+        if word in seen or (word.isalpha() and word.islower()) or (len(word) < 5 and word.isdigit()):  # most words
             continue
         seen.add(word)
         places += [(run.start(), value) for value in _told(word, names)]
     if _DIGIT.search(text):
-        days = {one.start(): one for one in _DAY.finditer(text)}
+        days = {one.start(): one for one in _DAY.finditer(text)} if _may_name_days(text) else {}
         places += [(start, one[0].rstrip(",")) for start, one in days.items()]
         covered = {place for start, one in days.items() for place in range(start, one.end())}
         measures = (one for one in _MEASURE.finditer(text) if one.start() not in covered)
@@ -206,6 +218,13 @@ def find(text: str, *, names: bool = True) -> list[str]:
 def ends(text: str) -> str:
     """Return the part of a text that is read: all of it, or the two ends of a long text."""
     return text if len(text) <= 2 * _EDGE else f"{text[:_EDGE]}\n{text[-_EDGE:]}"
+
+
+def _may_name_days(text: str) -> bool:
+    """Whether a text with numbers may name days."""
+    return bool(
+        _DAY_BY_NUMBERS.search(text) or _BEFORE_DAY.search(text) or not _MONTH.isdisjoint(_BEHIND_DAY.findall(text))
+    )
 
 
 def _fields(text: str) -> Iterator[tuple[int, str]]:
