@@ -51,10 +51,23 @@ _SPEAKS_TO: Final = (
     rf"{_BEGIN}(?:ассистент|помощник)[,:] (?:ты|теперь|выполни|запусти|отправь|удали|ответь|игнорируй)\b",
     rf"{_BEGIN}助手[,，:：](?:请|你|现在|执行|运行|发送|删除|忽略)",
 )
+# A line without any of the words of a kind is none of it: to look for words takes a fiftieth of the patterns' time.
+_TAKING_BACK: Final = (
+    "ignor", "disregard", "forget", "override", "vergiss", "missachte", "игнорируй", "забудь", "не обращай",
+    "忽略", "无视", "忘记", "忘掉",
+)  # fmt: skip
+_CALLING_UPON: Final = (
+    "you", "next", "now", "immediately", "musst", "müssen", "sollst", "sollen", "jetzt", "nun", "nächstes", "sofort",
+    "должен", "должны", "нужно", "надо", "теперь", "сейчас", "далее", "затем", "你", "您", "现在", "接下来", "下一步",
+)  # fmt: skip
+_SPEAKING_TO: Final = (
+    *(f"{name}{sign}" for name in ("assistant", "ai", "model", "agent", "assistent", "ki") for sign in ",:"),
+    "ассистент", "помощник", "助手",
+)  # fmt: skip
 _ORDERS: Final = (
-    ("to ignore what came before", re.compile("|".join(_TAKES_BACK), re.IGNORECASE)),
-    ("to do something now", re.compile("|".join(_CALLS_UPON), re.IGNORECASE)),
-    ("by its name", re.compile("|".join(_SPEAKS_TO), re.IGNORECASE)),
+    ("to ignore what came before", _TAKING_BACK, re.compile("|".join(_TAKES_BACK), re.IGNORECASE)),
+    ("to do something now", _CALLING_UPON, re.compile("|".join(_CALLS_UPON), re.IGNORECASE)),
+    ("by its name", _SPEAKING_TO, re.compile("|".join(_SPEAKS_TO), re.IGNORECASE)),
 )
 
 
@@ -64,7 +77,15 @@ def orders_in(notes: str, spoken: str = "") -> str:
     for line in _QUOTED.sub(" ", notes).splitlines():
         if len(line) > _LINE:
             continue
-        kind = next((kind for kind, pattern in _ORDERS if pattern.search(line)), "")
+        lowered = line.lower()
+        kind = next(
+            (
+                kind
+                for kind, words, pattern in _ORDERS
+                if any(map(lowered.__contains__, words)) and pattern.search(line)
+            ),
+            "",
+        )
         if kind and _BULLET.sub("", line, count=1).strip() not in spoken:
             return kind
     return ""
