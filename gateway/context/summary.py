@@ -42,7 +42,7 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
     one from opener to end marker and a person spoke after it; a summary that somebody pastes as their request is a
     request.
     """
-    if all(type(note := m.get(HOST)) is dict and note and not note.get("summary") for m in messages):
+    if _holds_none(messages):
         return Extracted(
             turns=[*messages],
             notes="",
@@ -86,6 +86,15 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
         standing=standing,
         found=len(notes),
     )
+
+
+def _holds_none(messages: Sequence[Message]) -> bool:
+    """Whether the notes of all messages say that none is a summary. Nearly always, and over the longest transcripts."""
+    try:
+        notes = [message[HOST] for message in messages]
+    except KeyError:
+        return False
+    return set(map(type, notes)) <= {dict} and all(notes) and not any("summary" in note for note in notes)
 
 
 def _split(message: Message, *, by_text: bool) -> tuple[str, Any] | None:

@@ -1,10 +1,10 @@
 """compress() without the model: planning, pruning, rendering for the summariser, verifying, assembling.
 
-The summariser answers at once with notes of a usual length. Tokens and identifiers are stored with every
-message, as they are in a running gateway; what finding them costs when it is stored is shown as well. A
-window of 200,000 tokens. What follows in the host (finding the stored messages again in the result) is shown
-beside it. Medians of wall time, and the fastest pass, which a busy machine disturbs less; memory is the peak
-of what one pass allocates.
+The summariser answers at once with notes of a usual length. Tokens, identifiers and standing instructions are stored
+with every message, as they are in a running gateway; what finding identifiers costs when a message is stored is shown
+as well. A window of 200,000 tokens. What follows in the host (finding the stored messages again in the result) is shown
+beside it. Medians of wall time, and the fastest pass, which a busy machine disturbs less; memory is the peak of what
+one pass allocates.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from gateway.agent.compaction import reconcile
-from gateway.context import identifiers
+from gateway.context import identifiers, instructions
 from gateway.context.assembly import sanitize
 from gateway.context.compressor import Compressor
 from gateway.context.policy import CompressionSettings
@@ -58,7 +58,7 @@ async def measure() -> Rows:
 
 def _stored(length: int) -> list[Message]:
     return [
-        noted(message, id=str(number), identifiers=identifiers.found(message))
+        noted(message, id=str(number), identifiers=identifiers.found(message), instructions=instructions.found(message))
         for number, message in enumerate(messages(length))
     ]
 
