@@ -11,10 +11,9 @@ because Chinese has no spaces around a path.
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -29,7 +28,7 @@ HALF_LIFE: Final = 14  # messages
 WEIGHTS: Final[Mapping[str, float]] = {"user": 4.0, "assistant": 3.0, "tool": 1.0}
 EARLIER: Final = 1024  # of the earlier notes; the room decides on their number in the next notes
 CORRECTION: Final = 5.0  # the highest weight: without a correction the messages in view mislead
-FADING: Final = 0.5 ** (1 / 2)  # of a weight at each further compaction without a mention: half after two
+FADING: Final = 0.5 ** (1 / 4)  # of a weight at each further compaction without a mention: half after four
 _HOUR: Final = 0.25  # of the weight of another value: a bare time of day tells hardly anything
 UNKNOWN: Final = WEIGHTS["assistant"]  # of an identifier of notes without weights
 SERIES: Final = 11  # more of one form in one message are rows of a table, and no row matters by itself
@@ -348,16 +347,25 @@ def _tally(middle: Sequence[Message], most: int) -> _Tally:
                 said.add(value)
             rows = alike.get(value, 1)
             if rows <= SERIES and (text is None or value in text):
-                worth = role / math.sqrt(rows) * (_HOUR if _TIME.fullmatch(value) else 1.0)
+                worth = role / rows * (_HOUR if _TIME.fullmatch(value) else 1.0)
                 weights[value] = max(worth, weights.get(value, 0.0))
     return tally
 
 
+def alike(value: str, others: Iterable[str]) -> list[str]:
+    """Return those of the `others` that have the form of a value."""
+    return [other for other in others if _form(other) == _form(value)]
+
+
 def _alike(values: Sequence[str]) -> dict[str, int]:
     """Return the number of `values` that have the form of each."""
-    forms = {value: _WORD.sub("a", _COUNTED.sub(r"\g<1>0", value)) for value in values}
+    forms = {value: _form(value) for value in values}
     count = Counter(forms.values())
     return {value: count[form] for value, form in forms.items()}
+
+
+def _form(value: str) -> str:
+    return _WORD.sub("a", _COUNTED.sub(r"\g<1>0", value))
 
 
 def mentions(text: str, value: str) -> bool:

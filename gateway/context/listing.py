@@ -1,7 +1,8 @@
 """The list of identifiers at the end of notes, written and read back.
 
 - The best stand on a line each, with the sentence around them.
-- All others share lines, those of one day and one role together: `- 2026-05-28, user | QWXZKP | 512 MB`.
+- All others share lines, those of one day and one role together, and those of one word share a cell:
+  `- 2026-05-28, user | 512 MB | QWXZKP #W8841`.
 
 The list is written from the best identifier on, as long as there is room, so whatever is far down costs nothing.
 Since a piece of a credential may look like an identifier outside its line, every identifier is checked in its line.
@@ -25,13 +26,12 @@ from gateway.runtime.redaction import Redact
 from gateway.runtime.tokens import TokenCounter
 
 HEADING: Final = section(IDENTIFIERS, "").rstrip()
-_BARE_SHARE: Final = 0.85  # of the room, for bare values; where characters are counted there is room for no more
+_BARE_SHARE: Final = 0.85  # of the room, for bare values
 _ORIGIN_SHARE: Final = 0.1  # of the room, for days and roles
 _SAID: Final = 32  # of the best, for whose sentences the messages are read
 _AT_ONCE: Final = 64  # identifiers that are checked together
 _NEAR: Final = 300  # characters around an identifier in which redaction looks for a credential
 _NEAR_KEY: Final = 16_384  # the same beside a private key of many lines
-_READ: Final = 12_000  # characters; a longer message is not searched for the sentence around an identifier
 _LAST_DAY: Final = 253_370_764_800  # seconds since the epoch; no calendar goes further
 _LEAST_CONTEXT: Final = 6  # tokens; a shorter context says nothing
 _APART: Final = "\n\n\x1e\n\n"
@@ -41,45 +41,64 @@ Ledger = Mapping[str, Entry]
 
 @dataclass(slots=True)
 class Room:
-    """The room that is left for a list; `chars` None: any number."""
+    """The room that is left for a list."""
 
     tokens: int
-    chars: int | None
     counter: TokenCounter
 
     def share(self, share: float) -> Room:
         """Return a room of its own that is a part of this one."""
-        return Room(int(self.tokens * share), None if self.chars is None else int(self.chars * share), self.counter)
+        return Room(int(self.tokens * share), self.counter)
 
     def takes(self, text: str) -> bool:
         """Take the room for a text, if there is enough; whether there was."""
-        tokens, chars = self.tokens - self.counter.text(text), (self.chars or 0) - len(text)
-        if tokens < 0 or (self.chars is not None and chars < 0):
-            return False
-        self.tokens, self.chars = tokens, self.chars if self.chars is None else chars
-        return True
+        tokens = self.tokens - self.counter.text(text)
+        if tokens >= 0:
+            self.tokens = tokens
+        return tokens >= 0
 
 
 def lines_of(notes: str, ledger: Ledger, room: Room, redact: Redact, previous: str) -> list[str]:
     """Return the lines for as many of the ledger's identifiers as the room takes, of those that `notes` do not
     mention. `previous`: the notes so far, which tell where the older ones were said."""
     listed: list[str] = []
-    bare = room.share(_BARE_SHARE if room.chars is None else 1.0)
-    named = ""
-    for value in _unsuspected((value for value in ledger if not mentions(notes, value)), ledger, redact):
-        if mentions(named, value):
-            continue  # it is part of a value that is listed already
-        if not bare.takes(SIDE + value):
+    near: dict[str, str] = {}
+    bare = room.share(_BARE_SHARE)
+    spare = room.tokens - bare.tokens
+    unnamed = (value for value in ledger if not mentions(notes, value))
+    for some in _batched(_apart(unsuspected(unnamed, ledger, redact, near))):
+        if bare.takes("".join(map(_cell, some))):  # to count values one by one takes most of the time
+            listed += some
+        else:
+            listed += itertools.takewhile(lambda value: bare.takes(_cell(value)), some)
             break
-        room.takes(SIDE + value)
-        listed.append(value)
-        named = f"{named}\n{value}"
-    return _written(listed, ledger, room, redact, previous)
+    room.tokens = spare + bare.tokens
+    return _written(listed, ledger, near, room, previous)
 
 
-def _written(listed: Sequence[str], ledger: Ledger, room: Room, redact: Redact, previous: str) -> list[str]:
+def _apart(values: Iterable[str]) -> Iterator[str]:
+    """Return the values that are no part of one before."""
+    named = ""
+    for value in values:
+        if not mentions(named, value):
+            named = f"{named}\n{value}"
+            yield value
+
+
+def _cell(value: str) -> str:
+    """Return the value as it stands in a line behind others."""
+    return f"{SIDE if ' ' in value else ' '}{value}"
+
+
+def _written(listed: Sequence[str], ledger: Ledger, near: Mapping[str, str], room: Room, previous: str) -> list[str]:
     known = _origins(previous)
-    origins = {value: _origin(ledger[value].source) or known.get(value, "") for value in listed}
+    of: dict[int, str] = {}  # by the identity of a message, for one may hold many
+    origins: dict[str, str] = {}
+    for value in listed:
+        message = ledger[value].source
+        if id(message) not in of:
+            of[id(message)] = _origin(message)
+        origins[value] = of[id(message)] or known.get(value, "")
     headers = room.share(_ORIGIN_SHARE)
     common = Counter(origin for origin in origins.values() if origin).most_common()
     headed = {origin for origin, _ in itertools.takewhile(lambda one: headers.takes(f"- {one[0]}"), common)}
@@ -87,7 +106,7 @@ def _written(listed: Sequence[str], ledger: Ledger, room: Room, redact: Redact, 
         room.takes(f"- {origin}")
     said: dict[str, str] = {}
     for value in itertools.takewhile(lambda _: room.tokens > _LEAST_CONTEXT, listed[:_SAID]):
-        context = _said(value, ledger[value], redact, previous) if ledger[value].lasting else ""
+        context = _said(value, ledger[value], near[value], previous) if ledger[value].lasting else ""
         if context and room.takes(f"\n- {CONTEXT}{context}"):
             said[value] = context
     together: dict[str, list[str]] = {}
@@ -97,8 +116,13 @@ def _written(listed: Sequence[str], ledger: Ledger, room: Room, redact: Redact, 
             together.setdefault(origin if origin in headed else "", []).append(value)
     return [
         *(f"- {value}{CONTEXT}{context}" for value, context in said.items()),
-        *("- " + SIDE.join(filter(None, [origin, *values])) for origin, values in together.items()),
+        *("- " + SIDE.join(filter(None, [origin, *_cells(values)])) for origin, values in together.items()),
     ]
+
+
+def _cells(values: Sequence[str]) -> list[str]:
+    """Return the cells of a line: each value of several words, and all of one word together."""
+    return [*(value for value in values if " " in value), " ".join(value for value in values if " " not in value)]
 
 
 def _origins(previous: str) -> dict[str, str]:
@@ -106,9 +130,9 @@ def _origins(previous: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in previous.splitlines():
         if SIDE in line and line.startswith("- ") and CONTEXT not in line:
-            first, *values = line[2:].split(SIDE)
+            first, *cells = line[2:].split(SIDE)
             if _is_origin(first):
-                found |= dict.fromkeys(values, first)
+                found |= dict.fromkeys([*cells, *cells[-1].split()], first)
     return found
 
 
@@ -124,22 +148,27 @@ def _is_origin(cell: str) -> bool:
     return cell[4:5] == cell[7:8] == "-" and cell[10:12] == ", " and cell[:4].isdigit()
 
 
-def _said(value: str, entry: Entry, redact: Redact, previous: str) -> str:
-    """Return the sentence around a value, "" for none; redacted before the cut."""
-    if entry.source is None:
-        return context_in(previous, value)
-    text = text_of(entry.source)
-    return around(value, redact(text)) if len(text) <= _READ else ""
+def _said(value: str, entry: Entry, near: str, previous: str) -> str:
+    """Return the sentence around a value, "" for none. `near`: the redacted text around it."""
+    return context_in(previous, value) if entry.source is None else around(value, near)
 
 
-def _unsuspected(values: Iterable[str], ledger: Ledger, redact: Redact) -> Iterator[str]:
-    """Return the values that redaction leaves alone in their lines."""
+def unsuspected(
+    values: Iterable[str], ledger: Ledger, redact: Redact, around_them: dict[str, str] | None = None
+) -> Iterator[str]:
+    """Return the values that redaction leaves alone in their lines. `around_them` gets the redacted text of each."""
     for some in _batched(values):
         candidates = [(value, near) for value in some if (near := _near(value, ledger[value].source)) is not None]
-        looked_at = redact(_APART.join(near for _, near in candidates)).split(_APART)
-        if len(looked_at) != len(candidates):  # a credential seemed to reach over two of them
-            looked_at = [redact(near) for _, near in candidates]
-        yield from (value for (value, _), near in zip(candidates, looked_at, strict=True) if value in near)
+        texts = list(dict.fromkeys(near for _, near in candidates))  # values of a short message have the same
+        cleaned = redact(_APART.join(texts)).split(_APART)
+        if len(cleaned) != len(texts):  # a credential seemed to reach over two of them
+            cleaned = [redact(near) for near in texts]
+        looked_at = dict(zip(texts, cleaned, strict=True))
+        for value, near in candidates:
+            if value in looked_at[near]:
+                if around_them is not None:
+                    around_them[value] = looked_at[near]
+                yield value
 
 
 def _batched(values: Iterable[str]) -> Iterator[list[str]]:

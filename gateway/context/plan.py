@@ -31,12 +31,11 @@ class Plan:
     """The `middle` becomes a summary between `head` and `tail` (pruned already, carried turns first).
 
     `whole`: the sanitised transcript, whose last `protected` messages must not be pruned. `before`: tokens of the
-    transcript as it is. `room`: the most tokens that the notes may take, so that they are smaller than the middle and
-    the result lies under the threshold; with less than `LEAST_NOTES` only pruning is possible. `rest`: the first
-    message behind the middle. `requests`: the newest requests of people, oldest first. `identifiers`: those of the
-    earlier notes, and their weights. `archive`: the messages out of view after this compaction. `standing`:
-    the instructions in them that still hold, oldest first. All counts are those of
-    our tokenizer.
+    transcript as it is. `room`: the most tokens that the notes and their lists may take, so that they are smaller than
+    the middle and the result lies under the threshold; with less than `LEAST_NOTES` only pruning is possible. `rest`:
+    the first message behind the middle. `requests`: the newest requests of people, oldest first. `identifiers`: those
+    of the earlier notes, and their weights. `archive`: the messages out of view after this compaction. `standing`: the
+    instructions in them that still hold, oldest first. All counts are those of our tokenizer.
     """
 
     lead: list[Message]
@@ -63,6 +62,11 @@ class Plan:
     def summarises(self) -> bool:
         """Whether there is a middle worth a summary; otherwise messages are only shortened."""
         return bool(self.middle) and self.room >= LEAST_NOTES
+
+    @property
+    def ledger_room(self) -> int:
+        """The part of the room that belongs to the list of identifiers, in tokens."""
+        return min(self.budgets.ledger_tokens, self.room // 2)
 
     @property
     def request(self) -> str:
@@ -138,7 +142,7 @@ def make_plan(
     middle = list(map(turns.__getitem__, layout.middle))
     replaced = sum(map(tokens.__getitem__, layout.middle)) + counter.text(found.notes)
     free = own.threshold_tokens - overhead - total_tokens(kept, counter) - frame
-    ceiling = own.max_summary_tokens * 5 // 4
+    ceiling = own.max_summary_tokens * 5 // 4 + own.ledger_tokens
     room = min(replaced - 1 - (0 if found.found else frame), ceiling, max(free, ceiling // 4))
     return Plan(
         lead=lead,
@@ -207,7 +211,7 @@ def _newest_requests(turns: Sequence[Message]) -> list[str]:
 
 
 def _in_own_tokens(budgets: Budgets, correction: Correction) -> Budgets:
-    names = ("usable_tokens", "threshold_tokens", "tail_tokens", "head_tokens", "max_summary_tokens")
+    names = ("usable_tokens", "threshold_tokens", "tail_tokens", "head_tokens", "max_summary_tokens", "ledger_tokens")
     return replace(budgets, **{name: correction.invert(getattr(budgets, name)) for name in names})
 
 

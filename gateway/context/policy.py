@@ -1,8 +1,9 @@
 """When to compact, and how many tokens each part of a transcript may take: numbers in, numbers out.
 
-On a large window the plain figures hold (200,000: threshold 100,000, tail 20,000, summary 10,000, head 4,000). On a
-small one they would collide, and shares of the threshold win: head 10 %, summary 20 %, tail 20 %. So head, summary
-and tail together leave at least half of the threshold free. All sizes are tokens unless a name says `chars`.
+On a large window the plain figures hold (200,000: threshold 100,000, tail 20,000, summary 10,000, list of identifiers
+12,000, head 4,000). On a small one they would collide, and shares of the threshold win: head 10 %, summary 20 %,
+summary and list 35 %, tail 20 %. So head, summary, list and tail together leave at least a third of the threshold free.
+All sizes are tokens unless a name says `chars`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ SUMMARY_FLOOR: Final = 2_000
 SUMMARY_CEILING: Final = 12_000
 SUMMARY_WINDOW_SHARE: Final = 0.05
 SUMMARY_SHARE: Final = 0.20
+NOTES_SHARE: Final = 0.35  # of the threshold: the summary and the list of identifiers behind it
+LEDGER_CEILING: Final = 12_000
 FALLBACK_CHARS: Final = 8_000
 USABLE_SHARE: Final = 0.85  # of the window without the reserved output: the highest threshold
 TAIL_OVERRUN: Final = 1.5  # a message may overrun the tail's budget up to this factor
@@ -80,8 +83,9 @@ class HygieneRules(Section):
 class Budgets:
     """The most that each part of a compacted transcript may take on one model.
 
-    `usable_tokens`: the most that a prompt should ever take of the window. `fallback_chars`: for a summary made
-    without a model, whose tokens are bounded by `max_summary_tokens`.
+    `usable_tokens`: the most that a prompt should ever take of the window. `ledger_tokens`: for the list of identifiers
+    behind a summary. `fallback_chars`: for a summary made without a model, whose tokens are bounded by
+    `max_summary_tokens`; both without the list.
     """
 
     usable_tokens: int
@@ -89,6 +93,7 @@ class Budgets:
     tail_tokens: int
     head_tokens: int
     max_summary_tokens: int
+    ledger_tokens: int
     fallback_chars: int
 
     def scaled(self, factor: float) -> Budgets:
@@ -98,6 +103,7 @@ class Budgets:
             tail_tokens=int(self.tail_tokens * factor),
             head_tokens=int(self.head_tokens * factor),
             max_summary_tokens=int(self.max_summary_tokens * factor),
+            ledger_tokens=int(self.ledger_tokens * factor),
             fallback_chars=int(self.fallback_chars * factor),
         )
 
@@ -116,6 +122,7 @@ def budgets(context_length: int, settings: CompressionSettings, reserved: int) -
         tail_tokens=min(int(threshold * settings.target_ratio), settings.max_tail_tokens),
         head_tokens=min(HEAD_TOKENS, int(threshold * HEAD_SHARE)),
         max_summary_tokens=summary,
+        ledger_tokens=min(int(threshold * NOTES_SHARE) - summary, LEDGER_CEILING),
         fallback_chars=min(FALLBACK_CHARS, summary * 4),
     )
 
@@ -138,6 +145,6 @@ def fitted(plain: Budgets, overhead: int) -> Budgets:
     Head, summary and an overrun tail must fit under the threshold beside the overhead. Where they do not, all three
     shrink alike, to a tenth at least: an empty conversation is no help.
     """
-    wanted = plain.head_tokens + plain.max_summary_tokens + int(plain.tail_tokens * TAIL_OVERRUN)
+    wanted = plain.head_tokens + plain.max_summary_tokens + plain.ledger_tokens + int(plain.tail_tokens * TAIL_OVERRUN)
     room = plain.threshold_tokens - overhead
     return plain if wanted <= room else plain.scaled(max(0.10, room / wanted))

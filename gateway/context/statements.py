@@ -13,7 +13,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from gateway.context import identifiers
@@ -25,6 +25,7 @@ GAP: Final = "…"  # in that sentence, in the place of the identifier
 _SCANNED: Final = 300  # newest messages of the middle that are read
 _COMPARED: Final = 800  # newest statements of these: each is compared with each before it
 _LONGEST: Final = 300  # characters of a sentence; a longer one is not speech
+_LEAST_WORDS: Final = 2  # around an identifier; fewer say nothing
 _AROUND: Final = 40  # characters kept on either side of an identifier
 _ALIKE: Final = 0.65  # of the weight of an older statement's words must be in the newer one
 _END: Final = re.compile(
@@ -34,12 +35,14 @@ _END: Final = re.compile(
 # group may be parts of other words or be written without spaces.
 _CHANGED: Final = (
     "now", "no longer", "any more", "anymore", "back to", "instead", "rather than", "changed", "switched", "replaced",
-    "moved", "renamed", "updated", "correction", "jetzt", "nicht mehr", "stattdessen", "geändert", "ersetzt",
-    "désormais", "maintenant", "au lieu", "remplacé", "ahora", "ya no", "en lugar", "cambió", "cambiado",
+    "moved", "renamed", "updated", "upgraded", "downgraded", "raised", "lowered", "increased", "reduced", "rescheduled",
+    "postponed", "correction", "jetzt", "nicht mehr", "statt", "stattdessen", "geändert", "ersetzt", "verschoben",
+    "aktualisiert", "umgestellt", "gebracht", "désormais", "maintenant", "au lieu", "remplacé", "reporté", "ahora",
+    "ya no", "en lugar", "cambió", "cambiado", "aplazado",
 )  # fmt: skip
 _CHANGED_INSIDE: Final = (
-    "теперь", "больше не", "вместо", "замен", "измен", "исправ", "现在", "不再", "改为", "改成", "换成", "更正",
-    "而是", "変更", "ではなく", "이제", "변경", "अब", "बदल", "की जगह",
+    "теперь", "больше не", "вместо", "замен", "измен", "исправ", "обновил", "перенес", "现在", "不再", "改为", "改成",
+    "换成", "变成", "变为", "升级到", "更正", "而是", "変更", "ではなく", "이제", "변경", "अब", "बदल", "की जगह",
 )  # fmt: skip
 _WHOLE: Final = re.compile(rf"\b(?:{'|'.join(_CHANGED)})\b")
 # The words right before, or right after, a value that another value replaces.
@@ -54,8 +57,9 @@ _FORMER_AFTER: Final = re.compile(r"[\s`\"'”»」]*(?:नहीं|से ब�
 _FROM: Final = re.compile(rf"(?:\b(?:from|von|с)|从|将|把){_MARKS}$", re.IGNORECASE)
 _FROM_AFTER: Final = re.compile(r"[\s`\"'”»」]*(?:から|에서)")
 _BECOMES: Final = re.compile(
-    r"\b(?:changed|switched|replaced|moved|renamed|updated|geändert|ersetzt|remplacé|cambió|cambiado)\b"
-    r"|замен|измен|исправ|改为|改成|换成|更正|変更|변경|बदल",
+    r"\b(?:changed|switched|replaced|moved|renamed|(?:up|down)graded|updated|raised|lowered|increased|reduced|rescheduled"
+    r"|postponed|geändert|ersetzt|verschoben|aktualisiert|umgestellt|gebracht|remplacé|reporté|cambió|cambiado|aplazado)\b"
+    r"|замен|измен|исправ|обновил|перенес|改为|改成|换成|变成|变为|升级到|更正|変更|변경|बदल",
     re.IGNORECASE,
 )
 # The words before a value that is only ruled out: it neither replaces a value nor is replaced.
@@ -98,10 +102,12 @@ _EMPTY_DENSE: Final = re.compile(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outdated:
     """`values`: replaced identifiers. `corrections`: replacements of values that stay in view at the head, so that the
-    notes must hold the correction as long as the head does."""
+    notes must hold the correction as long as the head does. `present`: for each replaced one the identifier that holds
+    now, "" if that is not clear."""
 
     values: frozenset[str] = frozenset()
     corrections: frozenset[str] = frozenset()
+    present: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +153,42 @@ def outdated(middle: Sequence[Message], previous: str, head: Sequence[Message] =
         gone = {value: by for value, by in (gone | dict.fromkeys(replaced, newer)).items() if value not in fresh}
         # The replacement of an earlier correction is one, too: the head shows the first value of all.
         corrections = (corrections | (fresh if replaced & (shown | corrections) else set())) - replaced
-    return Outdated(values=frozenset(gone), corrections=frozenset(corrections))
+    return Outdated(
+        values=frozenset(gone),
+        corrections=frozenset(corrections),
+        present={value: _present(value, gone) for value in gone},
+    )
+
+
+def _present(value: str, gone: Mapping[str, Statement]) -> str:
+    """Return the identifier that holds now instead of a replaced one, "" if that is not clear."""
+    seen: set[str] = set()
+    while value in gone and value not in seen:
+        seen.add(value)
+        fresh = gone[value].values - gone[value].former
+        alike = identifiers.alike(value, fresh) if len(fresh) > 1 else fresh
+        if len(alike) != 1:
+            return ""
+        (value,) = alike
+    return "" if value in seen else value
+
+
+def marked(notes: str, gone: Mapping[str, str]) -> str:
+    """Return notes in which each line that says a replaced value says so, and which one holds now."""
+    if not any(value in notes for value in gone):
+        return notes
+    return "\n".join(_marked(line, gone) for line in notes.split("\n"))
+
+
+def _marked(line: str, gone: Mapping[str, str]) -> str:
+    for value, present in gone.items():
+        if (
+            value in line
+            and identifiers.mentions(line, value)
+            and not (present and identifiers.mentions(line, present))
+        ):
+            line += f" (no longer {value}, now {present})" if present else f" (no longer {value})"
+    return line
 
 
 def context_in(previous: str, value: str) -> str:
@@ -169,7 +210,8 @@ def around(value: str, text: str) -> str:
     """Return the sentence of `text` around `value`, with a gap in the place of `value`; "" if there are no words."""
     sentence = next((one.strip() for one in _END.split(text) if identifiers.mentions(one, value)), "")
     before, _, after = " ".join(sentence.split()).partition(value)
-    if len(sentence) > _LONGEST or not _WORD.search(before + after):
+    words = _WORD.findall(before + after)
+    if len(sentence) > _LONGEST or (len(words) < _LEAST_WORDS and not any(map(_DENSE.search, words))):
         return ""
     before = before if len(before) <= _AROUND else f"{GAP} {before[-_AROUND:].partition(' ')[2]}"
     after = after if len(after) <= _AROUND else f"{after[:_AROUND].rpartition(' ')[0]} {GAP}"

@@ -34,8 +34,6 @@ the answer. None, at once and free of charge, where the provider's cache would n
 NO_MODEL: Final = "No model is configured that could summarise."
 PATIENCE: Final = 300.0  # seconds for all attempts: half of the time for which a turn may be silent
 _SLACK: Final = 512  # tokens of the summariser's window left for formats and miscounts
-_LEDGER_SHARE: Final = 0.2  # of the room at least belongs to the ledger, unless the ledger is empty
-_FALLBACK_SHARE: Final = 0.5  # of a rule-made summary half: rules pick sentences less well than identifiers
 _LEAST_OUTPUT: Final = 256  # tokens; a smaller cap would cut off good answers
 _LEAST_INPUT: Final = 500  # tokens of the middle in one request, whatever window is reported
 _MOST_PARTS: Final = 4  # requests for one middle; the rest is left out by rank (`material`)
@@ -137,7 +135,7 @@ class Summariser:
         ledger = {value: entry for value, entry in ledger.items() if value not in gone.values}
         draft = _Draft(plan.previous)
         if self.call_model is None:
-            return self._by_rule(plan, ledger, draft, NO_MODEL)
+            return self._by_rule(plan, ledger, gone.present, draft, NO_MODEL)
         error: BaseException | None = None
         if self.resting_until is not None and not wish.force:
             kind, seconds = self.cooldown.kind, self.cooldown.until - self._clock.now()
@@ -145,7 +143,7 @@ class Summariser:
         else:
             try:
                 async with self._clock.limit(PATIENCE):
-                    answer, notes = await self._ask(self.call_model, plan, ledger, wish, draft)
+                    answer, notes = await self._ask(self.call_model, plan, ledger, gone.present, wish, draft)
             except (GatewayError, TimeoutError) as raised:
                 error = raised
             else:
@@ -160,41 +158,52 @@ class Summariser:
             reason = self._redact(str(error)) or "The summariser did not answer in time."
         if kind == "refused" and not wish.emergency:
             raise CompressionFailed(reason) from error
-        return self._by_rule(plan, ledger, draft, reason, getattr(error, "failed_model", None))
+        return self._by_rule(plan, ledger, gone.present, draft, reason, getattr(error, "failed_model", None))
 
     def _by_rule(
-        self, plan: Plan, ledger: listing.Ledger, draft: _Draft, reason: str, failed_model: str | None = None
+        self,
+        plan: Plan,
+        ledger: listing.Ledger,
+        gone: Mapping[str, str],
+        draft: _Draft,
+        reason: str,
+        failed_model: str | None = None,
     ) -> Written:
-        chars, tokens = plan.budgets.fallback_chars, min(plan.budgets.max_summary_tokens, plan.room)
+        chars, tokens = plan.budgets.fallback_chars, min(plan.budgets.max_summary_tokens, plan.room - plan.ledger_room)
         if draft.done:  # a model's work, in sections that may take half of the room
             chars += 2 * len(draft.notes)
-        spare = min(int(chars * _FALLBACK_SHARE), sum(len(value) + 3 for value in ledger))
         standing = self._standing(plan, tokens, chars)
         notes = fallback.write(
             plan.request,
-            verification.without_lists(draft.notes)[0],
+            verification.without_lists(draft.notes),
             plan.middle[draft.done :],
             plan.calls,
             self._redact,
-            chars=chars - spare - len(standing),
-            tokens=tokens - min(int(tokens * _FALLBACK_SHARE), spare) - self._counter.text(standing),
+            chars=chars - len(standing),
+            tokens=tokens - self._counter.text(standing),
             counter=self._counter,
         )
         notes = verification.completed(
             notes,
             ledger,
             self._redact,
-            room=tokens,
+            room=tokens + plan.ledger_room,
             counter=self._counter,
-            chars=chars,
             previous=plan.previous,
             standing=standing,
+            gone=gone,
         )
         held = verification.held(notes, ledger)
         return Written(notes=notes, identifiers=held, fallback=True, error=reason, failed_model=failed_model)
 
     async def _ask(
-        self, call_model: CallModel, plan: Plan, ledger: listing.Ledger, wish: Wish, draft: _Draft
+        self,
+        call_model: CallModel,
+        plan: Plan,
+        ledger: listing.Ledger,
+        gone: Mapping[str, str],
+        wish: Wish,
+        draft: _Draft,
     ) -> tuple[Any, str]:
         """Return the model's last answer and the notes in it. Raises SummaryRefused after one stricter second try.
 
@@ -213,7 +222,8 @@ class Summariser:
             room=plan.room,
             counter=self._counter,
             previous=plan.previous,
-            standing=self._standing(plan, plan.room),
+            standing=self._standing(plan, plan.room - plan.ledger_room),
+            gone=gone,
         )
 
     async def _ask_in_place(self, plan: Plan, wish: Wish, order: _Order, draft: _Draft) -> Any:
@@ -281,8 +291,8 @@ class Summariser:
         window."""
         window = wish.correction.invert(wish.window)
         limit = max(_LEAST_OUTPUT, min(plan.budget * 5 // 4, window // 4))
-        room = plan.room - min(int(plan.room * _LEDGER_SHARE), sum(len(value) for value in ledger))
-        room -= self._counter.text(self._standing(plan, plan.room))
+        standing = self._counter.text(self._standing(plan, plan.room - plan.ledger_room))
+        room = plan.room - min(plan.ledger_room, sum(len(value) for value in ledger)) - standing
         recent = [] if wish.focus else [line for line in map(self._line, plan.requests) if line]
         return _Order(
             limit=limit,
@@ -327,6 +337,6 @@ class Summariser:
         anew anyway; the middle of the rest is cut only where the window is too small for it."""
         if self._counter.text(notes) <= tokens:
             return notes
-        bare, _ = verification.without_lists(notes)
+        bare = verification.without_lists(notes)
         size = self._counter.text(bare)
         return bare if size <= tokens else cut(self._redact(bare), len(bare) * tokens // size)

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
-from gateway.context import instructions, listing
+from gateway.context import instructions, listing, statements
 from gateway.context.identifiers import EARLIER, mentions
 from gateway.context.listing import Ledger
 from gateway.context.orders import orders_in
 from gateway.context.prompts import unframed
 from gateway.context.shapes import calls_of
-from gateway.context.statements import CONTEXT, SIDE
 from gateway.domain.message import Message, text_of
 from gateway.domain.notes import IDENTIFIERS, SECTIONS
 from gateway.runtime.errors import SummaryRefused
@@ -108,26 +108,25 @@ def completed(
     *,
     room: int,
     counter: TokenCounter,
-    chars: int | None = None,
     previous: str = "",
     standing: str = "",
+    gone: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Return `notes`, redacted, with the list of `standing` instructions and one of the identifiers of the ledger
-    that are mentioned in neither (`listing`).
+    """Return `notes`, redacted, with the list of `standing` instructions and one of the identifiers of the ledger that
+    are mentioned in neither (`listing`). Lines that say an outdated identifier are marked (`gone`: what holds now).
 
-    The list is as long as `room` tokens and `chars` characters allow. An earlier list that the notes copied is left
-    out: its valid part is in the ledger.
+    The list is as long as `room` tokens allow. An earlier list that the notes copied is left out: its valid part is in
+    the ledger.
     """
-    bare = "\n\n".join(filter(None, (without_lists(notes)[0], standing)))
-    left = listing.Room(
-        room - counter.text(bare) - counter.text(listing.HEADING) - 4,
-        None if chars is None else chars - len(bare) - len(listing.HEADING) - 3,
-        counter,
-    )
+    told = set(listing.unsuspected((value for value in gone.values() if value in ledger), ledger, redact))
+    changed = {value: present if present in told else "" for value, present in gone.items()}
+    bare = "\n\n".join(filter(None, (statements.marked(without_lists(notes), changed), standing)))
+    left = listing.Room(room - counter.text(bare) - counter.text(listing.HEADING) - 4, counter)
     lines = listing.lines_of(bare, ledger, left, redact, previous)
     while True:
-        whole = redact(f"{bare}\n\n{listing.HEADING}\n" + "\n".join(lines) if lines else bare)
-        if not lines or (counter.text(whole) <= room and (chars is None or len(whole) <= chars)):
+        raw = f"{bare}\n\n{listing.HEADING}\n" + "\n".join(lines) if lines else bare
+        whole = redact(raw)
+        if not lines or whole == raw or counter.text(whole) <= room:
             return whole
         lines = lines[: len(lines) // 2]  # the marks of redaction took more room than the credentials
 
@@ -136,22 +135,25 @@ def held(notes: str, ledger: Ledger) -> dict[str, float]:
     """Return the identifiers of a ledger that notes hold, and their weights. The host keeps them with the summary, so
     that the next notes hold them, too. An identifier that was only passed to a tool, or pasted in rows, is listed
     once and then dropped."""
-    bare, _ = without_lists(notes)
-    lasts = (value for value, entry in ledger.items() if entry.lasting or mentions(bare, value))
-    kept = itertools.islice((value for value in lasts if mentions(notes, value)), EARLIER)
+    bare, words = without_lists(notes), set(notes.split())
+    kept = itertools.islice(
+        (
+            value
+            for value, entry in ledger.items()
+            if mentions(bare, value)
+            or (entry.lasting and (value in words or (" " in value and mentions(notes, value))))
+        ),
+        EARLIER,
+    )
     return {value: round(ledger[value].weight, 3) for value in kept}
 
 
-def without_lists(notes: str) -> tuple[str, list[str]]:
-    """Return (notes without the lists that `completed` appends, the identifiers of those lists)."""
+def without_lists(notes: str) -> str:
+    """Return notes without the lists that `completed` appends."""
     if not any(heading in notes for heading in (listing.HEADING, instructions.HEADING)):
-        return notes, []
-    copied: list[str] = []
-    for found in _SECTION.finditer(notes):
-        copied += [value for line in found[1].splitlines() for value in line[2:].partition(CONTEXT)[0].split(SIDE)]
-    bare = _STANDING.sub("\n", notes)
-    bare = _SECTION.sub("\n", bare) if copied else bare
-    return (bare, []) if bare == notes else (bare.strip(), copied)
+        return notes
+    bare = _SECTION.sub("\n", _STANDING.sub("\n", notes))
+    return notes if bare == notes else bare.strip()
 
 
 def withheld(messages: Iterable[Message], redact: Redact) -> list[str]:

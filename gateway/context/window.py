@@ -69,7 +69,9 @@ class Window(MeasuredEngine):
     def _marker(self, plan: Plan, memory: str) -> Message:
         text = f"{plan.archive.line()} {_ADVICE}"
         earlier = _KEPT_LINE.sub("", plan.previous).strip()
-        kept = self._fitted(_with(earlier, self._redact(memory)), plan.room - self._counter.text(text))
+        kept = self._fitted(
+            _with(earlier, self._redact(memory)), plan.room - plan.ledger_room - self._counter.text(text)
+        )
         body = f"{text}\n{_KEPT}\n{kept}" if kept else text
         marker = user(
             f"{OPENER}\n{body}\n{END_MARKER}",

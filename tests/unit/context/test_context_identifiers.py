@@ -189,12 +189,13 @@ def test_what_earlier_notes_held_stays_by_who_said_it_and_fades_with_every_compa
     middle = [_turn("user", "u"), _turn("tool", "t")]
     earlier = {"said": 4.0, "again": 3.0, "faint": 0.1, "row": 0.0}
     known = ledger([*middle, _turn("tool", "again", "b")], earlier)
-    assert list(known) == ["u", "again", "said", "b", "t", "faint", "row"]
+    assert list(known) == ["u", "said", "again", "b", "t", "faint", "row"]
     assert {value for value, entry in known.items() if not entry.lasting} == {"row"}
-    assert [entry.source is None for entry in known.values()] == [False, False, True, False, False, True, True]
+    assert [entry.source is None for entry in known.values()] == [False, True, False, False, False, True, True]
     passed = known["said"].weight
-    passed = ledger(middle, {"said": passed})["said"].weight
-    assert passed == pytest.approx(2.0)  # half after two
+    for _ in range(3):
+        passed = ledger(middle, {"said": passed})["said"].weight
+    assert passed == pytest.approx(2.0)  # half after four
     assert known["again"].weight == 3.0  # mentioned again: it does not fade
 
 
@@ -216,7 +217,7 @@ def test_alike_values_share_their_weight_and_what_repeats_what_was_said_has_none
     rows = [f"ORD-{n}" for n in range(4)]
     known = ledger([_turn("tool", "alone"), _turn("tool", *rows), _turn("user", "a", "b")])
     weights = {value: entry.weight for value, entry in known.items()}
-    assert weights == {"a": WEIGHTS["user"], "b": WEIGHTS["user"], "alone": 1.0, **dict.fromkeys(rows, 0.5)}
+    assert weights == {"a": WEIGHTS["user"], "b": WEIGHTS["user"], "alone": 1.0, **dict.fromkeys(rows, 0.25)}
     assert found(tool_result("c", "2026-11-21, user (session s_1):\nthe port is 80801", recalled=True)) == []
 
 

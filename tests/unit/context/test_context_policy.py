@@ -26,12 +26,14 @@ def test_a_large_window_has_the_plain_figures() -> None:
         tail_tokens=20_000,
         head_tokens=4_000,
         max_summary_tokens=10_000,
+        ledger_tokens=12_000,
         fallback_chars=8_000,
     )
 
 
 def test_the_summary_is_capped_on_a_huge_window() -> None:
     assert budgets(1_000_000, PLAIN, 8_192).max_summary_tokens == 12_000
+    assert budgets(1_000_000, PLAIN, 8_192).ledger_tokens == 12_000
 
 
 def test_the_tail_is_capped_whatever_the_window() -> None:
@@ -61,6 +63,7 @@ def test_shares_of_the_threshold_win(window: int, floor: int, threshold: float, 
     assert 0 < plan.threshold_tokens <= 0.85 * window
     assert plan.head_tokens <= 0.10 * plan.threshold_tokens
     assert plan.max_summary_tokens <= 0.20 * plan.threshold_tokens
+    assert plan.max_summary_tokens + plan.ledger_tokens <= 0.35 * plan.threshold_tokens
     assert min(25_000, 0.09 * plan.threshold_tokens - 1) <= plan.tail_tokens <= 0.80 * plan.threshold_tokens
     assert plan.fallback_chars <= min(8_000, 4 * plan.max_summary_tokens)
 
@@ -82,7 +85,8 @@ def test_overhead_narrows_the_parts_but_leaves_something() -> None:
     plain = budgets(8_000, CompressionSettings(min_threshold_tokens=0), 800)
     assert fitted(plain, 1_000) == plain
     narrow = fitted(plain, 3_000)
-    assert narrow.head_tokens + narrow.max_summary_tokens + narrow.tail_tokens * 1.5 <= 1_000
+    notes = narrow.max_summary_tokens + narrow.ledger_tokens
+    assert narrow.head_tokens + notes + narrow.tail_tokens * 1.5 <= 1_000
     assert fitted(plain, 1_000_000).tail_tokens == plain.tail_tokens // 10
 
 

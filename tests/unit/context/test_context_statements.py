@@ -42,6 +42,27 @@ def test_what_another_value_took_the_place_of_is_outdated(said: str, gone: set[s
     assert outdated([*TALK, user(said)], "").values == gone
 
 
+@pytest.mark.parametrize(
+    ("said", "former", "present"),
+    [
+        ("After the change the camera is $1830 instead of $8230.", "$8230", "$1830"),
+        ("We upgraded Postgres from 2.41.50 to 9.45.79 last night.", "2.41.50", "9.45.79"),
+        ("Nach der Änderung kostet der Mixer 5112 € statt 4409 €.", "4409 €", "5112 €"),
+        ("改动之后水壶从9411元变成4950元。", "9411元", "4950元"),
+        ("Order #W1234567 is $55 now instead of $7012.", "$7012", "$55"),
+    ],
+)
+def test_what_holds_now_is_known_for_what_is_outdated(said: str, former: str, present: str) -> None:
+    gone = outdated([user(said)], "")
+    assert gone.values == {former}
+    assert gone.present == {former: present}
+
+
+def test_of_several_changes_the_last_value_holds_now() -> None:
+    said = ["The lamp is $7012 instead of $8123.", "The lamp is $6005 instead of $7012."]
+    assert outdated([user(each) for each in said], "").present == {"$8123": "$6005", "$7012": "$6005"}
+
+
 def test_what_is_said_of_one_thing_outdates_nothing_of_another_however_often_that_is_named() -> None:
     things = ("settings file", "release ticket", "mail queue", "upload limit")
     talk = [user(f"The Gannet {thing} is GAN-{n}-{n}{n}77.") for n, thing in enumerate(things)]

@@ -114,26 +114,43 @@ def test_what_was_said_of_an_identifier_stands_beside_it() -> None:
 
 def test_a_list_that_was_copied_gives_way_to_the_new_one() -> None:
     copied = f"## Goal\nx\n\n{LIST_HEADING}\n- old/one.py\n- old/two.py · Look at …\n\n## Blocked\nno"
-    assert without_lists(copied) == ("## Goal\nx\n\n## Blocked\nno", ["old/one.py", "old/two.py"])
+    assert without_lists(copied) == "## Goal\nx\n\n## Blocked\nno"
     twice = f"{LIST_HEADING}\n- one/1.py\n{LIST_HEADING}\n- two/2.py\n\n\n{LIST_HEADING}\n- three/3.py"
-    assert without_lists(f"\n\nx\n{twice}") == ("x", ["one/1.py", "two/2.py", "three/3.py"])
+    assert without_lists(f"\n\nx\n{twice}") == "x"
     whole = _completed(copied, [{"role": "user", "content": "new/three.py"}], ["old/two.py"])
     assert whole.count(LIST_HEADING) == 1
-    assert whole.endswith("- new/three.py | old/two.py")
-    assert without_lists(whole)[1] == ["new/three.py", "old/two.py"]
+    assert whole.endswith("- new/three.py old/two.py")
 
 
 def test_bare_values_share_a_line_with_their_day_and_role_pass_after_pass() -> None:
-    table = "\n".join(["QX-1001", "ZK-2002", "LP-3003"])
+    table = "\n".join(["QX-1001", "ZK-2002", "LP-3003", "512 MB"])
     said = noted(user(table), at=1_780_000_000.0)
     whole = _completed("## Goal\nx", [said])
-    assert whole.endswith("- 2026-05-28, user | QX-1001 | ZK-2002 | LP-3003")
+    assert whole.endswith("- 2026-05-28, user | 512 MB | QX-1001 ZK-2002 LP-3003")
     later = noted({"role": "tool", "tool_call_id": "c", "content": "TR-9009"}, at=1_780_100_000.0)
-    again = _completed("## Goal\nZK-2002 is done", [later], ["QX-1001", "ZK-2002", "LP-3003"], previous=whole)
+    again = _completed("## Goal\nZK-2002 is done", [later], ["QX-1001", "ZK-2002", "LP-3003", "512 MB"], previous=whole)
     assert set(again.partition(f"{LIST_HEADING}\n")[2].splitlines()) == {
-        "- 2026-05-28, user | QX-1001 | LP-3003",
+        "- 2026-05-28, user | 512 MB | QX-1001 LP-3003",
         "- 2026-05-30, tool | TR-9009",
     }
+
+
+def test_a_line_that_says_an_outdated_value_says_which_one_holds_now() -> None:
+    middle: list[Message] = [user("After the change the lamp is $8511 instead of $8654, not A-77.")]
+    notes = "## Critical Context\n- The lamp was charged at $8654.\n- lamp: $8654, now $8511\n- Not A-77, nor $86541."
+    whole = _completed(notes, middle, gone={"$8654": "$8511", "A-77": ""})
+    assert whole.splitlines()[1:4] == [
+        "- The lamp was charged at $8654. (no longer $8654, now $8511)",
+        "- lamp: $8654, now $8511",
+        "- Not A-77, nor $86541. (no longer A-77)",
+    ]
+    assert _completed(notes, middle) == notes
+
+
+def test_a_value_that_may_be_of_a_credential_is_not_told_as_the_present_one() -> None:
+    middle: list[Message] = [user("The password: hunter2-99-abc, it was changed from hunter1-98-abc.")]
+    whole = _completed("## Goal\nIt was hunter1-98-abc.", middle, gone={"hunter1-98-abc": "hunter2-99-abc"})
+    assert "hunter2-99-abc" not in whole
 
 
 def test_as_many_are_listed_as_there_is_room_for() -> None:
@@ -150,7 +167,6 @@ def test_the_list_keeps_to_its_room(room: int) -> None:
     whole = _completed(notes, middle, room=room)
     assert whole.startswith(notes)
     assert COUNTER.text(whole) <= max(room, COUNTER.text(notes))
-    assert len(_completed(notes, middle, chars=80)) <= 80
 
 
 # Redaction comes last, and what is left of a credential is no identifier either.
