@@ -249,14 +249,15 @@ class Agent:
     def _tell_who_answered(self, conversation: Conversation, spec: ModelSpec, home: ModelSpec) -> None:
         """Say behind the answer that another model gave it: each time where the own one is away, once where it is too
         dear."""
+        name = spec.name if spec.name != home.name else f"Another {spec.name}"
         if spec.place == home.place:
             conversation.announced = tuple(mark for mark in conversation.announced if mark != _CHEAPER_MARK)
         elif self._absence:
             why = self._absence if self.details else NOT_AVAILABLE
-            self.remarks.insert(0, STOOD_IN.format(model=spec.name, home=home.name, reason=why))
+            self.remarks.insert(0, STOOD_IN.format(model=name, home=home.name, reason=why))
         elif _CHEAPER_MARK not in conversation.announced:
             conversation.announced = (*conversation.announced, _CHEAPER_MARK)
-            self.remarks.insert(0, CHEAPER.format(model=spec.name, home=home.name))
+            self.remarks.insert(0, CHEAPER.format(model=name, home=home.name))
 
     def _candidates(self, conversation: Conversation, home: ModelSpec) -> list[ModelSpec]:
         """Return the models to be asked, in order. One that stood in at the step before goes on: two models in one turn

@@ -421,7 +421,7 @@ def _sentence(reached: CapReached, amount: int, now: float) -> str:
     cap = reached.cap
     whose, key = _WHOSE[cap.name]
     if amount > cap.limit:
-        way_out = "/compress or /new makes an answer cheaper"
+        way_out = "/compress or /new makes an answer cheaper, and so does a lower model.max_output_tokens"
     elif cap.name == "schedule":
         way_out = "it runs again at its next time"
     elif cap.resets_at is None:

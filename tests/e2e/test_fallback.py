@@ -116,11 +116,13 @@ async def test_a_server_that_breaks_down_is_replaced_and_comes_back(tmp_path: Pa
     calls = Retrying(ChatCompletions(http_client(), str), clock=clock, rng=AtOnce(), attempts=2)
     async with LlmServer(broken) as main, LlmServer() as other, aclosing(calls):
         model = ModelSettings(provider="openai", name="main", base_url=main.url, context_length=32_000)
-        stand_in = model.model_copy(update={"name": "first", "base_url": other.url})
+        stand_in = model.model_copy(update={"base_url": other.url})
         config = settings(tmp_path, stand_in, model=model)
         async with running(tmp_path, config=config, provider=calls, clock=clock) as live:
             assert await live.ask("hello") == "echo: hello"
             assert (main.calls, other.calls) == (2, 1)
+            await live.quiet()
+            assert live.adapter.shown("c", "notice")[0].startswith("Another main answered, because main cannot")
             assert await live.ask("and now?") == "echo: and now?"
             assert (main.calls, other.calls) == (2, 2), "nobody waits for it a second time"
             await clock.advance(61)

@@ -205,7 +205,7 @@ async def test_a_refused_call_is_not_made_and_the_sentence_says_all(cap: str, wh
 
 
 async def test_a_call_that_no_cap_can_hold_asks_for_less() -> None:
-    with pytest.raises(SpendCapReached, match="/compress or /new makes an answer cheaper"):
+    with pytest.raises(SpendCapReached, match="cheaper, and so does a lower model"):
         await call(metering(Accounts(), Script(ANSWER), daily_usd=0.003))
 
 
