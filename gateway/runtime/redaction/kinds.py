@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from gateway.runtime.redaction.kind import Kind, kind
-from gateway.runtime.redaction.plausible import holds_cookies, holds_mixed
+from gateway.runtime.redaction.plausible import ends_mixed, holds_cookies, holds_mixed
 from gateway.runtime.redaction.vendors import PREFIXED, PREFIXES, SHORTEST
 
 # Where a token may begin: not inside a word, but right after an escaped line break of JSON text.
 _START = r"(?:(?<![A-Za-z0-9_-])|(?<=\\[nrt]))"
+_FRESH_START = r"(?:(?<![A-Za-z0-9_\\-])|(?<=\\[nrt]))"  # nor at the letter of that line break
 _WORD_START = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrt]))"
 _DOTTED_START = r"(?:(?<![A-Za-z0-9_.-])|(?<=\\[nrt]))"
 _TOLD = (
@@ -29,7 +30,13 @@ KINDS: Final[tuple[Kind, ...]] = (
         r"((?:[^-]|-(?!----))*+(?=-----END)|(?:(?:\s|\\[nr])*+[A-Za-z0-9+/=]{16,}+)*+)",
         needs="key",
     ),
-    kind("openai key", "sk-", _START + r"(sk-(?:(?:proj|svcacct|admin)-[A-Za-z0-9_-]{16,}|[A-Za-z0-9]{20,}))", run=23),
+    kind(
+        "openai key",
+        "sk-",
+        _START + r"(sk-(?:(?:proj|svcacct|admin|lf|oh)-[A-Za-z0-9_-]{16,}|[A-Za-z0-9]{20,}"
+        r"|(?=[A-Za-z_]{0,64}\d)[A-Za-z0-9_]{20,}))",
+        run=22,
+    ),
     kind("anthropic key", "sk-ant-", _START + r"(sk-ant-[A-Za-z0-9_-]{16,})", run=23),
     kind("openrouter key", "sk-or-", _START + r"(sk-or-[A-Za-z0-9_-]{16,})", run=22),
     kind(
@@ -152,6 +159,33 @@ KINDS: Final[tuple[Kind, ...]] = (
     ),
     kind("oracle's url", ":thin:", r"(?i):thin:[^\s/@\"']{1,64}/([^\s@\"']{3,128}+)@", needs="@"),
     kind("vendor's token", PREFIXES, _DOTTED_START + PREFIXED, run=SHORTEST, heads=True),
+    # Prefixes nobody knows yet. Ids have such prefixes, too, but are shorter or in one case.
+    kind(
+        "token with a prefix",
+        "",
+        _FRESH_START + r"([A-Za-z][A-Za-z0-9]{1,11}(?:_[A-Za-z0-9]{1,8}){0,2}_[A-Za-z0-9]{32,}+)(?![.(])",
+        run=33,
+        probe=r"_[A-Za-z0-9]{32}",
+        plausible=ends_mixed,
+    ),
+    kind(
+        "token with a prefix and a hyphen",
+        "",
+        _FRESH_START + r"((?!sha\d)[A-Za-z][A-Za-z0-9]{1,11}(?:-[A-Za-z0-9]{1,8}){0,2}-[A-Za-z0-9]{32,}+)(?![.(])",
+        run=33,
+        probe=r"-[A-Za-z0-9]{32}",
+        plausible=ends_mixed,
+    ),
+    kind(
+        "zhipu key",
+        "",
+        r"(?<![A-Za-z0-9.])([0-9a-f]{32}\.[A-Za-z0-9]{16})(?![A-Za-z0-9.])",
+        run=49,
+        probe=r"\.[A-Za-z0-9]{16}(?![A-Za-z0-9.])",
+        plausible=ends_mixed,
+    ),
+    kind("braintree token", "access_token$", r"(access_token\$(?:production|sandbox)\$[a-z0-9]{16}\$[0-9a-f]{32})"),
+    kind("okta token", "SSWS", r"SSWS\s{1,3}([A-Za-z0-9_-]{20,}+)", plausible=holds_mixed),
     kind("service account token", "ops_eyJ", r"(ops_eyJ[A-Za-z0-9+/]{100,}={0,3})"),
     kind(
         "azure secret",

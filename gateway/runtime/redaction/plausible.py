@@ -61,6 +61,13 @@ def holds_mixed(match: re.Match[str]) -> bool:
     return looks_mixed(match[1])
 
 
+def ends_mixed(match: re.Match[str]) -> bool:
+    """Whether the last part of group 1 has digits, capitals and small letters, as only a machine mixes them."""
+    part = re.split(r"[._-]", match[1])[-1]
+    digits = sum(map(str.isdigit, part))
+    return digits > 1 and part != part.lower() and part != part.upper()
+
+
 def holds_chosen(match: re.Match[str]) -> bool:
     """Whether group 1 looks chosen."""
     return looks_chosen(match[1])

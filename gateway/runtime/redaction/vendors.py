@@ -12,10 +12,17 @@ from typing import Final
 # (alphabet, least characters after the prefix, prefixes); a prefix is a literal
 _PREFIXES: Final = (
     (r"[0-9a-f]", 32, "dapi key- shippo_live_ shippo_test_ lsv2_pt_ lsv2_sk_ access-sandbox- access-production-"),
+    (r"[0-9a-f_]", 50, "sgp_"),
+    (r"[0-9a-f]", 32, "fc-"),
+    (r"[0-9a-f]", 48, "sk_ key_"),
+    (r"[a-z0-9]", 44, "csk- napi_ hcaik_"),
+    (r"[A-Z0-9]", 40, "rpa_"),
     (r"[0-9a-f]", 40, "pul- sgp_ sbp_ xkeysib- sntryu_ sntrys_ rubygems_ phc_ phx_"),
     (r"[A-Za-z0-9]", 20, "LTAI AQVN nfp_ tgp_v1_ pcsk_ e2b_ sbv_ ddp_ PMAK- vercel_ CFPAT-"),
     (r"[A-Za-z0-9]", 30, "tvly- ico- EZAK EZTK EAAC EAAM EAAG AKCp pnu_ lin_api_ lin_oauth_"),
     (r"[A-Za-z0-9]", 30, "ntn_ p8e- dp.pt. dp.st. dp.ct."),
+    (r"[A-Za-z0-9_-]", 24, "sb_secret_ bb_live_ wandb_v1_ CCIPAT_"),
+    (r"[A-Za-z0-9]", 32, "AKID"),
     (r"[A-Za-z0-9_-]", 24, "figd_ dckr_pat_ dckr_oat_ tskey- nvapi-"),
     (r"[A-Za-z0-9_-]", 24, "glsa_ glc_ HRKU- rdme_ tfp_ NRAK- NRII- NRJS-"),
     (r"[A-Za-z0-9_=-]", 30, "ATATT3 ATCTT3 CLOJARS_ duffel_test_ duffel_live_ fio-u- fo1_"),

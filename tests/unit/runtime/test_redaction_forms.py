@@ -70,6 +70,41 @@ def test_what_stands_beside_a_secret_name_and_is_none_stays(text):
     assert redact(text) == text
 
 
+MIXED = "Ab3dE" * 7
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        f"newvendor_{MIXED}",
+        f"tvly-dev-{MIXED}",
+        f"apify_api_{MIXED}",
+        f"pcsk_4Tz_{MIXED}",
+        "sk-lf-" + "0a1b2c3d-" * 4,
+        "sk-oh-" + MIXED,
+        "csk-" + "a1b2c3d4" * 6,
+        "sk_" + "0a1b2c3d" * 6,
+        "0a1b2c3d" * 4 + ".Ab3dEf6hIj9lMn2p",
+        "access_token$production$" + "a1b2c3d4" * 2 + "$" + "0a1b2c3d" * 4,
+    ],
+)
+def test_a_token_whose_prefix_may_be_new_goes(token):
+    assert redact(f"it is {token} here").replace("-" + MARK, MARK) == f"it is {MARK} here"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "chatcmpl-BxKz9Qm3TzvWc8YtR1aPq0LsDfGhJ and toolu_01A09q90qw90lq917835lq9",
+        "resp_0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f6071 in commit-0a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d",
+        "sha512-Ab3dEf6hIj9lMn2pQr5tUv8xYz1Bc4EfGh7jKl0nOp3rSt6vWx9zAa2cDd5fGg8iJj1lMm4oPp7rSs0uVv3xYy==",
+        "SOME_CONSTANT_THAT_IS_VERY_LONG_AND_HAS_2_NUMBERS_IN_IT_42",
+    ],
+)
+def test_ids_with_a_prefix_stay(text):
+    assert redact(text) == text
+
+
 def test_an_innocent_program_loses_next_to_nothing():
     """The standard library without its tests, whose passwords are real ones: at most one mark a megabyte."""
     files = [
