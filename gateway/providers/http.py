@@ -12,6 +12,7 @@ import json
 import os
 import ssl
 from collections.abc import AsyncIterator, Callable
+from functools import lru_cache
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, Final
 
@@ -65,7 +66,7 @@ def http_client(*, read_timeout: float = READ_TIMEOUT) -> httpx.AsyncClient:
     Proxies named by the environment (HTTPS_PROXY, NO_PROXY) are used, except for loopback.
     Redirects are not followed: a POST would silently become a GET.
     """
-    context = httpx.create_ssl_context()
+    context = _trusting(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
     direct = _transport(context, trust_env=False)
     return httpx.AsyncClient(
         transport=_transport(context, trust_env=True),
@@ -76,6 +77,13 @@ def http_client(*, read_timeout: float = READ_TIMEOUT) -> httpx.AsyncClient:
         # No cookies: sessions of different people share this client. httpx keeps a jar of its own.
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
     )
+
+
+@lru_cache(maxsize=1)
+def _trusting(_file: str | None, _folder: str | None) -> ssl.SSLContext:
+    """Whom connections trust. Reading the certificates takes longer than anything else about a client, so all share
+    them, for as long as the environment names the same ones."""
+    return httpx.create_ssl_context()
 
 
 def _transport(context: ssl.SSLContext, *, trust_env: bool) -> AiohttpTransport:
