@@ -16,6 +16,7 @@ from telegram import Bot, InputFile, Message, MessageEntity, ReplyParameters
 from telegram.error import TelegramError
 
 from adapters.telegram import failures
+from adapters.telegram.line import trusting
 from adapters.telegram.pictures import is_photo
 from gateway.domain.chat import Attachment
 from gateway.domain.file import KeptFile
@@ -65,7 +66,9 @@ class Downloads:
             limits = httpx.Limits(max_connections=_CONNECTIONS)
             timeout = httpx.Timeout(self._patience, pool=None)
             plain = {"Accept-Encoding": "identity"}
-            self._client = httpx.AsyncClient(timeout=timeout, limits=limits, proxy=self._proxy, headers=plain)
+            self._client = httpx.AsyncClient(
+                timeout=timeout, limits=limits, proxy=self._proxy, headers=plain, verify=trusting()
+            )
         return self._client
 
     async def aclose(self) -> None:

@@ -8,7 +8,10 @@ was blocked and its 401 that the token is wrong. Telegram's own answers are JSON
 from __future__ import annotations
 
 import json
+import os
+import ssl
 from collections.abc import Callable
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -27,6 +30,17 @@ _SOCKS: Final = (
 )
 
 
+def trusting() -> ssl.SSLContext:
+    """Whom connections trust. To read the certificates takes long, so all share them, for as long as the environment
+    names the same ones."""
+    return _read_certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+
+@lru_cache(maxsize=1)
+def _read_certificates(_file: str | None, _folder: str | None) -> ssl.SSLContext:
+    return httpx.create_ssl_context()
+
+
 class Line(HTTPXRequest):
     """Connections to Telegram. `proxy` None: as HTTPS_PROXY, ALL_PROXY and NO_PROXY of the environment say.
     Raises ConfigError for a proxy that cannot be used."""
@@ -35,7 +49,7 @@ class Line(HTTPXRequest):
 
     def __init__(self, *, proxy: str | None, **settings: Any) -> None:
         try:
-            super().__init__(proxy=proxy, **settings)
+            super().__init__(proxy=proxy, httpx_kwargs={"verify": trusting()}, **settings)
         except RuntimeError as error:  # of a package that is not there
             raise ConfigError([_SOCKS]) from error
         except (ValueError, httpx.InvalidURL) as error:
