@@ -35,7 +35,7 @@ DECIDED: Final[dict[Verdict, str]] = {
     "expired": "Nobody answered in time, so it was not done.",
 }
 WITHDRAWN: Final = "No longer needed: it was not done."
-NOT_YOURS: Final = "This question is for somebody else; nothing was done."
+NOT_YOURS: Final = "This is for somebody else; nothing was done."
 GONE: Final = "This question is not open any more; nothing was done."
 BEFORE: Final[dict[Verdict, str]] = {
     "approved": "This was approved before.",
