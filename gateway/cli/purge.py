@@ -113,7 +113,7 @@ async def carry_out(store: Store, forgetter: Forgetter, purge: Purge, clock: Clo
 
 
 async def _let_in_no_more(store: Store, platform: str, user: str) -> int:
-    """Whoever was let in by a code, or asks to be, is in the book by their name."""
+    """Take a person out of the guest book: one who was let in by a code, or asks to be. Returns how many there were."""
     while True:
         book = await store.guest_book()
         after, guest = removed(book, platform, user)

@@ -39,7 +39,7 @@ class McpServerSettings(Section):
     start_timeout: Seconds = Field(30, description="seconds within which it must be ready")
     only: Texts = Field((), description="the tools that are used, by the server's names for them; empty: all")
     ask: Texts = Field((), description='tools that a person must allow each time, or ["*"]')
-    admins_only: Flag = Field(False, description="whoever else talks to the bot cannot use its tools")
+    admins_only: Flag = Field(False, description="only turns of admins may use its tools")
     trust: Flag = Field(
         False, description="whether to believe it which of its tools change nothing, or may be run twice"
     )

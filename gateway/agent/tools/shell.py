@@ -52,7 +52,7 @@ class ShellSettings(Section):
     """Commands on this machine, run as the user that runs Legato: see docs/commands.md before you turn it on."""
 
     enabled: Flag = Field(False, description="whether the model has the tool")
-    admins_only: Flag = Field(True, description="whoever else talks to the bot cannot have anything run")
+    admins_only: Flag = Field(True, description="only turns of admins may run commands")
     allow: Annotated[tuple[CommandStart, ...], AList] = Field(
         (), description="first words of commands that need no yes, such as [git status, ls]"
     )
