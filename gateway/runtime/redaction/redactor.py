@@ -26,6 +26,7 @@ Redact = Callable[[str], str]
 
 __all__ = ["SHORTEST_SECRET", "Redact", "Redactor", "by_patterns"]
 
+_PASSES: Final = 4  # two are enough for nearly every text that has credentials, and one for any other
 _AT: Final = "@"
 _NEEDED: Final = (*NAMES, KEY, _AT)
 ALL_KINDS: Final = (*KINDS, *COMMANDS, *NAMED)
@@ -83,8 +84,18 @@ def by_patterns(text: str) -> str:
 
 
 def _cleaned(text: str, exact: Configured, find: _Find) -> str:
-    """`text` without what is found in it, in it as it reads once decoded, and in its lines put together."""
+    """`text` without what is found in it. A mark ends what stands before it and begins what comes after: what is cut
+    is read again, so that a credential right beside another one goes, too."""
     text = exact.removed(text)
+    for _ in range(_PASSES):
+        before, text = text, _cut_once(text, exact, find)
+        if text == before:
+            break
+    return text
+
+
+def _cut_once(text: str, exact: Configured, find: _Find) -> str:
+    """`text` without what is found in it, in it as it reads once decoded, and in its lines put together."""
     levels = decoded(text)
     spans: list[Span] = []
     for depth in range(len(levels) + 1):
