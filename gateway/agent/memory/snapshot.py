@@ -6,7 +6,6 @@ itself.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
 from datetime import datetime, tzinfo
 from typing import Final
@@ -26,7 +25,6 @@ _PERSON: Final = "About the person you talk to:"
 _NOTES: Final = "Your own notes:"
 _SHARED_NOTES: Final = "Notes of this conversation, with who said it:"
 _REST: Final = "({count} more; `memory` with action search finds them.)"
-_PART: Final = re.compile(re.escape(_OPENING) + r".*?" + re.escape(_CLOSING), re.DOTALL)
 
 
 class MemorySettings(Section):
@@ -64,8 +62,9 @@ def snapshot(
 
 def snapshot_in(prompt: str) -> str:
     """The part of a prompt that shows a memory, as it stands there; "" if there is none."""
-    found = _PART.search(prompt)
-    return found[0] if found else ""
+    begin = prompt.find(_OPENING)
+    end = prompt.find(_CLOSING, begin + len(_OPENING))
+    return prompt[begin : end + len(_CLOSING)] if begin >= 0 and end >= 0 else ""
 
 
 def line_of(fact: Fact, redact: Callable[[str], str], zone: tzinfo | None, *, named: bool) -> str:
