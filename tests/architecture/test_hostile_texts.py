@@ -23,7 +23,7 @@ _SHORT: Final = {  # patterns and readers of texts that are known to be short, a
     "gateway.agent.tools.read_file._copies": "the same",
 }
 _SEARCHES: Final = {"search", "match", "fullmatch", "findall", "finditer", "sub", "subn", "split"}
-_SHARES: Final = 100  # of the work, each a test: what is to be read is found only when a test runs
+_SHARES: Final = 200  # of the work, each a test: what is to be read is found only when a test runs
 
 
 def _of_strangers(found: dict[str, T]) -> dict[str, T]:
@@ -45,8 +45,12 @@ def _carried_out(pattern: Pattern, how: str) -> Callable[[str], object]:
 def test_no_text_makes_a_pattern_slow(share: int) -> None:
     found = {}
     for name, pattern in _share(sorted(_of_strangers(patterns()).items()), share):
+
+        def candidates(size: int, pattern: Pattern = pattern) -> Iterator[str]:
+            return chain(against(pattern, size), texts(size))
+
         for how in uses().get(name, set()) & _SEARCHES or {"search"}:
-            found[name, how] = slow(_carried_out(pattern, how), chain(against(pattern), texts()))
+            found[name, how] = slow(_carried_out(pattern, how), candidates)
     assert found
     assert {name: text for name, text in found.items() if text is not None} == {}
 
@@ -60,6 +64,6 @@ def test_no_text_makes_a_reader_slow(share: int) -> None:
             with suppress(Exception):  # whether it refuses a text is not looked at here
                 reader(text)
 
-        found[name] = slow(read, _share(texts(), share))
+        found[name] = slow(read, lambda size: _share(texts(size), share))
     assert found
     assert {name: text for name, text in found.items() if text is not None} == {}
