@@ -172,7 +172,7 @@ class Summariser:
         chars, tokens = plan.budgets.fallback_chars, min(plan.budgets.max_summary_tokens, plan.room - plan.ledger_room)
         if draft.done:  # a model's work, in sections that may take half of the room
             chars += 2 * len(draft.notes)
-        standing = self._standing(plan, tokens, chars)
+        standing = self._standing(plan, tokens + plan.ledger_room, chars + 4 * plan.ledger_room)
         notes = fallback.write(
             plan.request,
             verification.without_lists(draft.notes),
@@ -222,7 +222,7 @@ class Summariser:
             room=plan.room,
             counter=self._counter,
             previous=plan.previous,
-            standing=self._standing(plan, plan.room - plan.ledger_room),
+            standing=self._standing(plan, plan.room),
             gone=gone,
         )
 
@@ -291,7 +291,7 @@ class Summariser:
         window."""
         window = wish.correction.invert(wish.window)
         limit = max(_LEAST_OUTPUT, min(plan.budget * 5 // 4, window // 4))
-        standing = self._counter.text(self._standing(plan, plan.room - plan.ledger_room))
+        standing = self._counter.text(self._standing(plan, plan.room))
         room = plan.room - min(plan.ledger_room, sum(len(value) for value in ledger)) - standing
         recent = [] if wish.focus else [line for line in map(self._line, plan.requests) if line]
         return _Order(
