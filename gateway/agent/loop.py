@@ -19,7 +19,7 @@ from gateway.agent.engines import adopt
 from gateway.agent.fallback import NOT_AVAILABLE, STOOD_IN, explained, passes_on, reason
 from gateway.agent.gate import Gate
 from gateway.agent.memory.memories import Memories, TurnMemory
-from gateway.agent.metering import Metering, millionths, written
+from gateway.agent.metering import LEAST_OUTPUT, Metering, millionths, written
 from gateway.agent.models import Models
 from gateway.agent.overflow import MOST_EXTENSIONS, NO_ROOM, NO_WAY_OUT, lacks_room, more_output, remedy
 from gateway.agent.ports import Observer, Questions, TranscriptWriter
@@ -61,6 +61,7 @@ ENDED_EARLY: Mapping[StopReason, str] = {
     "length": "The answer reached the model's output limit. /continue makes me go on where it stopped.",
     "refused": "The model or its provider declined to say more. Put it differently, or try another model with /model.",
 }
+SHORTENED = "A spend cap left no room for more of this answer; the operator can raise {key}."
 DECLINED = (
     "The model or its provider declined to answer that. /undo takes your message back; then put it differently, or try "
     "another model with /model."
@@ -222,16 +223,18 @@ class Agent:
         home, failures = self._home, list[ProviderError]()
         unpaid: SpendCapReached | None = None
         self._absence = self.models.absence(home) or self._absence
-        for candidate in self._candidates(conversation, home):
+        for candidate in (candidates := self._candidates(conversation, home)):
             spec = self.models.learned.of(candidate, conversation.session.key)
             stands_in = spec.place != home.place
             if spec.place != conversation.spec.place:
                 await self._change_model(conversation, spec)
                 await self._fit(conversation)
+            stops = self.metering.caps.when_reached == "stop"
+            least = LEAST_OUTPUT if stops or candidate is candidates[-1] else None
             try:
-                completed = await self._ask(conversation, step, last=last)
+                completed = await self._ask(conversation, step, last=last, least=least)
             except SpendCapReached as error:
-                if self.metering.caps.when_reached == "stop":
+                if stops:
                     raise
                 unpaid = unpaid or error
                 continue
@@ -269,13 +272,20 @@ class Agent:
         conversation.spec = spec
         await adopt(conversation.engine, spec)
 
-    async def _ask(self, conversation: Conversation, step: int, *, last: bool) -> Completed:
+    async def _ask(self, conversation: Conversation, step: int, *, last: bool, least: int | None) -> Completed:
+        """`least`: the output tokens that would do where a spend cap has no room for more; None: all of them."""
         max_tokens = conversation.spec.max_output_tokens
         empty = extended = 0
+        shortened: SpendCapReached | None = None
         while True:
             self.observer.phase("thinking", step)
             try:
-                completed = await self._call(conversation, max_tokens, last=last)
+                completed = await self._call(conversation, max_tokens, last=last, least=least)
+            except SpendCapReached as error:
+                if not error.available:
+                    raise
+                shortened, max_tokens = error, error.available
+                continue
             except (ContextOverflow, OutputCapTooLarge) as error:
                 max_tokens = await self._recover(conversation, error, max_tokens)
                 continue
@@ -288,7 +298,9 @@ class Agent:
                 if not completed.text.strip():
                     raise UserError(DECLINED)
             if lacks_room(completed) and not (last and completed.text.strip()):
-                extended += 1
+                if shortened is not None:
+                    raise shortened
+                extended, least = extended + 1, None
                 max_tokens = self._more_room(conversation, completed, max_tokens, extended)
                 continue
             if completed.text.strip() or completed.tool_calls:
@@ -298,7 +310,8 @@ class Agent:
                 raise EmptyAnswer
         self.points("turn.model_called")
         if not completed.tool_calls and completed.stop in ENDED_EARLY:
-            self.remarks.append(ENDED_EARLY[completed.stop])
+            cap = shortened if completed.stop == "length" else None
+            self.remarks.append(SHORTENED.format(key=cap.key) if cap else ENDED_EARLY[completed.stop])
         if last:
             # Only text was asked for; calls of a model that ignores this would never get a result.
             completed = replace(
@@ -313,7 +326,9 @@ class Agent:
         self.partial_text = ""
         return completed
 
-    async def _call(self, conversation: Conversation, max_tokens: int | None, *, last: bool) -> Completed:
+    async def _call(
+        self, conversation: Conversation, max_tokens: int | None, *, last: bool, least: int | None
+    ) -> Completed:
         spec = conversation.spec
         request = ModelRequest(
             messages=self._prompt(conversation, last=last),
@@ -326,7 +341,7 @@ class Agent:
         text, completed = "", None
         asked_at = self.clock.monotonic()
         prompt_tokens = conversation.prompt_tokens()
-        call = self.metering.call(spec, request, conversation.session, "turn", prompt_tokens=prompt_tokens)
+        call = self.metering.call(spec, request, conversation.session, "turn", prompt_tokens=prompt_tokens, least=least)
         async with call as events:
             async for event in events:
                 if isinstance(event, TextDelta):

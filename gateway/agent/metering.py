@@ -57,6 +57,7 @@ log = structlog.get_logger(__name__)
 
 _MARGIN: Final = 1.25  # of the prompt's count: a provider may count more than we do
 _MOST_ROOTS: Final = 10_000  # sessions whose lineage's root is remembered
+LEAST_OUTPUT: Final = 1_024  # tokens of an answer that a cap has shortened; models that think need some for that
 _REFUSED: Final = (ProviderRejected, ProviderRateLimited, ContextOverflow, OutputCapTooLarge)
 
 CALLS: Final = Histogram(
@@ -79,7 +80,7 @@ NEAR: Final = 0.8  # of a cap: then the person is told once
 NEARLY_REACHED: Final = "{whose} spend cap of {limit} is nearly used up: {left} is left{until}."
 
 REACHED = (
-    "{whose} spend cap of {limit} leaves no room for another answer ({spent} is spent or set aside, and this one "
+    "{whose} spend cap of {limit} leaves no room for another answer ({spent} is spent or set aside, and {this} "
     "could cost up to {amount}): {way_out}, or the operator can raise {key}."
 )
 UNPRICED = (
@@ -94,9 +95,10 @@ UNPRICED_AT_START = (
 
 class Caps(Section):
     """Spend caps in US dollars; a day begins at 00:00 UTC. Before each call to a model, its highest possible cost is
-    set aside. A call without room under a cap is not made, and the person is told. A model without a price in the
-    built-in table needs `prices` then. With a cap and without model.max_output_tokens, an answer has at most a tenth of
-    the window, and at most 8,192 tokens."""
+    set aside. Where a cap leaves less, but room for 1,024 tokens, the answer may have as many tokens as there is room
+    for. With less room the call is not made, and the person is told. A model without a price in the built-in table
+    needs `prices` then. With a cap and without model.max_output_tokens, an answer has at most a tenth of the window,
+    and at most 8,192 tokens."""
 
     per_session_usd: SpendCap | None = Field(None, description="one conversation, however often it is compressed")
     per_user_daily_usd: SpendCap | None = Field(
@@ -106,7 +108,7 @@ class Caps(Section):
     when_reached: Literal["stop", "fallback"] = Field(
         "stop",
         description="a message without room under a cap is refused, or goes to the first of fallback_models that "
-        "has room",
+        "has room for a whole answer, or to the last of them",
     )
     footer: Flag = Field(False, description="whether each answer ends with its tokens and cost")
 
@@ -135,6 +137,30 @@ class Standing:
     def is_near(self) -> bool:
         """Whether the cap is nearly used up."""
         return self.spent >= NEAR * self.cap.limit
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Worst:
+    """The most that a call can cost (`amount`) and its prompt alone, in millionths of a US dollar. `output`: the tokens
+    that its answer may have. `least`: those that would do."""
+
+    amount: int
+    prompt: int = 0
+    output: int = 0
+    least: int = 0
+
+    @property
+    def least_amount(self) -> int:
+        """The most that the call costs with the shortest answer that would do."""
+        return (
+            self.prompt + ceil((self.amount - self.prompt) * self.least / self.output) if self.output else self.amount
+        )
+
+    def room(self, left: int) -> int:
+        """The output tokens, fewer than `output`, for which so much money is enough; 0 if those would not do."""
+        if not self.least < self.output or self.least_amount > left:
+            return 0
+        return self.output * (left - self.prompt) // (self.amount - self.prompt)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -194,12 +220,14 @@ class Metering:
         purpose: Purpose,
         *,
         prompt_tokens: int | None = None,
+        least: int | None = None,
     ) -> AsyncIterator[AsyncGenerator[ModelEvent, None]]:
         """Call the model for this session; gives the events of `Provider.stream`. `prompt_tokens`: the request's count
-        where it is known. Raises SpendCapReached, before anything is sent."""
+        where it is known. `least`: the output tokens that would do; None: all that the request asks for. Raises
+        SpendCapReached, before anything is sent."""
         began, outcome = self.clock.monotonic(), "broken_off"
         try:
-            async with aclosing(self._stream(spec, request, session, prompt_tokens)) as events:
+            async with aclosing(self._stream(spec, request, session, prompt_tokens, least)) as events:
                 yield events
             outcome = "answered"
             self.models.answered(spec)
@@ -214,7 +242,12 @@ class Metering:
             self.models.metrics.observe(CALLS, took, spec.provider, spec.name, purpose, outcome)
 
     def _stream(
-        self, spec: ModelSpec, request: ModelRequest, session: Session, prompt_tokens: int | None
+        self,
+        spec: ModelSpec,
+        request: ModelRequest,
+        session: Session,
+        prompt_tokens: int | None,
+        least: int | None,
     ) -> AsyncGenerator[ModelEvent, None]:
         """Return the call's events, within the caps.
 
@@ -225,22 +258,22 @@ class Metering:
         if not self.has_caps and not self.beside:
             return self.view.stream(provider, spec, request, session.key)
         limited = replace(request, max_tokens=request.max_tokens or spec.reserved_output)
-        amount = self._worst_case(spec, limited, prompt_tokens)
-        if not amount:
+        worst = self._worst_case(spec, limited, prompt_tokens, least)
+        if not worst.amount:
             return self.view.stream(provider, spec, request, session.key)
-        return self._metered(self.view.stream(provider, spec, limited, session.key), spec, session, amount)
+        return self._metered(self.view.stream(provider, spec, limited, session.key), spec, session, worst)
 
     async def _metered(
-        self, stream: AsyncGenerator[ModelEvent, None], spec: ModelSpec, session: Session, amount: int
+        self, stream: AsyncGenerator[ModelEvent, None], spec: ModelSpec, session: Session, worst: _Worst
     ) -> AsyncGenerator[ModelEvent, None]:
-        reservation = await self._reserve(amount, session)
+        reservation = await self._reserve(worst, session)
         begun = False
         try:
             async with aclosing(stream) as events:
                 async for event in events:
                     begun = not isinstance(event, Restarted)
                     if not begun:  # the half that broke off may be billed: it stays set aside
-                        reservation = await self._reserve(amount, session)
+                        reservation = await self._reserve(worst, session)
                     if isinstance(event, Completed) and event.usage is not None:
                         await self._settle(reservation, self._price(spec, event.usage))
                     yield event
@@ -260,7 +293,7 @@ class Metering:
         if not self.has_caps or not most:
             yield costs.append
             return
-        reservation = await self._reserve(millionths(most), session)
+        reservation = await self._reserve(_Worst(amount=millionths(most)), session)
         try:
             yield costs.append
         except TranscriptionFailed:
@@ -328,13 +361,13 @@ class Metering:
 
     # -- reserving --------------------------------------------------------------------------
 
-    async def _reserve(self, amount: int, session: Session) -> Reservation:
+    async def _reserve(self, worst: _Worst, session: Session) -> Reservation:
         """Raises SpendCapReached. While the store cannot be written, the call waits."""
         caps = (*await self._in_force(session.key, session), *self.beside)
-        reservation = Reservation(id=self.ids.new("r"), amount=amount, caps=caps)
+        reservation = Reservation(id=self.ids.new("r"), amount=worst.amount, caps=caps)
         reached = await insist(lambda: self.store.reserve(reservation), clock=self.clock, what="reserve")
         if reached is not None:
-            raise SpendCapReached(_sentence(reached, amount, self.clock.now()))
+            raise _refusal(reached, worst, self.clock.now())
         return reservation
 
     async def _settle(self, reservation: Reservation, cost: int | None) -> None:
@@ -348,16 +381,24 @@ class Metering:
         except StoreUnavailable as error:  # it stays at its worst case, and the answer is kept
             log.warning("spending_not_settled", reservation=reservation.id, error=str(error))
 
-    def _worst_case(self, spec: ModelSpec, request: ModelRequest, prompt_tokens: int | None) -> int:
+    def _worst_case(
+        self, spec: ModelSpec, request: ModelRequest, prompt_tokens: int | None, least: int | None
+    ) -> _Worst:
         """Raises UserError for a model without a known price, which somebody chose and nobody configured."""
         counted = self.count(request.messages, request.tools) if prompt_tokens is None else prompt_tokens
         prompt, output = ceil(_MARGIN * counted), request.max_tokens or 0
-        plain = self._price(spec, CanonicalUsage(input_tokens=prompt, output_tokens=output))
-        if plain is None and not self.has_caps:
-            return 0
-        if plain is None:
+        amount = self._dearest(spec, prompt, output)
+        if amount is None and not self.has_caps:
+            return _Worst(amount=0)
+        if amount is None:
             raise UserError(UNPRICED.format(model=spec.name))
-        return max(plain, self._price(spec, CanonicalUsage(cache_write_tokens=prompt, output_tokens=output)) or 0)
+        alone = self._dearest(spec, prompt, 0) or 0
+        return _Worst(amount=amount, prompt=alone, output=output, least=output if least is None else min(least, output))
+
+    def _dearest(self, spec: ModelSpec, prompt: int, output: int) -> int | None:
+        plain = self._price(spec, CanonicalUsage(input_tokens=prompt, output_tokens=output))
+        stored = self._price(spec, CanonicalUsage(cache_write_tokens=prompt, output_tokens=output))
+        return None if plain is None else max(plain, stored or 0)
 
     def count(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()) -> int:
         """Return our own count of a request, in tokens."""
@@ -417,11 +458,17 @@ def _nearly(standing: Standing) -> str:
     )
 
 
-def _sentence(reached: CapReached, amount: int, now: float) -> str:
-    cap = reached.cap
+def _refusal(reached: CapReached, worst: _Worst, now: float) -> SpendCapReached:
+    available = worst.room(reached.cap.limit - reached.spent)
+    return SpendCapReached(_sentence(reached, worst, now), available=available, key=_WHOSE[reached.cap.name][1])
+
+
+def _sentence(reached: CapReached, worst: _Worst, now: float) -> str:
+    cap, amount, shortest = reached.cap, worst.least_amount, worst.least < worst.output
     whose, key = _WHOSE[cap.name]
     if amount > cap.limit:
-        way_out = "/compress or /new makes an answer cheaper, and so does a lower model.max_output_tokens"
+        cheaper = "" if shortest else ", and so does a lower model.max_output_tokens"
+        way_out = f"/compress or /new makes an answer cheaper{cheaper}"
     elif cap.name == "schedule":
         way_out = "it runs again at its next time"
     elif cap.resets_at is None:
@@ -432,6 +479,7 @@ def _sentence(reached: CapReached, amount: int, now: float) -> str:
         whose=whose,
         limit=written(cap.limit),
         spent=written(reached.spent),
+        this="even a short one" if shortest else "this one",
         amount=written(amount),
         way_out=way_out,
         key=key,

@@ -61,7 +61,13 @@ class UserError(GatewayError):
 
 
 class SpendCapReached(UserError):
-    """A spend cap leaves no room for a model call, so it was not made."""
+    """A spend cap leaves no room for a model call, so it was not made. `available`: the output tokens that there would
+    be room for, where the caller can do with so many; else 0. `key`: the setting of the cap."""
+
+    def __init__(self, text: str, *, available: int = 0, key: str = "budgets") -> None:
+        super().__init__(text)
+        self.available = available
+        self.key = key
 
 
 class StoreError(GatewayError):

@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gateway.agent.loop import CHEAPER
-from gateway.agent.metering import Caps
+from gateway.agent.loop import CHEAPER, SHORTENED
+from gateway.agent.metering import LEAST_OUTPUT, Caps
 from gateway.app.config import Config
 from gateway.app.config.models import Access
 from gateway.domain.adapter import Limits
+from gateway.domain.chat import SessionKey
 from gateway.providers.base import ModelRequest, ModelSpec
 from gateway.providers.plugin import ModelPrices, ModelSettings
 from tests.support.fakes import ManualClock
 from tests.support.gateway import FakeAdapter, KillAt, config_in, running
-from tests.support.model import FakeModel, Say
+from tests.support.model import FakeModel, Gate, Say, in_turn
 
 DEAR = ModelSettings(
     provider="openai",
@@ -25,14 +26,21 @@ DEAR = ModelSettings(
 )
 CHEAP = DEAR.model_copy(update={"name": "cheap", "prices": ModelPrices(input=0.1, output=0.1)})
 
+USUAL = DEAR.model_copy(
+    update={"name": "usual", "context_length": 128_000, "max_output_tokens": None}
+    | {"prices": ModelPrices(input=1, output=10)}
+)
+
 
 def counting(prompt: int) -> FakeModel:
     """A model whose calls have that many prompt tokens, and say who answers."""
     return FakeModel(lambda spec, request: Say(text=f"{spec.name} here", prompt=prompt))
 
 
-def settings(folder: Path, caps: Caps, *fallbacks: ModelSettings, **sections: Any) -> Config:
-    config = config_in(folder, model=DEAR, budgets=caps, **sections)
+def settings(
+    folder: Path, caps: Caps, *fallbacks: ModelSettings, model: ModelSettings = DEAR, **sections: Any
+) -> Config:
+    config = config_in(folder, model=model, budgets=caps, **sections)
     return config.model_copy(update={"fallback_models": fallbacks})
 
 
@@ -135,3 +143,68 @@ async def test_what_a_killed_turn_may_have_cost_stays_counted(tmp_path: Path) ->
         assert tip is not None
         (standing,) = await live.gateway.metering.standings(tip.key, tip)
         assert standing.spent >= 2 * 100_000  # the call that was killed, and its repetition
+
+
+async def test_a_cap_that_leaves_less_than_the_longest_answer_shortens_it(tmp_path: Path) -> None:
+    """Ten dollars a million tokens: the 8,192 of the longest answer cost $0.08, which is more than the whole cap."""
+    config = settings(tmp_path, Caps(daily_usd=0.05), model=USUAL)
+    async with running(tmp_path, config=config, model=counting(10_000)) as live:
+        answers = []
+        while not answers or answers[-1] == "usual here":
+            answers.append(await live.ask("hi"))
+            assert len(answers) < 10
+        rooms = [request.max_tokens or 0 for request in live.model.requests]
+        (total,) = await live.store.usage(0.0, "model")
+        await live.quiet()
+        assert len(rooms) == len(answers) - 1 >= 3
+        assert rooms == sorted(rooms, reverse=True)
+        assert 2_000 < rooms[0] < 8_192
+        assert rooms[-1] >= LEAST_OUTPUT
+        assert total.cost_usd <= 0.05
+        assert answers[-1].startswith("This bot's daily spend cap of $0.05 leaves no room for another answer")
+        assert "even a short one could cost up to $0.0" in answers[-1]
+        assert not any("left no room for more" in notice for notice in live.adapter.shown("c", "notice"))
+
+
+async def test_an_answer_that_a_cap_cut_off_says_so(tmp_path: Path) -> None:
+    config = settings(tmp_path, Caps(daily_usd=0.05), model=USUAL)
+    model = FakeModel(in_turn(Say(text="Once upon", stop="length", prompt=100)))
+    async with running(tmp_path, config=config, model=model) as live:
+        assert await live.ask("Tell me a tale.") == "Once upon"
+        await live.quiet()
+        assert live.adapter.shown("c", "notice") == [SHORTENED.format(key="budgets.daily_usd")]
+
+
+async def test_a_model_that_thinks_until_the_cap_is_not_asked_again(tmp_path: Path) -> None:
+    config = settings(tmp_path, Caps(daily_usd=0.05), model=USUAL)
+    async with running(tmp_path, config=config, model=FakeModel(in_turn(Say(stop="length", prompt=100)))) as live:
+        assert (await live.ask("Think.")).startswith("This bot's daily spend cap of $0.05 leaves no room")
+        assert len(live.model.requests) == 1
+
+
+async def test_a_cheaper_model_gives_a_whole_answer_before_a_cap_shortens_one(tmp_path: Path) -> None:
+    caps = Caps(daily_usd=0.05, when_reached="fallback")
+    cheap = USUAL.model_copy(update={"name": "cheap", "prices": ModelPrices(input=1, output=5)})
+    async with running(tmp_path, config=settings(tmp_path, caps, cheap, model=USUAL), model=counting(10_000)) as live:
+        assert await live.ask("one") == "cheap here"
+        assert [request.max_tokens for request in live.model.requests] == [8_192]
+        assert await live.ask("two") == "cheap here"
+        assert LEAST_OUTPUT <= (live.model.requests[-1].max_tokens or 0) < 8_192
+
+
+async def test_fifty_shortened_turns_at_once_stay_within_a_cap(tmp_path: Path) -> None:
+    """Every answer is as long as it may be."""
+    config = settings(tmp_path, Caps(daily_usd=0.3), model=USUAL)
+    gate = Gate()
+    model = FakeModel(lambda spec, request: Say(text="yes", gate=gate, prompt=None))  # the worst case stays counted
+    async with running(tmp_path, config=config, model=model) as live:
+        events = [await live.tell("hi", chat=f"c{number}") for number in range(50)]
+        await live.adapter.until(lambda: len(live.adapter.sent) + gate.waiting == 50)
+        gate.open()
+        answers = [(await live.answer(event)).text for event in events]
+        rooms = [request.max_tokens or 0 for request in model.requests]
+        (standing,) = await live.gateway.metering.standings(SessionKey(platform="fake", chat="c"), None)
+    assert answers.count("yes") == len(rooms) == 4
+    assert rooms[:3] == [8_192] * 3
+    assert LEAST_OUTPUT <= rooms[3] < 8_192
+    assert 290_000 < standing.spent <= 300_000

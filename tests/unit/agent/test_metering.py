@@ -137,9 +137,11 @@ def metering(
     )
 
 
-async def call(over: Metering, *, spec: ModelSpec = SPEC, of: Session | None = None) -> list[ModelEvent]:
+async def call(
+    over: Metering, *, spec: ModelSpec = SPEC, of: Session | None = None, least: int | None = None
+) -> list[ModelEvent]:
     """One call of a thousand prompt tokens, read to its end."""
-    async with over.call(spec, REQUEST, of or session("s1"), "turn", prompt_tokens=1_000) as events:
+    async with over.call(spec, REQUEST, of or session("s1"), "turn", prompt_tokens=1_000, least=least) as events:
         return [event async for event in events]
 
 
@@ -207,6 +209,23 @@ async def test_a_refused_call_is_not_made_and_the_sentence_says_all(cap: str, wh
 async def test_a_call_that_no_cap_can_hold_asks_for_less() -> None:
     with pytest.raises(SpendCapReached, match="cheaper, and so does a lower model"):
         await call(metering(Accounts(), Script(ANSWER), daily_usd=0.003))
+
+
+async def test_a_call_that_may_be_shorter_is_told_for_how_much_there_is_room() -> None:
+    """The prompt is worth 1,250 millionths, and a token of the answer 2."""
+    provider = Script(Completed(text="no report"))
+    over = metering(Accounts(), provider, daily_usd=0.003)
+    with pytest.raises(SpendCapReached, match=r"even a short one could cost up to \$0.0033") as caught:
+        await call(over, least=1_024)
+    assert (caught.value.available, caught.value.key) == (0, "budgets.daily_usd")
+    with pytest.raises(SpendCapReached) as caught:
+        await call(over, least=500)
+    assert caught.value.available == 875
+    assert provider.requests == []
+    await call(over, spec=replace(SPEC, max_output_tokens=875), least=500)
+    with pytest.raises(SpendCapReached) as caught:
+        await call(over, least=1)
+    assert caught.value.available == 0
 
 
 @pytest.mark.parametrize(
