@@ -29,12 +29,13 @@ from gateway.agent.tools.offer import Caller, Offer, Toolbox
 from gateway.agent.tools.outputs import OutputLimits, Outputs
 from gateway.agent.tools.runtime import INTERRUPTED, UNKNOWN_OUTCOME, ToolRuntime
 from gateway.context import feedback
-from gateway.domain.message import Message, ToolCall, assistant, note_of, tool_result
+from gateway.domain.message import Message, ToolCall, assistant, is_request, note_of, noted, text_of, tool_result
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.domain.window import is_emergency
 from gateway.providers.base import Completed, ModelRequest, ModelSpec, ReasoningDelta, StopReason, TextDelta
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import (
+    ContentRefused,
     ContextOverflow,
     EmptyAnswer,
     OutputCapTooLarge,
@@ -63,9 +64,14 @@ ENDED_EARLY: Mapping[StopReason, str] = {
 }
 SHORTENED = "A spend cap left no room for more of this answer; the operator can raise {key}."
 DECLINED = (
-    "The model or its provider declined to answer that. /undo takes your message back; then put it differently, or try "
-    "another model with /model."
+    "The model or its provider's content filter declined that, so I do not send it again. Put it differently, or try "
+    "another model with /model. If the next message is declined, too, /undo takes back what was said before."
 )
+DECLINED_LATER = (
+    "The model or its provider's content filter declined to go on. /undo takes your message back, and what came of it; "
+    "then put it differently, or try another model with /model."
+)
+NOT_SENT = "[The model's provider refused this message of the person, so the model is not shown it.]"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,6 +122,8 @@ class Agent:
         """
         try:
             return await self._run(conversation, intents)
+        except ContentRefused as error:
+            raise UserError(DECLINED if _withheld(conversation) else DECLINED_LATER) from error
         finally:
             if self._home is not None and conversation.spec.place != self._home.place:
                 await self._change_model(conversation, self._home)
@@ -296,7 +304,7 @@ class Agent:
             if completed.stop == "refused":
                 completed = replace(completed, tool_calls=())
                 if not completed.text.strip():
-                    raise UserError(DECLINED)
+                    raise ContentRefused("The model declined to answer.")
             if lacks_room(completed) and not (last and completed.text.strip()):
                 if shortened is not None:
                     raise shortened
@@ -559,6 +567,18 @@ class Agent:
 
     def _add(self, conversation: Conversation, message: Message) -> None:
         conversation.add(message, self.clock.now())
+
+
+def _withheld(conversation: Conversation) -> bool:
+    """Put a sentence in the place of what a person said and a model refused, so that the next request is not refused
+    for it again. Their words stay in the note, where a search and /retry find them. False: they are stored already,
+    and stored messages do not change."""
+    said = [at for at, message in enumerate(conversation.fresh) if is_request(message)]
+    for at in said:
+        message = conversation.fresh[at]
+        stub = noted({**message, "content": NOT_SENT}, **{"said": text_of(message), **note_of(message)}, withheld=True)
+        conversation.fresh[at] = noted(conversation.measured(stub), instructions=[])
+    return bool(said)
 
 
 def close_open_calls(conversation: Conversation, at: float) -> None:

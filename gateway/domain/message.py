@@ -42,6 +42,7 @@ class HostNote(TypedDict, total=False):
     recalled: bool  # a tool's result that only repeats what was said before
     original: Original  # of an answer
     said: str  # what the person said, of a message that shows more: the texts of files
+    withheld: bool  # a model refused what the person said: a sentence stands in its place, and it is not sent again
     own: str  # the person's own words, of a message that holds others' as well: forwarded, quoted, another bot's
     event: str  # the event that a person's message came by
     place: str  # what its platform calls it: another message's `reply_to` may name it

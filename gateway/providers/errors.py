@@ -17,6 +17,7 @@ from gateway.domain.wording import lasting
 from gateway.providers.features import refused_feature
 from gateway.providers.overflow import OutputTooLong, PromptTooLong, judge_length
 from gateway.runtime.errors import (
+    ContentRefused,
     ContextOverflow,
     FeatureRefused,
     OutputCapTooLarge,
@@ -100,6 +101,9 @@ def _meaning(
         return QuotaExceeded(
             f"The provider says the account has no credit left{detail}. Top it up, or change the model.", status=status
         )
+    if status in _CONTENT_STATUS and _CONTENT.search(lowered):
+        text = f"The provider's content filter refused the request{detail}. Put it differently, or try /model."
+        return ContentRefused(text, status=status or None)
     too_much = _more_than_a_minute(status, lowered)
     if too_much is not None:
         return too_much
@@ -132,6 +136,16 @@ def _meaning(
             f"The provider is overloaded{detail}. Try again later.", retry_after=retry_after(headers)
         )
     return _rejected(status, lowered, detail)
+
+
+# Azure; OpenAI; Anthropic; Alibaba; DeepSeek; Moonshot; OpenRouter; Zhipu.
+_CONTENT: Final = re.compile(
+    r"\"(?:code|type)\": \"content_filter\"|content management policy|responsibleaipolicyviolation"
+    r"|content_policy_violation|flagged as potentially violating|blocked by content filtering|data_?inspection_?failed"
+    r"|may contain inappropriate content|content exists risk|considered high risk|requires moderation"
+    r"|包含不安全或敏感内容"
+)
+_CONTENT_STATUS: Final = frozenset({0, 400, 403, 422, 451})
 
 
 def _region_hint(host: str) -> str:

@@ -30,6 +30,7 @@ GatewayError
 │   ├── ProviderRejected        the request or the key is wrong: retrying is pointless
 │   │   ├── QuotaExceeded       payment or quota
 │   │   ├── PicturesRefused     the model takes no pictures
+│   │   ├── ContentRefused      a content filter refuses what was said
 │   │   └── FeatureRefused      the model does not know a feature of the request
 │   ├── ContextOverflow         the prompt is too long; `limit` is the window if stated
 │   └── OutputCapTooLarge       input fits, input + output does not; `available` if stated
@@ -188,6 +189,10 @@ class QuotaExceeded(ProviderRejected):
 
 class PicturesRefused(ProviderRejected):
     """The model, or its server, takes no pictures; the request had some."""
+
+
+class ContentRefused(ProviderRejected):
+    """The model, or its provider's content filter, refuses what was said; the same words would be refused again."""
 
 
 class FeatureRefused(ProviderRejected):

@@ -140,7 +140,7 @@ def review_of(
     sources: list[Source] = []
     parts: list[tuple[int, str]] = []  # the number of its source, 0 for the assistant, and a line
     for message in messages:
-        if is_request(message):
+        if is_request(message) and not note_of(message).get("withheld"):
             source = source_of(message, session)
             own = _said(message)
             if source.message_id and source.message_id not in barred and own.strip():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.providers.errors import classify, retry_after
 from gateway.runtime.errors import (
+    ContentRefused,
     ContextOverflow,
     OutputCapTooLarge,
     PicturesRefused,
@@ -454,3 +455,31 @@ def test_an_overloaded_provider_may_say_how_long_to_wait(status: int) -> None:
     error = classify(status, anthropic("Overloaded", "overloaded_error"), {"Retry-After": "12"})
     assert isinstance(error, ProviderUnavailable)
     assert error.retry_after == 12
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, '{"error": {"code": "content_filter", "message": "The request was rejected"}}'),
+        (400, '{"error": {"code": "invalid_prompt", "message": "flagged as potentially violating our usage policy"}}'),
+        (400, '{"error": {"message": "Output blocked by content filtering policy"}}'),
+        (400, '{"code": "DataInspectionFailed", "message": "Input data may contain inappropriate content."}'),
+        (400, '{"error": {"message": "Content Exists Risk"}}'),
+        (403, '{"error": {"message": "Your chosen model requires moderation and your input was flagged"}}'),
+        (200, '{"error": {"code": "content_filter", "message": "stopped"}}'),
+    ],
+)
+def test_a_content_filter_is_told_from_a_wrong_request(status: int, body: str) -> None:
+    assert isinstance(classify(status, body, {}), ContentRefused)
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (400, '{"error": {"message": "Unknown parameter: content_filter"}}'),
+        (403, '{"error": {"message": "Your key may not use this model"}}'),
+        (500, '{"error": {"message": "content_filter failed"}}'),
+    ],
+)
+def test_what_only_mentions_a_filter_is_none(status: int, body: str) -> None:
+    assert not isinstance(classify(status, body, {}), ContentRefused)
