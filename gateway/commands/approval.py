@@ -21,6 +21,7 @@ _TOO_NEW = "I asked this only as you wrote, so nothing was decided; read it, the
     argument="[n|all]",
     help="say yes to what I ask (also y)",
     bypass=True,
+    urgent=True,
 )
 async def approve(ctx: CommandContext) -> str:
     """Say yes."""
@@ -28,7 +29,13 @@ async def approve(ctx: CommandContext) -> str:
 
 
 @partial(
-    Command, name="deny", group="While I work", argument="[n|all]", help="say no to what I ask (also n)", bypass=True
+    Command,
+    name="deny",
+    group="While I work",
+    argument="[n|all]",
+    help="say no to what I ask (also n)",
+    bypass=True,
+    urgent=True,
 )
 async def deny(ctx: CommandContext) -> str:
     """Say no."""

@@ -58,6 +58,7 @@ class Command:
     audience: Audience = "everybody"  # the menus that offer it; a person who types the command gets it all the same
     # It answers at once, even while a turn runs in its lane; "bare": where it has no argument, because it only looks.
     bypass: bool | Literal["bare"] = False
+    urgent: bool = False  # with `bypass`: it is carried out however many commands came before it
     sends: Literal["steer", "queue"] | None = None  # with an argument it is no command but a message of this kind
     proposals: Propose | None = None  # values for the argument, shown while a person types it
     implied: Callable[[InboxItem], bool] | None = None  # whether a message calls it without a slash, as its argument

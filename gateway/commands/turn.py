@@ -17,7 +17,13 @@ GO_ON = "Go on exactly where your last answer stopped, without repeating any of 
 
 
 @partial(
-    Command, name="stop", group="While I work", help="stop what I am doing", bypass=True, elsewhere=("abort", "cancel")
+    Command,
+    name="stop",
+    group="While I work",
+    help="stop what I am doing",
+    bypass=True,
+    urgent=True,
+    elsewhere=("abort", "cancel"),
 )
 async def stop(ctx: CommandContext) -> str:
     """End the running turn; what it did stays recorded."""

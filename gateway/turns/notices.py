@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 
 from gateway.delivery.outbox import Outbox
@@ -42,3 +43,22 @@ class Throttle:
     def forget(self, key: SessionKey) -> None:
         """The key could not be told."""
         self._told.pop(key, None)
+
+
+@dataclass(slots=True, kw_only=True)
+class Quota:
+    """How often something is done for a key: at most `most` times in `seconds`."""
+
+    most: int
+    seconds: float
+    _taken: dict[SessionKey, deque[float]] = field(default_factory=dict)
+
+    def left(self, key: SessionKey, now: float) -> int:
+        """How often more it may be done at `now` (monotonic)."""
+        return self.most - sum(now - at < self.seconds for at in self._taken.get(key, ()))
+
+    def take(self, key: SessionKey, now: float) -> None:
+        """It was done."""
+        if len(self._taken) > _REMEMBERED:
+            self._taken = {other: taken for other, taken in self._taken.items() if now - taken[-1] < self.seconds}
+        self._taken.setdefault(key, deque(maxlen=self.most)).append(now)

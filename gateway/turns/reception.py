@@ -8,6 +8,7 @@ must reach a running turn, and the press of a button. These are carried out at o
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
@@ -35,7 +36,7 @@ from gateway.store.insist import insist
 from gateway.store.port import Store
 from gateway.store.records import Arrival, InboxItem, Receipt
 from gateway.turns.albums import Overheard
-from gateway.turns.notices import Throttle, tell_of_outage
+from gateway.turns.notices import Quota, Throttle, tell_of_outage
 from gateway.turns.parts import is_continuation
 
 BusyMode = Literal["queue", "collect", "steer", "interrupt"]
@@ -47,6 +48,9 @@ log = structlog.get_logger(__name__)
 _AFTERWARDS = 5.0
 # Seconds for which a full lane counts as full: so short that nobody has read an answer of it meanwhile and writes anew.
 _FULL_FOR = 1.0
+# Commands beside the lanes that are answered in a minute: as many messages as a group on Telegram is shown in one. More
+# answers would only hold up everything else that the chat is to be shown.
+_ANSWERED, _MINUTE = 20, 60.0
 
 FULL = "Too many messages are waiting here already, so I take no more for now; send it again when I have answered some."
 GIVEN_UP = "An error on my side keeps me from reading your last message; please say it in another way."
@@ -90,9 +94,9 @@ class TurnRules:
 
 @dataclass(slots=True, kw_only=True)
 class Reception:
-    """Receives for all adapters. Five fields change: `_told`, `_full` and `_reminded`, which key was last told when
+    """Receives for all adapters. Six fields change: `_told`, `_full` and `_reminded`, which key was last told when
     that the bot is busy, that its lane is full, and that the bot waits for a yes or no; `_overflowed`, whose adapter
-    was told that the lane is full; and `_overheard`."""
+    was told that the lane is full; `_answered`, how many commands beside its lane a key gave; and `_overheard`."""
 
     store: Store
     outbox: Outbox
@@ -109,6 +113,7 @@ class Reception:
     _full: Throttle = field(default_factory=Throttle)
     _reminded: Throttle = field(default_factory=Throttle)
     _overflowed: Throttle = field(default_factory=lambda: Throttle(every=_FULL_FOR))
+    _answered: Quota = field(default_factory=lambda: Quota(most=_ANSWERED, seconds=_MINUTE))
     _overheard: Overheard = field(default_factory=Overheard)
 
     # -- 1. a batch -------------------------------------------------------------------------
@@ -118,15 +123,17 @@ class Reception:
         they learn nothing unless they may ask to be let in. Raises StoreUnavailable: then hand the batch over again;
         the messages that were taken are known by then."""
         self.points("accept.before")
-        arrivals = await self._arrivals(batch)
+        arrivals, too_many = self._within_quota(adapter, await self._arrivals(batch))
         receipts = await self.store.accept(arrivals, cap=self.rules.lane_cap) if arrivals else []
         self.points("accept.after")
         # Before anything that may fail: the store gives out such an item only once.
         said = {receipt.event_id: self.run_bypassed(receipt.item) for receipt in receipts if receipt.item is not None}
         until = self.clock.monotonic() + _AFTERWARDS
-        status: dict[str, Accepted] = {}
+        status = {arrival.inbound.event_id: await self._turned_away(arrival) for arrival in too_many}
         for arrival, receipt in zip(arrivals, receipts, strict=True):
             self._overheard.forget(arrival)
+            if receipt.status == "new" and self._is_counted(arrival):
+                self._answered.take(arrival.key, self.clock.monotonic())
             status[receipt.event_id] = await self._accepted(adapter, arrival, receipt, until)
             if arrival.inbound.notice and receipt.status == "new":
                 with suppress(StoreUnavailable):  # the message is stored; a notice is not worth a failure
@@ -265,6 +272,38 @@ class Reception:
                 async with self._limit(until):
                     await self._while_busy(arrival)
         return Accepted(event_id=receipt.event_id, status=receipt.status)
+
+    def _within_quota(self, adapter: Adapter, arrivals: Sequence[Arrival]) -> tuple[list[Arrival], list[Arrival]]:
+        """Arrivals to be stored, and those of a flood of commands that no lane bounds, because they do not wait in
+        one. An adapter that stops reading while a lane is full has nobody who is shown only so much."""
+        if adapter.limits.pauses_when_full:
+            return list(arrivals), []
+        now, coming = self.clock.monotonic(), Counter[SessionKey]()
+        taken: list[Arrival] = []
+        too_many: list[Arrival] = []
+        for arrival in arrivals:
+            if self._is_counted(arrival):
+                coming[arrival.key] += 1
+                if coming[arrival.key] > self._answered.left(arrival.key, now):
+                    too_many.append(arrival)
+                    continue
+            taken.append(arrival)
+        return taken, too_many
+
+    def _is_counted(self, arrival: Arrival) -> bool:
+        """Whether this is a command beside the lane that only shows something: whoever decides or stops something may
+        do so at any time."""
+        call = arrival.inbound.command
+        command = self.commands.registry.get(call.name) if arrival.bypass and call else None
+        return command is not None and not command.urgent
+
+    async def _turned_away(self, arrival: Arrival) -> Accepted:
+        """The answer about a command of a flood."""
+        event = arrival.inbound.event_id
+        if arrival.inbound.can_wait:
+            return Accepted(event_id=event, status="full")
+        await self._refuse(arrival)
+        return Accepted(event_id=event, status="refused")
 
     async def _refuse(self, arrival: Arrival) -> None:
         """There is no room for a message. Its chat is told so once in a while: a sentence for each of a thousand

@@ -111,6 +111,38 @@ async def test_a_flood_over_the_cap_of_a_lane_is_told_of_once_in_a_while(tmp_pat
         gate.open()
 
 
+async def test_a_flood_of_commands_that_wait_in_no_lane_is_told_of_once_in_a_while(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    """Else their answers hold up everything else that the chat is to be shown, for hours."""
+    store = NotesRefusals(tmp_path)
+    async with running(tmp_path, store=store, clock=clock) as live:
+        for notices in (1, 2):
+            flood = [live.adapter.inbound(("/help", "/status")[number % 2]) for number in range(300)]
+            said = [each.status for batch in (flood[:7], flood[7:]) for each in await live.adapter.receive(*batch)]
+            assert said == ["new"] * 20 + ["refused"] * 280
+            for urgent in ("/stop", "/approve", "/deny"):
+                assert await live.ask(urgent)
+            assert await live.ask("hello") == "echo: hello"
+            assert await live.ask("/status", chat="another")
+            assert live.adapter.shown("c", "command").count("Nothing is running.") == notices
+            assert len(live.adapter.shown("c", "command")) == 23 * notices
+            assert live.adapter.shown("c", "notice").count(FULL) == notices
+            assert len(store.refused) == notices
+            await clock.advance(61.0)
+
+
+async def test_commands_that_were_missed_wait_and_those_of_a_pipe_are_all_answered(tmp_path: Path) -> None:
+    async with running(tmp_path) as live:
+        missed = [replace(live.adapter.inbound("/version"), can_wait=True) for _ in range(30)]
+        said = [each.status for each in await live.adapter.receive(*missed)]
+        assert said == ["new"] * 20 + ["full"] * 10
+    pipe = FakeAdapter(limits=Limits(trusted=True, pauses_when_full=True))
+    async with running(tmp_path, adapter=pipe) as live:
+        piped = [pipe.inbound("/version") for _ in range(30)]
+        assert {each.status for each in await pipe.receive(*piped)} == {"new"}
+
+
 async def test_an_adapter_is_told_how_long_a_full_lane_stays_full_and_the_lane_rests_so_long(
     tmp_path: Path, clock: ManualClock
 ) -> None:
