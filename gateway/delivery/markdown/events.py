@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
@@ -10,6 +11,10 @@ import pyromark
 from pyromark import Options
 
 _PANIC: Final = "pyo3_runtime"  # the module of what Rust code raises when it gives up; it is no Exception
+# The parser nests a quote for each `>` that a line begins with, also between the markers of lists: a line of thousands
+# would take seconds. From the 21st on they are text.
+_DEEP: Final = re.compile(r"^((?:[ \t\d.)*+-]{0,12}+>){20}[ \t\d.)*+-]{0,12}+)>", re.MULTILINE)
+_STAND_INS: Final = "\x1a\x1b\x1c\x1d\x1e\x1f\x7f"  # for such a `>`, while the parser reads: as long as it
 _EDGES: Final = {"Start": "start", "End": "end"}
 
 
@@ -45,9 +50,13 @@ def contained() -> Iterator[None]:
 def events(source: str, options: Options) -> list[Event]:
     """The events of `source` in order. Raises ValueError for a text that UTF-8 cannot hold, or Unreadable."""
     found = []
+    stand_in = next((sign for sign in _STAND_INS if sign not in source), "") if _DEEP.search(source) else ""
+    read = _DEEP.sub(rf"\g<1>{stand_in}", source) if stand_in else source
     with contained():
-        for event, where in pyromark.events_with_range(source, options=options, merge_text=True):
+        for event, where in pyromark.events_with_range(read, options=options, merge_text=True):
             name, data = _named(event)
+            if stand_in and isinstance(data, str):
+                data = data.replace(stand_in, ">")
             edge = _EDGES.get(name, "")
             if edge:
                 name, data = _named(data)
