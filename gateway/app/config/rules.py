@@ -11,6 +11,7 @@ from typing import Any
 
 from gateway.app.config.models import Auxiliary, Config
 from gateway.app.config.sentences import choice, did_you_mean
+from gateway.app.config.shape import may_be_secret
 from gateway.app.config.source import KeyPath, dotted
 from gateway.domain.platform import Platform
 from gateway.domain.settings import Section
@@ -50,13 +51,14 @@ def nobody(config: Config, platforms: Mapping[str, Platform]) -> Iterator[Findin
         for index, entry in enumerate(getattr(config.access, key)):
             path: KeyPath = ("access", key, index)
             platform, _, person = entry.partition(":")
+            but = "" if may_be_secret(entry) else f", not {entry!r}"
             if not re.fullmatch(r"[a-z][a-z0-9_-]*:\S+", entry):
-                yield (path,), f'{dotted(path)} must name a platform and a person, as in "{example}", not {entry!r}'
+                yield (path,), f'{dotted(path)} must name a platform and a person, as in "{example}"{but}'
             elif platform not in platforms:
                 hint = did_you_mean(platform, platforms)
                 yield (path,), f"{dotted(path)} names the platform {platform!r}, which is not installed{hint}"
             elif problem := platforms[platform].person_problem(person):
-                text = f"{problem}, not {entry!r}; `legato access list` has those who wrote to the bot"
+                text = f"{problem}{but}; `legato access list` has those who wrote to the bot"
                 yield (path,), f"{dotted(path)} {text}"
 
 

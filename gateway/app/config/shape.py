@@ -26,6 +26,11 @@ _CREDENTIAL: Final = re.compile(r"(?:token|secret|passw(?:or)?d|key|authorizatio
 _SOUND_SECRET = ("api_key", "token", "secret", "password", "webhook_secret")
 
 
+def may_be_secret(text: str) -> bool:
+    """Whether a text looks like a secret, so that no sentence may repeat it wherever it stands."""
+    return _REDACT(text) != text or (len(text) >= _SHORTEST_SECRET and looks_mixed(text))
+
+
 class Shape:
     """The declared keys, for the values of one `Tree`: which keys a model's section has depends on its provider."""
 
@@ -117,8 +122,7 @@ class Shape:
         that was written below the wrong key."""
         if self.is_secret(path) or self.sounds_secret(path) or path in self._tree.referred:
             return False
-        text = str(value)
-        return _REDACT(text) == text and not (len(text) >= _SHORTEST_SECRET and looks_mixed(text))
+        return not may_be_secret(str(value))
 
     def variable(self, path: KeyPath) -> str:
         """The variable in which people keep the secret at `path`."""

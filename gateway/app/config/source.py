@@ -121,7 +121,11 @@ def read_text(text: str, tree: Tree) -> None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         tree.origins[()] = f"{tree.name}:{mark.line + 1}" if mark else tree.name
-        reason = " ".join(part for part in (error.context, error.problem) if part)
+        # Behind the star of what YAML takes for an alias may stand a password.
+        problem = re.sub(
+            r"undefined alias .*", "an undefined alias: put what begins with * in quotes", error.problem or ""
+        )
+        reason = " ".join(part for part in (error.context, problem) if part)
         tree.problems.append(((), f"the file is not valid YAML: {reason}{_hint(text, mark, reason)}"))
         return
     if root is None or root.tag == "tag:yaml.org,2002:null":

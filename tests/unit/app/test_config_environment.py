@@ -1,5 +1,7 @@
 """Secrets, variables and overrides: what the environment adds to the configuration."""
 
+import pytest
+
 
 def test_a_secret_in_the_file_is_refused_without_being_repeated(problems):
     written = "x" * 8 + "123"
@@ -128,3 +130,27 @@ def test_no_sentence_repeats_what_may_be_a_secret(problems):
     )
     assert len(found) == 7
     assert not [line for line in found if password in line or key in line or "swordfish" in line]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "model: {{api_key: *{}}}",
+        "model: {{api_key: !{} x}}",
+        'model: {{api_key: "{}',
+        "model:\n  api_key: {}: x",
+        "model: {{api_key: {{{}: 1}}}}",
+        "model: {{base_url: 'http://u:{}@h:1x/'}}",
+        "adapters: {{telegram: {{token: [{}}}}}",
+        "adapters: {{telegram: {{webhook: {{secret: '${{A}}{}'}}}}}}",
+        "access: {{allow: ['{}']}}",
+        "access: {{admins: ['1234567890:{}']}}",
+        "store: {{url: '{}'}}",
+        "tools: {{shell: {{allow: '{}'}}}}",
+    ],
+)
+def test_wherever_a_secret_stands_by_mistake_no_sentence_repeats_it(problems, text):
+    secret = "Aa1" + "bC-9dEf7GhI2jKl4" * 2
+    found = problems(text.format(secret))
+    assert found
+    assert secret not in "\n".join(found)
