@@ -162,6 +162,21 @@ async def test_somebody_elses_press_does_nothing_and_an_admins_counts(tmp_path: 
         assert here.tool.paid == [50]
 
 
+@pytest.mark.parametrize("word", ["/approve", "/deny"])
+async def test_an_admin_who_answers_for_somebody_else_says_which_question(tmp_path: Path, word: str) -> None:
+    """A bare word may be meant for another question, or for nobody's."""
+    here = scene(tmp_path, 50)
+    where: dict[str, Any] = {"chat": "g", "chat_type": "group"}
+    async with here.open() as live:
+        event = await live.tell("pay", **where)
+        await here.adapter.question()
+        asked = await live.ask(word, user="boss", **where)
+        assert asked.startswith(f"Say which one, as in {word} 1, or {word} all:\n1. Pay 50 €?")
+        await live.ask(f"{word} 1", user="boss", **where)
+        await live.answer(event)
+        assert here.tool.paid == ([50] if word == "/approve" else [])
+
+
 async def test_a_button_means_nothing_in_another_chat_or_with_another_token(tmp_path: Path) -> None:
     here = scene(tmp_path, 50)
     async with here.open() as live:
