@@ -12,7 +12,6 @@ from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 
-import pytest
 import typer
 
 from gateway.agent import tools
@@ -25,8 +24,6 @@ DECISIONS = sorted(ROOT.glob("docs/decisions/[0-9]*.md"))
 _FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)|src=\"([^\"]+)\"")
 _CODE = re.compile(r"`([^`\n]+)`")
-
-document = pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 
 
 def prose(path: Path) -> str:
@@ -47,15 +44,18 @@ def links(path: Path) -> Iterator[str]:
             yield link or source
 
 
-@document
-def test_every_link_leads_somewhere(path: Path) -> None:
-    broken = []
+def broken_links(path: Path) -> Iterator[str]:
+    """Where a document's links lead to nothing."""
     for link in links(path):
         name, _, anchor = link.partition("#")
         there = (path.parent / name).resolve() if name else path
         if not there.exists() or (anchor and anchor not in anchors(there)):
-            broken.append(link)
-    assert broken == []
+            yield f"{name_of(path)}: {link}"
+
+
+def test_every_link_leads_somewhere() -> None:
+    broken = [link for path in DOCUMENTS for link in broken_links(path)]
+    assert not broken, "\n".join(broken)
 
 
 def test_every_document_is_linked() -> None:
@@ -105,18 +105,21 @@ def missing(words: list[str]) -> str | None:
     return None
 
 
-@document
-def test_every_command_exists(path: Path) -> None:
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    found = []
+def unknown_commands(path: Path, targets: set[str]) -> Iterator[str]:
+    """What a document tells its reader to type, and what is no command of Legato's and no target of make's."""
     for line in typed(path):
         for part in re.split(r"\s(?:\||&&)\s", line):
             words = shlex.split(part, comments=True) if part.count('"') % 2 == part.count("'") % 2 == 0 else []
             if words and Path(words[0]).name == "legato" and (unknown := missing(words[1:])) is not None:
-                found.append(f"{part}: {unknown}")
+                yield f"{name_of(path)}: {part}: {unknown}"
             if len(words) > 1 and words[0] == "make" and words[1] not in targets:
-                found.append(part)
-    assert found == []
+                yield f"{name_of(path)}: {part}"
+
+
+def test_every_command_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    unknown = [line for path in DOCUMENTS for line in unknown_commands(path, targets)]
+    assert not unknown, "\n".join(unknown)
 
 
 def test_the_check_for_commands_sees_what_is_missing() -> None:
@@ -162,18 +165,19 @@ _PATH = re.compile(r"[\w.-]+(?:/[\w.*-]+)*/?")
 _MADE = (".venv/", "build/", "legato-home/", "legato_", "mail/", "plugins/")  # by the program, make, or the reader
 
 
-@document
-def test_every_file_that_is_named_exists(path: Path) -> None:
-    """A path in a document begins at the root, in `gateway/`, or where the document says that its paths begin."""
-    if path.name == "CHANGELOG.md":  # of the past
-        return
-    found = []
+def missing_files(path: Path) -> Iterator[str]:
+    """Paths that a document names: they begin at the root, in `gateway/`, or in the document's folder."""
     for name in _CODE.findall(prose(path)):
         if "/" in name.strip("/") and _PATH.fullmatch(name) and not name.startswith(_MADE):
             places = (ROOT, ROOT / "gateway", path.parent)
             if not any(list(place.glob(name.rstrip("/"))) for place in places):
-                found.append(name)
-    assert found == []
+                yield f"{name_of(path)}: {name}"
+
+
+def test_every_file_that_is_named_exists() -> None:
+    of_today = [path for path in DOCUMENTS if path.name != "CHANGELOG.md"]
+    absent = [name for path in of_today for name in missing_files(path)]
+    assert not absent, "\n".join(absent)
 
 
 def test_every_method_that_is_named_exists() -> None:

@@ -81,15 +81,18 @@ Please check whether it ever worked.
 Was soll ich immer tun?"""
 
 
-@pytest.mark.parametrize("text", RULES.splitlines())
-def test_an_instruction_for_good_is_known_in_the_midst_of_a_message(text: str) -> None:
-    [said] = found(user(f"Thanks, that helped. {text} And now fix the parser, please."))
-    assert text.endswith(said)
+def test_an_instruction_for_good_is_known_in_the_midst_of_a_message() -> None:
+    wrong = []
+    for text in RULES.splitlines():
+        said = found(user(f"Thanks, that helped. {text} And now fix the parser, please."))
+        if len(said) != 1 or not text.endswith(said[0]):
+            wrong.append(f"{text} is read as {said}")
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("text", OTHERS.splitlines())
-def test_what_tells_a_story_or_asks_is_none(text: str) -> None:
-    assert found(user(text)) == []
+def test_what_tells_a_story_or_asks_is_none() -> None:
+    wrong = [f"{text} is read as {said}" for text in OTHERS.splitlines() if (said := found(user(text)))]
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize(

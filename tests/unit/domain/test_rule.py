@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from gateway.domain.rule import states_rule
 
 RULES = """\
@@ -125,15 +123,14 @@ Réponds en français
 别告诉他"""
 
 
-@pytest.mark.parametrize("text", RULES.split("\n"))
-def test_a_rule_is_known(text: str) -> None:
-    assert states_rule(text)
-    assert states_rule(f"  {text}\n")
+def test_a_rule_is_known() -> None:
+    unknown = [text for text in RULES.split("\n") if not (states_rule(text) and states_rule(f"  {text}\n"))]
+    assert not unknown, "\n".join(unknown)
 
 
-@pytest.mark.parametrize("text", [line.replace("\\n", "\n") for line in OTHERS.split("\n")])
-def test_what_only_begins_like_one_is_not(text: str) -> None:
-    assert not states_rule(text)
+def test_what_only_begins_like_one_is_not() -> None:
+    taken = [line for line in OTHERS.split("\n") if states_rule(line.replace("\\n", "\n"))]
+    assert not taken, "\n".join(taken)
 
 
 def test_a_question_or_something_long_is_none() -> None:
