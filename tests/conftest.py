@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 
 import pytest
 import structlog
@@ -15,6 +16,8 @@ structlog.configure(
         structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
     ]
 )
+
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # behind nohup it is ignored, and programs under test inherit that
 
 # Next to nothing of what is imported and collected is ever garbage: looking takes a third of the time.
 gc.disable()
