@@ -7,14 +7,15 @@ was done (`rewritten`), and what was cached before is dropped.
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from gateway.domain.message import Message, note_of
+from gateway.domain.message import Message
 
-MOST_TOKENS: Final = 8_000_000  # some 50 MB
-PER_MESSAGE: Final = 250  # tokens' worth of memory that a message takes beside its text
+MOST_BYTES: Final = 50_000_000
+PER_MESSAGE: Final = 1_500  # bytes that a message takes beside its texts
 
 
 class _Entry:
@@ -25,19 +26,19 @@ class _Entry:
     def __init__(self, rewritten: int = 0) -> None:
         self.messages: list[Message] = []
         self.rewritten = rewritten
-        self.size = 0  # tokens
+        self.size = 0  # bytes
         self.view: tuple[Message, ...] | None = None
 
 
 class TranscriptCache:
-    """Least recently used transcripts, at most `capacity` tokens in total; `size` of them are used. A message counts
+    """Least recently used transcripts, at most `capacity` bytes in total; `size` of them are used. A message counts
     once for each transcript that holds it.
 
     Used from the event loop only. The messages are shared with their readers, who must not
     change them.
     """
 
-    def __init__(self, capacity: int = MOST_TOKENS) -> None:
+    def __init__(self, capacity: int = MOST_BYTES) -> None:
         self._capacity = capacity
         self.size = 0
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
@@ -88,7 +89,7 @@ class TranscriptCache:
         entry = self._entries[session_id]
         entry.messages.extend(new)
         entry.view = None
-        more = sum(PER_MESSAGE + note_of(message).get("tokens", 0) for message in new)
+        more = sum(map(size_of, new))
         entry.size += more
         self.size += more
         self._entries.move_to_end(session_id)
@@ -96,3 +97,16 @@ class TranscriptCache:
         while self.size > self._capacity and len(self._entries) > 1:
             _, oldest = self._entries.popitem(last=False)
             self.size -= oldest.size
+
+
+def size_of(message: Message) -> int:
+    """Bytes of memory that a message takes, nearly. Its tokens would not tell: a thousand spaces are a few."""
+    return PER_MESSAGE + _texts_of(message)
+
+
+def _texts_of(value: object) -> int:
+    if isinstance(value, str):
+        return sys.getsizeof(value)
+    if isinstance(value, Mapping):
+        return sum(map(_texts_of, value.values()))
+    return sum(map(_texts_of, value)) if isinstance(value, list | tuple) else 0

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.domain.message import Message, noted, user
-from gateway.store.shared.transcripts import PER_MESSAGE, TranscriptCache
+from gateway.domain.message import Message, text_of, user
+from gateway.store.shared.transcripts import PER_MESSAGE, TranscriptCache, size_of
+
+EACH = size_of(user("1"))
 
 
 def said(start: int, count: int) -> list[Message]:
@@ -23,7 +28,7 @@ def test_what_was_put_can_be_extended() -> None:
     cache.append("s", 2, said(2, 3))
     assert cache.get("s") == tuple(said(0, 5))
     assert first == tuple(said(0, 2))
-    assert cache.size == 5 * PER_MESSAGE
+    assert cache.size == 5 * EACH
 
 
 def test_an_overlap_is_harmless_and_a_gap_forgets() -> None:
@@ -39,7 +44,7 @@ def test_an_overlap_is_harmless_and_a_gap_forgets() -> None:
 
 
 def test_the_least_recently_used_goes_first_and_the_newest_stays() -> None:
-    cache = TranscriptCache(10 * PER_MESSAGE)
+    cache = TranscriptCache(10 * EACH)
     for name in "abc":
         cache.put(name, said(0, 3))
     cache.get("a")
@@ -48,15 +53,24 @@ def test_the_least_recently_used_goes_first_and_the_newest_stays() -> None:
     assert cache.get("a") is not None
     cache.put("huge", said(0, 99))
     assert cache.get("huge") is not None
-    assert cache.size == 99 * PER_MESSAGE
+    assert cache.size == sum(map(size_of, said(0, 99)))
 
 
-def test_a_long_message_takes_the_room_of_many_short_ones() -> None:
-    cache = TranscriptCache(10 * PER_MESSAGE)
-    for name in "ab":
-        cache.put(name, said(0, 3))
-    cache.put("long", [noted(user("words"), tokens=5 * PER_MESSAGE)])
-    assert (cache.get("a"), cache.size) == (None, 9 * PER_MESSAGE)
+@pytest.mark.parametrize("sign", [" ", "a", "\u754c", "\U0001f600"])
+def test_a_long_message_takes_its_room_however_few_tokens_it_has(sign: str) -> None:
+    cache = TranscriptCache(1_000_000)
+    for number in range(50):
+        cache.put(str(number), [user(sign * 100_000), *said(0, 3)])
+    kept = [messages for number in range(50) if (messages := cache.get(str(number)))]
+    assert 2 <= len(kept) <= 10
+    assert sum(sys.getsizeof(text_of(message)) for messages in kept for message in messages) <= cache.size <= 1_000_000
+
+
+def test_calls_and_parts_count_too() -> None:
+    long = "x" * 10_000
+    calls = [{"id": "c", "type": "function", "function": {"name": "f", "arguments": long}}]
+    assert size_of({"role": "assistant", "content": None, "tool_calls": calls}) > 10_000 + PER_MESSAGE
+    assert size_of({"role": "user", "content": [{"type": "text", "text": long}] * 2}) > 20_000 + PER_MESSAGE
 
 
 @settings(max_examples=60)
@@ -64,7 +78,7 @@ def test_a_long_message_takes_the_room_of_many_short_ones() -> None:
     st.lists(st.tuples(st.sampled_from(["put", "append", "drop", "get"]), st.sampled_from("xyz"), st.integers(0, 9)))
 )
 def test_it_only_ever_tells_a_prefix_of_the_truth(moves: list[tuple[str, str, int]]) -> None:
-    cache = TranscriptCache(12 * PER_MESSAGE)
+    cache = TranscriptCache(12 * EACH)
     length = dict.fromkeys("xyz", 0)
     for move, name, number in moves:
         if move == "put":
@@ -76,4 +90,4 @@ def test_it_only_ever_tells_a_prefix_of_the_truth(moves: list[tuple[str, str, in
             cache.drop(name)
         known = cache.get(name)
         assert known is None or known == tuple(said(0, length[name]))
-        assert cache.size <= max(12, *length.values()) * PER_MESSAGE
+        assert cache.size <= max(12 * EACH, *(sum(map(size_of, said(0, each))) for each in length.values()))
