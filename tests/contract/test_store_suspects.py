@@ -102,6 +102,36 @@ async def test_a_process_that_dies_of_itself_uses_up_two_attempts_and_no_more(be
     assert (await claim(store)).item.attempts == 3
 
 
+@pytest.mark.parametrize("lives", [[1.0] * 12, [1.0, 3.0, 2.2, 1.3, 2.8, 1.7] * 2], ids=["dies after 1 s", "is killed"])
+async def test_a_storm_of_crashes_makes_a_dead_letter_of_nothing(bench: Bench, lives: list[float]) -> None:
+    """Whatever was in hand at five crashes was blamed: 10 to 12 of 60 messages. `lives`: seconds of each process."""
+    waiting = {f"e{number}" for number in range(12)}
+    store = await bench.open()
+    for event in sorted(waiting):
+        await put(store, event, chat=event)
+
+    async def answered(found: Claim) -> None:
+        assert found.item.attempts <= MOST_ATTEMPTS, "it would be buried"
+        await finish(store, found)
+        waiting.discard(found.item.inbound.event_id)
+
+    for seconds in lives:
+        workers = [asyncio.create_task(store.claim_next("w")) for _ in range(4)]
+        await bench.clock.advance(seconds)
+        taken = [each.result() for each in workers if each.done()]
+        for each in workers:
+            each.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+        if seconds > 2.0 and taken:  # the rest is cut short
+            await answered(taken[0])
+        store = await bench.crash(store)
+    assert waiting
+    await bench.clock.advance(max(ATTEMPT_PAUSES) + 1.0)
+    for _ in range(len(waiting)):
+        await answered(await claim(store))
+    assert not waiting
+
+
 async def test_a_recorded_step_begins_the_count_anew(bench: Bench) -> None:
     store = await bench.open()
     found, session = await in_session(store)

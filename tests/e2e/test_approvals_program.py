@@ -8,6 +8,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gateway.people.approvals import WITHDRAWN
 from tests.support.program import Program, Row, chatting
 from tests.support.waiting import written
@@ -111,3 +113,23 @@ async def test_killed_while_the_command_runs_it_is_not_run_again(tmp_path: Path)
         (done,) = await program.until_answered("e1")
         assert "its outcome is unknown" in done["text"]
     assert await written(tmp_path / "runs") == f"{pid}\n"
+
+
+async def test_a_terminal_that_is_closed_leaves_no_command_alive(tmp_path: Path) -> None:
+    """Python by itself dies of SIGHUP at once, and what it started goes on."""
+    configure(tmp_path)
+    started, go = tmp_path / "started", tmp_path / "go"
+    async with chatting(tmp_path) as program:
+        command = f"echo $$ > new; mv new {started}; while [ ! -e {go} ]; do sleep 0.02; done; echo over"
+        program.send({"id": "e1", "text": f"run {command}"})
+        await question(program)
+        program.send({"id": "y1", "text": "/approve"})
+        pid = int(await written(started))
+        program.process.send_signal(signal.SIGHUP)
+        go.touch()
+        (done,) = await program.until_answered("e1")
+        assert "exit code 0\nover" in done["text"]
+        status, errors = await program.finish()
+        assert status == 0, errors
+    with pytest.raises(ProcessLookupError):
+        os.killpg(pid, 0)
