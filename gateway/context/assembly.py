@@ -15,7 +15,7 @@ from gateway.context.archive import Archive
 from gateway.context.instructions import Instruction
 from gateway.context.prompts import CONTINUED, RESULT_MISSING, SYSTEM_NOTE, framed
 from gateway.context.shapes import Calls, derived, plain_call, plain_id, read_call, result_id, rewritten, sound, sources
-from gateway.domain.message import HOST, Message, note_of, says_nothing, text_of, tool_result, user
+from gateway.domain.message import HOST, Message, note_of, noted, says_nothing, text_of, tool_result, user
 from gateway.runtime.tokens import TokenCounter
 
 
@@ -161,11 +161,10 @@ def summary_message(
     archive: Archive,
     *,
     fallback: bool,
-    counter: TokenCounter,
     identifiers: Mapping[str, float] | None = None,
     standing: Sequence[Instruction] = (),
 ) -> Message:
-    """Return the summary as a user message; `joined` may give it another role or merge it. `archive`: the
+    """Return the summary as a user message; `joined` counts it and may give it another role or merge it. `archive`: the
     messages that it stands for. `identifiers`: those that the notes hold, and their weights, noted for the next
     compaction. `standing`: the instructions that hold, noted likewise."""
     note: dict[str, Any] = {"summary": True, "derived_from": list(derived_from), "archive": archive.noted()}
@@ -176,8 +175,12 @@ def summary_message(
     if fallback:
         note["fallback"] = True
     message: dict[str, Any] = {"role": "user", "content": framed(notes, archive.line()), HOST: note}
-    note["tokens"] = counter.message(message)
     return message  # type: ignore[return-value]
+
+
+def counted(summary: Message, counter: TokenCounter) -> Message:
+    """Return a summary that stands by itself, with its tokens noted."""
+    return noted(summary, tokens=counter.message(summary))
 
 
 def joined(head: Sequence[Message], summary: Message, tail: Sequence[Message], counter: TokenCounter) -> list[Message]:
@@ -192,7 +195,8 @@ def joined(head: Sequence[Message], summary: Message, tail: Sequence[Message], c
     role = next((role for role in roles if role not in (before, after)), None)
     if role is None:
         return [*head, merged(summary, tail[0], counter), *tail[1:]]
-    return [*head, summary if role == "user" else {**summary, "role": "assistant"}, *tail]
+    alone = counted(summary, counter)
+    return [*head, alone if role == "user" else {**alone, "role": "assistant"}, *tail]
 
 
 def merged(summary: Message, message: Message, counter: TokenCounter) -> Message:

@@ -16,7 +16,7 @@ from typing import Final, cast
 
 from gateway.context import fallback
 from gateway.context.archive import Archive
-from gateway.context.assembly import merged, summary_message
+from gateway.context.assembly import counted, merged, summary_message
 from gateway.context.prompts import CONTINUED, RESULT_MISSING
 from gateway.context.shapes import calls_by_id
 from gateway.domain.handles import handle, named_in
@@ -227,8 +227,9 @@ def _anew(
         counter=counter,
     )
     ids = [note_of(each)["id"] for each in middle]
-    summary = summary_message(notes, ids, Archive().grown(middle), fallback=True, counter=counter)
+    summary = summary_message(notes, ids, Archive().grown(middle), fallback=True)
     if kept is None:
+        summary = counted(summary, counter)
         return summary if own is not None else {**summary, "role": old["role"]}
     made = merged(summary, kept, counter)
     return cast(Message, {**made, HOST: {name: value for name, value in note_of(made).items() if name != "id"}})

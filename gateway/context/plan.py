@@ -177,7 +177,6 @@ def carry_out(
         plan.replaced_ids,
         plan.archive,
         fallback=fallback,
-        counter=counter,
         identifiers=identifiers,
         standing=plan.standing,
     )

@@ -125,7 +125,7 @@ A: Message = {"role": "assistant", "content": "a"}
 def test_the_summary_never_repeats_a_neighbours_role(
     head: list[Message], tail: list[Message], roles: list[str]
 ) -> None:
-    summary = summary_message("notes", ["1", "2"], Archive(), fallback=False, counter=COUNTER)
+    summary = summary_message("notes", ["1", "2"], Archive(), fallback=False)
     result = joined(head, summary, tail, COUNTER)
     assert [m["role"] for m in result] == roles
     assert sum(map(is_summary, result)) == 1
@@ -137,7 +137,7 @@ def test_the_summary_never_repeats_a_neighbours_role(
     ["the request\n\nin two parts", "", [{"type": "text", "text": "the request"}, {"type": "text", "text": "!"}]],
 )
 def test_what_was_merged_comes_apart_again(content: Any) -> None:
-    summary = summary_message("notes", ["1"], Archive(), fallback=True, counter=COUNTER)
+    summary = summary_message("notes", ["1"], Archive(), fallback=True)
     request: Message = {"role": "user", "content": content, "_legato": {"id": "9", "recalled": True}}
     merged = joined([], summary, [request], COUNTER)[0]
     assert is_request(merged)
@@ -155,9 +155,7 @@ def test_a_summary_that_is_merged_again_and_again_names_each_original_once() -> 
     request = user("What now?", id="9")
     for number in range(12):  # a host may leave what an engine returns without an id of its own
         found = extract([request, A], COUNTER)
-        summary = summary_message(
-            "notes", [*found.ids, str(number)], Archive(), fallback=False, counter=COUNTER, identifiers={}
-        )
+        summary = summary_message("notes", [*found.ids, str(number)], Archive(), fallback=False, identifiers={})
         request = joined([], summary, [found.turns[0]], COUNTER)[0]
     assert sorted(note_of(request)["derived_from"], key=int) == [str(number) for number in range(12)]
 
