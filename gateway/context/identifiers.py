@@ -269,6 +269,7 @@ _COUNTED: Final = re.compile(
     r"(?<![A-Za-z0-9])(?:[0-9a-f]{6,}(?![A-Za-z0-9])"
     r"|((?:[A-Za-z]{1,3}(?=[0-9]+(?![A-Za-z0-9])))?)[A-Za-z]*[0-9][A-Za-z0-9]*)"
 )
+_ALPHANUMERIC: Final = re.compile(r"[A-Za-z0-9]+")
 _WORD: Final = re.compile(r"[A-Za-z]{4,}")  # a shorter one is a unit or an ending, which tells forms apart
 
 
@@ -377,6 +378,31 @@ def mentions(text: str, value: str) -> bool:
             return True
         start = text.find(value, start + 1)
     return False
+
+
+class Named:
+    """A growing text in which many identifiers are looked for.
+
+    Each run of letters and digits in an identifier that is mentioned is a whole run of the text. So most of those that
+    are not mentioned need no search.
+    """
+
+    def __init__(self, text: str = "") -> None:
+        self._texts = [text]
+        self._runs = set(_ALPHANUMERIC.findall(text))
+
+    def add(self, text: str) -> None:
+        """Append a line."""
+        self._texts.append(text)
+        self._runs.update(_ALPHANUMERIC.findall(text))
+
+    def mentions(self, value: str) -> bool:
+        """Whether the text mentions a value, as `mentions` tells."""
+        if not self._runs.issuperset(_ALPHANUMERIC.findall(value)):
+            return False
+        if len(self._texts) > 1:
+            self._texts = ["\n".join(self._texts)]
+        return mentions(self._texts[0], value)
 
 
 def _joins(character: str) -> bool:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from gateway.context.identifiers import Entry, mentions
+from gateway.context.identifiers import Entry, Named
 from gateway.context.shapes import calls_of
 from gateway.context.statements import CONTEXT, SIDE, around, context_in
 from gateway.domain.message import Message, note_of, text_of
@@ -65,7 +65,8 @@ def lines_of(notes: str, ledger: Ledger, room: Room, redact: Redact, previous: s
     near: dict[str, str] = {}
     bare = room.share(_BARE_SHARE)
     spare = room.tokens - bare.tokens
-    unnamed = (value for value in ledger if not mentions(notes, value))
+    named = Named(notes)
+    unnamed = (value for value in ledger if not named.mentions(value))
     for some in _batched(_apart(unsuspected(unnamed, ledger, redact, near))):
         if bare.takes("".join(map(_cell, some))):  # to count values one by one takes most of the time
             listed += some
@@ -78,10 +79,10 @@ def lines_of(notes: str, ledger: Ledger, room: Room, redact: Redact, previous: s
 
 def _apart(values: Iterable[str]) -> Iterator[str]:
     """Return the values that are no part of one before."""
-    named = ""
+    named = Named()
     for value in values:
-        if not mentions(named, value):
-            named = f"{named}\n{value}"
+        if not named.mentions(value):
+            named.add(value)
             yield value
 
 

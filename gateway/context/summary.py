@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, cast
 
 from gateway.context import identifiers, instructions
@@ -94,7 +96,7 @@ def _holds_none(messages: Sequence[Message]) -> bool:
         notes = [message[HOST] for message in messages]
     except KeyError:
         return False
-    return set(map(type, notes)) <= {dict} and all(notes) and not any("summary" in note for note in notes)
+    return set(map(type, notes)) <= {dict} and all(notes) and not any(map(operator.contains, notes, repeat("summary")))
 
 
 def _split(message: Message, *, by_text: bool) -> tuple[str, Any] | None:

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from gateway.context import instructions, listing, statements
-from gateway.context.identifiers import EARLIER, mentions
+from gateway.context.identifiers import EARLIER, Named, mentions
 from gateway.context.listing import Ledger
 from gateway.context.orders import orders_in
 from gateway.context.prompts import unframed
@@ -135,13 +135,12 @@ def held(notes: str, ledger: Ledger) -> dict[str, float]:
     """Return the identifiers of a ledger that notes hold, and their weights. The host keeps them with the summary, so
     that the next notes hold them, too. An identifier that was only passed to a tool, or pasted in rows, is listed
     once and then dropped."""
-    bare, words = without_lists(notes), set(notes.split())
+    bare, words = Named(without_lists(notes)), set(notes.split())
     kept = itertools.islice(
         (
             value
             for value, entry in ledger.items()
-            if mentions(bare, value)
-            or (entry.lasting and (value in words or (" " in value and mentions(notes, value))))
+            if (entry.lasting and (value in words or (" " in value and mentions(notes, value)))) or bare.mentions(value)
         ),
         EARLIER,
     )

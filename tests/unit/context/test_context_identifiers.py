@@ -17,6 +17,7 @@ from gateway.context.identifiers import (
     LONGEST,
     MOST,
     WEIGHTS,
+    Named,
     find,
     found,
     ledger,
@@ -226,6 +227,16 @@ def test_a_mention_is_a_whole_word() -> None:
     assert not mentions("it took 15 MB", "5 MB")
     assert not mentions("src/a.pyx", "src/a.py")
     assert mentions("改src/a.py吧", "src/a.py")
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.text("aB1 /.é天\n"), max_size=4), st.text("aB1 /.é天", min_size=1, max_size=4))
+def test_a_growing_text_mentions_what_the_whole_text_does(lines: list[str], value: str) -> None:
+    named = Named()
+    for line in lines:
+        named.add(line)
+    assert named.mentions(value) == mentions("\n".join(["", *lines]), value)
+    assert named.mentions(value) == mentions("\n".join(["", *lines]), value)
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
