@@ -233,7 +233,9 @@ async def test_a_reply_that_streamed_keeps_its_turn_in_its_chat(places: Places, 
 # -- killed in the middle -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", [1, 4, 12])
+@pytest.mark.parametrize(
+    "page", [4, *(pytest.param(page, marks=pytest.mark.slow) for page in (1, 12))], ids=lambda page: f"page {page}"
+)
 @pytest.mark.parametrize("there", ["redis", "sqlite"])
 async def test_half_a_migration_is_no_store_and_is_done_again(places: Places, there: str, page: int) -> None:
     if there == "redis":
