@@ -67,3 +67,15 @@ async def test_another_chat_need_not_keep_silent() -> None:
             await bot.send(message(anna.id))
         await bot.send(message(bob.id))
         assert [each.text for each in telegram.shown(telegram.people.private(bob))] == ["hello"]
+
+
+@pytest.mark.parametrize("end", ["", "/", "/bot", "/bot/"])
+async def test_the_address_of_a_server_may_be_written_in_four_ways(end: str) -> None:
+    async with TelegramServer(limits=None) as telegram:
+        address = telegram.base_url.removesuffix("/bot") + end
+        adapter = TelegramAdapter(telegram.token, clock=SystemClock(), base_url=address, paced=False)
+        try:
+            (reached, *_) = await adapter.probe()
+        finally:
+            await adapter.aclose()
+        assert reached.ok, reached.detail
