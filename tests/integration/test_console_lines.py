@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 
 from adapters.console.adapter import JsonConsole
-from adapters.console.codec import MAX_LINE
+from adapters.console.codec import DEFAULT_USER, MAX_LINE
+from gateway.app.config.models import Access
 from gateway.domain.adapter import Accepted
 from tests.support.console_pipes import Gateway, Pipe, break_down, lines, outbound, refuse, take_first
 from tests.support.fakes import ManualClock, SequentialIds
+from tests.support.gateway import FakeAdapter, config_in, running
 
 
 @pytest.fixture
@@ -263,3 +265,14 @@ class TestPausing:
         run.cancel()
         with pytest.raises(asyncio.CancelledError):
             await run
+
+
+async def test_who_is_named_in_a_line_has_the_rights_of_that_name_and_nobody_elses(tmp_path: Path) -> None:
+    """Without a name it is the operator. Once, whoever was named was an admin."""
+    config = config_in(tmp_path, access=Access(allow=("console:ann",), admins=("console:bob",)))
+    adapter = FakeAdapter(name="console", limits=JsonConsole.limits)
+    async with running(tmp_path, config=config, adapter=adapter) as live:
+        people = [adapter.inbound("/whoami", user=user, chat=user) for user in (DEFAULT_USER, "ann", "bob", "eve")]
+        assert [each.status for each in await adapter.receive(*people)] == ["new", "new", "new", "refused"]
+        said = {each.source.user: (await live.answer(each.event_id)).text for each in people[:3]}
+        assert {user for user, text in said.items() if "admin" in text} == {DEFAULT_USER, "bob"}
