@@ -153,14 +153,17 @@ def _shortlist(words: Iterable[_Word]) -> list[Number]:
     weights: dict[Number, float] = {}
     room = _MOST_LISTED
     for word in sorted(words, key=lambda each: len(each.held_by)):
-        if len(word.held_by) > room and weights:
-            for number in word.held_by & weights.keys():
-                weights[number] += word.weight
-            continue
-        room -= len(word.held_by)
-        for number in word.held_by:
-            weights[number] = weights.get(number, 0.0) + word.weight
-    return [number for _, number in nlargest(_READ, zip(weights.values(), weights, strict=True))]
+        fresh = word.held_by.difference(weights)
+        for number in word.held_by - fresh if weights else ():
+            weights[number] += word.weight
+        if len(word.held_by) <= room or not weights:
+            room -= len(word.held_by)
+            weights |= dict.fromkeys(fresh, word.weight)
+    # Thousands may weigh the same: the newest of these are taken.
+    least = min(sorted(weights.values())[-_READ:], default=0.0)
+    above = sorted(((weight, number) for number, weight in weights.items() if weight > least), reverse=True)
+    equal = sorted((number for number, weight in weights.items() if weight == least), reverse=True)
+    return [*(number for _, number in above), *equal][:_READ]
 
 
 def _scores(
