@@ -2,14 +2,14 @@
 
     request                                  answer
     -------------------------------------    --------------------------------------------------------------
-    another path, or without the secret      404 or 401, without a reason; the log counts them
+    without the secret, or another path      401 or 404, without a reason; the log counts them
     another method, type, size or shape      405, 415, 413 or 400: the caller knew the secret, so the reason may show
     an update that is stored now             200, also for an update without use here
     an update that cannot be stored now      503 with `Retry-After`: Telegram keeps it and sends it again
 
-Slow connections are ended. Of too many connections, the oldest one that has not shown the secret is ended. So strangers
-can neither keep Telegram out nor use up the program's open files. No body is unpacked: a few packed bytes can become
-gigabytes.
+Slow connections are ended. A connection reaches the HTTP server once it has shown the secret (`newcomers`). So
+strangers can neither keep Telegram out nor use up the program's open files or its time. No body is unpacked: a few
+packed bytes can become gigabytes.
 """
 
 from __future__ import annotations
@@ -28,15 +28,13 @@ import structlog
 from aiohttp import ClientError, web
 from aiohttp.http_exceptions import HttpProcessingError
 
+from adapters.telegram.newcomers import SECRET_HEADER, Newcomer, Newcomers
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, StoreUnavailable
 
 log = structlog.get_logger(__name__)
 
-SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"
 MOST_BYTES: Final = 1_048_576  # of one request; an update has a few thousand
-MOST_CONNECTED: Final = 256  # Telegram opens a hundred at most: https://core.telegram.org/bots/api#setwebhook
-MOST_STRANGERS: Final = 128  # connections of one address without the secret; the address may be a proxy's
 _LINGER: Final = 2.0  # seconds for reading the rest of a refused request; else its answer would not arrive
 _COME_AGAIN: Final = 2  # seconds: Telegram sends an update again that could not be stored
 _LAST_WORDS: Final = 3.0  # seconds for the running requests when the endpoint closes
@@ -57,7 +55,6 @@ class Endpoint:
     take: Take
     patience: float = 15.0
     _refused: dict[int, int] = field(default_factory=dict)  # by status: how many requests were refused with it
-    _known: Callable[[web.RequestHandler], None] = lambda _: None  # called with each connection that showed the secret
 
     @asynccontextmanager
     async def listening(self) -> AsyncIterator[None]:
@@ -66,7 +63,7 @@ class Endpoint:
         logger = logging.Logger("aiohttp.server")  # not the shared one: the filter is for this endpoint alone
         logger.parent = logging.getLogger(logger.name)
         logger.addFilter(self._is_news)
-        server = _Server(
+        server = web.Server(
             self._asked,
             keepalive_timeout=self.patience,
             lingering_time=_LINGER,
@@ -74,12 +71,13 @@ class Endpoint:
             logger=logger,
             auto_decompress=False,
         )
-        self._known = server.admit
-        runner = web.ServerRunner(server, shutdown_timeout=_LAST_WORDS)
-        await runner.setup()
+        newcomers = Newcomers(server, self.secret, self.patience, self._count)
+        listener: asyncio.Server | None = None
         try:
             # The workers of one host share the port; the system spreads the requests over them.
-            await web.TCPSite(runner, self.host, self.port, reuse_port=True).start()
+            listener = await asyncio.get_running_loop().create_server(
+                lambda: Newcomer(newcomers), self.host, self.port, reuse_port=True
+            )
             log.info("webhook_listens", host=self.host, port=self.port, path=self.path)
             yield
         except OSError as error:
@@ -88,7 +86,11 @@ class Endpoint:
                 "port, or set another in adapters.telegram.webhook."
             ) from error
         finally:
-            await runner.cleanup()
+            if listener is not None:
+                listener.close()
+            newcomers.close()
+            server.pre_shutdown()
+            await server.shutdown(_LAST_WORDS)
 
     async def _asked(self, request: web.BaseRequest) -> web.Response:
         status = self._objection(request)
@@ -105,7 +107,6 @@ class Endpoint:
         given = request.headers.get(SECRET_HEADER, "").encode(errors="surrogateescape")
         if not hmac.compare_digest(given, self.secret.encode()):
             return 401
-        self._known(request.protocol)
         if request.method != "POST":
             return 405
         packed = request.headers.get("Content-Encoding", "identity") != "identity"
@@ -154,39 +155,3 @@ class Endpoint:
         count = self._refused[status] = self._refused.get(status, 0) + 1
         if count & (count - 1) == 0:
             log.warning("webhook_call_refused", status=status, count=count, remote=remote)
-
-
-class _Server(web.Server):
-    """A server with limited connections. One that showed the secret is never ended for another."""
-
-    def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **settings)
-        self._strangers: dict[web.RequestHandler, asyncio.Transport] = {}  # without the secret so far, the oldest first
-
-    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
-        """A connection opened."""
-        super().connection_made(handler, transport)
-        self._strangers[handler] = transport
-        alike = [each for each, its in self._strangers.items() if _address(its) == _address(transport)]
-        if len(alike) > MOST_STRANGERS:
-            self._end(alike[0])
-        elif len(self.connections) > MOST_CONNECTED:
-            self._end(next(iter(self._strangers)))
-
-    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
-        """A connection ended."""
-        self._strangers.pop(handler, None)
-        super().connection_lost(handler, exc)
-
-    def admit(self, handler: web.RequestHandler) -> None:
-        """This connection showed the secret."""
-        self._strangers.pop(handler, None)
-
-    def _end(self, handler: web.RequestHandler) -> None:
-        # Not at once: the library logs a traceback for a connection that ends before its task has begun.
-        asyncio.get_running_loop().call_soon(self._strangers.pop(handler).abort)
-
-
-def _address(transport: asyncio.Transport) -> object:
-    peer = transport.get_extra_info("peername")
-    return peer[0] if peer else None

@@ -16,7 +16,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from adapters.telegram.adapter import TelegramAdapter, TelegramBot
-from adapters.telegram.endpoint import MOST_BYTES, SECRET_HEADER, Endpoint
+from adapters.telegram.endpoint import MOST_BYTES, Endpoint
+from adapters.telegram.newcomers import SECRET_HEADER
 from adapters.telegram.webhook import WebhookAdapter
 from gateway.domain.adapter import Accepted
 from gateway.domain.chat import Inbound

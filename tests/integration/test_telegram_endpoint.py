@@ -13,7 +13,8 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from adapters.telegram.endpoint import MOST_CONNECTED, MOST_STRANGERS, SECRET_HEADER, Endpoint
+from adapters.telegram.endpoint import Endpoint
+from adapters.telegram.newcomers import MOST_CONNECTED, MOST_HEAD, MOST_REST, MOST_STRANGERS, SECRET_HEADER
 from gateway.runtime.clock import SystemClock
 from tests.support.model import PATIENCE
 from tests.support.redis_server import free_port
@@ -150,17 +151,82 @@ async def test_a_flood_of_forgeries_does_not_flood_the_log() -> None:
     assert SECRET not in str(logs)
 
 
-async def test_who_speaks_no_http_does_not_flood_the_log_either(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(("secret", "status"), [("", b"401"), (f"{SECRET_HEADER}: {SECRET}\r\n", b"400")])
+async def test_who_speaks_no_http_does_not_flood_the_log_either(
+    secret: str, status: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     with capture_logs() as logs:
         async with door() as (endpoint, taken), asyncio.timeout(PATIENCE):
             for _ in range(10):
                 reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
-                writer.write(b"GET /hook HTTP/1.1\r\nno header\r\n\r\n")
-                assert (await reader.readline()).split()[1] == b"400"
+                writer.write(f"GET /hook HTTP/1.1\r\n{secret}no header\r\n\r\n".encode())
+                assert (await reader.readline()).split()[1] == status
                 writer.close()
     assert [line["count"] for line in logs if line["event"] == "webhook_call_refused"] == [1, 2, 4, 8]
     assert caplog.text == ""
     assert taken == []
+
+
+async def test_a_stranger_costs_no_task() -> None:
+    async with door() as (endpoint, _), asyncio.timeout(PATIENCE):
+        before = len(asyncio.all_tasks())
+        idlers = [await asyncio.open_connection("127.0.0.1", endpoint.port) for _ in range(20)]
+        reader, refused = await asyncio.open_connection("127.0.0.1", endpoint.port)
+        refused.write(b"POST /hook HTTP/1.1\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 401 Unauthorized\r\n")  # so the idlers were let in before
+        assert len(asyncio.all_tasks()) == before
+        for writer in (refused, *(idler for _, idler in idlers)):
+            writer.close()
+
+
+async def test_each_request_of_a_connection_shows_the_secret() -> None:
+    async with door() as (endpoint, taken), asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
+        for head, status in ((HEAD, b"200"), (HEAD.replace(SECRET, "wrong"), b"401")):
+            writer.write(f"{head}Content-Length: {len(BODY)}\r\n\r\n".encode() + BODY)
+            assert (await reader.readuntil(b"\r\n\r\n")).split()[1] == status
+        assert len(taken) == 1
+        writer.close()
+
+
+async def test_the_secret_may_arrive_in_pieces() -> None:
+    async with door() as (endpoint, taken), asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
+        head = HEAD.replace(SECRET_HEADER, SECRET_HEADER.lower())
+        for piece in f"{head}Content-Length: {len(BODY)}\r\n\r\n":
+            writer.write(piece.encode())
+            await writer.drain()
+            await asyncio.sleep(0)
+        writer.write(BODY)
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        assert taken == [{"update_id": 1}]
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"POST /hook HTTP/1.1\r\n\r\n" + b"x" * 2 * MOST_REST,  # more than is read after a refusal
+        b"x" * 3 * MOST_REST,  # no head
+    ],
+)
+async def test_a_stranger_who_goes_on_sending_is_ended(said: bytes) -> None:
+    async with door() as (endpoint, taken), asyncio.timeout(PATIENCE):
+        _, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
+        with suppress(ConnectionError):
+            while True:
+                writer.write(said)
+                await writer.drain()
+        assert taken == []
+        writer.close()
+
+
+async def test_too_long_a_head_is_refused() -> None:
+    async with door() as (endpoint, _), asyncio.timeout(PATIENCE):
+        reader, writer = await asyncio.open_connection("127.0.0.1", endpoint.port)
+        writer.write(b"x" * (MOST_HEAD + 1))
+        assert (await reader.readline()).startswith(b"HTTP/1.1 431")
+        writer.close()
 
 
 @pytest.mark.parametrize("path", ["/a%20b", "/a b", "/%D0%B1%D0%BE%D1%82", "/бот"])

@@ -213,7 +213,7 @@ BUGS: Final = (
         file="adapters/telegram/endpoint.py",
         old="if not hmac.compare_digest(given, self.secret.encode()):",
         new="if False:",
-        tests=("tests/e2e/test_telegram_webhook.py",),
+        tests=("tests/integration/test_telegram_endpoint.py",),
     ),
     Bug(
         name="an update is confirmed that could not be stored",
