@@ -1,13 +1,18 @@
 """What others notice of those who mean harm: a bot on Telegram, without Telegram's limits, its model at no time.
 
 Twenty people each say the next thing when the last was answered. Beside them ten members of a group mention the bot a
-thousand times a second, or 256 strangers' connections lean on the webhook. Telegram, the people and the hostile are a
-process of their own (`hostile_people`), so one core is left to each side on a machine of two.
+thousand times a second, or 256 strangers' connections lean on the webhook. Telegram, its people and the members are a
+process of their own (`hostile_people`), and so are the strangers (`hostile_strangers`), for they must cost the gateway
+something and not Telegram. What they cost is told as the gateway's CPU, too, while nobody else writes: a busy machine
+changes that less.
 """
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import tempfile
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -19,7 +24,9 @@ from gateway.app.build import Parts, build
 from gateway.app.config.models import Access
 from gateway.runtime.clock import SystemClock
 from gateway.runtime.tasks import Background
-from tests.bench.hostile_people import CONNECTIONS, MEMBERS, PEOPLE
+from tests.bench.hostile_people import MEMBERS, PEOPLE
+from tests.bench.hostile_strangers import CONNECTIONS
+from tests.bench.start import PROJECT
 from tests.bench.table import Row, Rows, milliseconds, percentile
 from tests.bench.telegram import People, platform
 from tests.bench.world import Instant, settings
@@ -28,6 +35,7 @@ from tests.support.redis_server import free_port
 TITLE = "A bot among those who mean harm; model at 0 ms, durable SQLite, Telegram in a process of its own"
 SECONDS: Final = 60
 RATE: Final = 1_000  # messages a second
+_ALONE: Final = 10  # seconds of strangers and nobody else
 
 
 async def measure() -> Rows:
@@ -36,7 +44,10 @@ async def measure() -> Rows:
     async with platform("tests.bench.hostile_people") as people, _bot(people, None):
         calm, flood = await _round(people, f"calm {SECONDS}"), await _round(people, f"flood {SECONDS} {RATE}")
     async with platform("tests.bench.hostile_people") as people, _bot(people, port):
-        called, leant = await _round(people, f"calm {SECONDS}"), await _round(people, f"strangers {SECONDS} {port}")
+        called = await _round(people, f"calm {SECONDS}")
+        async with _strangers(port):
+            leant = await _round(people, f"calm {SECONDS}")
+        each, rate = await _cost(port)
     more = percentile(leant["waits"], 0.95) - percentile(called["waits"], 0.95)
     crowd = f"{flood['written'] / SECONDS:,.0f} messages a second of {MEMBERS} members"
     return [
@@ -45,6 +56,7 @@ async def measure() -> Rows:
         Row("the same: longest", milliseconds(max(flood["waits"]))),
         Row(f"{PEOPLE} people, webhook, calm: p95", milliseconds(percentile(called["waits"], 0.95))),
         Row(f"beside {CONNECTIONS} strangers' connections: p95 more", milliseconds(more), "goal < 50 ms"),
+        Row("CPU a stranger's connection", f"{each * 1e6:.0f} µs", f"{rate:,.0f} connections a second"),
     ]
 
 
@@ -52,6 +64,32 @@ async def _round(people: People, order: str) -> dict[str, Any]:
     assert people.process.stdin is not None
     people.process.stdin.write(f"{order}\n".encode())
     return await people.read()
+
+
+async def _cost(port: int) -> tuple[float, float]:
+    """CPU seconds of this process for one stranger's connection, and how many there are a second."""
+    cpu, begun = time.process_time(), time.perf_counter()
+    async with _strangers(port) as opened:
+        await asyncio.sleep(_ALONE)
+    (count,) = opened
+    return (time.process_time() - cpu) / count, count / (time.perf_counter() - begun)
+
+
+@asynccontextmanager
+async def _strangers(port: int) -> AsyncIterator[list[int]]:
+    """Strangers until the block ends; then the list holds how many connections they opened."""
+    pipe = asyncio.subprocess.PIPE
+    module = ("-m", "tests.bench.hostile_strangers", str(port))
+    process = await asyncio.create_subprocess_exec(sys.executable, *module, cwd=PROJECT, stdin=pipe, stdout=pipe)
+    opened: list[int] = []
+    try:
+        yield opened
+        told, _ = await process.communicate(b"")
+        opened.append(int(told))
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
 
 
 @asynccontextmanager

@@ -2,20 +2,17 @@
 
 Each line on stdin is a round, told by one line of JSON:
 `flood SECONDS RATE`: ten members of a group mention the bot, RATE messages a second together.
-`strangers SECONDS PORT`: 256 connections without the secret to the webhook on PORT, which begin requests, send large
-compressed bodies and stay.
-`calm SECONDS`: neither.
+`calm SECONDS`: nobody does.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gzip
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Iterator
+from contextlib import suppress
 from typing import Final
 
 from tests.bench.world import said
@@ -23,10 +20,8 @@ from tests.emulators.telegram import TelegramServer, User
 
 PEOPLE: Final = 20
 MEMBERS: Final = 10
-CONNECTIONS: Final = 256
 _PATIENCE: Final = 30.0  # seconds for one answer; after that it counts as so long
 _TICKS: Final = 50  # a second
-_BODY: Final = gzip.compress(b" " * 4_000_000)
 
 
 class _Waiting:
@@ -95,30 +90,6 @@ async def _flood(telegram: TelegramServer, members: list[User], seconds: float, 
     return written
 
 
-@asynccontextmanager
-async def _strangers(port: int) -> AsyncIterator[None]:
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_stranger(port, number)) for number in range(CONNECTIONS)]
-        yield
-        for task in tasks:
-            task.cancel()
-
-
-async def _stranger(port: int, number: int) -> None:
-    """Half of them only hold a connection; the others send a body that nobody wants, again and again."""
-    while True:
-        with suppress(OSError):
-            reader, writer = await asyncio.open_connection("127.0.0.1", port)
-            try:
-                head = f"POST /hook HTTP/1.1\r\nHost: bot\r\nContent-Encoding: gzip\r\nContent-Length: {len(_BODY)}\r\n"
-                writer.write(head.encode() + (b"\r\n" + _BODY if number % 2 else b""))
-                await writer.drain()
-                await reader.read()
-            finally:
-                writer.close()
-        await asyncio.sleep(0.5)
-
-
 async def _serve() -> None:
     async with TelegramServer(limits=None, keep=20_000) as telegram:
         waiting = _Waiting(telegram)
@@ -140,11 +111,7 @@ async def _round(
     if kind == "flood":
         written, _ = await asyncio.gather(_flood(telegram, members, seconds, number), talk())
         return written
-    if kind == "strangers":
-        async with _strangers(number):
-            await talk()
-    else:
-        await talk()
+    await talk()
     return 0
 
 
