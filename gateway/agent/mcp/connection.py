@@ -247,11 +247,21 @@ async def _send(process: ServerProcess, sent: MemoryObjectReceiveStream[SessionM
 
 
 def _client(settings: McpServerSettings) -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(
+    return _Client(
         headers={**settings.headers, "accept-encoding": "identity"},  # nothing grows while it is unpacked
         timeout=httpx2.Timeout(_CONNECT, read=None),  # a call has its own limit, and may be silent meanwhile
         event_hooks={"request": [_hasten], "response": [_bound]},
     )
+
+
+class _Client(httpx2.AsyncClient):
+    """A client that says in plain words where nobody answers."""
+
+    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
+        try:
+            return await super().send(request, **how)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            raise ServerFailed(f"nobody answers at its url; see that it runs, and where ({error})") from error
 
 
 async def _hasten(request: httpx2.Request) -> None:
