@@ -40,6 +40,7 @@ EACH: Final = 3
 ROUNDS: Final = 3
 STARTS: Final = 5
 _LIMITED_EACH: Final = 2
+_LONGEST_LINE: Final = 16 * 1024 * 1024  # bytes of what the people tell: each wait of theirs
 _LOADED: Final = """
 import time; begun = time.perf_counter()
 import gateway.app.build, gateway.providers.offline.model, {module}
@@ -105,6 +106,7 @@ async def platform(module: str, *arguments: str) -> AsyncIterator[People]:
         cwd=PROJECT,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
+        limit=_LONGEST_LINE,
     )
     people = People(process=process, base_url="", token="")
     try:
