@@ -28,7 +28,7 @@ import structlog
 from aiohttp import ClientError, web
 from aiohttp.http_exceptions import HttpProcessingError
 
-from adapters.telegram.newcomers import SECRET_HEADER, Newcomer, Newcomers
+from adapters.telegram.newcomers import MOST_CONNECTED, SECRET_HEADER, Newcomer, Newcomers
 from gateway.runtime.clock import Clock
 from gateway.runtime.errors import AdapterError, StoreUnavailable
 
@@ -38,6 +38,7 @@ MOST_BYTES: Final = 1_048_576  # of one request; an update has a few thousand
 _LINGER: Final = 2.0  # seconds for reading the rest of a refused request; else its answer would not arrive
 _COME_AGAIN: Final = 2  # seconds: Telegram sends an update again that could not be stored
 _LAST_WORDS: Final = 3.0  # seconds for the running requests when the endpoint closes
+_AT_ONCE: Final = 8  # new connections in one pass of the loop: a crowd of them must not hold up a call
 
 Take = Callable[[dict[str, Any]], Awaitable[None]]
 
@@ -76,8 +77,11 @@ class Endpoint:
         try:
             # The workers of one host share the port; the system spreads the requests over them.
             listener = await asyncio.get_running_loop().create_server(
-                lambda: Newcomer(newcomers), self.host, self.port, reuse_port=True
+                lambda: Newcomer(newcomers), self.host, self.port, reuse_port=True, backlog=_AT_ONCE
             )
+            for each in listener.sockets:  # so many may wait in the system, of which `_AT_ONCE` are taken at a time
+                with each.dup() as same:
+                    same.listen(MOST_CONNECTED)
             log.info("webhook_listens", host=self.host, port=self.port, path=self.path)
             yield
         except OSError as error:
