@@ -199,7 +199,7 @@ class RedisIndex:
         messages hold not all are listed, so it decides only where no other word does."""
         listed = await self.listed(tuple(dict.fromkeys(term for each in sought for term in each.terms)))
         sets = {term: frozenset(numbers) for term, numbers in listed.items()}
-        return [_ends(sorted(_with_all(each, sets)), limit) for each in sought]
+        return [ranking.ends(sorted(_with_all(each, sets)), limit) for each in sought]
 
     async def read(self, numbers: Sequence[int]) -> Mapping[int, Found]:
         """The messages themselves."""
@@ -227,11 +227,6 @@ def _with_all(sought: Question, sets: Mapping[str, frozenset[int]]) -> frozenset
     words = [frozenset[int]().union(*map(sets.__getitem__, alternatives)) for alternatives in sought.wanted]
     whole = [each for each in words if len(each) < MOST_OF_A_TERM] or words
     return frozenset.intersection(*whole) if whole else frozenset()
-
-
-def _ends(numbers: Sequence[int], limit: int) -> Sequence[int]:
-    """The first of rising numbers, and the last ones."""
-    return [*numbers[:1], *numbers[1:][-limit:]]
 
 
 def _numbers(entries: str) -> Sequence[int]:

@@ -86,7 +86,12 @@ async def holding(index_of: Callable[[Kind], Index], values: Sequence[str], limi
     held = [
         [each for each in some if value in texts.get(each, "")] for value, some in zip(values, numbers, strict=True)
     ]
-    return [[read[each] for each in (*some[:1], *some[1:][-limit:])] for some in held]
+    return [[read[each] for each in ends(some, limit)] for some in held]
+
+
+def ends(numbers: Sequence[Number], limit: int) -> list[Number]:
+    """The first of rising numbers, and up to `limit` of the last ones."""
+    return [*numbers[:1], *numbers[1:][-limit:]]
 
 
 @dataclass(frozen=True, slots=True)
