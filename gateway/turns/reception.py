@@ -129,7 +129,7 @@ class Reception:
         # Before anything that may fail: the store gives out such an item only once.
         said = {receipt.event_id: self.run_bypassed(receipt.item) for receipt in receipts if receipt.item is not None}
         until = self.clock.monotonic() + _AFTERWARDS
-        status = {arrival.inbound.event_id: await self._turned_away(arrival) for arrival in too_many}
+        status = {arrival.inbound.event_id: await self._turned_away(adapter, arrival) for arrival in too_many}
         for arrival, receipt in zip(arrivals, receipts, strict=True):
             self._overheard.forget(arrival)
             if receipt.status == "new" and self._is_counted(arrival):
@@ -261,11 +261,11 @@ class Reception:
 
     async def _accepted(self, adapter: Adapter, arrival: Arrival, receipt: Receipt, until: float) -> Accepted:
         if receipt.status == "full":
-            if adapter.limits.pauses_when_full or arrival.inbound.can_wait:
-                return Accepted(event_id=receipt.event_id, status="full")
-            await self._refuse(arrival)
-            self._overflowed.due(arrival.key, self.clock.monotonic())
-            return Accepted(event_id=receipt.event_id, status="refused", full_for=_FULL_FOR)
+            answer = await self._turned_away(adapter, arrival)
+            if answer.status == "refused":
+                self._overflowed.due(arrival.key, self.clock.monotonic())
+                answer = replace(answer, full_for=_FULL_FOR)
+            return answer
         if receipt.status == "new" and receipt.waiting and not arrival.bypass:
             # The message is stored; a notice about it is not worth a failure.
             with suppress(StoreUnavailable, TimeoutError):
@@ -297,10 +297,10 @@ class Reception:
         command = self.commands.registry.get(call.name) if arrival.bypass and call else None
         return command is not None and not command.urgent
 
-    async def _turned_away(self, arrival: Arrival) -> Accepted:
-        """The answer about a command of a flood."""
+    async def _turned_away(self, adapter: Adapter, arrival: Arrival) -> Accepted:
+        """The answer about a message without room: it waits at its platform, or is refused."""
         event = arrival.inbound.event_id
-        if arrival.inbound.can_wait:
+        if adapter.limits.pauses_when_full or arrival.inbound.can_wait:
             return Accepted(event_id=event, status="full")
         await self._refuse(arrival)
         return Accepted(event_id=event, status="refused")
