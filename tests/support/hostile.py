@@ -13,7 +13,7 @@ import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from itertools import pairwise
 from re import _constants, _parser  # type: ignore[attr-defined]  # the tree of a pattern: `re` offers no other
 from typing import Any, Final
@@ -131,7 +131,8 @@ def _within(value: object, place: str, depth: int) -> Iterator[tuple[str, Patter
         for number, each in enumerate(value):
             yield from _within(each, f"{place}[{number}]", depth - 1)
     elif depth and type(value).__module__.partition(".")[0] in ROOMS:
-        for name in getattr(type(value), "__dataclass_fields__", {}):
+        late = (name for name, each in vars(type(value)).items() if isinstance(each, cached_property))
+        for name in (*getattr(type(value), "__dataclass_fields__", {}), *late):
             yield from _within(getattr(value, name, None), f"{place}.{name}", depth - 1)
 
 
