@@ -124,8 +124,8 @@ class Prefix:
     missed: ModelSpec | None = None
 
     def caches(self, spec: ModelSpec, usage: CanonicalUsage) -> bool:
-        """Whether this model's provider is known to cache, after an answer with this usage. An answer without cached
-        tokens proves nothing, because the cache may have been cold."""
+        """Say whether this model's provider is known to cache, after an answer with this usage. An answer without
+        cached tokens proves nothing, because the cache may have been cold."""
         if self.missed is not None and self.missed.is_same_model(spec):
             return False
         if usage.cache_read_tokens or usage.cache_write_tokens or spec.cache_marks:

@@ -34,14 +34,14 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What was chosen for one conversation, by place, the narrowest first."""
+    """The choices made for one conversation, by place, the narrowest first."""
 
     persona: Mapping[str, Choice] = field(default_factory=dict)
     model: Mapping[str, Choice] = field(default_factory=dict)
 
 
 class Held(NamedTuple):
-    """What holds for a conversation: a setting of `place`, or the `choice` that was made there."""
+    """The value that holds for a conversation: a setting of `place`, or the `choice` that was made there."""
 
     value: str
     place: str
@@ -64,7 +64,7 @@ def held(
 
 
 async def choices(store: Store, key: SessionKey, chat_type: ChatType, named: Sequence[str]) -> Choices:
-    """What was chosen for a conversation. Raises StoreUnavailable."""
+    """Return the choices made for a conversation. Raises StoreUnavailable."""
     where = choosing(key, chat_type, named)
     notes = [await store.notes(_ACCOUNT + place) for place in where]
     found: dict[What, dict[str, Choice]] = {what: {} for what in WHATS}

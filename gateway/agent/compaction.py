@@ -51,7 +51,7 @@ class CompactionReport:
 
     @property
     def changed(self) -> bool:
-        """Whether the conversation goes on in a continuation."""
+        """Say whether the conversation goes on in a continuation."""
         return self.compaction is not None
 
 
@@ -67,7 +67,7 @@ class Compactor:
     flushes: Flushes
 
     def is_prepared(self, conversation: Conversation) -> bool:
-        """Whether an automatic compaction would publish at once, without asking a model."""
+        """Say whether an automatic compaction would publish at once, without asking a model."""
         return self.preparations.is_ready(conversation)
 
     async def run(
@@ -211,7 +211,7 @@ def _content(message: Message) -> str:
 
 
 def _unusable(before: Sequence[Message], after: Sequence[Message], *, automatic: bool) -> str | None:
-    """Why a compaction cannot be used; None: it can."""
+    """Return the reason why a compaction cannot be used; None: it can."""
     if automatic and not _holds_request(before, after):
         return _REQUEST_LOST  # a turn is running: without its question the model would answer to nothing
     return _GREW if noted_tokens(after) > noted_tokens(before) + _MOST_GROWTH else None

@@ -22,7 +22,7 @@ from gateway.store.records import Patch, StepRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quotes:
-    """What stands in front of a person's `message` in the requests of one turn, and is never stored."""
+    """A text that stands in front of a person's `message` in the requests of one turn, and is never stored."""
 
     message: Message
     text: str

@@ -1,4 +1,4 @@
-"""When another model answers in the place of one that cannot, in one place.
+"""The choice of another model in place of one that cannot answer.
 
 A model is away if its account is refused or has no credit left, if its provider has a problem that outlasts the
 attempts of `providers.retry`, or if nobody reaches it. Then the next of `fallback_models` is asked. A prompt that is
@@ -36,7 +36,7 @@ ALL_AWAY: Final = "The fallback models ({names}) could not answer either."
 
 
 def is_away(error: ProviderError) -> bool:
-    """Whether an error says that its model cannot answer now, whatever it is asked."""
+    """Say whether an error says that its model cannot answer now, whatever it is asked."""
     if isinstance(error, ProviderRejected):
         refused = not isinstance(error, PicturesRefused) and error.status in _ACCOUNT
         return refused or isinstance(error, QuotaExceeded)
@@ -44,8 +44,8 @@ def is_away(error: ProviderError) -> bool:
 
 
 def passes_on(error: ProviderError, *, stands_in: bool) -> bool:
-    """Whether the next model is asked after this error. `stands_in`: the error is that of a fallback model, whose own
-    refusal of a request is no reason to give up."""
+    """Say whether the next model is asked after this error. `stands_in`: the error is that of a fallback model, whose
+    own refusal of a request is no reason to give up."""
     refused = isinstance(error, ProviderRejected) and not isinstance(error, PicturesRefused)
     return is_away(error) or (stands_in and refused)
 
@@ -63,7 +63,7 @@ def rest(error: ProviderError) -> float:
 
 
 def reason(error: ProviderError) -> str:
-    """Why a model did not answer, as a clause that follows its name."""
+    """Return the reason why a model did not answer, as a clause that follows its name."""
     if isinstance(error, QuotaExceeded):
         return "has no credit left"
     if isinstance(error, ProviderRejected):

@@ -62,7 +62,7 @@ class Contents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deed:
-    """What forgetting comes to: in the store, and in the memory beside it. The prompt of the session that goes on is
+    """The effects of forgetting: in the store, and in the memory beside it. The prompt of the session that goes on is
     made when it is done."""
 
     forgetting: Forgetting
@@ -73,7 +73,7 @@ class Deed:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """What goes."""
+        """Return the number of things that go, by kind."""
         return self.forgetting.counts
 
 
@@ -111,8 +111,8 @@ class Forgetter:
         *,
         person: str | None = None,
     ) -> Deed:
-        """What forgetting these messages comes to, as the deed of this id that an item asks for; with `person` also
-        this person's reminders."""
+        """Return the effects of forgetting these messages, as the deed of this id that an item asks for; with
+        `person` also this person's reminders."""
         history, tip = contents.history, contents.tip
         kept, reminders = await self.store.reminders(key, _ROWS), list[Reminder]()
         while True:
@@ -279,12 +279,12 @@ def _reminded(message: Message) -> bool:
 
 
 def _says(message: Message, reminders: Iterable[Reminder], words: frozenset[str]) -> bool:
-    """Whether one of these reminders said this, or one that was made of what these words are from."""
+    """Say whether one of these reminders, or one made of the source of these words, said this."""
     return tells(text_of(message), words) or any(each.text in text_of(message) for each in reminders)
 
 
 def is_by(request: Message, source: Source) -> bool:
-    """Whether this person said it, in a conversation that several share."""
+    """Say whether this person wrote the message, in a conversation that several people share."""
     person = note_of(request).get("person")
     return person == source.user if person else text_of(request).startswith(f"[{speaker(source)}] ")
 

@@ -40,7 +40,7 @@ class Hygiene:
         self._clock = clock
 
     def due(self, conversation: Conversation) -> bool:
-        """Whether the pass has something to do; the check takes constant time at any length.
+        """Say whether the pass has something to do; the check takes constant time at any length.
 
         A transcript that a pass could not shrink must grow by a tenth before the next try.
         """

@@ -588,7 +588,7 @@ def close_open_calls(conversation: Conversation, at: float) -> None:
 
 
 def has_open_calls(conversation: Conversation) -> bool:
-    """Whether an earlier process left tool calls without results."""
+    """Say whether an earlier process left tool calls without results."""
     return bool(_open_calls(conversation.newest_first()))
 
 

@@ -122,7 +122,7 @@ class Caps(Section):
             )
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """Say whether there is any cap."""
         return (self.per_session_usd, self.per_user_daily_usd, self.daily_usd) != (None, None, None)
 
 
@@ -135,7 +135,7 @@ class Standing:
 
     @property
     def is_near(self) -> bool:
-        """Whether the cap is nearly used up."""
+        """Say whether the cap is nearly used up."""
         return self.spent >= NEAR * self.cap.limit
 
 
@@ -188,7 +188,7 @@ class Metering:
 
     @property
     def has_caps(self) -> bool:
-        """Whether some call may have to be refused."""
+        """Say whether some call may have to be refused."""
         return bool(self.caps or self.chats)
 
     def within(self, *caps: Cap) -> Metering:

@@ -148,7 +148,7 @@ class Models:
         return configured or (home is self.main and self.window_is_configured)
 
     def is_assumed(self, spec: ModelSpec) -> bool:
-        """Whether the model's window is a guess: nobody configured it, reported it or lists it."""
+        """Say whether the model's window is a guess: nobody configured it, reported it or lists it."""
         configured = spec.settings is not None and spec.settings.context_length is not None
         told = configured or spec.name == self._reported or self.windows.context_window(spec.name) is not None
         return spec.context_length == UNKNOWN_WINDOW and not told
@@ -160,13 +160,12 @@ class Models:
         return self.learned.of(spec, session.key)
 
     def is_chosen(self, session: Session) -> bool:
-        """Whether a person chose the session's model, at the provider that is configured there now: another one has
-        other models."""
+        """Say whether a person chose the session's model at the present provider; another provider has other models."""
         home = self.home(session)
         return session.model_chosen_at == home.provider and self.may_be(session.model, home)
 
     def may_be(self, name: str, home: ModelSpec | None = None) -> bool:
-        """Whether the provider of `home` could have a model of this name; only a call shows whether it has."""
+        """Say whether the provider of `home` could have a model of this name; only a call shows whether it has."""
         home = home or self.main
         return name == home.name or not isinstance(self.provider(home), HasOneModel)
 

@@ -47,7 +47,7 @@ class Prepared:
     findings: Findings | None = None  # what is to be remembered of the snapshot, once this is published
 
     def helps(self, conversation: Conversation) -> bool:
-        """Whether it makes enough room, later messages included."""
+        """Say whether the preparation makes enough room, later messages included."""
         since = [*conversation.messages[len(self.snapshot) :], *conversation.fresh]
         after = conversation.overhead + self.tokens + noted_tokens(since)
         expected = conversation.calibration.correct(conversation.spec.name, after)
@@ -68,7 +68,7 @@ class _Job:
     calls: list[LedgerEntry] = field(default_factory=list)
 
     def is_of(self, conversation: Conversation) -> bool:
-        """Whether the conversation begins with the snapshot: under one epoch a session only grows."""
+        """Say whether the conversation begins with the snapshot: under one epoch a session only grows."""
         return self.session.ref == conversation.session.ref and len(conversation.messages) >= self.length
 
 
@@ -99,7 +99,7 @@ class Preparations:
                 self._jobs.popitem(last=False)
 
     def is_ready(self, conversation: Conversation) -> bool:
-        """Whether `take` would give a preparation without a wait."""
+        """Say whether `take` would give a preparation without a wait."""
         job = self._jobs.get(conversation.session.id)
         return bool(job and job.is_of(conversation) and job.prepared and job.prepared.helps(conversation))
 

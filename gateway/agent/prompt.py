@@ -80,7 +80,7 @@ class PromptBuilder:
 
 
 def differ(prompt: str, other: str) -> bool:
-    """Whether two prompts differ in more than their to-do lists, which are as old as the prompts."""
+    """Say whether two prompts differ in more than their to-do lists, which are as old as the prompts."""
     return prompt.partition(_TODOS)[0] != other.partition(_TODOS)[0]
 
 

@@ -120,7 +120,7 @@ def _names(value: str) -> bool:
 
 
 def _missing(values: Sequence[str], conversation: Conversation, newest: Message) -> list[str]:
-    """Those of the values that the model does not see anywhere else."""
+    """Return the values that the model does not see anywhere else."""
     if not values:
         return []
     seen = [conversation.session.system_prompt]

@@ -78,7 +78,7 @@ class RunningTurns:
         return len(self._running)
 
     def waits(self, key: SessionKey) -> bool:
-        """Whether the key's turn waits for a person."""
+        """Say whether the key's turn waits for a person."""
         turn = self._running.get(key)
         return turn is not None and turn.phase == "waiting for your yes or no"
 

@@ -243,7 +243,7 @@ class Sessions:
         return await engine.compress(messages, current_tokens=tokens, focus_topic=focus, force=True)
 
     def is_due(self, session: Session) -> bool:
-        """Whether the session is over by its present policy."""
+        """Say whether the session is over by its present policy."""
         deadline = self.policy.deadline(session.last_active_at)
         return deadline is not None and deadline <= self.clock.now() and session.message_count > 0
 
@@ -440,8 +440,8 @@ def _value(found: Held | None) -> str | None:
 
 
 def _flushed(conversation: Conversation, transcript: Sequence[Message]) -> int:
-    """How many messages of a continuation memory has been given: all but those at its end that it was not given in the
-    parent."""
+    """Return the number of a continuation's messages that memory has read: all but those at the end that it did not
+    read in the parent."""
     waiting = {note_of(message).get("id") for message in conversation.messages[conversation.flushed :]}
     left = next((n for n, each in enumerate(reversed(transcript)) if note_of(each).get("id") not in waiting), None)
     return 0 if left is None else len(transcript) - left

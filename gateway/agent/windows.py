@@ -35,8 +35,8 @@ class LearnedWindows:
         self._not_length.discard(model)
 
     def may_exceed(self, spec: ModelSpec, tokens: int, *, assumed: bool) -> bool:
-        """Whether a refusal that gives no reason may be about a prompt of so many tokens. No call had so many, and they
-        are more than half of the window, or than small servers take where the window is `assumed`."""
+        """Say whether a refusal that gives no reason may be about a prompt of so many tokens. No call had so many,
+        and they are more than half of the window, or than small servers take where the window is `assumed`."""
         room = _SMALL_WINDOW if assumed else spec.context_length
         return _model(spec) not in self._not_length and tokens > max(room // 2, self._fitted.get(_model(spec), 0))
 
@@ -45,7 +45,7 @@ class LearnedWindows:
         self._not_length.add(_model(spec))
 
     def is_credible(self, spec: ModelSpec, limit: int) -> bool:
-        """Whether a stated limit may be the model's window: smaller than the known one, and no call exceeded it."""
+        """Say whether a stated limit may be the model's window: smaller than the known one, and no call exceeded it."""
         return self._fitted.get(_model(spec), 0) <= limit < spec.context_length
 
     def meet(self, spec: ModelSpec, key: SessionKey, limit: int | None) -> ModelSpec:

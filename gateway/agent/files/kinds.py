@@ -80,12 +80,12 @@ def sound_format(content: bytes, mime: str) -> str | None:
 
 
 def is_sound(file: Attachment) -> bool:
-    """Whether its sender declares it as a sound."""
+    """Say whether its sender declares it as a sound."""
     return file.kind == "voice" or _plain(file.mime).startswith("audio/")
 
 
 def is_opaque(file: Attachment) -> bool:
-    """Whether it is declared as a type that no model is shown."""
+    """Say whether it is declared as a type that no model is shown."""
     return _OPAQUE.fullmatch(_plain(file.mime)) is not None
 
 

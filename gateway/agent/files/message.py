@@ -101,7 +101,7 @@ def with_files(key: SessionKey, inbound: Inbound, files: Sequence[Received], rea
 
 
 def _origin(key: SessionKey, inbound: Inbound, files: Sequence[Received]) -> dict[str, str]:
-    """What the host notes of a message beside its files: where it came from, and whose words it holds."""
+    """Return the host's note on a message beside its files: the message's origin, and whose words it holds."""
     facts = {
         "event": inbound.event_id,
         "place": inbound.place,
@@ -119,7 +119,7 @@ def _own(inbound: Inbound, files: Sequence[Received]) -> str:
 
 
 def _note(file: Received) -> dict[str, Any]:
-    """What is remembered of a file. The words that were spoken in it are found by a search; `words_ref`: where they are
+    """Return the note on a file. The words that were spoken in it are found by a search; `words_ref`: where they are
     kept, too."""
     note = file_note(file.attachment)
     if file.spoken is None or not file.spoken.words or file.kept is None:
@@ -147,7 +147,7 @@ class _Room:
         self._parts = max(1, int(PARTS_SHARE * window) // (reader.image_tokens if reader else 1))
 
     def take_part(self) -> bool:
-        """Whether one more picture or sound, which count alike, has room."""
+        """Say whether one more picture or sound, which count alike, has room."""
         self._parts -= 1
         return self._parts >= 0
 
@@ -188,7 +188,7 @@ EMPTY = "which is empty"
 
 
 def no_ears(sounds: Sequence[str], form: str = "") -> str:
-    """Why a sound is not played to a model."""
+    """Return the reason why a sound is not played to a model."""
     if not sounds:
         return "which you cannot hear: this model takes no sound"
     other = f", not as {form}" if form else ""

@@ -85,13 +85,13 @@ class TranscriptionSettings(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spoken:
-    """What was said in a recording; "" if nothing was. `problem`: the reason why nobody knows."""
+    """The words of a recording; "" if there are none. `problem`: the reason why nobody knows."""
 
     words: str = ""
     problem: str | None = None
 
     def told(self, what: str) -> str:
-        """What the person is shown of it. `what`: "voice message", say."""
+        """Return the line about the recording that the person is shown. `what`: "voice message", say."""
         if self.problem is not None:
             return NOT_WRITTEN.format(what=what, reason=self.problem)
         if not self.words:
@@ -112,14 +112,14 @@ class Dictation:
     _room: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     def refusal(self, file: Attachment) -> str | None:
-        """Why a recording need not even be fetched."""
+        """Return the reason why a recording need not even be fetched; None: fetch it."""
         return self._refusal(file.size, file.seconds)
 
     async def write_down(
         self, session: Session, kept: KeptFile, content: bytes, form: str, charge: Callable[[LedgerEntry], None]
     ) -> Spoken:
-        """What is said in a kept recording. The call, if there is one, is entered into the ledger at once; `charge` is
-        given one that the store does not take now. Never raises but CancelledError."""
+        """Return the words of a kept recording. The call, if there is one, is entered into the ledger at once;
+        `charge` is given one that the store does not take now. Never raises but CancelledError."""
         try:
             words = await self._known(session.key, kept.digest)
             if words is None:
@@ -172,7 +172,7 @@ class Dictation:
         return "it is empty" if size == 0 else None
 
     async def _known(self, key: SessionKey, digest: str) -> str | None:
-        """What the recording says, if it was written down before."""
+        """Return the words of a recording that was written down before; None: it was not."""
         kept = await self.store.kept_file(key, WORDS + digest)
         content = None if kept is None else await self.store.file_content(key, kept.digest)
         return None if content is None else content.decode("utf-8", "replace")

@@ -54,7 +54,7 @@ class FileView:
         self._refused: set[tuple[_ModelKey, str]] = set()
 
     def sees(self, spec: ModelSpec) -> bool:
-        """Whether the model may be shown pictures, as far as is known."""
+        """Say whether the model may be shown pictures, as far as is known."""
         return spec.pictures is not False and _key(spec) not in self._blind
 
     def stream(
@@ -185,7 +185,8 @@ class FileView:
 
 
 def _may_be_of_files(error: ProviderRejected | ContextOverflow) -> bool:
-    """Whether a request may have been refused for its files. If it has too many tokens, a compaction comes first."""
+    """Say whether a request may have been refused for its files. If it has too many tokens, a compaction comes
+    first."""
     if isinstance(error, ContextOverflow):
         return error.bulky
     return not isinstance(error, QuotaExceeded) and error.status not in (401, 403)

@@ -224,8 +224,8 @@ def _message(line: bytes) -> SessionMessage | None:
 
 
 def _refusal(line: TooLong) -> SessionMessage | None:
-    """What stands for an answer that was not read; None if nobody can tell whose answer it was. The number of a request
-    stands at the beginning of an answer or at its end."""
+    """Return an answer in place of one that was not read; None if nobody can tell whose answer that was. The number
+    of a request stands at the beginning of an answer or at its end."""
     found = _ID.findall(line.ends)
     if not found:
         return None

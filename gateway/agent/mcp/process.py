@@ -230,7 +230,7 @@ class Line:
 
 
 def is_costly(message: bytes) -> bool:
-    """Whether a message has so many parts that it would take long to be read: numbers, texts, lists. What stands
+    """Say whether a message has so many parts that it would take long to be read: numbers, texts, lists. What stands
     within a text costs nothing. Takes 30 ms for the longest message."""
     if len(message) <= _CHEAP:
         return False

@@ -96,7 +96,7 @@ class _Maker:
 
 
 def _texts(given: Mapping[str, Any]) -> dict[str, str]:
-    """What stands beside a reference."""
+    """Return the texts that stand beside a reference."""
     return {name: text for name in ("title", "description") if (text := _text(given.get(name))) is not None}
 
 

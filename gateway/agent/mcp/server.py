@@ -52,7 +52,7 @@ class ServerFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFacts:
-    """What a server says of one of its tools. `schema`: of its arguments, as JSON."""
+    """A server's description of one of its tools. `schema`: of its arguments, as JSON."""
 
     name: str
     description: str = ""

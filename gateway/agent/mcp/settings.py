@@ -45,7 +45,7 @@ class McpServerSettings(Section):
     )
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """It is either a process or an address."""
+        """Yield an error unless exactly one of a process and an address is given."""
         if self.command and self.url:
             yield ("command", "url"), "cannot stand beside url: a server is either a program or an address"
         elif not self.command and not self.url:
@@ -57,21 +57,21 @@ class McpServerSettings(Section):
 
     @property
     def place(self) -> str:
-        """What is started or asked, in a few words and without what may be secret."""
+        """Return the process or the address in a few words, without anything that may be secret."""
         if self.url:
             parts = urlsplit(self.url)
             return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
         return " ".join(self.command)
 
     def offers(self, tool: str) -> bool:
-        """Whether the server's tool of this name is used."""
+        """Say whether the server's tool of this name is used."""
         return not self.only or tool in self.only or ANY in self.only
 
     def asks(self, tool: str) -> bool:
-        """Whether a person must allow each call of the tool."""
+        """Say whether a person must allow each call of the tool."""
         return tool in self.ask or ANY in self.ask
 
 
 def misnamed(name: str) -> bool:
-    """Whether a server cannot have this name."""
+    """Say whether a server cannot have this name."""
     return not _NAME.fullmatch(name)

@@ -75,7 +75,8 @@ class AskedMcpTool(McpTool):
 
 
 def made_safe(facts: Sequence[ToolFacts]) -> list[ToolFacts]:
-    """What a server says of its tools, as a model may read it. Beyond the room for all schemas they say nothing."""
+    """Return a server's descriptions of its tools, made safe for a model. Beyond the room for all schemas they are
+    empty. Beyond the room for all schemas they say nothing."""
     made, room = list[ToolFacts](), _MOST_SCHEMAS
     for each in facts:
         schema = arguments_schema(each.schema) if room > 0 else OPEN

@@ -67,7 +67,7 @@ _SCHEMA: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What a flush found in the first `through` messages of a session."""
+    """The findings of a flush in the first `through` messages of a session."""
 
     session: Session
     through: int
@@ -96,7 +96,7 @@ class Flushes:
 
     @property
     def enabled(self) -> bool:
-        """Whether memory is filled by flushes at all."""
+        """Say whether memory is filled by flushes at all."""
         return self.memories.settings.flush
 
     # -- at the end of a session ------------------------------------------------------------

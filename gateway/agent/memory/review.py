@@ -89,8 +89,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """What a model is to look at: the material, and the sources by their numbers in it. `is_trivial`: too little was
-    said to be worth a call."""
+    """The reading matter of a flush: the material, and the sources by their numbers in it. `is_trivial`: too little
+    was said to be worth a call."""
 
     turns: str
     sources: Sequence[Source]
@@ -135,8 +135,8 @@ class Review:
 def review_of(
     session: Session, messages: Sequence[Message], barred: frozenset[str], redact: Callable[[str], str], room: int
 ) -> Review:
-    """What there is to look at in stored messages. People's own words come first where the room, in characters, is
-    short: the newest of them."""
+    """Return the stored messages as a flush reads them. People's own words come first where the room, in characters,
+    is short: the newest of them."""
     sources: list[Source] = []
     parts: list[tuple[int, str]] = []  # the number of its source, 0 for the assistant, and a line
     for message in messages:

@@ -208,7 +208,7 @@ def barring(memory: Memory, facts: Sequence[Fact], messages: Iterable[Source], n
 
 
 def says(text: str, fact: Fact) -> bool:
-    """Whether a text has most of a fact's words."""
+    """Say whether a text has most of a fact's words."""
     wanted = question(fact.text).terms
     held = _terms(text[:_LOOKED_AT])
     return bool(wanted) and sum(_holds(held, term) for term in wanted) > len(wanted) / 2

@@ -78,7 +78,7 @@ class _Check:
         self._steps: dict[int, int] = {}
 
     def problems(self, arguments: Mapping[str, Any]) -> list[str]:
-        """What is wrong with the arguments, a sentence each; [] also where nothing can be checked."""
+        """Return the faults of the arguments, a sentence each; [] also where nothing can be checked."""
         if self._validator is None or (self._refers and self._takes_too_long(arguments)):
             return []
         try:
@@ -146,8 +146,8 @@ def _without_patterns(part: Any) -> Any:
 
 
 def _steps(root: Mapping[str, Any], part: Any, depth: int, seen: dict[tuple[int, int], int]) -> int:
-    """How often a check may look at parts of a schema on its way down into arguments of this depth. Where each place
-    is looked at twice and refers on twice, that is a number beyond every patience. Raises RecursionError."""
+    """Return how often a check may look at parts of a schema on its way down into arguments of this depth. Where each
+    place is looked at twice and refers on twice, that is a number beyond every patience. Raises RecursionError."""
     if not isinstance(part, Mapping):
         return 1
     if (at := (id(part), depth)) in seen:
@@ -188,7 +188,7 @@ def _referred(root: Mapping[str, Any], pointer: Any) -> Any:
 
 
 def _depth(value: Any) -> int:
-    """How many lists and objects stand in one another."""
+    """Return how many lists and objects stand in one another."""
     depth, level = 0, [value]
     while level := [each for each in level if isinstance(each, dict | list)]:
         depth += 1

@@ -107,10 +107,10 @@ class ReminderBook(Protocol):
         """The open ones by their number, then the latest that are over."""
 
     async def cancel(self, number: int) -> Reminder:
-        """It fires no more."""
+        """Cancel the reminder: it fires no more."""
 
     async def snooze(self, number: int, until: float) -> Reminder:
-        """It fires (again) at this moment."""
+        """Put the reminder off: it fires (again) at this moment."""
 
     async def skip(self, number: int) -> Reminder:
         """The next moment of its rule is left out."""

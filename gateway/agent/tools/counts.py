@@ -1,4 +1,4 @@
-"""How often tools were called, over restarts and by all processes of a store: what is called much is hidden last.
+"""Counts of tool calls, over restarts and by all processes of a store: rarely used tools are hidden first.
 
 Calls are counted in memory and kept once in a while, so a turn pays nothing for them. A crash loses the last minute's
 counts, and two processes that keep theirs in one moment lose some: a count decides about room in a prompt, not more.
@@ -35,7 +35,7 @@ class ToolCounts:
             self._new[name] += 1
 
     def of(self, name: str) -> int:
-        """How often a tool was called."""
+        """Return how often a tool was called."""
         return self._all[name]
 
     async def learn(self, store: Store) -> None:

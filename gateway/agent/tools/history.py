@@ -124,7 +124,7 @@ def lines_of(found: Passage, words: str, redact: Callable[[str], str], speakers:
 
 
 def speaker_of(hit: Found, speakers: Mapping[str, str]) -> str:
-    """Who said what was found. `speakers` are the reader's names for the roles."""
+    """Return the speaker of a found message. `speakers` are the reader's names for the roles."""
     role = str(hit.message.get("role"))
     return "a tool's result" if role == "tool" else speakers.get(role, role)
 

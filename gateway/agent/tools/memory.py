@@ -55,7 +55,7 @@ class MemoryTool:
     timeout = 20.0
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """What was done, or what was found."""
+        """Change or search the memory, and return the result."""
         memory = context.memory
         if memory is None:
             raise ToolError("Nothing can be remembered here.")

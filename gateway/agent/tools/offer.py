@@ -55,7 +55,7 @@ Rule = Callable[[str, Caller], bool]
 
 
 def listed(name: str, names: Sequence[str]) -> bool:
-    """Whether a list takes a tool in. `*` stands for any characters, and `-name` takes a tool out; a list of such
+    """Say whether a list takes a tool in. `*` stands for any characters, and `-name` takes a tool out; a list of such
     entries alone takes in all others."""
     out = [each[1:] for each in names if each.startswith("-")]
     taken = [each for each in names if not each.startswith("-")]
@@ -73,7 +73,7 @@ class OfferRule:
     admins_only: Sequence[str] = ()
 
     def __call__(self, name: str, caller: Caller) -> bool:
-        """Whether the tool may be on offer to the caller."""
+        """Say whether the tool may be on offer to the caller."""
         if not caller.admin and self.admins_only and listed(name, self.admins_only):
             return False
         if not self.offered:
@@ -89,7 +89,7 @@ class PlaceRule:
     lists: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __call__(self, name: str, caller: Caller) -> bool:
-        """Whether the tool may be on offer where the caller speaks."""
+        """Say whether the tool may be on offer where the caller speaks."""
         source = caller.source
         found = narrowest(self.lists, source.platform, names(source)) if self.lists else None
         return found is None or listed(name, found.value)
@@ -139,7 +139,7 @@ class Offer:
 
     @property
     def tokens(self) -> int:
-        """What the schemas take of a prompt."""
+        """Return the tokens that the schemas take of a prompt."""
         return sum(each.tokens for each in self.offered.values())
 
     def get(self, name: str) -> Tool | None:
@@ -234,7 +234,7 @@ class Toolbox:
         )
 
     def _fitting(self, new: Sequence[str], room: int, *, found: bool) -> Collection[str]:
-        """Those of the new tools whose schemas have room, the most used first."""
+        """Return the new tools whose schemas have room, the most used first."""
         finder = self._offered.get(FIND)
         if finder is None or sum(self._offered[name].tokens for name in new) <= room:
             return new
@@ -251,16 +251,16 @@ class Toolbox:
         self.counts.note(name for name in names if name in self._offered)
 
     def allows(self, name: str, caller: Caller) -> bool:
-        """Whether somebody may use a tool of this name, if there is one."""
+        """Say whether somebody may use a tool of this name, if there is one."""
         return name == FIND or all(rule(name, caller) for rule in self._rules)
 
     def has(self, name: str, caller: Caller) -> bool:
-        """Whether somebody could call a tool of this name now."""
+        """Say whether somebody could call a tool of this name now."""
         each = self._offered.get(name)
         return each is not None and not each.gone and self.allows(name, caller)
 
     def tokens(self, session: Session, window: int) -> int:
-        """What the tools of a session take of its prompts, before a turn says for whom it is."""
+        """Return the tokens that a session's tools take of its prompts, before a turn says for whom it is."""
         names = session.tools or self.offer((), member(session), window).order
         return sum(self._offered[name].tokens for name in names if name in self._offered)
 

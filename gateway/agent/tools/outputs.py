@@ -74,7 +74,7 @@ class Outputs:
             results[longest] = self.measured(_with_text(results[longest], content))
 
     async def _is_beyond(self, texts: Collection[str], most: int, share: float) -> bool:
-        """Whether texts have too many characters, or too many tokens for the window."""
+        """Say whether texts have too many characters, or too many tokens for the window."""
         characters, tokens = sum(map(len, texts)), int(share * self.window)
         if characters > most:
             return True

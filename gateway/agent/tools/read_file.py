@@ -126,8 +126,8 @@ async def _search(file: KeptFile, text: str, pattern: str, offset: int, limit: C
 
 
 def _copies(pattern: str) -> int:
-    """How often counts can repeat a part of the pattern, if all of them are nested. The library makes a copy for each
-    repetition, so a few characters could ask for more than a machine's memory."""
+    """Return how often counts can repeat a part of the pattern, if all of them are nested. The library makes a copy
+    for each repetition, so a few characters could ask for more than a machine's memory."""
     return prod(max(1, *(int(count) for count in counts if count)) for counts in _COUNTS.findall(pattern))
 
 

@@ -42,7 +42,7 @@ class RemindersTool:
     timeout = 20.0
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """What was done and when it comes, or the list."""
+        """Change the reminders and say when the next one comes, or return the list."""
         book, action = context.reminders, str(arguments.get("action"))
         try:
             zone = await self._zone(arguments, book)

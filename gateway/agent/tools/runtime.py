@@ -67,8 +67,8 @@ class ToolRuntime:
         ]
 
     def repeatable(self, call: ToolCall, *, begun: bool = False) -> bool:
-        """Whether the call may simply be run again. One that has `begun`, with an intent on record, may have had an
-        effect even if its tool is gone by now."""
+        """Say whether the call may simply be run again. One that has `begun`, with an intent on record, may have had
+        an effect even if its tool is gone by now."""
         tool = self._offer.get(call["function"]["name"])
         return not begun if tool is None else tool.read_only or tool.idempotent
 

@@ -102,7 +102,7 @@ class ShellTool:
         return any(words[: len(start)] == start for start in self._allowed)
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """How the command ended, and its output: both streams, in the order in which it came."""
+        """Run the command, and return its end and its output: both streams, in the order in which they came."""
         command = _command(arguments)
         folder = self._folder / _name(context.session.key)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
