@@ -30,7 +30,7 @@ _RENEW_SECONDS = 4.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountNotes:
-    """What the adapter of an account remembers, in the store."""
+    """The notes of an account's adapter, in the store."""
 
     store: Store
     account: str
@@ -45,7 +45,8 @@ class AccountNotes:
 
 
 class _Account:
-    """Whether this process has it, for whoever reads. `refusal` is why it will not have it again."""
+    """The state of one account: whether this process holds its lease. `refusal`: the reason why it will not
+    get the lease again."""
 
     def __init__(self, *, waits: bool) -> None:
         self.waits = waits  # for whoever else has it, to take it from them
@@ -180,7 +181,7 @@ class AccountLeases:
             self._store.serve(runs=self._runs, sends=self._sends)
 
     async def _hold(self, name: str) -> bool | None:
-        """Whether this process holds the lease from now on; None: the store cannot be asked."""
+        """Say whether this process holds the lease from now on; None: the store cannot be asked."""
         try:
             return await self._store.hold(name, self._worker, LEASE_SECONDS)
         except StoreUnavailable as error:

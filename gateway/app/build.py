@@ -77,9 +77,8 @@ _PAGE_SECONDS = 5.0  # for the text of one page of the web
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What a caller may replace. `providers` and `engine` stand in for the configured ones;
-    `also_runs` are platforms without an adapter here whose turns are run all the same, for a process
-    that has one."""
+    """The parts that a caller may replace. `providers` and `engine` stand in for the configured ones; `also_runs` are
+    platforms without an adapter here whose turns are run all the same, for a process that has one."""
 
     clock: Clock | None = None
     ids: Ids | None = None
@@ -347,7 +346,7 @@ def _forgetter(base: _Base, sessions: Sessions, memories: Memories) -> Forgetter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _PeopleParts:
-    """Who may talk, who decides, and the reminders of people. `sweep` looks for those that are due."""
+    """The parts for people: access, approvals and reminders. `sweep` looks for those that are due."""
 
     approvals: Approvals
     pairing: Pairing
@@ -572,7 +571,7 @@ def _prompts(config: Config) -> PromptBuilder:
 
 
 def _chats_in_words(config: Config) -> dict[str, dict[str, str]]:
-    """What `chats` says beside personas and models, as /context shows it."""
+    """Return the entries of `chats` beside personas and models, as /context shows them."""
     keys: tuple[ChatKey, ...] = ("tools", "listen", "busy_mode", "groups", "threads", "daily_usd")
     return {
         key: {

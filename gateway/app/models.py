@@ -117,7 +117,7 @@ def model_spec(entry: ModelSettings, windows: Windows) -> ModelSpec:
 
 
 def configured_transcriber(config: Config, clock: Clock) -> Transcriber | None:
-    """Who writes voice messages down, if anybody. Call it inside a running event loop."""
+    """Return the part that writes voice messages down; None: there is none. Call it inside a running event loop."""
     settings = config.transcription
     if settings.base_url is not None and settings.model is not None:
         server: Transcriber = imported("gateway.providers.transcription:TranscriptionServer")(
@@ -133,12 +133,12 @@ def configured_transcriber(config: Config, clock: Clock) -> Transcriber | None:
 
 
 def model_in_full(config: Config) -> str:
-    """What to call the model that answers, and whose it is."""
+    """Return the name of the answering model, and of its provider."""
     return _plugin(config.model).only_model or f"{config.model.name} ({config.model.provider})"
 
 
 def caching_note(spec: ModelSpec) -> str:
-    """Whether prompts are cached by marks, for which model, and how long: said at the start."""
+    """Return the line of the start about cache marks: whether they are set, for which model, and how long they last."""
     if not spec.cache_marks:
         return f"off: {spec.name} takes no cache marks (a provider's own caching needs none)"
     return f"on for {spec.name}, kept {spec.cache_ttl}"
@@ -153,7 +153,7 @@ def _plugin(entry: ModelSettings) -> ProviderPlugin:
 
 
 def _is_served(name: str) -> bool:
-    """Whether trying again may help: a model inside this process gives the same answer at once."""
+    """Say whether trying again may help: a model inside this process gives the same answer at once."""
     return issubclass(providers()[name].settings, ServedModel)
 
 

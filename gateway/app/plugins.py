@@ -61,7 +61,7 @@ def all_commands() -> CommandRegistry:
 
 
 def _tuple_of(kind: Any, given: Any, otherwise: str) -> Sequence[Any]:
-    """What a plug-in offers, if all of it is of one kind. Raises ConfigError, with the sentence `otherwise`."""
+    """Return a plug-in's offers, if all of them are of one kind. Raises ConfigError, with the sentence `otherwise`."""
     if not isinstance(given, tuple | list) or not all(isinstance(each, kind) for each in given):
         raise ConfigError([otherwise])
     return given

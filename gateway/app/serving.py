@@ -35,7 +35,7 @@ _PACE = 0.02  # seconds between two words of a model that writes faster than peo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellCall:
-    """How `legato chat` was called: see `AdapterHost`."""
+    """The call of `legato chat`: see `AdapterHost`."""
 
     as_json: bool = False
     question: str | None = None
@@ -48,8 +48,8 @@ def served(config: Config) -> list[Platform]:
 
 
 def nothing_to_do(config: Config) -> str:
-    """Why `legato run` would have nothing to do, and what to do about it; "" if it has: it serves a platform, or the
-    turns of a `legato chat` that shares its store."""
+    """Return the reason why `legato run` would have nothing to do, with the next step; "" if it serves a platform, or
+    the turns of a `legato chat` that shares its store."""
     if config.store.sqlite_path is None or served(config):
         return ""
     switches = [f"adapters.{each.name}.enabled" for each in platforms().values() if each.settings]
@@ -60,7 +60,7 @@ def nothing_to_do(config: Config) -> str:
 
 
 def announcement(config: Config, workers: int) -> str:
-    """What `legato run` tells a person who started it in a shell and would look at nothing else."""
+    """Return the line of `legato run` for a person who started it in a shell and looks at nothing else."""
     titles = " and ".join(each.title for each in served(config)) or "the conversations of its store"
     several = f" with {workers} workers" if workers > 1 else ""
     return f"Legato serves {titles}{several}. Ctrl-C ends it, when what is being answered is finished."
@@ -126,7 +126,7 @@ def _listens(config: Config, platform: str) -> ListenRules:
 
 
 def _admins(config: Config, platform: str) -> list[str]:
-    """Who is an admin on a platform wherever they write, one by one."""
+    """Return the admins of a platform wherever they write, one by one."""
     named = (entry.partition(":") for entry in config.access.admins)
     return [user for where, _, user in named if where == platform and "@" not in user and user != "*"]
 

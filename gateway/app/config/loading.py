@@ -68,8 +68,8 @@ def _forget_empty_sections(tree: Tree, shape: Shape) -> None:
 
 
 def _check_providers(tree: Tree, shape: Shape) -> None:
-    """Which keys a model has depends on its provider: where that does not exist, nothing else can be said of
-    the model, and all of it is forgotten."""
+    """Check the providers, whose choice decides the keys of a model. A model with an unknown provider is reported and
+    taken out, because its other keys cannot be checked."""
     for model in list(shape.models()):
         path = (*model, "provider")
         named = tree.at(path)
@@ -79,7 +79,7 @@ def _check_providers(tree: Tree, shape: Shape) -> None:
 
 
 def _instead(shape: Shape, path: KeyPath, named: str) -> str:
-    """What to write for a provider that does not exist: a server may speak the API of one that does."""
+    """Return the advice for a provider that does not exist: a server may speak the API of one that does."""
     for plugin in shape.providers.values():
         if address := plugin.servers.get(named.lower()):
             said = f"cannot be {named}, which speaks the API of {plugin.name}"

@@ -55,7 +55,7 @@ PASSWORD_IN_URL = re.compile(r"://[^/:@\s]*:([^/@\s]+)@")
 
 
 class Known(Protocol):
-    """What a configuration is validated with: the sections that plug-ins bring."""
+    """The sections that plug-ins bring to the validation."""
 
     adapters: type[Section]
 
@@ -108,7 +108,7 @@ class Context(Section):
 
 
 class Sessions(Section):
-    """Whose conversation a message belongs to, and what it does to a running turn."""
+    """The people who share a conversation, a message's effect on a running turn, and the end of quiet sessions."""
 
     groups: Literal["per_user", "shared"] = Field(
         "per_user", description="in a group, one conversation each, or one for all"
@@ -213,7 +213,7 @@ class Tools(Section):
     web: WebSettings = WebSettings()
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """What servers cannot be called."""
+        """Yield an error for each name that no server may have."""
         for name in filter(misnamed, self.mcp):
             yield (f"mcp.{name}",), "must have a name of small letters, digits and - alone, 24 at most"
 

@@ -20,8 +20,8 @@ Finding = tuple[tuple[KeyPath, ...], str]
 
 
 def contradictions(path: KeyPath, section: Section) -> Iterator[Finding]:
-    """What a section says of its keys, and the sections in it of theirs: the keys involved, the one to blame first,
-    and the sentence."""
+    """Yield the contradictions of a section and of the sections in it: the keys involved, the one to blame first, and
+    the sentence."""
     for names, text in section.contradictions():
         keys: tuple[KeyPath, ...] = tuple((*path, *name.split(".")) for name in names)
         yield keys, f"{dotted(keys[0])} {text}"

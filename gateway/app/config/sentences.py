@@ -65,7 +65,7 @@ def _but_is(value: Any) -> str:
 
 
 def choice(names: Iterable[object], value: object, *, shown: bool = True) -> str:
-    """What a value must be that may only be one of these, with the one that was probably meant."""
+    """Return a sentence with the allowed values, and the one of them that was probably meant."""
     *others, last = [str(name) for name in names]
     listed = " or ".join([", ".join(others), last]) if others else last
     return f"must be {listed}{_but_is(value) if shown else ''}{did_you_mean(value, [*others, last])}"

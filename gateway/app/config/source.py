@@ -47,7 +47,7 @@ class Tree:
     problems: list[tuple[KeyPath, str]] = field(default_factory=list)
 
     def origin(self, path: KeyPath) -> str:
-        """Where the value at `path` came from, or the nearest thing around it that came from somewhere."""
+        """Return the place of the value at `path`, or of the nearest thing around the value that has a place."""
         for length in range(len(path), 0, -1):
             if path[:length] in self.origins:
                 return self.origins[path[:length]]
@@ -138,7 +138,7 @@ def read_text(text: str, tree: Tree) -> None:
 
 
 def _hint(text: str, mark: yaml.Mark | None, reason: str) -> str:
-    """What a person probably did; "" if nobody can tell."""
+    """Return a guess at the person's mistake; "" if nobody can tell."""
     lines = text.splitlines()
     around = lines[max(0, mark.line - 1) : mark.line + 1] if mark else []
     if "\\t" in reason or any("\t" in line[: len(line) - len(line.lstrip())] for line in around):
@@ -147,7 +147,7 @@ def _hint(text: str, mark: yaml.Mark | None, reason: str) -> str:
 
 
 def is_unspaced(text: str) -> bool:
-    """Whether a text seems to be a key and its value without the space that YAML wants between them."""
+    """Say whether a text seems to be a key and its value without the space that YAML wants between them."""
     return re.match(r"[A-Za-z_]\w*:[^\s/]", text) is not None
 
 
