@@ -37,7 +37,7 @@ def access_app(ask: Ask) -> typer.Typer:
 
     @app.command("list")
     def list_(config: ConfigOption = None) -> None:
-        """Who was let in, and who asks."""
+        """List the people who were let in, and those who ask."""
         from gateway.commands.people import IN_SHELL, listed
         from gateway.runtime.clock import SystemClock
 
@@ -85,7 +85,7 @@ def access_app(ask: Ask) -> typer.Typer:
 
 
 def _words() -> Words:
-    """How commands are written here, with the name of somebody of a platform that is installed."""
+    """Return the words of this shell for a command, with the name of a person on an installed platform."""
     from gateway.app.plugins import platforms
     from gateway.commands.people import IN_SHELL
 

@@ -107,8 +107,8 @@ async def findings(
 def of_files(
     config: Path | None, environ: Mapping[str, str], *, database: Path | None = None, home: Path | None = None
 ) -> Iterator[Finding]:
-    """Which file the configuration is (None: there is none), whether others on this machine can get at it, at the
-    secrets beside it, at the store's file or at the gateway's folder, and which variables set nothing."""
+    """Say which file is the configuration (None: there is none), and which variables set nothing. Warn if others on
+    this machine can read the file, the secrets beside it, the store's file or the gateway's folder."""
     folder = config.parent if config else Path()
     detail = str(config.absolute()) if config else f"no config.yaml in {folder.absolute()}: defaults"
     yield Finding(what="config", ok=True, detail=detail)
@@ -124,7 +124,7 @@ def of_files(
 
 
 async def of_transcription(transcriber: Transcriber) -> Finding:
-    """Whether somebody writes a second of silence down."""
+    """Say whether somebody writes a second of silence down."""
     sound = _silence()
     try:
         await transcriber.transcribe(sound, "wav", sha256(sound).hexdigest())
@@ -146,7 +146,8 @@ def _silence(rate: int = 16_000) -> bytes:
 def of_tools(
     what: str, lists: Mapping[str, Sequence[str]], tools: Sequence[str], servers: Collection[str] = ()
 ) -> Iterator[Finding]:
-    """What lists say of tools that are not there. Those of MCP servers are not known before these are asked."""
+    """Return the findings about names in lists that no tool has. Those of MCP servers are not known before these are
+    asked."""
     for where, listed in lists.items():
         for entry in listed:
             name = entry.removeprefix("-")
@@ -156,7 +157,7 @@ def of_tools(
 
 
 def of_offered(entries: Iterable[str], platforms: Sequence[str]) -> Iterator[Finding]:
-    """What `tools.offered` says of platforms that are not there."""
+    """Return the findings about platforms in `tools.offered` that do not exist."""
     for entry in entries:
         platform = entry.partition(":")[0]
         if platform not in (*platforms, "*"):
@@ -165,7 +166,7 @@ def of_offered(entries: Iterable[str], platforms: Sequence[str]) -> Iterator[Fin
 
 
 def _open_to_others(what: str, path: Path | None, mode: int, cure: str) -> Iterator[Finding]:
-    """What there is to say about a file or folder of which others have rights in `mode`."""
+    """Return the finding about a file or folder of which others have rights in `mode`."""
     if path is None or not path.exists():
         return
     rights = path.stat().st_mode & mode
@@ -176,7 +177,7 @@ def _open_to_others(what: str, path: Path | None, mode: int, cure: str) -> Itera
 
 
 def _no_store(database: Path | None) -> Finding | None:
-    """What there is to say where the store's file is not made yet; None where it is, or the store is no file."""
+    """Return the finding about a store whose file does not exist yet; None where it exists, or the store is no file."""
     if database is None or database.exists():
         return None
     if not os.access(database.parent, os.W_OK | os.X_OK):
@@ -205,7 +206,7 @@ async def _store(store: Store) -> Finding:
 
 
 def may_talk(allow: Sequence[str], admins: Sequence[str], *, pairing: bool) -> str:
-    """Who may talk on public platforms, as far as the configuration says so."""
+    """Return the sentence that says who may talk on public platforms by the configuration."""
     if not allow and not admins:
         if not pairing:
             return "nobody may talk: access.allow and access.admins are empty, and access.pairing is off"
@@ -237,7 +238,8 @@ async def _model(what: str, models: Models, spec: ModelSpec) -> Finding:
 
 
 async def _answers(provider: Provider, spec: ModelSpec) -> list[Completed]:
-    """What the model says with little room for it; with a conversation's room where the server refuses that number."""
+    """Return the model's answer with little room for it; with a conversation's room where the server refuses that
+    number."""
     usual = spec.max_output_tokens
     try:
         return await _asked(provider, spec, min(_PROBE_TOKENS, usual or _PROBE_TOKENS))

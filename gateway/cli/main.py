@@ -129,7 +129,7 @@ def usage(
     as_json: JsonOption = False,
     config: ConfigOption = None,
 ) -> None:
-    """What was used and what it cost."""
+    """Show the use of models and its cost."""
     from gateway.cli.reports import usage_rows, usage_text
     from gateway.runtime.clock import SystemClock
 
@@ -346,7 +346,7 @@ def _misused(sentence: str) -> NoReturn:
 
 
 def _read(path: Path | None, ask: Callable[[Store], Awaitable[T]]) -> T:
-    """What `ask` finds in the configured store, opened for reading only."""
+    """Return the answer of `ask` about the configured store, opened for reading only."""
     from gateway.app.store import configured_store
 
     settings = _settings(path)

@@ -82,7 +82,7 @@ def _named_section(field: FieldInfo) -> type[BaseModel] | None:
 
 
 def _comments(section: type[BaseModel], indent: str) -> list[str]:
-    """What a section is for, as comments; indented paragraphs are examples, and stay as they are."""
+    """Return a section's description as comments; indented paragraphs are examples, and stay as they are."""
     lines: list[str] = []
     for number, paragraph in enumerate(_paragraphs(section)):
         lines += [f"{indent}#"] if number else []
