@@ -59,8 +59,8 @@ async def _decide(ctx: CommandContext, verdict: Verdict) -> str:
 
 
 def _chosen(argument: str, there: Sequence[Approval], name: str, user: str) -> Sequence[Approval]:
-    """Which of several is meant. Without a number only a person's own single question is. Raises UserError if that is
-    not said."""
+    """Return the approvals that are meant. Without a number only a person's own single question is meant. Raises
+    UserError if the words do not say which one."""
     if argument == "all" or (not argument and len(there) == 1 and there[0].person == user):
         return there
     numbered = [each for each in there if str(each.number) == argument]

@@ -64,7 +64,7 @@ class Command:
     implied: Callable[[InboxItem], bool] | None = None  # whether a message calls it without a slash, as its argument
 
     def bypasses(self, call: CommandCall) -> bool:
-        """Whether this call of the command does not wait in its lane."""
+        """Say whether this call of the command runs at once, past its lane."""
         return self.bypass is True or (self.bypass == "bare" and not call.argument)
 
     @property
@@ -135,7 +135,7 @@ class CommandContext:
 
     @property
     def key(self) -> SessionKey:
-        """Whose conversation this is."""
+        """Return the key of the conversation."""
         return self.item.key
 
     @property

@@ -113,7 +113,7 @@ async def persona(ctx: CommandContext) -> str:
 
 
 async def said_of_chat(ctx: CommandContext, present: Session) -> list[str]:
-    """What holds in this chat alone, a line each, with where that comes from."""
+    """Return the choices that hold in this chat alone, a line each, with their sources."""
     models, session = ctx.metering.models, _seen(ctx, present)
     chosen = await ctx.sessions.choices(session)
     lines, model, persona = [], ctx.sessions.model(session, chosen), ctx.sessions.persona(session, chosen)
@@ -170,7 +170,7 @@ async def _choose(ctx: CommandContext, what: What, value: str | None, provider: 
 
 
 def _refusal(ctx: CommandContext, text: str, spec: ModelSpec) -> str | None:
-    """Why a text cannot be a persona; None: it can."""
+    """Return the reason why a text cannot be a persona; None: it can."""
     if len(text) > LONGEST_PERSONA:
         return f"A persona has at most {LONGEST_PERSONA:,} characters, and this has {len(text):,}; shorten it."
     if ctx.redact(text) != text:

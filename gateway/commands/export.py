@@ -75,7 +75,7 @@ async def originals(ctx: CommandContext, session: Session) -> list[Message]:
 
 
 def as_markdown(messages: Sequence[Message], title: str, zone: tzinfo | None, you: str) -> str:
-    """What people and the model said, for people to read; `you` is who wrote to the bot."""
+    """Return the words of people and the model, for people to read; `you` is the person who wrote to the bot."""
     blocks = [f"# {title}"]
     for message in messages:
         if message["role"] in ("user", "assistant") and (words := said_in(message).strip()):

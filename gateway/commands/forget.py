@@ -129,7 +129,7 @@ def _theirs(ctx: CommandContext, exchanges: Sequence[Exchange]) -> Sequence[Exch
 
 
 def _may(ctx: CommandContext, request: Message) -> bool:
-    """Whether the caller may have this forgotten."""
+    """Say whether the caller may have this forgotten."""
     source = ctx.inbound.source
     if not is_shared(ctx.key, source) or ctx.pairing.access.is_admin(source):
         return True
@@ -205,7 +205,7 @@ _NAMES: Final[Mapping[str, str]] = {
 
 
 def _question(ctx: CommandContext, chosen: Sequence[Exchange], deed: Deed) -> str:
-    """What would go, in one line that repeats nothing of it."""
+    """Return the question: the number of things that go, without a word of them."""
     when = _listed([_when(ctx, each) for each in chosen[:3]])
     more = f" and {len(chosen) - 3} more times" if len(chosen) > 3 else ""
     numbers = f" (in /reminders: {', '.join(map(str, deed.reminders))})" if deed.reminders else ""

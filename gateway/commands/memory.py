@@ -103,7 +103,7 @@ def _scope(ctx: CommandContext) -> SessionKey:
 
 
 def _numbered(memory: Memory) -> list[Fact]:
-    """What holds, in the order of its numbers: oldest first, so that a new fact moves no other."""
+    """Return the current facts in the order of their numbers: oldest first, so that a new fact moves no other."""
     return memory.current("person") + memory.current("notes")
 
 

@@ -30,8 +30,8 @@ _REMOVAL: Final = re.compile(rf"(?:remove|delete|rm)\s+({_NUMBERS.pattern})", re
 
 
 def is_rule(item: InboxItem) -> bool:
-    """Whether a message is pinned without /pin: a person alone with the bot states a rule, in a message that needs no
-    other one to be understood."""
+    """Say whether a message is pinned without /pin: a person alone with the bot states a rule, and the message can be
+    understood alone."""
     inbound = item.inbound
     alone = inbound.kind == "message" and not inbound.attachments and inbound.reply_to is None and inbound.own is None
     return alone and not is_shared(item.key, inbound.source) and states_rule(inbound.text)
@@ -117,7 +117,7 @@ def _listed(ctx: CommandContext, rules: Sequence[Pin]) -> str:
 
 
 def _refusal(ctx: CommandContext, rules: Sequence[Pin], spec: ModelSpec) -> str | None:
-    """Why the last of these rules cannot be pinned beside the others; None: it can."""
+    """Return the reason why the last of these rules cannot be pinned beside the others; None: it can."""
     text = rules[-1].text
     if len(rules) > MOST_PINS:
         return f"I keep {MOST_PINS} pins for a conversation; /pin lists them, /unpin <number> makes room."
@@ -142,7 +142,7 @@ def pins_tokens(ctx: CommandContext, rules: Sequence[Pin]) -> int:
 
 
 def pins_room(spec: ModelSpec) -> int:
-    """How many tokens the pins of a conversation may take with this model."""
+    """Return the tokens that the pins of a conversation may take with this model."""
     return int(PINS_SHARE * spec.context_length)
 
 

@@ -209,7 +209,7 @@ def _line(reminder: Reminder, rows: Mapping[str, Outbound], zone: str) -> str:
 
 
 def _receipt(row: Outbound | None, zone: str) -> str:
-    """Whether and when the platform showed what a reminder said."""
+    """Say whether and when the platform showed a reminder's text."""
     if row is None:
         return "not answered yet"
     if row.shown_at is not None:

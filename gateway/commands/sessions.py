@@ -90,7 +90,7 @@ async def resume(ctx: CommandContext) -> str:
 
 
 async def _went_back(ctx: CommandContext, session: Session) -> str:
-    """Where the conversation is now, with its last exchange."""
+    """Return a line about the present end of the conversation, with its last exchange."""
     ends = last_exchange(await ctx.messages(session))
     where = f"Went back to {await _described(ctx, session)}."
     return "\n".join([f"{where} It ended with:", *ends]) if ends else where
@@ -206,8 +206,8 @@ def _zone(ctx: CommandContext) -> tzinfo | None:
 
 
 def ago(at: float, now: float, zone: tzinfo | None) -> str:
-    """How long ago `at` was, or its date after a month. Both are seconds since the epoch; `zone` None: this
-    machine's."""
+    """Return the time since `at` in words, or the date after a month. Both are seconds since the epoch; `zone` None:
+    this machine's."""
     minutes = max(0, int((now - at) / 60))
     if minutes < 1:
         return "just now"

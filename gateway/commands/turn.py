@@ -124,7 +124,7 @@ async def last(ctx: CommandContext) -> Answer:
 
 
 def _is_of_answer(row: Outbound) -> bool:
-    """Whether a row was to show some of an answer, as far as anybody knows."""
+    """Say whether a row was to show some of an answer, as far as anybody knows."""
     if _is_lost(row):
         return True
     is_answer = row.kind in ("reply", "remark", "question") or row.file is not None
