@@ -51,7 +51,8 @@ def call_llm(
 
 
 class Visiting:
-    """What one plug-in may import besides. `used`: whether it did, which tells what host it was written for."""
+    """The packages that one plug-in may import besides its own. `used`: whether the plug-in imported one, which tells
+    the host it was written for."""
 
     def __init__(self, package: str) -> None:
         self.used = False
@@ -127,7 +128,7 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Its spec, with the loader that gives it the builtins."""
+        """Return the spec of a module, with the loader that gives the module its builtins."""
         spec = PathFinder.find_spec(fullname, path, target) if fullname.startswith(self._prefix) else None
         if spec is not None and isinstance(spec.loader, SourceFileLoader) and spec.origin is not None:
             spec.loader = _Loader(fullname, spec.origin, self._own)

@@ -33,7 +33,8 @@ _OURS: Final = (CONTINUED, RESULT_MISSING)  # texts that were made of nothing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """What a person said, and the answer to it with its tool calls. `ids`: of these messages, the person's first."""
+    """One request of a person, and the answer to it with its tool calls. `ids`: of these messages, the person's
+    first."""
 
     request: Message
     ids: tuple[str, ...]
@@ -58,7 +59,7 @@ class History:
 
     @cached_property
     def originals(self) -> Mapping[str, Message]:
-        """Those among them that somebody said, or a tool returned."""
+        """Return the messages among them that somebody said, or a tool returned."""
         return {name: each for name, each in self.messages.items() if "derived_from" not in note_of(each)}
 
     def origin(self, message: Message) -> str | None:
@@ -127,7 +128,7 @@ class History:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remainder:
-    """What is left of an history. `gone`: ids of originals; `removed`: of all messages that go, these among them;
+    """The rest of a history. `gone`: ids of originals; `removed`: of all messages that go, these among them;
     `replaced`: the message in the place of each that is made anew."""
 
     gone: frozenset[str]
@@ -137,7 +138,7 @@ class Remainder:
 
     @property
     def summaries(self) -> int:
-        """How many summaries are made anew, or go because nothing is left of what they were made of."""
+        """Return how many summaries are made anew, or go because all of their sources are gone."""
         return len(self.replaced) + len(self.removed - self.gone)
 
 
@@ -273,7 +274,7 @@ def telling_words(gone: Iterable[Message], left: Iterable[Message]) -> frozenset
 
 
 def tells(text: str, words: frozenset[str]) -> bool:
-    """Whether a text has one of these words."""
+    """Say whether a text has one of these words."""
     return not words.isdisjoint(_words(text))
 
 

@@ -105,12 +105,12 @@ class GuardedEngine:
 
     @property
     def automatic_blocked(self) -> bool:
-        """Whether the engine holds automatic passes back."""
+        """Say whether the engine holds automatic passes back."""
         return self._state("automatic_blocked") is True
 
     @property
     def supports_background(self) -> bool:
-        """Whether a fresh instance may prepare a compaction."""
+        """Say whether a fresh instance may prepare a compaction."""
         return self._state("supports_background") is True
 
     @property
@@ -121,7 +121,7 @@ class GuardedEngine:
 
     @property
     def prepends(self) -> bool:
-        """Whether the engine is given the system prompt in front of the messages."""
+        """Say whether the engine is given the system prompt in front of the messages."""
         return bool(self.system_prompt) and self._state("takes_system_prompt") is True
 
     async def start(self, session_id: str, **info: Any) -> bool:
@@ -392,7 +392,7 @@ def _is_schema(schema: Any) -> bool:
 
 
 def _is_sound(message: Mapping[str, Any]) -> bool:
-    """Whether host and APIs can read content, calls and the host's note."""
+    """Say whether host and APIs can read content, calls and the host's note."""
     content, calls, note = message.get("content"), message.get("tool_calls"), message.get(HOST, {})
     if isinstance(content, list):
         readable = all(isinstance(part, dict) for part in content)
@@ -408,7 +408,7 @@ def _is_sound(message: Mapping[str, Any]) -> bool:
 
 
 def _is_too_long(value: Any) -> bool:
-    """Whether the text in a value is longer than any conversation, found out without a copy of it. A value that
+    """Say whether the text in a value is longer than any conversation, found out without a copy of it. A value that
     contains itself is too long, too."""
     left, waiting, places = _MOST_CHARACTERS, [value], _MOST_PLACES
     while waiting and left >= 0 and places:

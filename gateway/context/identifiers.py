@@ -220,7 +220,7 @@ def ends(text: str) -> str:
 
 
 def _may_name_days(text: str) -> bool:
-    """Whether a text with numbers may name days."""
+    """Say whether a text with numbers may name days."""
     return bool(
         _DAY_BY_NUMBERS.search(text) or _BEFORE_DAY.search(text) or not _MONTH.isdisjoint(_BEHIND_DAY.findall(text))
     )
@@ -238,7 +238,7 @@ def _fields(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _is_short_code(value: str) -> bool:
-    """Whether a value under the key of a code is one: too short a number would be mentioned everywhere."""
+    """Say whether a value under the key of a code is one. A number may be too short: every text would mention it."""
     if value.isdigit():
         return len(value) > 2
     if value.isalpha():
@@ -286,7 +286,7 @@ class Entry:
 
     @property
     def lasting(self) -> bool:
-        """Whether the next notes should hold the identifier, too."""
+        """Say whether the next notes should hold the identifier, too."""
         return self.weight > 0
 
 
@@ -370,7 +370,7 @@ def _form(value: str) -> str:
 
 
 def mentions(text: str, value: str) -> bool:
-    """Whether `text` holds `value` by itself and not as part of a longer word or number."""
+    """Say whether `text` holds `value` alone, and not as part of a longer word or number."""
     start = text.find(value)
     while start >= 0:
         before, after = text[start - 1 : start], text[start + len(value) : start + len(value) + 1]
@@ -397,7 +397,7 @@ class Named:
         self._runs.update(_ALPHANUMERIC.findall(text))
 
     def mentions(self, value: str) -> bool:
-        """Whether the text mentions a value, as `mentions` tells."""
+        """Say whether the text mentions a value, as `mentions` tells."""
         if not self._runs.issuperset(_ALPHANUMERIC.findall(value)):
             return False
         if len(self._texts) > 1:
@@ -449,7 +449,7 @@ def _is_path(run: str) -> bool:
 
 
 def _is_code(run: str) -> bool:
-    """Whether a run with a digit is an id, a version, a date or hexadecimal."""
+    """Say whether a run with a digit is an id, a version, a date or hexadecimal."""
     if not _DIGIT.search(run) or _TIME.fullmatch(run):
         return False
     if _UUID.fullmatch(run) or _NUMBER.fullmatch(run) or _DATE.fullmatch(run):
@@ -480,7 +480,7 @@ def _is_file_or_host(run: str) -> bool:
 
 
 def _is_name(run: str) -> bool:
-    """Whether a run is a name or a time of day; in the output of tools such runs mean nothing."""
+    """Say whether a run is a name or a time of day; in the output of tools such runs mean nothing."""
     return bool(_NAME.fullmatch(run) or _TIME.fullmatch(run))
 
 

@@ -246,7 +246,7 @@ def earlier(note: Mapping[str, Any]) -> list[Instruction]:
 
 @lru_cache(maxsize=1024)
 def stands(said: str) -> bool:
-    """Whether a sentence is a standing instruction."""
+    """Say whether a sentence is a standing instruction."""
     if not _SHORTEST <= len(said) <= _LONGEST or not _hints(said):
         return False
     if _ASKS.search(said):
@@ -263,7 +263,7 @@ def _clauses(said: str) -> Iterator[str]:
 
 
 def _hints(text: str) -> bool:
-    """Whether a text may hold an instruction, or the end of one."""
+    """Say whether a text may hold an instruction, or the end of one."""
     lowered = text.lower()
     # Their longest words are compared first: that takes a tenth of the time.
     if not _HINTING.isdisjoint(_LETTERS.findall(lowered)) and any(map(lowered.__contains__, _HINTS)):
@@ -272,7 +272,7 @@ def _hints(text: str) -> bool:
 
 
 def withdraws(said: str) -> bool:
-    """Whether a sentence takes an instruction back."""
+    """Say whether a sentence takes an instruction back."""
     return len(said) <= _LONGEST and _WITHDRAWS.search(said) is not None and _ASKS.search(said) is None
 
 
@@ -348,7 +348,7 @@ def _after(held: Sequence[Instruction], said: Instruction) -> list[Instruction]:
 
 
 def _ends(newer: str, older: str) -> bool:
-    """Whether the newer of two sentences of one person ends the older one."""
+    """Say whether the newer of two sentences of one person ends the older one."""
     if newer == older:
         return True
     one, other = _about(newer), _about(older)
@@ -379,8 +379,8 @@ def _alike(one: frozenset[str], other: frozenset[str], share: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _About:
-    """What an instruction is about: its telling words, those of the case for which it holds, whether it forbids, its
-    numbers, and whether it says how somebody wants to be called."""
+    """The subject of an instruction: its telling words, the words of its case, whether it forbids, its numbers, and
+    whether it says how somebody wants to be called."""
 
     words: frozenset[str]
     scope: frozenset[str]

@@ -143,12 +143,12 @@ class _Room:
 
     @property
     def low(self) -> bool:
-        """Whether the newest have had their share."""
+        """Say whether the newest have had their share."""
         return self.chars < self._low[0] or self.tokens < self._low[1]
 
     @property
     def full(self) -> bool:
-        """Whether a further search is in vain."""
+        """Say whether a further search is in vain."""
         return self.chars < _LEAST_ROOM or self.tokens < _LEAST_ROOM // 4 or self.refused > 8
 
 

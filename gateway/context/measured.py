@@ -97,7 +97,7 @@ class MeasuredEngine(ContextEngine):
 
     @property
     def automatic_blocked(self) -> bool:
-        """Whether anti-thrashing holds automatic passes back; the host tells the person once."""
+        """Say whether anti-thrashing holds automatic passes back; the host tells the person once."""
         return self._strikes.blocked
 
     @property

@@ -23,7 +23,7 @@ _HEAD: Final = re.compile(
 
 
 class Persisted(NamedTuple):
-    """What a block says of its result."""
+    """A block's description of its result."""
 
     name: str
     size: int  # characters

@@ -60,7 +60,7 @@ class Plan:
 
     @property
     def summarises(self) -> bool:
-        """Whether there is a middle worth a summary; otherwise messages are only shortened."""
+        """Say whether there is a middle worth a summary; otherwise messages are only shortened."""
         return bool(self.middle) and self.room >= LEAST_NOTES
 
     @property

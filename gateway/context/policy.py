@@ -1,4 +1,4 @@
-"""When to compact, and how many tokens each part of a transcript may take: numbers in, numbers out.
+"""The time for a compaction, and the tokens for each part of a transcript: numbers in, numbers out.
 
 On a large window the plain figures hold (200,000: threshold 100,000, tail 20,000, summary 10,000, list of identifiers
 12,000, head 4,000). On a small one they would collide, and shares of the threshold win: head 10 %, summary 20 %,
@@ -73,7 +73,7 @@ class HygieneRules(Section):
             )
 
     def due(self, *, messages: int, tokens: int, context_length: int) -> bool:
-        """Whether a transcript of this size must be compacted before the next turn."""
+        """Say whether a transcript of this size must be compacted before the next turn."""
         if messages < self.min_messages:
             return False
         return tokens >= self.threshold * context_length or messages >= self.max_messages

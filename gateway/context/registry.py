@@ -75,7 +75,7 @@ class EngineRegistry:
         return sorted({*self._builtin, *installed(GROUP), *self._folders()})
 
     def factory(self, name: str) -> Factory:
-        """What makes an engine for a session. Raises ConfigError: unknown name, broken plugin."""
+        """Return the factory of an engine for a session. Raises ConfigError: unknown name, broken plugin."""
         if name in self._builtin:
             return self._builtin[name]
         make: Callable[[], ContextEngine]
@@ -105,7 +105,7 @@ class EngineRegistry:
 
 
 def _from_folder(name: str, path: Path) -> Callable[[], ContextEngine]:
-    """What makes an engine of a plugin folder."""
+    """Return the factory of an engine in a plugin folder."""
     package = f"legato_context_engine_{name.replace('-', '_')}"
     visiting = Visiting(package)
     with visiting.at_home():
@@ -142,7 +142,7 @@ def _offered(name: str, path: Path, module: ModuleType) -> Any:
 
 
 def _is_own_engine(value: Any, module: str) -> bool:
-    """Whether a module's name is a whole engine that it, or one of its submodules, defines."""
+    """Say whether a module's name is a whole engine, defined by the module or one of its submodules."""
     if not isinstance(value, type) or not issubclass(value, ContextEngine) or inspect.isabstract(value):
         return False
     return value.__module__ == module or value.__module__.startswith(f"{module}.")

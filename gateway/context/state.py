@@ -73,7 +73,7 @@ class Strikes(_Kept):
 
     @property
     def blocked(self) -> bool:
-        """Whether automatic passes are held back."""
+        """Say whether automatic passes are held back."""
         return self.count >= STRIKES_TO_BLOCK
 
     def after_pass(self, *, effective: bool) -> Strikes:
@@ -114,7 +114,7 @@ class Cooldown(_Kept):
     timeouts: Annotated[int, Field(ge=0)] = 0  # in a row
 
     def active(self, now: float) -> bool:
-        """Whether the summariser rests at `now`."""
+        """Say whether the summariser rests at `now`."""
         return self.kind is not None and self.since <= now < self.until
 
     def after(self, kind: Failure, now: float, error: BaseException | None = None) -> Cooldown:

@@ -270,7 +270,7 @@ def _statement(
 
 
 def _tells_of_change(text: str) -> bool:
-    """Whether a text tells of a change anywhere."""
+    """Say whether a text tells of a change anywhere."""
     lowered = text.lower()
     if any(word in lowered for word in _CHANGED_INSIDE):
         return True
@@ -305,7 +305,7 @@ def _weights(told: Sequence[Statement]) -> Mapping[str, float]:
 
 
 def _same(older: Statement, newer: Statement, weights: Mapping[str, float]) -> bool:
-    """Whether two statements are about the same thing: most of the older one is in the newer one, and no missing word
+    """Say whether two statements have one subject: most of the older one is in the newer one, and no missing word
     weighs half as much as two shared words. Such a word may be the name of another thing. (Pairs of characters do not
     count as missing, because they fall apart where a verb changes.)"""
     shared = sorted((weights[word] for word in older.words & newer.words), reverse=True)

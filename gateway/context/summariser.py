@@ -119,7 +119,7 @@ class Summariser:
 
     @property
     def refused(self) -> bool:
-        """Whether key or quota were refused lately, so that nothing can be written without `force`."""
+        """Say whether the provider lately refused the key, or the quota was used up; only `force` tries again then."""
         return self.cooldown.kind == "refused" and self.resting_until is not None
 
     async def write(self, plan: Plan, wish: Wish) -> Written:

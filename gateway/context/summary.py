@@ -91,7 +91,8 @@ def extract(messages: Sequence[Message], counter: TokenCounter) -> Extracted:
 
 
 def _holds_none(messages: Sequence[Message]) -> bool:
-    """Whether the notes of all messages say that none is a summary. Nearly always, and over the longest transcripts."""
+    """Say whether the notes of all messages say that none is a summary. This is the answer for nearly all
+    transcripts, the longest included."""
     try:
         notes = [message[HOST] for message in messages]
     except KeyError:
