@@ -1,4 +1,4 @@
-"""Whether a platform answers, found out with calls that do no harm.
+"""The test whether a platform answers, by calls that do no harm.
 
 A send whose outcome is unknown is repeated only after its platform answered such a call. Else an outage would use up
 every try that a message has, and nobody would ever see the message.
@@ -28,7 +28,7 @@ _LOOK_AGAIN: Final = 0.5  # seconds between a call and the moment at which its a
 
 @dataclass(slots=True, kw_only=True)
 class Contact:
-    """What is known of one platform. Rows are put off, not kept in hand, while it is asked."""
+    """The state of one platform. Rows are put off, not kept in hand, while it is asked."""
 
     name: str
     adapter: CanPing

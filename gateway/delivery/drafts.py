@@ -129,7 +129,7 @@ class Draft:
         return self.editor.draft_rates(self.row.to) if previews is None else previews
 
     async def _may_be_shown(self) -> bool:
-        """Whether the chat is open; if so, the row is stored."""
+        """Store the row if the chat is open, and say whether it is."""
         if await self.store.closed(self.row.to) is not None:
             return False
         if self._opened or self._ended.is_set():

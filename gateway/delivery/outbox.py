@@ -113,7 +113,7 @@ class Outbox:
 
     @property
     def in_flight(self) -> int:
-        """How many chats are being delivered to right now."""
+        """Return how many chats are being delivered to right now."""
         return self._in_flight
 
     def compose(
@@ -208,7 +208,7 @@ class Outbox:
         return None if chat_of is None else chat_of(user)
 
     def has_buttons(self, platform: str) -> bool:
-        """Whether a platform shows buttons under messages."""
+        """Say whether a platform shows buttons under messages."""
         return platform in self._tokens
 
     def largest_file(self, platform: str) -> int | None:
@@ -225,7 +225,7 @@ class Outbox:
         return self._ids.new("o")
 
     def grows(self, platform: str) -> bool:
-        """Whether a platform shows replies while they are being written."""
+        """Say whether a platform shows replies while they are being written."""
         return platform in self._editors
 
     def draft(self, lease: Lease, item: InboxItem, reply_id: str) -> Draft | None:

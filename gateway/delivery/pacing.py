@@ -50,7 +50,7 @@ class Pacing:
         await insist(lambda: self.store.hold_off(account, bucket, error.retry_after), clock=self.clock, what="hold_off")
 
     async def rests(self, to: ChatAddress) -> bool:
-        """Whether a chat is gone or silent: then it is shown nothing that can be spared."""
+        """Say whether a chat is gone or silent: such a chat is shown nothing that can be spared."""
         if to.platform not in self.rated:
             return False
         with suppress(StoreError):

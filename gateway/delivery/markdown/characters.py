@@ -41,7 +41,7 @@ def sound(text: str) -> str:
 
 
 def is_visible(text: str) -> bool:
-    """Whether there is anything to be seen in `text`: platforms refuse a message without."""
+    """Say whether a reader sees anything in `text`: platforms refuse a message without visible characters."""
     return any(unicodedata.category(character)[0] not in "ZC" for character in _BLANK.sub("", text))
 
 

@@ -21,7 +21,7 @@ _CONFIG: Final = RenderConfig.isolated()
 
 
 def is_formula(latex: str) -> bool:
-    """Whether the text between two dollar signs is mathematics, and not two prices or variables."""
+    """Say whether the text between two dollar signs is mathematics, and not two prices or variables."""
     return bool(_SIGNS.search(latex) or _SINGLE.fullmatch(latex))
 
 
@@ -50,6 +50,6 @@ def _without_bar(root: re.Match[str]) -> str:
 
 
 def _holds(text: str, wanted: str) -> bool:
-    """Whether the letters and digits of `wanted` are all in `text`, in this order, however they are written."""
+    """Say whether the letters and digits of `wanted` are all in `text`, in this order, however they are written."""
     shown = iter(unicodedata.normalize("NFKC", text))
     return all(letter in shown for letter in unicodedata.normalize("NFKC", wanted) if letter.isalnum())

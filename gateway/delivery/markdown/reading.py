@@ -179,7 +179,7 @@ def _closes(text: str, strokes: re.Match[str]) -> bool:
 
 
 def _is_closed(found: Sequence[Event], index: int, position: int) -> bool:
-    """Whether strokes that close come after `position` in the text of event `index`, before its block ends."""
+    """Say whether strokes that close come after `position` in the text of event `index`, before its block ends."""
     text = found[index].data
     if any(_closes(text, strokes) for strokes in _SPOILER.finditer(text, position + 1)):
         return True

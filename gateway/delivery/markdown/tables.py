@@ -39,7 +39,7 @@ def without_columns(text: str) -> str:
 
 
 def width(text: str) -> int:
-    """How many columns `text` takes in fixed-width letters; a Chinese character or an emoji takes two."""
+    """Return the columns that `text` takes in fixed-width letters; a Chinese character or an emoji takes two."""
     return wcwidth.width(text, control_codes="ignore")
 
 
