@@ -18,7 +18,7 @@ from gateway.domain.rates import Rate
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What the platform limits, declared.
+    """The limits that a platform declares.
 
     `text_units`: most text units of one message (None: no limit), counted in `unit`. `split_reply` cuts a reply,
     which is Markdown, into parts that can be shown each by itself (None: as any text). `ambiguous_retries`: how
@@ -44,9 +44,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """What became of one Inbound handed to `accept`. `told`: what to tell who pressed a button; "": nothing.
-    `full_for`: seconds for which its writer's plain words there would be refused, too, so that the adapter need
-    not hand them over: reading them costs more than refusing them."""
+    """The fate of one Inbound handed to `accept`. `told`: what to tell who pressed a button; "": nothing. `full_for`:
+    seconds for which its writer's plain words there would be refused, too, so that the adapter need not hand them
+    over: reading them costs more than refusing them."""
 
     event_id: str
     status: Literal["new", "duplicate", "full", "refused"]
@@ -182,7 +182,7 @@ class CanBeProbed(Protocol):
     """Can say, before it runs, whether its platform will have it."""
 
     async def probe(self) -> Sequence[Finding]:
-        """What there is to know; a failure is a finding, too."""
+        """Return the findings of a look at the platform; a failure is a finding, too."""
 
 
 @runtime_checkable

@@ -37,11 +37,11 @@ class Approval:
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody has decided it."""
+        """Say whether nobody has decided yet."""
         return self.state == "open"
 
     def may_be_answered_by(self, source: Source, *, admin: bool) -> bool:
-        """Whether who speaks from there may say yes or no: the person it is bound to, or an admin, where
-        it was asked."""
+        """Say whether this speaker may say yes or no: in the approval's chat, the person it is bound to, or an
+        admin."""
         here = (source.platform, source.chat) == (self.key.platform, self.key.chat)
         return here and (admin or source.user == self.person)

@@ -37,7 +37,7 @@ TORN: Final = "torn"  # the same, cut because nothing more fitted: no white spac
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatAddress:
-    """Where an Outbound goes. All parts are opaque outside their adapter."""
+    """The destination of an Outbound. All parts are opaque outside their adapter."""
 
     platform: str
     chat: str
@@ -46,10 +46,10 @@ class ChatAddress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where an Inbound came from, and from whom. `renamed`: what the platform calls the chat by now, if `chat`
-    is only what it was called first. `within`: names of what the chat lies in, such as a channel around a thread;
-    `roles`: names of what the person is there; `chat_name`: what people call a group, as far as the platform says
-    it."""
+    """The place and the person that an Inbound came from. `renamed`: what the platform calls the chat by now, if
+    `chat` is only what it was called first. `within`: names of what the chat lies in, such as a channel around a
+    thread; `roles`: names of what the person is there; `chat_name`: what people call a group, as far as the platform
+    says it."""
 
     platform: str
     chat: str
@@ -64,13 +64,13 @@ class Source:
 
     @property
     def address(self) -> ChatAddress:
-        """Where an answer goes."""
+        """Return the address for an answer."""
         return ChatAddress(platform=self.platform, chat=self.chat, thread=self.thread)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionKey:
-    """Whose conversation this is. `user` is None in a conversation that its participants share.
+    """The name of a conversation and of its owner. `user` is None in a conversation that its participants share.
 
     Its text form names and escapes every part, so that no two keys are ever written alike.
     """
@@ -85,7 +85,7 @@ class SessionKey:
 
     @property
     def address(self) -> ChatAddress:
-        """Where its messages are shown."""
+        """Return the address where its messages are shown."""
         return ChatAddress(platform=self.platform, chat=self.chat, thread=self.thread)
 
     @classmethod
@@ -126,20 +126,20 @@ def session_key(source: Source, *, groups: Sharing, threads: Sharing) -> Session
 
 
 def is_shared(key: SessionKey, source: Source) -> bool:
-    """Whether several people may speak under this key."""
+    """Say whether several people may speak under this key."""
     return key.user is None and source.chat_type != "direct"
 
 
 def spoken(key: SessionKey, source: Source, text: str) -> str:
-    """What a person said, as the model reads it: with their name where several share a session. A
-    name is theirs to choose, so nothing in it may look like the end of it or like another line."""
+    """Return a person's text as the model reads it: with their name where several people share a session. A name is
+    theirs to choose, so nothing in it may look like the end of it or like another line."""
     if not is_shared(key, source):
         return text
     return f"[{speaker(source)}] {_SPEAKER_MARK.sub(_BENT, text)}"
 
 
 def speaker(source: Source) -> str:
-    """Who speaks, as it may stand in brackets on a line of others' words."""
+    """Return the speaker's name, as it may stand in brackets on a line of others' words."""
     return " ".join((source.user_name or source.user).translate(_NO_BRACKETS).split())
 
 
@@ -222,12 +222,12 @@ class Inbound:
 
     @property
     def is_own_request(self) -> bool:
-        """Whether the gateway made it, so that it says nothing of who is in the chat."""
+        """Say whether the gateway made this message itself; such a message tells nothing of who is in the chat."""
         return self.kind in ("expiry", "schedule", "forget")
 
     @property
     def is_group_file(self) -> bool:
-        """Whether this is a file of several that were sent together."""
+        """Say whether this is a file of several that were sent together."""
         return self.part_of not in (None, CUT, TORN)
 
 
@@ -278,7 +278,7 @@ class Button:
 
 
 class OutboundState(StrEnum):
-    """How far an Outbound is. The stores' SQL and Lua take these words from here."""
+    """The stages of an Outbound. The stores' SQL and Lua take these words from here."""
 
     STREAMING = "streaming"  # still being written, so without a place in its chat's order
     PENDING = "pending"  # waits for its turn or for its time

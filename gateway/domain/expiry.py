@@ -1,4 +1,4 @@
-"""When a quiet session ends by itself."""
+"""The rules by which a quiet session ends."""
 
 from __future__ import annotations
 

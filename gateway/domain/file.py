@@ -11,7 +11,7 @@ WORDS: Final = "words:"  # begins the `ref` of what is said in a recording, befo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptFile:
-    """What is known of a kept file but its content.
+    """A kept file without its content.
 
     `ref` is unique within its key: how the file's adapter names it, or who made it. `digest` is the
     SHA-256 of the content, in hex; `size` its bytes. `name` is whatever somebody called it.

@@ -50,12 +50,12 @@ class Fact:
 
     @property
     def is_current(self) -> bool:
-        """Whether it holds."""
+        """Say whether the fact holds now."""
         return self.superseded_by is None and not self.forgotten
 
     @property
     def last(self) -> float:
-        """When it was said or used last."""
+        """Return the moment when the fact was last said or used."""
         return max(self.said_at, self.used_at)
 
 
@@ -88,13 +88,13 @@ class MemoryChange:
 
 
 def is_alone(key: SessionKey, chat_type: ChatType) -> bool:
-    """Whether one person alone talks to the bot under this key."""
+    """Say whether one person alone talks to the bot under this key."""
     return chat_type == "direct" or key.user is not None
 
 
 def scope_of(key: SessionKey, chat_type: ChatType) -> SessionKey:
-    """Whose memory a conversation has. Threads of a direct chat, and those of one person in a group, have one memory;
-    a conversation that several people share has its own."""
+    """Return the owner of a conversation's memory. Threads of a direct chat, and those of one person in a group, have
+    one memory; a conversation that several people share has its own."""
     alone = is_alone(key, chat_type)
     return SessionKey(platform=key.platform, chat=key.chat, user=key.user) if alone else key
 

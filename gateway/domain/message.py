@@ -25,7 +25,7 @@ class Original(TypedDict):
 
 
 class HostNote(TypedDict, total=False):
-    """What the host remembers about a message; absent keys mean "unknown"."""
+    """The host's own notes on a message; absent keys mean "unknown"."""
 
     id: str  # row id in the store; absent on a message that is not stored yet
     tokens: int  # counted once, when the message was stored
@@ -125,7 +125,7 @@ def noted_tokens(messages: Iterable[Message]) -> int:
 
 
 def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two messages say the same to a model, whatever the host noted on them."""
+    """Say whether two messages say the same to a model, whatever the host noted on them."""
     return wire(one) == wire(other)
 
 
@@ -142,8 +142,8 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 
 def says_nothing(message: Mapping[str, Any]) -> bool:
-    """Whether a message of a person or the model has no words, calls, pictures or anything else to send. Providers
-    refuse such messages."""
+    """Say whether a message of a person or the model has no words, calls, pictures or anything else to send.
+    Providers refuse such messages."""
     if message.get("role") not in ("user", "assistant") or message.get("tool_calls") or message.get("refusal"):
         return False
     content: Any = message.get("content")
@@ -153,8 +153,8 @@ def says_nothing(message: Mapping[str, Any]) -> bool:
 
 
 def said_in(message: Mapping[str, Any]) -> str:
-    """What a person or the model said: without the texts of files, whose names count as said, as do words that were
-    spoken in them."""
+    """Return the words of a person or the model. The texts of files are left out; their names stay, and so do spoken
+    words."""
     note = note_of(message)
     said, files = note.get("said"), note.get("files")
     if not isinstance(said, str):
@@ -164,7 +164,7 @@ def said_in(message: Mapping[str, Any]) -> str:
 
 
 def own_words(message: Mapping[str, Any]) -> str:
-    """What a person said in words of their own: no files, nothing that was forwarded or quoted."""
+    """Return the words that a person wrote or spoke: no files, nothing forwarded or quoted."""
     note = note_of(message)
     own, said, files = note.get("own"), note.get("said"), note.get("files")
     if isinstance(own, str):
@@ -188,12 +188,12 @@ def _part_texts(parts: Iterable[Any]) -> Iterable[str]:
 
 
 def is_summary(message: Mapping[str, Any]) -> bool:
-    """Whether a compaction wrote this message."""
+    """Say whether a compaction wrote this message."""
     return bool(note_of(message).get("summary"))
 
 
 def is_request(message: Mapping[str, Any]) -> bool:
-    """Whether this is something a person said: a user message that is not (only) a summary."""
+    """Say whether a person said this: a user message that is not (only) a summary."""
     note = note_of(message)
     return message.get("role") == "user" and (not note.get("summary") or bool(note.get("merged")))
 

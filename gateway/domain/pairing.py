@@ -58,8 +58,8 @@ class Guest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GuestBook:
-    """Who asks, who was let in, and how many wrong codes came one after another. `version` rises with
-    every change, so that of two changes of one state only one is stored."""
+    """The pairing of one platform: who asks, who was let in, and how many wrong codes came one after another.
+    `version` rises with every change, so that of two changes of one state only one is stored."""
 
     asking: tuple[Asking, ...] = ()
     guests: tuple[Guest, ...] = ()
@@ -68,7 +68,7 @@ class GuestBook:
     version: int = 0
 
     def knows(self, source: Source) -> bool:
-        """Whether this person was let in."""
+        """Say whether this person was let in."""
         return any((guest.platform, guest.user) == (source.platform, source.user) for guest in self.guests)
 
     def locked_for(self, now: float) -> float:
@@ -110,7 +110,7 @@ Verdict = Literal["let in", "let in before", "wrong", "locked", "no code"]
 
 
 def is_code(text: str) -> bool:
-    """Whether a text could be a code at all. What could not is a slip of the hand and no guess."""
+    """Say whether a text has the form of a code. Another text is no guess, so it counts as no wrong one."""
     typed = _typed(text)
     return len(typed) == CODE_LENGTH and all(letter in CODE_LETTERS for letter in typed)
 

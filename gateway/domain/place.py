@@ -63,7 +63,7 @@ def choosing(key: SessionKey, chat_type: ChatType, named: Sequence[str]) -> tupl
 
 @dataclass(frozen=True, slots=True)
 class ListenRules:
-    """When the bot answers in which places of one platform, by name, as far as the configuration says so."""
+    """The rules of one platform about the messages that the bot answers, by the names of places."""
 
     rules: Mapping[str, Listen] = field(default_factory=dict)
 

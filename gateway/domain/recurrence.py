@@ -1,4 +1,4 @@
-"""When something comes again, in the local time of a zone.
+"""Repeated moments in the local time of a zone.
 
 A rule, a first local time and a zone give a row of moments. Each can be computed by its number, so nobody has to walk
 through the moments of a year. A local time that a night skips (the clock goes from 02:00 to 03:00) means the first
@@ -137,7 +137,7 @@ class Timetable:
             return inf
 
     def count(self, until: float) -> int:
-        """How many moments there are up to `until`, that one included."""
+        """Return the number of moments up to `until`, that one included."""
         if self.nth(0) > until:
             return 0
         days = len(self._days) if self.rule.unit == "week" else 1

@@ -40,7 +40,7 @@ class ReminderRules(Section):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reminder:
-    """What a person asked to be reminded of (`say`), or to be done by the model (`ask`, where `text` is the prompt).
+    """A text to be told (`say`) or a prompt for the model (`ask`), at a time that a person chose.
 
     `source` is where it was asked for, and by whom; `made_by` the event id of that message. `number` is what people
     call it, counted within the key by its store. `start` is the naive local time, in the time zone `zone`, of the only
@@ -78,12 +78,12 @@ class Reminder:
 
     @property
     def is_open(self) -> bool:
-        """Whether it may still fire."""
+        """Say whether the reminder may still fire."""
         return self.state in ("waiting", "paused")
 
     @property
     def recurrence(self) -> Recurrence | None:
-        """Its rule; None: it fires once."""
+        """Return the reminder's rule; None: it fires once."""
         return Recurrence.parse(self.rule) if self.rule else None
 
     @property
@@ -99,7 +99,7 @@ class Reminder:
 
     @property
     def brief(self) -> str:
-        """Its text in one line of a list."""
+        """Return the text in one line of a list."""
         flat = " ".join(self.text.split())
         return flat if len(flat) <= _SHOWN else f"{flat[: _SHOWN - 1]}…"
 
@@ -112,14 +112,15 @@ class Reminder:
         return replace(self, version=self.version + 1, **changes)  # type: ignore[arg-type]
 
     def belongs_to(self, source: Source) -> bool:
-        """Whether who speaks from there asked for it."""
+        """Say whether this speaker made the reminder."""
         return (source.platform, source.chat, source.user) == (self.key.platform, self.key.chat, self.source.user)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Firing:
-    """What a moment makes of a due reminder. `after` is its next version; `shown`: whether anything is to be said or
-    done; `delay`: how many seconds late; `missed`: moments of its rule before the present one that passed unseen."""
+    """The result of one moment of a due reminder. `after` is its next version; `shown`: whether anything is to be
+    said or done; `delay`: how many seconds late; `missed`: moments of its rule before the present one that passed
+    unseen."""
 
     after: Reminder
     shown: bool
@@ -156,12 +157,12 @@ def left_out(reminder: Reminder, now: float) -> Firing:
 
 
 def cancelled(reminder: Reminder) -> Reminder:
-    """It fires no more."""
+    """Return the reminder as it fires no more."""
     return reminder.changed(due_at=None, state="cancelled")
 
 
 def put_off(reminder: Reminder, until: float) -> Reminder:
-    """It fires (again) at this moment; a rule goes on as before."""
+    """Return the reminder as it fires (again) at this moment; a rule goes on as before."""
     return reminder.changed(due_at=until, state="waiting")
 
 
@@ -198,7 +199,7 @@ def resumed(reminder: Reminder, now: float) -> Reminder | None:
 
 
 def judged(reminder: Reminder, run: int, *, failed: bool, most: int) -> Reminder:
-    """What a run of its prompt makes of it; the same run judged again changes nothing."""
+    """Return the reminder after a run of its prompt; the same run judged again changes nothing."""
     if run <= reminder.judged:
         return reminder
     failures = reminder.failures + 1 if failed else 0
@@ -211,7 +212,7 @@ def judged(reminder: Reminder, run: int, *, failed: bool, most: int) -> Reminder
 
 
 def shown(firing: Firing) -> str:
-    """What a person reads when it fires."""
+    """Return the text that a person reads when a reminder fires."""
     reminder, late = firing.after, ""
     if firing.delay >= LATE:
         late = f"late by {roughly(firing.delay)}"
@@ -247,7 +248,7 @@ def written(moment: float, zone: str, *, seconds: bool = False, said: str = "") 
 
 
 def next_moments(reminder: Reminder, said: str = "") -> str:
-    """When it fires, and by which rule; `said` is the zone that need not be named."""
+    """Return the next moment and the rule in words; `said` is the zone that need not be named."""
     rule, due = reminder.recurrence, reminder.due_at
     if reminder.parked:
         return "waits until somebody writes in its chat"

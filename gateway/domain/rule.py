@@ -26,7 +26,7 @@ _UNCLEAR: Final = re.compile(
 
 
 def states_rule(text: str) -> bool:
-    """Whether the text, in English, Chinese, Russian, Spanish, French or German, sets a rule for good."""
+    """Say whether the text, in English, Chinese, Russian, Spanish, French or German, sets a rule for good."""
     said = unicodedata.normalize("NFC", text.strip())
     if len(said) > _LONGEST or _MORE.search(said) or _UNCLEAR.search(said):
         return False

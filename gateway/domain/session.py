@@ -63,7 +63,7 @@ class Session:
 
     @property
     def ref(self) -> SessionRef:
-        """What a write must carry."""
+        """Return the reference that every write carries."""
         return SessionRef(id=self.id, epoch=self.epoch)
 
 
@@ -93,7 +93,7 @@ class Compaction:
 
 
 def is_continuation(parent: Session, child: Session) -> bool:
-    """Whether `child` goes on where a compaction of `parent` left off.
+    """Say whether `child` goes on where a compaction of `parent` left off.
 
     A branch or a delegate can have a parent too, but its parent did not end by compression, or
     did so only after the child had started.

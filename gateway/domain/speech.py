@@ -27,8 +27,8 @@ _PHANTOMS: Final = frozenset({
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    """What somebody wrote down. `seconds`: how long the recording is, as far as they said it; `silent`: they believe
-    that nobody speaks in it."""
+    """The words of a recording, as a model wrote them down. `seconds`: how long the recording is, as far as they said
+    it; `silent`: they believe that nobody speaks in it."""
 
     text: str
     seconds: float | None = None
@@ -37,7 +37,7 @@ class Transcript:
 
     @property
     def words(self) -> str:
-        """What was said, in one line; "" if nothing was."""
+        """Return the words in one line; "" if there are none."""
         line = " ".join(_UNHEARD.sub(" ", self.text[: 2 * LONGEST]).split())[:LONGEST]
         if self.silent or _NOISE.fullmatch(line):
             return ""
@@ -62,7 +62,7 @@ class Transcriber(Protocol):
 
 
 def recorded_seconds(content: bytes, form: str) -> float | None:
-    """How long an Ogg or WAV recording is, by its own marks; None for others."""
+    """Return the length of an Ogg or WAV recording in seconds, by its own marks; None for other forms."""
     if form == "wav":
         rate = int.from_bytes(content[28:32], "little")
         return (max(0, len(content) - 44) / rate if rate else 0) or None

@@ -43,7 +43,7 @@ class CanonicalUsage:
         )
 
     def as_dict(self) -> dict[str, int]:
-        """What engines receive: the three totals and every bucket."""
+        """Return the counts for engines: the three totals and every bucket."""
         return {
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,

@@ -90,7 +90,7 @@ def read_exactly(text: str, now: float, zone: tzinfo) -> When:
 
 @dataclass(slots=True, kw_only=True)
 class _Parts:
-    """What was read so far."""
+    """The parts of a time that were read so far."""
 
     spans: list[tuple[int, str]] = field(default_factory=list)
     rule: Recurrence | None = None
@@ -103,12 +103,12 @@ class _Parts:
 
     @property
     def is_time_only(self) -> bool:
-        """Whether nothing but a time of day was read."""
+        """Say whether nothing but a time of day was read."""
         return self.time is not None and not self.spans and self.rule is None and not self.has_day
 
     @property
     def has_day(self) -> bool:
-        """Whether a day was read."""
+        """Say whether a day was read."""
         return self.day is not None or self.offset is not None or self.weekday is not None
 
 
@@ -426,7 +426,7 @@ def _at_end(text: str) -> tuple[_Parts | None, str]:
 
 
 def _beginnings(text: str) -> Iterator[int]:
-    """Where a word begins, or may begin: Chinese words have no space before them."""
+    """Yield the places where a word begins, or may begin: Chinese words have no space before them."""
     for at, sign in enumerate(text):
         before = text[at - 1] if at else " "
         if not sign.isspace() and (not before.isalnum() or sign >= "\u4e00" or before >= "\u4e00"):
@@ -434,7 +434,7 @@ def _beginnings(text: str) -> Iterator[int]:
 
 
 def _cleaned(rest: str) -> str:
-    """What is to be said, without the words that only lead to it."""
+    """Return the text to say, without the words that only lead to it."""
     rest = rest.strip(_SIGNS)
     found = _LEAD.match(rest)
     return rest[found.end() :].strip(_SIGNS) if found else rest
@@ -471,7 +471,7 @@ def _checked(when: When, now: float, zone: tzinfo) -> When:
 
 
 def zone_name(zone: tzinfo) -> str:
-    """What people call a zone."""
+    """Return the common name of a zone."""
     return str(zone)
 
 
