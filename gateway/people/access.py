@@ -22,15 +22,15 @@ class Access:
     operators: Mapping[str, str] = field(default_factory=dict)
 
     def allows(self, source: Source) -> bool:
-        """Whether this person may talk here."""
+        """Say whether this person may talk here."""
         return self._named(source, self.allow) or self.is_admin(source)
 
     def is_admin(self, source: Source) -> bool:
-        """Whether this person may give admin commands."""
+        """Say whether this person may give admin commands."""
         return self._is_trusted(source) or self._named(source, self.admins)
 
     def sees_details(self, source: Source) -> bool:
-        """Whether this person may read the gateway's own troubles in full: an admin, where nobody reads along."""
+        """Say whether this person may read the gateway's own troubles in full: an admin, where nobody reads along."""
         return self.is_admin(source) and (self._is_trusted(source) or source.chat_type == "direct")
 
     def _is_trusted(self, source: Source) -> bool:

@@ -130,8 +130,8 @@ class Approvals:
         return command if any(each.person == inbound.source.user for each in there) else None
 
     def came_before(self, inbound: Inbound, approval: Approval) -> bool:
-        """Whether the person cannot have read the question when they wrote: they meant another one. In a terminal of
-        the operator's own, what is written is written below the question."""
+        """Say whether the person cannot have read the question before they wrote: they meant another one. In a
+        terminal of the operator's own, every line is written below the question."""
         if not inbound.sent_at or inbound.source.platform in self.access.trusted:
             return False
         return approval.asked_at > inbound.sent_at - _READ_WITHIN
@@ -179,7 +179,7 @@ class TurnQuestions:
     known: dict[str, Approval]
 
     def has_asked(self, call: str) -> bool:
-        """Whether this turn has asked about the call."""
+        """Say whether this turn has asked about the call."""
         return call in self.known
 
     async def ask(self, call: str, question: str, said: str, said_as: str | None) -> None:

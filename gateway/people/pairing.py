@@ -67,14 +67,15 @@ class Pairing:
     _groups: dict[tuple[str, str], None] = field(default_factory=dict)
 
     async def lets_in(self, source: Source) -> bool:
-        """Whether this person may talk here. Raises StoreUnavailable."""
+        """Say whether this person may talk here. Raises StoreUnavailable."""
         allowed = self.access.allows(source) or (await self._read(self._fresh_for(source))).knows(source)
         if allowed and source.chat_type != "direct" and len(self._groups) < _MOST_GROUPS:
             self._groups[source.platform, source.chat] = None
         return allowed
 
     def _fresh_for(self, source: Source) -> float:
-        """How old the book may be that decides about a person. One who asks may be let in at any moment."""
+        """Return the seconds for which the book that decides about a person may be kept. One who asks may be let in
+        at any moment."""
         book = self._book[0] if self._book is not None else GuestBook()
         if book.knows(source):
             return _FRESH_FOR_GUESTS
@@ -82,7 +83,7 @@ class Pairing:
         return 0.0 if asks else _FRESH_FOR_STRANGERS
 
     def greets(self, source: Source) -> bool:
-        """Whether this person was let in by a code and, as far as is known, not greeted yet."""
+        """Say whether this person was let in by a code and, as far as is known, not greeted yet."""
         guests = self._book[0].guests if self._book is not None else ()
         return any(not each.greeted and (each.platform, each.user) == (source.platform, source.user) for each in guests)
 

@@ -90,7 +90,7 @@ class Reminders:
     zone: str
 
     def of(self, item: InboxItem) -> PersonReminders:
-        """Those of the conversation and the person of an item."""
+        """Return the reminders of an item's conversation and person."""
         return PersonReminders(every=self, item=item)
 
     # -- time zones -------------------------------------------------------------------------
@@ -118,7 +118,7 @@ class Reminders:
         return replace(fired, after=replace(after, said=f"{shown(fired)}{hint}"))
 
     def rows(self, reminder: Reminder) -> list[Outbound]:
-        """What a reminder shows now that it fires, with its buttons."""
+        """Return the rows that a reminder shows as it fires, with its buttons."""
         *first, last = self._composed(reminder, reminder.said, reminder.shown_as)
         return [*first, replace(last, buttons=_buttons(reminder))]
 
@@ -154,7 +154,7 @@ class Reminders:
     # -- buttons ----------------------------------------------------------------------------
 
     def presses(self, inbound: Inbound) -> bool:
-        """Whether a button is a reminder's."""
+        """Say whether a button is a reminder's."""
         return inbound.text.partition(" ")[0] == _PRESS
 
     async def pressed(self, inbound: Inbound) -> str:
@@ -229,7 +229,7 @@ class PersonReminders:
         return await self.every.own_zone(self.item.inbound.source) or self.every.zone
 
     async def has_zone(self) -> bool:
-        """Whether the person said their time zone."""
+        """Say whether the person said their time zone."""
         return await self.every.own_zone(self.item.inbound.source) is not None
 
     async def set_zone(self, name: str) -> str:
@@ -277,11 +277,11 @@ class PersonReminders:
         return {row.id: row for row in rows}
 
     async def cancel(self, number: int) -> Reminder:
-        """It fires no more."""
+        """Cancel the reminder: it fires no more."""
         return await self._change(number, _cancelled, "Cancelled.")
 
     async def snooze(self, number: int, until: float) -> Reminder:
-        """It fires (again) at this moment."""
+        """Put the reminder off: it fires (again) at this moment."""
         return await self._change(number, lambda each: _snoozed(each, until))
 
     async def skip(self, number: int) -> Reminder:
@@ -319,7 +319,7 @@ class PersonReminders:
 
 
 def _checked(text: str) -> str:
-    """What a reminder is about. Raises UserError."""
+    """Return the text of a reminder, checked. Raises UserError."""
     text = text.strip()
     if not text:
         raise UserError(EMPTY)
