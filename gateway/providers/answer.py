@@ -30,7 +30,7 @@ class Speech:
 
     @property
     def unopened(self) -> bool:
-        """Whether the words began with thoughts that no tag opened."""
+        """Say whether the words began with thoughts that no tag opened."""
         return self._thinking.unopened
 
     @property
@@ -129,14 +129,14 @@ class PendingCall:
         return "".join(self.pieces) or "{}"
 
     def seems_whole(self) -> bool:
-        """Whether the arguments are an object already, although the answer goes on. Only the first pieces are looked
-        at: whoever sends whole calls sends each in one."""
+        """Say whether the arguments are an object already, although the answer goes on. Only the first pieces are
+        looked at: a server that sends whole calls sends each in one piece."""
         self._looks += 1
         return self._looks <= _MOST_LOOKS and bool(self.pieces) and is_object(self.arguments)
 
     @property
     def is_whole(self) -> bool:
-        """Whether an answer that was cut off had come to the end of the arguments."""
+        """Say whether an answer that was cut off had come to the end of the arguments."""
         return bool(self.pieces) and is_object(self.arguments)
 
 
@@ -152,7 +152,7 @@ def named(calls: Iterable[PendingCall], new_id: Callable[[], str]) -> tuple[Tool
 
 
 def is_object(text: str) -> bool:
-    """Whether `text` is a complete JSON object."""
+    """Say whether `text` is a complete JSON object."""
     if not text.rstrip().endswith("}"):
         return False
     try:

@@ -47,11 +47,11 @@ class ModelSpec:
 
     @property
     def place(self) -> tuple[str, str, str | None, str | None]:
-        """Which model it is, where, and for whose account: what can be away."""
+        """Return the model's name, address and account: the unit that can be away."""
         return (self.provider, self.name, self.base_url, self.api_key)
 
     def is_same_model(self, other: ModelSpec) -> bool:
-        """Whether the other is the same model at the same address, whatever its settings."""
+        """Say whether the other is the same model at the same address, whatever its settings."""
         return (self.provider, self.name, self.base_url) == (other.provider, other.name, other.base_url)
 
 

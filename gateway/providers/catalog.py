@@ -39,7 +39,7 @@ class PriceTable:
         return None
 
     def cost_usd(self, provider: str, model: str, usage: CanonicalUsage) -> float | None:
-        """What a call cost in US dollars, or None if no price is known."""
+        """Return the cost of a call in US dollars, or None if no price is known."""
         if model in self._own:
             return self._own[model].cost_usd(usage)
         if provider in self._providers and self._providers[provider].free:
@@ -65,7 +65,7 @@ class PriceTable:
         return None
 
     def _places(self, provider: str, model: str) -> Iterator[tuple[str | None, str]]:
-        """Where a provider's model may be listed."""
+        """Yield the places of the table where a provider's model may be listed."""
         name, known = model.strip().lower(), self._providers.get(provider)
         if name:
             yield from known.listed(name) if known else anywhere(name)

@@ -1,4 +1,4 @@
-"""Why an answer ended, in the words of all vendors: one table for every wire format.
+"""The ends of answers in the words of all vendors: one table for every wire format.
 
 Words: OpenAI's `finish_reason` and `incomplete_details.reason`, Anthropic's `stop_reason`, and the words of servers
 that speak these formats with reasons of their own (Gemini, Cohere, Mistral, DeepSeek, Z.ai, vLLM). An unknown word

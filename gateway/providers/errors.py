@@ -235,8 +235,8 @@ def _is_rate(lowered: str, fields: Mapping[str, Any]) -> bool:
 
 
 def retry_after(headers: Mapping[str, str], lowered_body: str = "") -> float | None:
-    """How many seconds to wait: `retry-after-ms`, `Retry-After` (seconds, or a date measured
-    against the answer's own Date, so that no clock is needed), or the body's words; else None."""
+    """Return the seconds to wait: `retry-after-ms`, `Retry-After` (seconds, or a date measured against the answer's
+    own Date, so that no clock is needed), or the body's words; else None."""
     given = {name.lower(): value.strip() for name, value in headers.items()}
     milliseconds = _number(given.get("retry-after-ms", ""))
     if milliseconds is not None:

@@ -117,7 +117,7 @@ _SETTINGS: Final[tuple[Feature, ...]] = ("tools", "stream", "system_role")
 
 
 def _may_omit(spec: ModelSpec, request: ModelRequest, feature: Feature) -> bool:
-    """Whether a refused feature was asked for, and its setting does not insist on it."""
+    """Say whether a refused feature was asked for, and its setting does not insist on it."""
     if feature in _SETTINGS and getattr(spec.settings, feature, "auto") is True:
         return False
     if feature in ("temperature", "reasoning_effort"):

@@ -95,7 +95,7 @@ def _transport(context: ssl.SSLContext, *, trust_env: bool) -> AiohttpTransport:
 
 
 def transport_error(error: BaseException, redact: Callable[[str], str] = str) -> ProviderError:
-    """What a failure below HTTP means: ProviderUnavailable, or ProviderRejected where the address
+    """Return the gateway's error for a failure below HTTP: ProviderUnavailable, or ProviderRejected where the address
     is wrong and trying again is pointless. The detail in the text is redacted."""
     if isinstance(error, _BAD_ADDRESS):
         return ProviderRejected(f"The model's address cannot be used ({_detail(error, redact)}); check model.base_url.")
@@ -135,8 +135,8 @@ def _detail(error: BaseException, redact: Callable[[str], str]) -> str:
 
 
 def sendable(body: bytes) -> tuple[bytes | AsyncIterator[bytes], dict[str, str]]:
-    """What to give httpx for a body, and headers for it. A body with pictures is handed over piece by
-    piece: written at once, megabytes would hold up everybody else on the event loop."""
+    """Return a body and headers for httpx. A body with pictures is handed over piece by piece: written at once,
+    megabytes would hold up everybody else on the event loop."""
     if len(body) <= _AT_ONCE:
         return body, {}
     return _pieces(body), {"Content-Length": str(len(body))}

@@ -34,7 +34,7 @@ class OutputTooLong:
 
 
 def judge_length(text: str) -> PromptTooLong | OutputTooLong | None:
-    """What a refusal's text says about length; None if it is about something else.
+    """Return the statement of a refusal's text about length; None if the text is about something else.
 
     `text` is the whole body as it came; case does not matter.
     """
@@ -129,7 +129,7 @@ _SUM: Final = re.compile(r"(\d{1,16}) ?\+ ?\d{1,16} ?> ?(\d{1,16})|\d{1,16} ?> ?
 
 @dataclass(slots=True)
 class _Numbers:
-    """What the numbers of a text stand for, in tokens."""
+    """The numbers of a text by their meaning, in tokens."""
 
     windows: list[int] = field(default_factory=list)
     caps: list[int] = field(default_factory=list)  # of the output
@@ -273,7 +273,7 @@ def _says_too_long(plain: str) -> bool:
 
 
 def _sentence(plain: str, match: re.Match[str]) -> tuple[int, int]:
-    """Where the words begin and end that a match stands among."""
+    """Return the beginning and the end of the sentence around a match."""
     start = max(plain.rfind(end, 0, match.start()) for end in _SENTENCE_ENDS)
     ends = [end for end in (plain.find(end, match.end()) for end in _SENTENCE_ENDS) if end >= 0]
     return max(start, match.start() - _NEAR), min([*ends, match.end() + 40])

@@ -35,7 +35,7 @@ class ModelPrices(Section):
     cache_write: Dollars | None = Field(None, description="null: as `input`")
 
     def cost_usd(self, usage: CanonicalUsage) -> float:
-        """What a call costs."""
+        """Return the cost of a call."""
         read = self.input if self.cache_read is None else self.cache_read
         write = self.input if self.cache_write is None else self.cache_write
         dollars_per_million = (
@@ -118,7 +118,7 @@ class ServedModel(ModelSettings):
 
 
 def request_settings(spec: ModelSpec, request: ModelRequest) -> dict[str, Any]:
-    """What a model's settings add to the body of a request, by the names that Chat Completions has for it."""
+    """Return the fields that a model's settings add to the body of a request, by the names of Chat Completions."""
     settings: ModelSettings | None = spec.settings
     if settings is None:
         return {}

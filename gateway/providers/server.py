@@ -36,11 +36,11 @@ class Answer(Protocol):
 
     @property
     def finished(self) -> bool:
-        """Whether the model has said everything; figures may follow."""
+        """Say whether the model has said everything; figures may follow."""
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will come."""
+        """Say whether nothing more will come."""
 
     def done(self) -> None:
         """The server sent `[DONE]`."""
@@ -49,10 +49,10 @@ class Answer(Protocol):
         """The error that an event carries, as JSON text; None for any other event."""
 
     def feed(self, data: Mapping[str, Any]) -> list[ModelEvent]:
-        """What an event adds, as deltas. Unknown shapes add nothing. Raises ProviderError."""
+        """Return the deltas of an event. Unknown shapes add nothing. Raises ProviderError."""
 
     def whole(self, data: Mapping[str, Any]) -> list[ModelEvent]:
-        """What an answer that is not streamed says, as deltas."""
+        """Return the deltas of an answer that is not streamed."""
 
     def finish(self) -> Completed:
         """The whole answer. Raises ProviderUnavailable (malformed) if it is cut off or empty."""
@@ -100,8 +100,9 @@ class ModelServer:
         yield answer.finish()
 
     async def look_up(self, url: str, headers: Mapping[str, str]) -> Any | None:
-        """What a server says at an address, as JSON; None if there is no such page, or no JSON. Raises ProviderError
-        if the server cannot be asked, so that a wrong address or key is found before the first message is."""
+        """Return the JSON at an address of the server; None if there is no such page, or no JSON. Raises
+        ProviderError if the server cannot be asked, so that a wrong address or key is found before the first message
+        is."""
         try:
             async with self._client.stream("GET", url, headers=headers) as response:
                 text = await _read(response, _WHOLE_ANSWER)

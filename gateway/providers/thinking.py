@@ -91,7 +91,7 @@ class Thinking:
             self._step = self._opening
 
     def flush(self) -> tuple[str, str]:
-        """What is still held back, now that no mark can be completed any more."""
+        """Return the text that is still held back, now that no mark can be completed any more."""
         held, self._held = "".join((self._held, *self._pieces)), ""
         self._pieces.clear()
         if self._step == self._plain and held.strip() in _ALONE and self._begins_line():
@@ -114,7 +114,7 @@ class Thinking:
 
     @property
     def _waits(self) -> bool:
-        """Whether nothing can be told apart before a mark comes."""
+        """Say whether nothing can be decided before a mark comes."""
         return self._step in (self._call, self._unopened) or (
             self._step == self._message and _RECIPIENT.search(self._header) is not None
         )
@@ -332,6 +332,6 @@ def _value(text: str) -> object:
 
 
 def _overlap(text: str, mark: str) -> int:
-    """How many characters at the end of `text` may be the beginning of `mark`."""
+    """Return how many characters at the end of `text` may be the beginning of `mark`."""
     sizes = range(min(len(mark) - 1, len(text)), 0, -1)
     return next((size for size in sizes if text.endswith(mark[:size])), 0)

@@ -67,12 +67,12 @@ class MessagesAnswer:
 
     @property
     def finished(self) -> bool:
-        """Whether the model has said everything."""
+        """Say whether the model has said everything."""
         return self._stop is not None or self._over
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will come."""
+        """Say whether nothing more will come."""
         return self._over
 
     def done(self) -> None:
@@ -86,7 +86,7 @@ class MessagesAnswer:
         return None
 
     def whole(self, data: Mapping[str, Any]) -> list[ModelEvent]:
-        """What an answer that is not streamed says, as deltas."""
+        """Return the deltas of an answer that is not streamed."""
         events: list[ModelEvent] = []
         content = data.get("content")
         for index, block in enumerate(content if isinstance(content, list) else ()):
@@ -95,7 +95,7 @@ class MessagesAnswer:
         return events + self._end(data)
 
     def feed(self, data: Mapping[str, Any]) -> list[ModelEvent]:
-        """What an event adds, as deltas. Unknown events add nothing."""
+        """Return the deltas of an event. Unknown events add nothing."""
         kind = data.get("type")
         if kind == "content_block_delta":
             return self._grow(data.get("index"), data.get("delta"))

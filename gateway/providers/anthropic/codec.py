@@ -39,13 +39,15 @@ _SOUND: Final = "[A recording is here that this model cannot hear.]"
 
 
 def endpoint(spec: ModelSpec) -> str:
-    """Where the model is called. A base URL may be given with or without the version and the method's path."""
+    """Return the address of the model's API. A base URL may be given with or without the version and the method's
+    path."""
     base = (spec.base_url or DEFAULT_BASE_URL).rstrip("/").removesuffix("/messages")
     return f"{base}/messages" if base.endswith("/v1") else f"{base}/v1/messages"
 
 
 def output_cap(spec: ModelSpec, request: ModelRequest, known: int | None = None) -> int:
-    """How many tokens the answer may have: a cap must be sent. `known`: what the server said is the model's most."""
+    """Return the most tokens that the answer may have; Anthropic demands this number. `known`: what the server said
+    is the model's most."""
     if request.max_tokens is not None:
         return request.max_tokens
     usual = next((cap for names, cap in _CAPS if names.search(spec.name.lower())), _USUAL_CAP)
@@ -87,8 +89,8 @@ def _tool(function: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _thinking(spec: ModelSpec, body: Mapping[str, Any]) -> dict[str, Any]:
-    """What the settings say of thinking. With a budget, an answer that calls tools must begin with thoughts, so a turn
-    that began without any (with another model, say) goes on without."""
+    """Return the request's fields about thinking. With a budget, an answer that calls tools must begin with thoughts,
+    so a turn that began without any (with another model, say) goes on without."""
     mode, budget = getattr(spec.settings, "thinking", "auto"), getattr(spec.settings, "thinking_tokens", None)
     if mode == "adaptive":
         return {"thinking": {"type": "adaptive"}}

@@ -76,7 +76,7 @@ class Messages:
         return window_in([about], spec.name)
 
     async def models(self, spec: ModelSpec) -> list[OfferedModel]:
-        """What the server lists; nothing if it has no such list. Raises ProviderError."""
+        """Return the models that the server lists; nothing if it has no such list. Raises ProviderError."""
         return offered(await self._server.look_up(f"{_models(spec)}?limit={_LISTED}", _headers(spec)))
 
 
@@ -89,7 +89,7 @@ def most_output(request: ModelRequest, refused: Refused) -> int | None:
 
 
 def refuses_thoughts(body: str) -> bool:
-    """Whether a refusal is about earlier thoughts: their signatures are those of another account, say."""
+    """Say whether a refusal is about earlier thoughts: their signatures are those of another account, say."""
     text = body.lower()
     return "thinking" in text and ("signature" in text or "cannot be modified" in text or "redacted" in text)
 

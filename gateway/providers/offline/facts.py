@@ -26,12 +26,12 @@ _COMMON: Final = frozenset(
 
 
 def requests_in(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What people said, oldest first; summaries are not something anybody said."""
+    """Return the messages of people, oldest first; a summary is none."""
     return [text for message in messages if is_request(message) and (text := without_quotes(text_of(message)).strip())]
 
 
 def recall_fact(thing: str, messages: Sequence[Mapping[str, Any]]) -> str | None:
-    """What the newest "my THING is VALUE" in a transcript says, summaries included."""
+    """Return the value of the newest "my THING is VALUE" in a transcript, summaries included."""
     wanted = thing.lower()
     for message in reversed(messages):
         if message.get("role") != "user" and not is_summary(message):

@@ -60,7 +60,7 @@ def remembered(thing: str, messages: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _facts(text: str) -> Iterator[str]:
-    """What one message says in one of the forms."""
+    """Yield the facts that one message states in one of the forms."""
     for sentence in _SENTENCE.finditer(text):
         said = sentence[0].strip()
         for form, fact in _FORMS:
@@ -72,7 +72,7 @@ def _facts(text: str) -> Iterator[str]:
 
 
 def _label(fact: str) -> str:
-    """What a fact is about, where its form says so."""
+    """Return the subject of a fact, where its form names one."""
     label, _, value = fact.partition(": ")
     return label.casefold() if value and len(label) <= 40 else ""
 

@@ -29,7 +29,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What is said, and what is called after saying it."""
+    """The words of a reply, and the calls after them."""
 
     text: str = ""
     calls: tuple[Call, ...] = ()
@@ -37,7 +37,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """What a reply may be based on. `earlier` is every message before the newest request."""
+    """The basis of a reply. `earlier` is every message before the newest request."""
 
     request: str
     earlier: Sequence[Mapping[str, Any]]
@@ -145,7 +145,7 @@ def _after_tools(step: Sequence[Mapping[str, Any]], scene: Scene) -> Answer:
 
 
 def _searched(request: str, result: str) -> str:
-    """What was found of what somebody asked for."""
+    """Return the result of a search in words for a person."""
     if not result.startswith("Nothing was found"):
         return f"I found this in what was said:\n\n{_cut(result, 1_500)}"
     fact = _ASK_FACT.search(request)
@@ -159,7 +159,7 @@ def _unknown(thing: str) -> str:
 
 
 def _told(name: str, arguments: Mapping[str, Any], result: str) -> str:
-    """What one tool returned, in words for a person: what is meant for a model alone stays out of it."""
+    """Return the result of one tool in words for a person. The parts for a model alone are left out."""
     if result.startswith("Error: "):
         reason = result.removeprefix("Error: ").partition("; ")[0]
         return f"That did not work: {_cut(reason, _QUOTED)}{'' if reason.endswith(('.', '?', '!')) else '.'}"

@@ -38,17 +38,17 @@ class ChatAnswer:
 
     @property
     def finished(self) -> bool:
-        """Whether the server has said that nothing more will be said."""
+        """Say whether the server has ended the answer."""
         return self._finish is not None or self._done
 
     @property
     def unopened(self) -> bool:
-        """Whether it did begin with such thoughts."""
+        """Say whether the answer began with such thoughts."""
         return self._speech.unopened
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will come: a `finish_reason` may be followed by the usage."""
+        """Say whether nothing more will come: a `finish_reason` may be followed by the usage."""
         return self._done
 
     def done(self) -> None:
@@ -62,14 +62,14 @@ class ChatAnswer:
         return None
 
     def whole(self, data: Mapping[str, Any]) -> list[ModelEvent]:
-        """What an answer that is not streamed says, as deltas."""
+        """Return the deltas of an answer that is not streamed."""
         events = self.feed(data)
         if "choices" in data:
             self._done = True
         return events
 
     def feed(self, chunk: Mapping[str, Any]) -> list[ModelEvent]:
-        """What a chunk adds, as deltas. Unknown shapes add nothing."""
+        """Return the deltas of a chunk. Unknown shapes add nothing."""
         self._read_usage(chunk)
         choices = chunk.get("choices")
         if not isinstance(choices, list):
@@ -176,8 +176,8 @@ class ChatAnswer:
 
 
 def _begins_another(call: PendingCall, call_id: str, name: str, arguments: str) -> bool:
-    """Whether a piece with the number of `call` is in truth the next call: servers that send whole
-    calls often number all of them 0."""
+    """Say whether a piece with the number of `call` is in truth the next call: servers that send whole calls often
+    number all of them 0."""
     if not name or not call.name:
         return False
     if call_id and call.id and call_id != call.id:

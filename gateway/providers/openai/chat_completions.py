@@ -77,7 +77,8 @@ class ChatCompletions:
         return window_in(models, spec.name)
 
     async def models(self, spec: ModelSpec) -> list[OfferedModel]:
-        """What the server lists in `/models`; nothing if it has no such list. Raises ProviderError."""
+        """Return the models that the server lists in `/models`; nothing if it has no such list. Raises
+        ProviderError."""
         return offered(await self._server.look_up(self._list_of_models(spec), bearer(spec)))
 
     def _list_of_models(self, spec: ModelSpec) -> str:

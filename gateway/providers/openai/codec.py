@@ -47,14 +47,14 @@ _REASONING_BACK: Final = ("deepseek", "moonshot", "kimi", "glm", "bigmodel", "z.
 
 
 def endpoint(spec: ModelSpec) -> str:
-    """Where the model is called. A base URL may be given with or without the method's path."""
+    """Return the address of the model's API. A base URL may be given with or without the method's path."""
     base = (spec.base_url or DEFAULT_BASE_URL).rstrip("/")
     return base if base.endswith("/chat/completions") else f"{base}/chat/completions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """What a server was found to want otherwise. `cap_name`: how it calls the output cap, None as
+    """The habits of a server that were learned from its refusals. `cap_name`: how it calls the output cap, None as
     usual. `usage_option`: whether it takes `stream_options`, without which some report no usage."""
 
     usage_option: bool = True
@@ -92,8 +92,8 @@ def _wants_reasoning(spec: ModelSpec) -> bool:
 
 
 def thinks_by_name(model: str) -> bool:
-    """Whether a model's template is likely to open its thoughts in the prompt, as those of DeepSeek R1, QwQ and Qwen's
-    thinking models do: only the closing tag is in the answer then, unless the server takes the thoughts out."""
+    """Say whether a model's template is likely to open its thoughts in the prompt, as those of DeepSeek R1, QwQ and
+    Qwen's thinking models do: only the closing tag is in the answer then, unless the server takes the thoughts out."""
     return _THINKS.search(model.lower()) is not None
 
 

@@ -43,12 +43,12 @@ class ResponsesAnswer:
 
     @property
     def finished(self) -> bool:
-        """Whether the model has said everything."""
+        """Say whether the model has said everything."""
         return self._status is not None
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will come."""
+        """Say whether nothing more will come."""
         return self.finished or self._done
 
     def done(self) -> None:
@@ -69,11 +69,11 @@ class ResponsesAnswer:
         return None
 
     def whole(self, data: Mapping[str, Any]) -> list[ModelEvent]:
-        """What an answer that is not streamed says, as deltas."""
+        """Return the deltas of an answer that is not streamed."""
         return self._end(data) if isinstance(data.get("output"), list) else []
 
     def feed(self, data: Mapping[str, Any]) -> list[ModelEvent]:
-        """What an event adds, as deltas. Unknown events add nothing."""
+        """Return the deltas of an event. Unknown events add nothing."""
         kind, delta, place = data.get("type"), data.get("delta"), data.get("output_index")
         place = place if isinstance(place, int) else 0
         if isinstance(delta, str):
@@ -191,7 +191,7 @@ def _thoughts_in(item: Mapping[str, Any]) -> str:
 
 
 def _is_plain(items: list[dict[str, Any]]) -> bool:
-    """Whether the items are at most one message, without a phase or notes, and calls behind it."""
+    """Say whether the items are at most one message, without a phase or notes, and calls behind it."""
     if any(item["type"] != "function_call" for item in items[1:]):
         return False
     if not items or items[0]["type"] == "function_call":

@@ -32,15 +32,15 @@ _ENCRYPTED: Final = "reasoning.encrypted_content"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Habits:
-    """What a model or its server was found to want otherwise. `encrypts`: whether it can hand out its thoughts.
-    `stores`: whether it knows the option not to store."""
+    """The habits of a model or its server that were learned from refusals. `encrypts`: whether it can hand out its
+    thoughts. `stores`: whether it knows the option not to store."""
 
     encrypts: bool = True
     stores: bool = True
 
 
 def endpoint(spec: ModelSpec) -> str:
-    """Where the model is called. A base URL may be given with or without the method's path."""
+    """Return the address of the model's API. A base URL may be given with or without the method's path."""
     base = (spec.base_url or DEFAULT_BASE_URL).rstrip("/")
     return base if base.endswith("/responses") else f"{base}/responses"
 
@@ -92,7 +92,7 @@ _NO_STORE: Final = re.compile(rf"\bstore\b[^.]{{0,40}}(?:{_OBJECTS})|(?:{_OBJECT
 
 
 def refuses_thoughts(refusal: str) -> bool:
-    """Whether a refusal is about earlier thoughts: those of another account cannot be decrypted, say."""
+    """Say whether a refusal is about earlier thoughts: those of another account cannot be decrypted, say."""
     text = refusal.lower()
     return any(sign in text for sign in ("encrypted content", "encrypted_content", "not persisted", "'reasoning'"))
 

@@ -68,7 +68,8 @@ class Responses:
         return window_in(await self._server.look_up(_models(spec), bearer(spec)), spec.name)
 
     async def models(self, spec: ModelSpec) -> list[OfferedModel]:
-        """What the server lists in `/models`; nothing if it has no such list. Raises ProviderError."""
+        """Return the models that the server lists in `/models`; nothing if it has no such list. Raises
+        ProviderError."""
         return offered(await self._server.look_up(_models(spec), bearer(spec)))
 
 
