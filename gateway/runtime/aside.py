@@ -33,7 +33,7 @@ class RunsAside(Protocol):
     """Carries out a function of a foreign text, or of what holds one."""
 
     async def __call__(self, function: Callable[[A], T], text: A) -> T:
-        """What `function` makes of `text`. Raises TookTooLong."""
+        """Return what `function` makes of `text`. Raises TookTooLong."""
 
 
 async def at_once(function: Callable[[A], T], text: A) -> T:
@@ -52,7 +52,8 @@ class Aside:
     _process: asyncio.subprocess.Process | None = None
 
     async def __call__(self, function: Callable[[A], T], text: A) -> T:
-        """What `function` makes of `text`. Raises TookTooLong, also where the process died or the function failed."""
+        """Return what `function` makes of `text`. Raises TookTooLong, also where the process died or the function
+        failed."""
         try:
             async with self.clock.limit(2 * self.seconds):
                 await self._turn.acquire()

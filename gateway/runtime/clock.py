@@ -23,7 +23,7 @@ class Deadline(Protocol):
 
 
 class Clock(Protocol):
-    """Where time comes from. Seconds everywhere."""
+    """The source of time. Seconds everywhere."""
 
     def now(self) -> float:
         """Wall time: seconds since the epoch (UTC). May jump."""
@@ -39,7 +39,7 @@ class Clock(Protocol):
 
 
 class Ids(Protocol):
-    """Where identifiers come from."""
+    """The source of identifiers."""
 
     def new(self, kind: str) -> str:
         """A fresh id such as `s_01jx…`: `kind`, then a part that sorts by creation time."""

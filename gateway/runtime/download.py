@@ -53,8 +53,8 @@ _NOT_PUBLIC: Final = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Download:
-    """What lay at an address. `url`: where redirects led. `mime` is in lower case, `charset` "" if the server names
-    none. `cut`: more followed than was read."""
+    """The content of an address. `url`: where redirects led. `mime` is in lower case, `charset` "" if the server
+    names none. `cut`: more followed than was read."""
 
     url: str
     mime: str
@@ -64,7 +64,7 @@ class Download:
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address belongs to the public internet, as far as addresses say so."""
+    """Say whether an address belongs to the public internet, as far as addresses say so."""
     if isinstance(address, IPv6Address):
         if address.ipv4_mapped is not None:
             return is_public(address.ipv4_mapped)
@@ -200,7 +200,7 @@ _STATUSES: Final = frozenset(map(int, HTTPStatus))
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, without the inner life of the library."""
+    """Return the error in plain words, without the library's inner life."""
     inner = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
     said = inner.strerror if isinstance(inner, OSError) and inner.strerror else str(inner)
     return (said or type(inner).__name__)[:200].rstrip(".")

@@ -58,7 +58,7 @@ class ConfigError(GatewayError):
 
 
 class UserError(GatewayError):
-    """What the person asked for cannot be done; the text is shown to them verbatim."""
+    """The person's request cannot be carried out; the text is shown to them verbatim."""
 
 
 class SpendCapReached(UserError):

@@ -18,8 +18,8 @@ _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARN
 
 
 class _Sink:
-    """Where log lines go: `file`, else whatever stderr is at that moment. A reader that has left, or
-    a full disk, costs the line and nothing else."""
+    """The destination of log lines: `file`, else stderr as it is at that moment. A reader that has left, or a full
+    disk, costs the line and nothing else."""
 
     def __init__(self, file: TextIO | None) -> None:
         self._file = file

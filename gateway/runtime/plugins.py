@@ -51,7 +51,7 @@ def refuse_incomplete(what: str, made: object, port: type) -> None:
 
 
 def installed(group: str) -> dict[str, EntryPoint]:
-    """What is registered under a group, by name, in the order of the names. Raises ConfigError."""
+    """Return the entry points of a group by name, in the order of the names. Raises ConfigError."""
     found: dict[str, EntryPoint] = {}
     for point in sorted(_registered(tuple(sys.path))(group=group)):
         other = found.setdefault(point.name, point)
@@ -67,7 +67,7 @@ def _registered(_path: Sequence[str]) -> Callable[..., EntryPoints]:
 
 
 def loaded(group: str, kind: type[T]) -> dict[str, T]:
-    """What is registered under a group, each loaded and of this kind. Raises ConfigError."""
+    """Load everything registered under a group, and check its kind. Raises ConfigError."""
     return {name: _of_kind(point, kind) for name, point in installed(group).items()}
 
 
@@ -82,26 +82,26 @@ def _of_kind(point: EntryPoint, kind: type[T]) -> T:
 
 
 def load(point: EntryPoint) -> Any:
-    """What an entry point names. Raises ConfigError."""
+    """Load the object that an entry point names. Raises ConfigError."""
     # Where it comes from stands in a file, which is read only if something is wrong.
     return contained(lambda: f"{origin(point)} cannot be loaded from {point.value}", point.load)
 
 
 def origin(point: EntryPoint) -> str:
-    """Who registered what, such as `legato.adapters: matrix of legato-matrix 1.0`."""
+    """Return the source of an entry point, such as `legato.adapters: matrix of legato-matrix 1.0`."""
     package = f"{point.dist.name} {point.dist.version}" if point.dist is not None else "an unknown package"
     return f"{point.group}: {point.name} of {package}"
 
 
 def imported(where: str) -> Any:
-    """What `module:name` is, imported now. Raises ConfigError."""
+    """Import `module:name` now, and return it. Raises ConfigError."""
     module, _, name = where.partition(":")
     return contained(f"{where} cannot be loaded", lambda: getattr(import_module(module), name))
 
 
 def offered(attribute: str, *, package: ModuleType, group: str) -> Iterator[tuple[str, Any]]:
-    """What the modules of a package have under this name, in the order of their names, and what is registered
-    under a group; each with where it comes from. Raises ConfigError."""
+    """Yield the objects of this name, with their source: from a package's modules by name, then those registered
+    under a group. Raises ConfigError."""
     for found in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
         module = import_module(found.name)
         if hasattr(module, attribute):

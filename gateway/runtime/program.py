@@ -24,8 +24,8 @@ _ERRORS: Final = 2  # the number of stderr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How a program ended. `code` is negative for a signal; `late`: it took longer than it might. `errors` is what it
-    wrote to stderr, where that is kept apart."""
+    """The end of a program. `code` is negative for a signal; `late`: it took longer than it might. `errors` is what
+    it wrote to stderr, where that is kept apart."""
 
     code: int
     late: bool
@@ -79,7 +79,7 @@ class _Kept:
             self._last = (self._last + data[room:])[-_KEPT:]
 
     def text(self) -> str:
-        """What was written. It is cut between lines: half of a credential would not be recognised."""
+        """Return the kept output. It is cut between lines: half of a credential would not be recognised."""
         if self._size == len(self._first) + len(self._last):
             return _decoded(self._first + self._last).rstrip()
         first = self._first[: self._first.rfind(b"\n") + 1] or self._first
@@ -90,7 +90,7 @@ class _Kept:
 
 
 class _Written(asyncio.SubprocessProtocol):
-    """What a program writes, and whether it still may."""
+    """The output of a program, and whether the program may still write."""
 
     def __init__(self, pipes: int) -> None:
         self.exited = asyncio.Event()

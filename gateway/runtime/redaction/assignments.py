@@ -40,7 +40,7 @@ _FARTHEST: Final = 600  # characters before a line in which the heading of its s
 
 
 def assigned(folded: str) -> list[int]:
-    """Where in a folded text (`places.folded`) a name may begin that something is assigned to, in order."""
+    """Return the places in a folded text (`places.folded`) where an assigned name may begin, in order."""
     places = {place for name in NAMES for place in places_of(name, folded)}
     for place in places_of(KEY, folded):
         places.add(place)
@@ -53,7 +53,7 @@ def assigned(folded: str) -> list[int]:
 
 
 def value_of(match: re.Match[str]) -> Span | None:
-    """Where the assigned value stands, if it is plausibly a secret."""
+    """Return the span of the assigned value, if it is plausibly a secret."""
     group = next(name for name in ("nested", "double", "single", "bare") if match[name] is not None)
     value, start = match[group], match.start(group)
     bare = group == "bare"
@@ -67,7 +67,7 @@ def value_of(match: re.Match[str]) -> Span | None:
 
 
 def _is_place(value: str, match: re.Match[str]) -> bool:
-    """Whether a file is named: `PWD=/home/x`, `password_file: /run/secrets/x`."""
+    """Say whether the value names a file: `PWD=/home/x`, `password_file: /run/secrets/x`."""
     return (is_path(value) and not value.isalnum()) or match["suffix"].lower().endswith(_OF_A_PLACE)
 
 
@@ -88,7 +88,7 @@ def _plausible_password(value: str, match: re.Match[str], *, quoted: bool) -> bo
 
 
 def _in_section(match: re.Match[str]) -> bool:
-    """Whether only settings stand between the match and the `[heading]` of a section above it."""
+    """Say whether only settings stand between the match and the `[heading]` of a section above it."""
     text, start = match.string, match.start()
     lines = text[max(0, start - _FARTHEST) : start].split("\n")
     for line in reversed(lines[:-1]):

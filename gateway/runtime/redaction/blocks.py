@@ -35,7 +35,7 @@ _FARTHEST: Final = 20_000  # characters around `kind: Secret` that are one docum
 
 
 def cut_keys(text: str) -> Iterator[Span]:
-    """Where private keys stand whose beginning is missing, up to their last line."""
+    """Yield the spans of private keys without their beginning, up to their last line."""
     done = 0
     for end in _KEY_END.finditer(text):
         before = text[max(done, end.start() - _LONGEST_KEY) : end.start()]
@@ -47,7 +47,7 @@ def cut_keys(text: str) -> Iterator[Span]:
 
 
 def held_in_blocks(text: str, lower: str, named: list[int]) -> Iterator[Span]:
-    """Where values stand in the columns of tables, and in secrets of Kubernetes.
+    """Yield the spans of secret values in columns of tables, and in secrets of Kubernetes.
 
     `lower`: the text, folded; `named`: where names begin such as `password`, in order.
     """
@@ -99,14 +99,14 @@ def _is_row(row: str, sign: str, width: int) -> bool:
 
 
 def _is_heading(line: str, sign: str, cells: list[str]) -> bool:
-    """Whether a line may be the first of a table, and is none of a program or a sentence."""
+    """Say whether a line may be a table's heading, and no part of a program or a sentence."""
     if sign in "|│":
         return len(cells) > 1
     return len(cells) > 1 and all(cells) and _NAMES.fullmatch(line) is not None
 
 
 def _cells(row: str, place: int, sign: str, columns: list[int]) -> Iterator[Span]:
-    """Where the secrets of some columns stand, in a row that begins at a place."""
+    """Yield the spans of the secrets in some columns of a row that begins at a place."""
     cells = row.split(sign)
     for column in (column for column in columns if column < len(cells)):
         value = _bare(cells[column])

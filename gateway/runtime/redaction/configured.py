@@ -37,14 +37,14 @@ class Configured:
         return text
 
     def found(self, text: str) -> Iterator[Span]:
-        """Where secrets stand in a text."""
+        """Yield the spans of secrets in a text."""
         for secret in self._exact:
             for place in places_of(secret, text):
                 yield place, place + len(secret)
 
 
 def _pieces(text: str, secret: str) -> Iterator[Span]:
-    """Where the first or the last half of a secret stands, with as much more of it as follows or comes before."""
+    """Yield the spans of a secret's first or last half, with as much more of the secret as stands beside it."""
     half = len(secret) // 2
     for place in places_of(secret[:half], text):
         length = half

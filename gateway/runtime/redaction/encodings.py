@@ -64,7 +64,7 @@ class Reading:
     strips: bool = False  # whether only what nobody sees was left out
 
     def original(self, span: Span) -> Span:
-        """Where in the original text a span of this one stands."""
+        """Return the span of the original text that a span of this one stands for."""
         start, end = span
         return self._place(start), self._place(end - 1, after=1) if end > start else self._place(start)
 
@@ -106,7 +106,7 @@ def halves(text: str, starts: tuple[str, ...]) -> Iterator[tuple[int, Reading]]:
 
 
 def original(readings: Iterable[Reading], span: Span) -> Span:
-    """Where in the first text a span stands that was found in the last of `readings`."""
+    """Return the span of the first text for a span found in the last of `readings`."""
     for reading in reversed(list(readings)):
         span = reading.original(span)
     return span
@@ -142,7 +142,7 @@ def _only_their_lines(text: str, found: Iterable[_Piece]) -> Iterator[_Piece]:
 
 
 def _pieces(match: re.Match[str]) -> Iterable[_Piece]:
-    """What an encoding stands for."""
+    """Yield the pieces that an encoding stands for."""
     start, end = match.span()
     if match["percent"]:
         return _bytes(match["percent"], start)

@@ -18,7 +18,7 @@ def folded(text: str) -> str:
 
 
 def places_of(literal: str, text: str) -> Iterator[int]:
-    """Where `literal` stands in `text`, in order."""
+    """Yield the places of `literal` in `text`, in order."""
     place = text.find(literal)
     while place >= 0:
         yield place
@@ -26,7 +26,7 @@ def places_of(literal: str, text: str) -> Iterator[int]:
 
 
 def matches(text: str, places: Iterable[int], pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """What `pattern.finditer` gives where no match begins anywhere but at `places`, which are in order."""
+    """Yield the matches of `pattern.finditer` that begin at one of `places`, which are in order."""
     done = 0
     for place in places:
         match = pattern.match(text, place) if place >= done else None

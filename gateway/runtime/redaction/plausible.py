@@ -1,4 +1,4 @@
-"""Whether a value may be a secret: made up by a machine or chosen by a person, and no name, reference or state."""
+"""Signs that a value is a secret: made by a machine or chosen by a person, and no name, reference or state."""
 
 from __future__ import annotations
 
@@ -20,61 +20,62 @@ _PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z_.]*+")
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether `value` stands where a secret would."""
+    """Say whether `value` stands in a secret's place."""
     return MARK in value or bool(_PLACEHOLDER.fullmatch(value))
 
 
 def is_code(value: str) -> bool:
-    """Whether `value` is an expression: a call, an item, a variable of the environment."""
+    """Say whether `value` is an expression: a call, an item, a variable of the environment."""
     return bool(_CODE.fullmatch(value))
 
 
 def is_plain(value: str) -> bool:
-    """Whether `value` may be an ordinary word or a dotted name."""
+    """Say whether `value` may be an ordinary word or a dotted name."""
     return bool(_PLAIN.fullmatch(value))
 
 
 def is_path(value: str) -> bool:
-    """Whether `value` is the path of a file or folder; random base64 that begins with a slash is none."""
+    """Say whether `value` is the path of a file or folder; random base64 that begins with a slash is none."""
     return bool(_PATH.fullmatch(value)) and not (len(value) >= 24 and value.count("/") < 3 and looks_mixed(value[1:]))
 
 
 def looks_random(value: str) -> bool:
-    """Whether a machine would make up such a value: at least 12 characters, letters and digits."""
+    """Say whether a machine may have made this value: at least 12 characters, letters and digits."""
     if len(value) < 12 or "://" in value or value.startswith(("/", "./", "~/")) or " " in value:
         return False
     return _has_both(value) and not _NAME.fullmatch(value)
 
 
 def looks_mixed(value: str) -> bool:
-    """Whether `value` has letters and digits and is no placeholder: no word, no number."""
+    """Say whether `value` has letters and digits and is no placeholder: no word, no number."""
     return _has_both(value) and not is_placeholder(value) and not is_code(value)
 
 
 def looks_chosen(value: str) -> bool:
-    """Whether a person may have chosen `value`: no reference and no state, and no name in capitals as of a manual."""
+    """Say whether a person may have chosen `value`: no reference and no state, and no name in capitals as of a
+    manual."""
     return not (is_placeholder(value) or is_code(value) or is_path(value) or value.isupper())
 
 
 def holds_mixed(match: re.Match[str]) -> bool:
-    """Whether group 1 looks mixed."""
+    """Say whether group 1 looks mixed."""
     return looks_mixed(match[1])
 
 
 def ends_mixed(match: re.Match[str]) -> bool:
-    """Whether the last part of group 1 has digits, capitals and small letters, as only a machine mixes them."""
+    """Say whether the last part of group 1 has digits, capitals and small letters, as only a machine mixes them."""
     part = re.split(r"[._-]", match[1])[-1]
     digits = sum(map(str.isdigit, part))
     return digits > 1 and part != part.lower() and part != part.upper()
 
 
 def holds_chosen(match: re.Match[str]) -> bool:
-    """Whether group 1 looks chosen."""
+    """Say whether group 1 looks chosen."""
     return looks_chosen(match[1])
 
 
 def holds_cookies(match: re.Match[str]) -> bool:
-    """Whether one of the cookies of group 1 may sign somebody in: most say no more than a taste."""
+    """Say whether one of the cookies of group 1 may sign somebody in. Most cookies hold a mere preference."""
     held = (piece.partition("=")[2] for piece in match[1].split(";"))
     return any(len(cookie) >= 16 and looks_mixed(cookie) for cookie in held)
 

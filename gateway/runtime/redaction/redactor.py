@@ -116,7 +116,7 @@ def _whole_marks(text: str, spans: Iterable[Span]) -> Iterator[Span]:
 
 
 def _found(text: str) -> Iterator[Span]:
-    """Where the credentials of a text stand."""
+    """Yield the spans of a text's credentials."""
     if not text.isascii() and any(sign in text for sign in _ODD):
         yield from _found_everywhere(text)
         return
@@ -152,7 +152,7 @@ def _found(text: str) -> Iterator[Span]:
 
 
 def _found_everywhere(text: str) -> Iterator[Span]:
-    """Where the credentials of a text stand, by trying every pattern everywhere."""
+    """Yield the spans of a text's credentials by a search with every pattern everywhere."""
     for kind in ALL_KINDS:
         yield from _groups(kind, kind.pattern.finditer(text))
     yield from cut_keys(text)
@@ -162,7 +162,7 @@ def _found_everywhere(text: str) -> Iterator[Span]:
 
 
 def _halves(text: str) -> Iterator[Span]:
-    """Where tokens stand whose halves are in two lines, or in two texts that are added."""
+    """Yield the spans of tokens whose halves stand in two lines, or in two texts that are added."""
     for begin, reading in halves(text, _STARTS):
         for kind in _TOKENS:
             match = kind.pattern.match(reading.text)
@@ -208,6 +208,6 @@ def _runs(text: str) -> tuple[str, int]:
 
 
 def _places(kind: Kind, text: str, lower: str) -> list[int]:
-    """Where a match of `kind` may begin, in order."""
+    """Return the places where a match of `kind` may begin, in order."""
     searched = _lowered(text) if kind.foreign else lower if kind.folded else text
     return sorted({place for start in kind.starts for place in places_of(start, searched)})
