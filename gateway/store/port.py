@@ -134,7 +134,7 @@ class Store(ABC):
 
     @abstractmethod
     async def journal(self, item: InboxItem) -> TurnJournal | None:
-        """How far an earlier attempt got; None if it recorded nothing."""
+        """Return the progress of an earlier attempt; None if it recorded nothing."""
 
     @abstractmethod
     async def open_reply(self, lease: Lease, item: InboxItem, reply: Outbound) -> Outbound:
@@ -342,7 +342,7 @@ class Store(ABC):
 
     @abstractmethod
     async def forgotten(self, key: SessionKey, deed: str) -> Mapping[str, int] | None:
-        """What a deed of this id counted; None: it was not done."""
+        """Return the counts of the deed with this id; None: it was not done."""
 
     # -- memory -------------------------------------------------------------------------------
     # Facts belong to a scope, which lies in one chat. A change names the version that it changes, so no lease is
@@ -385,7 +385,7 @@ class Store(ABC):
 
     @abstractmethod
     async def has_reminders(self, key: SessionKey) -> bool:
-        """Whether the key ever had a reminder; asked at every message, so it costs next to nothing."""
+        """Say whether the key ever had a reminder; asked at every message, so it costs next to nothing."""
 
     @abstractmethod
     async def due_reminders(self, now: float, limit: int) -> list[Reminder]:
@@ -439,7 +439,7 @@ class Store(ABC):
 
     @abstractmethod
     def owns(self, row: Outbound) -> bool:
-        """Whether a row that this process has claimed is certainly still its own. Another process may have taken
+        """Say whether a row that this process has claimed is certainly still its own. Another process may have taken
         over the row of a process that was silent for too long (stopped, cut off)."""
 
     @abstractmethod
@@ -465,7 +465,7 @@ class Store(ABC):
 
     @abstractmethod
     async def has_unsent(self, to: ChatAddress) -> bool:
-        """Whether rows of this chat wait to be shown, or are being sent. A reply that streams does not count."""
+        """Say whether rows of this chat wait to be shown, or are being sent. A reply that streams does not count."""
 
     @abstractmethod
     async def next_due(self) -> float | None:
@@ -486,7 +486,7 @@ class Store(ABC):
 
     @abstractmethod
     async def closed(self, to: ChatAddress) -> str | None:
-        """Why the chat is closed; None: the chat is open."""
+        """Return the reason why the chat is closed; None: the chat is open."""
 
     # -- chats that their platform calls by another name than before --------------------------
     # A chat keeps its first name, under which its conversations, rules, files and questions lie: so nothing has to be
@@ -500,12 +500,12 @@ class Store(ABC):
 
     @abstractmethod
     async def first_name(self, platform: str, chat: str, event_id: str) -> str:
-        """What the chat of an event was called first. An event that was accepted before the store knew the other
-        name keeps its chat, so that the event is known when it comes again."""
+        """Return the first name of an event's chat. An event that was accepted before the store knew the other name
+        keeps its chat, so that the event is known when it comes again."""
 
     @abstractmethod
     async def later_name(self, platform: str, chat: str) -> str | None:
-        """What a chat is called instead by now; None: `chat` is still its name."""
+        """Return the present name of a chat that has another one by now; None: `chat` is still its name."""
 
     # -- what may be spent, and how fast may be sent ------------------------------------------
     # Counted for all processes.
@@ -527,7 +527,7 @@ class Store(ABC):
 
     @abstractmethod
     async def spent(self, accounts: Sequence[str]) -> list[int]:
-        """What is spent and reserved under each account, in millionths of a US dollar."""
+        """Return the sum that is spent and reserved under each account, in millionths of a US dollar."""
 
     @abstractmethod
     async def take(self, account: str, ticket: str, rates: Sequence[Rate]) -> float:

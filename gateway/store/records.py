@@ -82,7 +82,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What became of one Arrival. `item` is set for a new Arrival with `bypass`, which the caller runs."""
+    """The fate of one Arrival. `item` is set for a new Arrival with `bypass`, which the caller runs."""
 
     event_id: str
     status: Acceptance
@@ -102,7 +102,7 @@ class ToolIntent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnJournal:
-    """How far an earlier attempt at an item got, for the attempt that resumes the item.
+    """The progress of an earlier attempt at an item, for the attempt that resumes the item.
 
     The transcript already holds the messages of `steps` recorded steps, the person's own first.
     `intents` are tool calls that had begun when the process died: unless they wait, their outcome is
@@ -117,13 +117,13 @@ class TurnJournal:
 
     @property
     def begun(self) -> bool:
-        """Whether the transcript holds the messages that the turn began with."""
+        """Say whether the transcript holds the messages that the turn began with."""
         return self.steps > 0 or bool(self.intents)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """What an append may change on the session row; None leaves a field as it is."""
+    """The changes that an append may make to the session row; None leaves a field as it is."""
 
     at: float
     usage: CanonicalUsage | None = None  # added
@@ -144,7 +144,7 @@ PATCHED: Final = tuple(name for name in Patch.__slots__ if name not in _SUMMED) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRecord:
-    """What a step (or a turn's end) adds: messages in order, calls made, changes of the session.
+    """The additions of a step (or a turn's end): messages in order, calls made, changes of the session.
 
     `absorbed` are ids of queued items whose text is among the messages: they end with this turn.
     `after` is how many messages the transcript holds before, as far as the turn knows. With another number
@@ -160,8 +160,8 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnEnd:
-    """What `finish_turn` returns. `next` is the lane's next item, already claimed under the same
-    lease; None: the lane was released. `outbound` are the rows that this worker must now send."""
+    """The answer of `finish_turn`. `next` is the lane's next item, already claimed under the same lease; None: the
+    lane was released. `outbound` are the rows that this worker must now send."""
 
     messages: tuple[Message, ...]
     next: InboxItem | None
@@ -170,15 +170,15 @@ class TurnEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sent:
-    """What `mark_*` returns: the chat's next row, already claimed for sending, if there is one."""
+    """The answer of `mark_*`: the chat's next row, already claimed for sending, if there is one."""
 
     next: Outbound | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What became of a verdict. `approval` is the question as it is now; `first` says whether this verdict
-    decided the question. `outbound` are the rows that this worker must now send."""
+    """The result of a verdict. `approval` is the question as it is now; `first` says whether this verdict decided the
+    question. `outbound` are the rows that this worker must now send."""
 
     approval: Approval
     first: bool
@@ -187,7 +187,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """What became of a change of a reminder. `first`: nobody had changed the reminder since. `outbound` are the rows
+    """The result of a change of a reminder. `first`: nobody had changed the reminder since. `outbound` are the rows
     that this worker must now send."""
 
     first: bool
@@ -246,8 +246,8 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewriting:
-    """What becomes of a session that held something forgotten, beside its transcript. `freed`: by how many tokens its
-    transcript becomes shorter."""
+    """The new state of a session that held something forgotten, beside its transcript. `freed`: by how many tokens
+    its transcript becomes shorter."""
 
     session_id: str
     freed: int
@@ -258,7 +258,7 @@ class Rewriting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgetting:
-    """What a key's conversations are to hold no more. `id` is made of its cause: what was done once is not done again.
+    """The parts that a key's conversations lose. `id` is made of its cause: what was done once is not done again.
 
     `tip` is the key's present session as the caller saw it, `item` the item that asked, whose own words go, too.
     `removed` are ids of messages, `reminders` of reminders; `files` are refs. `pins` None: they stay. `counts` is what

@@ -60,7 +60,7 @@ async def admit(endpoint: Endpoint, clock: Clock, *, waits: bool, told: Callable
 
 
 def reason(error: BaseException) -> str:
-    """Why a server could not be reached, in words without the address."""
+    """Return the reason why a server could not be reached, in words without the address."""
     if "Connect call failed" in str(error):
         return "connection refused"
     return str(error).rstrip(".") or type(error).__name__
@@ -84,7 +84,7 @@ def refusal(endpoint: Endpoint, error: BaseException) -> StoreUnavailable | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What an endpoint holds: the facts about its store (none: there is no store), and the number of keys."""
+    """The content of an endpoint: the facts about its store (none: there is no store), and the number of keys."""
 
     meta: Mapping[str, str]
     size: int
@@ -124,9 +124,9 @@ async def _admit(endpoint: Endpoint) -> str:
 
 
 async def make_good(endpoint: Endpoint, store_id: str) -> None:
-    """What a process does when the server has forgotten it. A database that was emptied (FLUSHALL, a server that
-    kept nothing) does not say any more that it is Legato's, and no other process would be let in: the processes that
-    are there go on with a new store of the same id. Raises StoreUnavailable or UNREACHABLE."""
+    """Mark the server as Legato's again after the server has forgotten this. A database that was emptied (FLUSHALL, a
+    server that kept nothing) does not say any more that it is Legato's, and no other process would be let in: the
+    processes that are there go on with a new store of the same id. Raises StoreUnavailable or UNREACHABLE."""
     async with used(connect_meta(endpoint)) as connection:
         found = await _meta(connection)
     if "id" not in found:  # a search index that was finished just then may have left its mark

@@ -343,7 +343,7 @@ def _is_unwilling(reply: Any) -> bool:
 
 
 def _is_cut(connection: AbstractConnection) -> bool:
-    """Whether the server has closed the connection, which the client may not have noticed yet."""
+    """Say whether the server has closed the connection, which the client may not have noticed yet."""
     reader = connection._reader
     return reader is None or reader.at_eof() or reader.exception() is not None
 

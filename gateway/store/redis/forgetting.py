@@ -36,7 +36,7 @@ _PAGE: Final = 500  # items or rows in one step
 
 
 async def counted(wire: Wire, key: SessionKey, deed: str) -> Mapping[str, int] | None:
-    """What a deed counted; None: it was not done."""
+    """Return the counts of a deed; None: it was not done."""
     found = await wire.ask(partition_of_key(key), "HGET", f"forgotten:{key}", deed)
     counts: Mapping[str, int] | None = json.loads(found)["counts"] if found else None
     return counts
@@ -176,7 +176,7 @@ async def _keep_sums(wire: Wire, deed: Erasure, sessions: Sequence[str]) -> None
 
 
 async def _erase_words(wire: Wire, endpoint: Endpoint, deed: Erasure) -> None:
-    """What came in and what was shown."""
+    """Erase the words of messages that came in and of rows that were shown."""
     partition, lane, event = partition_of_key(deed.key), str(deed.key), ""
     async for items in _items(wire, endpoint, partition, lane):
         parts: list[str] = []

@@ -63,7 +63,7 @@ def fact_from(document: str) -> Fact:
 
 
 async def read_notes(wire: Wire, account: str) -> dict[str, str]:
-    """What an account's adapter remembers."""
+    """Return the notes of an account's adapter."""
     flat: list[str] = await wire.ask(partition_of_name(account), "HGETALL", f"notes:{storable(account)}")
     return dict(zip(flat[::2], flat[1::2], strict=True))
 

@@ -96,7 +96,7 @@ class Lanes:
         self._began = self._clock.monotonic()
 
     def allowed(self) -> str:
-        """How many attempts an item may have had that this process would try now, as the scripts are told."""
+        """Return the most attempts of an item that this process would still try, in the scripts' form."""
         return str(attempts_allowed(self._clock.monotonic() - self._began, self.pauses))
 
     async def _claim(self, partition: int, worker: str) -> Claim | None:

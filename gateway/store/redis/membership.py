@@ -99,7 +99,7 @@ class Membership:
         self._chores.start(self._first_beats(), name="store lanes")
 
     def is_sure(self, partition: int) -> bool:
-        """Whether nobody can have taken this process for dead in this partition."""
+        """Say whether nobody can have taken this process for dead in this partition."""
         heard = self._heard_at.get(partition)
         return heard is not None and self._clock.monotonic() - heard < self._lease_seconds
 

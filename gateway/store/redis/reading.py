@@ -34,7 +34,7 @@ async def signals(wire: Wire, item: InboxItem) -> tuple[SignalKind, ...]:
 
 
 async def journal(wire: Wire, item: InboxItem) -> TurnJournal | None:
-    """How far an unfinished item got; None: nothing was recorded."""
+    """Return the progress of an unfinished item; None: nothing was recorded."""
     turn, row = await wire.look(partition_of_key(item.key), "journal", item.id)
     if not turn:
         return None

@@ -183,7 +183,7 @@ class RedisIndex:
         self._owner = owner
 
     async def size(self) -> int:
-        """How many messages there are."""
+        """Return the number of messages."""
         return int(await self._wire.ask(self._partition, "STRLEN", self._list(_EVERY))) // _ENTRY
 
     async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[int]]:

@@ -19,7 +19,7 @@ _SPARE: Final = 64  # void entries that are not worth a search
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advance:
-    """What became of a chat's head: claimed for sending, or to be looked at again at `due_at`."""
+    """The state of a chat's head: claimed for sending, or to be looked at again at `due_at`."""
 
     chat: str
     claimed: Outbound | None = None
@@ -78,7 +78,7 @@ class Agenda:
         return taken
 
     def next_due(self) -> float | None:
-        """When the next chat is to be looked at; None: no chat waits."""
+        """Return the time when the next chat is to be looked at; None: no chat waits."""
         # Entries that `wait` or `note` made void are still in the heap; they are dropped when they come up.
         while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)

@@ -26,8 +26,8 @@ Fact = str | int | float | None
 
 
 class _Form(NamedTuple):
-    """How a value becomes a fact (`write`), and a fact a value (`read`); None: both are the same. `number` makes a
-    number of a text."""
+    """The form of a value: `write` makes a fact of a value, and `read` a value of a fact; None: both are the same.
+    `number` makes a number of a text."""
 
     write: Callable[[Any], Fact] | None
     read: Callable[[Any], Any] | None

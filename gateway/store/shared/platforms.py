@@ -29,5 +29,5 @@ class Platforms:
         return self._names is None or platform in self._names
 
     def has_chat_of(self, name: str) -> bool:
-        """Whether a key or a chat, in its text form, is of one of these platforms."""
+        """Say whether a key or a chat, in its text form, is of one of these platforms."""
         return self._names is None or f"/{name.partition('/')[0]}/" in self.text

@@ -50,7 +50,7 @@ class Index(Protocol):
     """The messages of one kind, of one conversation or of all."""
 
     async def size(self) -> int:
-        """How many messages there are."""
+        """Return the number of messages."""
 
     async def listed(self, terms: Sequence[str]) -> Mapping[str, Sequence[Number]]:
         """For each term the newest messages that hold the term, at most `MOST_OF_A_TERM`, in any order."""
@@ -103,7 +103,7 @@ class Sought:
 
     @classmethod
     def by(cls, words: str, now: float) -> Sought:
-        """What somebody looks for by these words. `now`: seconds since the epoch."""
+        """Return the search for these words. `now`: seconds since the epoch."""
         return cls(question(words), spans(words[:_ASKED], now))
 
 

@@ -61,7 +61,7 @@ def terms(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a search looks for. `wanted`: for each word, the terms that stand for the word; a term "^x" is any term that
+    """The terms of a search. `wanted`: for each word, the terms that stand for the word; a term "^x" is any term that
     begins with x. `phrases`: the words between quotation marks, normalised, that a message must hold. `runs`: what
     stands together in a script without spaces, of which `wanted` has the pairs."""
 
@@ -77,8 +77,8 @@ class Question:
 
 
 def question(words: str, *, stops: bool = False) -> Question:
-    """What a search for `words` looks for. Words that say nothing about a subject are left out, unless there are no
-    others or `stops` asks for them, too. Of a very long question the first words are taken."""
+    """Return the terms of a search for `words`. Words that say nothing about a subject are left out, unless there are
+    no others or `stops` asks for them, too. Of a very long question the first words are taken."""
     asked = normalised(words[:_ASKED])
     runs = list(_runs(asked))
     language = language_of(word for _, word in runs if word)
@@ -101,7 +101,7 @@ def question(words: str, *, stops: bool = False) -> Question:
 
 
 def holds_phrases(text: str, wanted: Question) -> bool:
-    """Whether a text has every phrase of a question."""
+    """Say whether a text has every phrase of a question."""
     if not wanted.phrases:
         return True
     plain = " ".join(normalised(text).split())
@@ -120,7 +120,7 @@ class Occurrences:
         self._seen: set[str] = set()
 
     def counts(self, text: str) -> list[int]:
-        """How often each word stands in a text."""
+        """Return how often each word stands in a text."""
         found = [0] * len(self._wanted.wanted)
         words = Counter(_WORD.findall(text.casefold()))
         new = words.keys() - self._seen
@@ -194,7 +194,7 @@ def _looked_for(terms: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def is_dense(term: str) -> bool:
-    """Whether a term or a prefix belongs to a script without spaces."""
+    """Say whether a term or a prefix belongs to a script without spaces."""
     return bool(_DENSE_START.match(term.removeprefix("^")))
 
 

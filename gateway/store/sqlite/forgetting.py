@@ -32,7 +32,7 @@ _OLD_FILE: Final = 2  # an earlier Legato did not overwrite what it deleted: the
 
 
 def counted(connection: apsw.Connection, deed: str) -> Mapping[str, int] | None:
-    """What a deed counted; None: it was not done."""
+    """Return the counts of a deed; None: it was not done."""
     row = one(connection, "SELECT counts FROM forgotten WHERE deed = ?", (deed,))
     return None if row is None else json.loads(row[0])
 
@@ -211,7 +211,7 @@ def _erase_kept(connection: apsw.Connection, deed: Erasure) -> dict[str, int]:
 
 
 def _erase_words(connection: apsw.Connection, deed: Erasure) -> None:
-    """What came in and what was shown. Events stay known by their ids."""
+    """Erase the words of messages that came in and of rows that were shown. Events stay known by their ids."""
     lane, asks, before = str(deed.key), -1 if deed.item is None else int(deed.item), deed.before
     for number, inbound in many(connection, "SELECT id, inbound FROM inbox WHERE id = ?", (asks,)):
         change(connection, "UPDATE inbox SET inbound = ? WHERE id = ?", (wordless(inbound, asked=True), number))
@@ -261,12 +261,12 @@ def note_done(connection: apsw.Connection, deed: str, key: SessionKey, at: float
 
 
 def owes_scrub(connection: apsw.Connection) -> bool:
-    """Whether remains of something forgotten may lie in the file."""
+    """Say whether remains of something forgotten may lie in the file."""
     return bool(_owed(connection) & _REMAINS)
 
 
 def is_old(connection: apsw.Connection) -> bool:
-    """Whether remains may lie anywhere in the file."""
+    """Say whether remains may lie anywhere in the file."""
     return bool(_owed(connection) & _OLD_FILE)
 
 

@@ -23,7 +23,7 @@ _QUEUED: Final = "outcome IS NULL AND bypass = 0 AND absorbed_by IS NULL"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrived:
-    """What became of an Arrival. `claimed`: its lane was idle, and its first attempt is counted."""
+    """The fate of an Arrival. `claimed`: its lane was idle, and its first attempt is counted."""
 
     receipt: Receipt
     item: InboxItem | None = None
@@ -63,7 +63,8 @@ def _event(arrival: Arrival) -> tuple[str, str]:
 
 
 def _known(connection: apsw.Connection, arrivals: Sequence[Arrival]) -> Collection[tuple[str, str]]:
-    """Those of these events that are stored. One look for all: who writes too much must not hold up the others."""
+    """Return the events of these that are stored. All are looked up at once: a flood must not hold up the others. One
+    look for all: who writes too much must not hold up the others."""
     events = json.dumps([_event(arrival) for arrival in arrivals])
     return {
         (platform, event)

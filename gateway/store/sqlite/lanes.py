@@ -29,7 +29,7 @@ _FENCES_PER_GENERATION = 1 << 40
 
 
 class Phase(Enum):
-    """Where a lane stands."""
+    """The state of a lane."""
 
     RESERVED = auto()  # idle, and an accept is on its way that will claim its first item
     READY = auto()  # waits for a worker
@@ -153,7 +153,7 @@ class Lanes:
         return due
 
     def _set_aside(self, lane: Lane) -> bool:
-        """Whether the lane must wait, for another process, for another suspect to end, or for its time."""
+        """Say whether the lane must wait, for another process, for another suspect to end, or for its time."""
         if lane.key.platform not in self._runs:
             self._elsewhere.append(lane)
             return True
@@ -269,7 +269,7 @@ class Lanes:
         return lane.head
 
     def runs(self, key: SessionKey) -> bool:
-        """Whether this process has claimed an item of the lane."""
+        """Say whether this process has claimed an item of the lane."""
         lane = self._lanes.get(key)
         return lane is not None and lane.head is not None
 

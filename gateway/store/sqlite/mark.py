@@ -11,7 +11,7 @@ from gateway.store.sqlite.connection import change, one
 
 
 def origin_of(connection: apsw.Connection) -> str | None:
-    """Where the facts of a half-filled file come from; None for a whole one."""
+    """Return the source of a half-filled file's facts; None for a whole file."""
     if one(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'meta'") is None:
         return None
     row = one(connection, "SELECT value FROM meta WHERE name = 'moving_from'")
@@ -33,5 +33,5 @@ def mark(connection: apsw.Connection, origin: str) -> None:
 
 
 def unmark(connection: apsw.Connection) -> None:
-    """It is whole."""
+    """Take the mark away: the file is whole."""
     change(connection, "DELETE FROM meta WHERE name = 'moving_from'")

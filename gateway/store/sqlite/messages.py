@@ -33,7 +33,7 @@ def of_session(connection: apsw.Connection, session_id: str, position: int) -> l
 
 
 def is_of(connection: apsw.Connection, number: int, key: SessionKey) -> bool:
-    """Whether this is a message of the key."""
+    """Say whether this is a message of the key."""
     in_range = number < 1 << 63  # SQLite takes no higher one
     return (
         in_range and one(connection, "SELECT 1 FROM messages WHERE id = ? AND key = ?", (number, str(key))) is not None

@@ -54,7 +54,7 @@ def check_known(connection: apsw.Connection, path: Path) -> None:
 
 
 def next_generation(connection: apsw.Connection) -> int:
-    """How often this file was opened for writing, this time included.
+    """Return how often this file was opened for writing, this time included.
 
     A fence or a claim for sending with an older number belongs to a process that is gone.
     """

@@ -238,7 +238,7 @@ def unfinished_heads(connection: apsw.Connection) -> list[tuple[str, float]]:
 
 
 def has_unsent(connection: apsw.Connection, lane: str) -> bool:
-    """Whether a chat has rows with a place that have not ended."""
+    """Say whether a chat has rows with a place that have not ended."""
     return one(connection, _HEAD, (lane,)) is not None
 
 
@@ -294,7 +294,7 @@ def insert(connection: apsw.Connection, outbound: Outbound, place: int | None = 
 
 
 def closed_because(connection: apsw.Connection, lane: str) -> str | None:
-    """Why the chat is closed; None: the chat is open."""
+    """Return the reason why the chat is closed; None: the chat is open."""
     row = one(connection, "SELECT reason FROM closed_chats WHERE lane = ?", (lane,))
     return None if row is None else str(row[0])
 

@@ -65,7 +65,7 @@ def of_key(connection: apsw.Connection, key: SessionKey, over: int) -> list[Remi
 
 
 def has_any(connection: apsw.Connection, key: SessionKey) -> bool:
-    """Whether a key ever had a reminder."""
+    """Say whether a key ever had a reminder."""
     return one(connection, "SELECT 1 FROM reminders WHERE key = ? LIMIT 1", (str(key),)) is not None
 
 
@@ -91,7 +91,7 @@ def _platforms(connection: apsw.Connection) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replaced:
-    """What became of a change. `first`: nobody had changed the reminder since."""
+    """The result of a change. `first`: nobody had changed the reminder since."""
 
     first: bool
     arrived: Sequence[inbox.Arrived] = ()

@@ -48,7 +48,7 @@ def indexing(connection: apsw.Connection) -> Iterator[None]:
 
 
 def is_renewed(connection: apsw.Connection) -> bool:
-    """Whether no entry of an earlier Legato is left."""
+    """Say whether no entry of an earlier Legato is left."""
     return one(connection, "SELECT 1 FROM meta WHERE name = ? AND value = 0", (_STEMMED,)) is not None
 
 
@@ -102,7 +102,7 @@ class Reader(Protocol):
     """Runs a query where it holds nobody up."""
 
     async def read(self, query: Callable[[apsw.Connection], T]) -> T:
-        """What the query gives."""
+        """Return the answer of the query."""
 
 
 class Entries:
@@ -137,7 +137,8 @@ class Entries:
         return [*known[max(0, place - reach) : place], number, *known[place : place + reach]]
 
     def _tried(self, connection: apsw.Connection, owner: str) -> Iterator[Sequence[int]]:
-        """What is known, then what is there: an older message may come late, by the change of a chat's name."""
+        """Yield the known numbers, then the present ones: an older message may come late, by the change of a chat's
+        name."""
         yield self._known.get(owner, ())
         self._known.pop(owner, None)
         yield self.of(connection, owner)
@@ -153,7 +154,7 @@ class SqliteIndex:
         self._entries = entries
 
     async def size(self) -> int:
-        """How many messages there are."""
+        """Return the number of messages."""
         key = self._key
         if key is not None:
             return len(await self._reader.read(lambda connection: self._entries.of(connection, self._whose(key))))
@@ -199,7 +200,7 @@ class SqliteIndex:
         return [*newest, *(row[0] for row in oldest)]
 
     def _among(self, sought: str) -> str:
-        """What looks for this among the index's messages."""
+        """Return the query for these terms among the index's messages."""
         if self._key:
             return f"{self._whose(self._key)} AND {sought}"
         return f'{sought} {"AND" if self._kind == "returned" else "NOT"} owner : "{RETURNED}"'
@@ -226,7 +227,7 @@ class SqliteIndex:
 
 
 def _term(term: str) -> str:
-    """What looks for a term, which holds no quotes: letters, digits and marks only."""
+    """Return the query for a term, which holds no quotes: letters, digits and marks only."""
     return f'terms : "{term[1:]}" *' if term.startswith("^") else f'terms : "{term}"'
 
 

@@ -71,7 +71,7 @@ def tip(connection: apsw.Connection, key: SessionKey) -> Session | None:
 
 
 def length(connection: apsw.Connection, session_id: str) -> int:
-    """How many messages a session has; 0 if there is no such session."""
+    """Return the number of a session's messages; 0 if there is no such session."""
     row = one(connection, "SELECT message_count FROM sessions WHERE id = ?", (session_id,))
     return 0 if row is None else int(row[0])
 
@@ -93,8 +93,8 @@ def append(connection: apsw.Connection, ref: SessionRef, key: SessionKey, record
 
 
 def check(connection: apsw.Connection, ref: SessionRef, key: SessionKey) -> int:
-    """How many messages the session has. Raises SessionConflict for a stale epoch, an ended session
-    or another key's."""
+    """Return the number of the session's messages. Raises SessionConflict for a stale epoch, an ended session or
+    another key's."""
     row = one(connection, "SELECT epoch, message_count, key, ended_at FROM sessions WHERE id = ?", (ref.id,))
     if row is None:
         raise SessionNotFound(f"There is no session {ref.id}.")

@@ -27,7 +27,7 @@ class Ended:
 
 
 def journal(connection: apsw.Connection, item: InboxItem) -> TurnJournal | None:
-    """How far an unfinished item got; None: nothing was recorded."""
+    """Return the progress of an unfinished item; None: nothing was recorded."""
     row = one(connection, "SELECT session_id, steps, intents, reply FROM turns WHERE item = ?", (int(item.id),))
     if row is None:
         return None

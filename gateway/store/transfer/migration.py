@@ -26,7 +26,7 @@ Stage = Literal["copying", "verifying"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How many records are done in this stage; `total` None: nobody knows yet how many there are."""
+    """The records that are done in this stage; `total` None: nobody knows yet how many there are."""
 
     stage: Stage
     done: int

@@ -91,7 +91,7 @@ class Record:
 
     @property
     def name(self) -> str:
-        """What people are told."""
+        """Return the record's name for people."""
         return _CALLED.get(self.kind, f"{{{FIELDS[self.kind][0]}}}").format_map(self.data)
 
     def canonical(self) -> bytes:
@@ -101,7 +101,7 @@ class Record:
 
 
 def lost(message_id: str, session_id: str) -> StoreError:
-    """What is raised for a transcript that names a message which is not there."""
+    """Return the error for a transcript that names a message which is not there."""
     return StoreError(
         f"The store is damaged: message {message_id} of session {session_id} is missing; "
         "restore a backup, then migrate that."

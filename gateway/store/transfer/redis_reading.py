@@ -285,14 +285,14 @@ class Reading:
             yield records[start : start + PAGE]
 
     async def _of_chats(self, name: str) -> Hash:
-        """What all partitions note of chats under this key."""
+        """Return the notes of all partitions about chats under this key."""
         found = await self._wire.ask_all((partition, ("HGETALL", name)) for partition in range(PARTITIONS))
         return {chat: noted for flat in found for chat, noted in pairs(flat).items()}
 
     # -- many at a time ---------------------------------------------------------------------
 
     async def _of(self, places: Iterable[Place], verb: str, kind: str, *rest: str) -> list[Any]:
-        """What a command says of keys of a kind."""
+        """Return the answers of a command about keys of a kind."""
         return await self._wire.ask_all((partition, (verb, f"{kind}:{name}", *rest)) for partition, name, _ in places)
 
     async def _hashes(self, kind: str, places: Sequence[Place], *, needed: bool = True) -> list[Hash]:
@@ -303,14 +303,14 @@ class Reading:
         return found
 
     async def _named(self, kind: str) -> AsyncIterator[list[Place]]:
-        """Where keys of a kind are, in the order of their names."""
+        """Yield the places of keys of a kind, in the order of their names."""
         found = {name async for name in keys(self._endpoint, f"{{p??}}:{kind}:*")}
         places = sorted((name.split(":", 2)[2], int(name[2:4])) for name in found)
         for start in range(0, len(places), _ROUND):
             yield [(partition, name, 0.0) for name, partition in places[start : start + _ROUND]]
 
     async def _merged(self, name: str) -> AsyncIterator[list[Place]]:
-        """What is in the sorted sets of this name, lowest number first."""
+        """Yield the members of the sorted sets of this name, lowest number first."""
         pages = [await self._members(partition, name, 0) for partition in range(PARTITIONS)]
         heap = [(*page[0], partition, 0) for partition, page in enumerate(pages) if page]
         heapify(heap)
@@ -369,7 +369,7 @@ def _event_in(document: str) -> tuple[str, str] | None:
 
 
 def _of_turn(item: dict[str, Any], turn: Hash, signals: Hash) -> list[Record]:
-    """How far an unfinished item got, what it asks, and what it was told."""
+    """Return the progress of an unfinished item, its questions and its signals."""
     found: list[Record] = []
     if turn:
         steps, intents = int(turn.get("steps", 0)), turn.get("intents", "[]")

@@ -69,7 +69,7 @@ class Writing:
 
 
 def _partition(data: Mapping[str, Any]) -> int:
-    """Where a record belongs: with its chat, else with its name."""
+    """Return a record's partition: that of its chat, else that of its name."""
     of_chat = data.get("lane") or data.get("key") or data.get("scope")
     if of_chat is not None:
         return partition_of_key(SessionKey.parse(of_chat))
@@ -77,7 +77,7 @@ def _partition(data: Mapping[str, Any]) -> int:
 
 
 def _steps(commands: Iterable[list[str]]) -> Iterator[list[str]]:
-    """What each step takes: how many commands, then theirs."""
+    """Yield the parts of each step: the number of commands, then the commands."""
     some: list[str] = []
     count = size = 0
     for words in commands:
@@ -91,7 +91,7 @@ def _steps(commands: Iterable[list[str]]) -> Iterator[list[str]]:
 
 
 def _commands(kind: str, data: dict[str, Any], number: int) -> Iterator[list[str]]:
-    """What stores a record, the `number`th of its kind: commands as restore.lua takes them."""
+    """Yield the commands that store a record, the `number`th of its kind, as restore.lua takes them."""
     match kind:
         case "sessions":
             name, lane = data["id"], data["key"]
