@@ -41,14 +41,14 @@ _SLACK: Final = 512  # tokens of the summariser's window left for formats and mi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """What becomes of a line: its bytes, and the metrics, or why it was passed on as it is."""
+    """The result of a line: its bytes, and the metrics, or the reason why it was passed on as it is."""
 
     data: bytes
     metrics: Metrics | None = None
     fault: str | None = None
 
     def row(self) -> dict[str, Any]:
-        """Its part of the metrics file."""
+        """Return the line's part of the metrics file."""
         return self.metrics.row() if self.metrics is not None else {"fault": self.fault}
 
 
@@ -145,7 +145,8 @@ class TrajectoryCompressor:
         )
 
     def _noticed(self, turns: Sequence[Turn]) -> int | None:
-        """Which turn gets the notice: a system turn that opens the run, unless it has it already."""
+        """Return the number of the turn that gets the notice: a system turn that opens the run, unless it has the
+        notice."""
         opening = turns[0] if self.settings.notice else None
         return 0 if opening is not None and opening.speaker == "system" and NOTICE not in opening.text else None
 

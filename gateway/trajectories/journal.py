@@ -27,8 +27,8 @@ Row = dict[str, Any]
 
 @dataclass(slots=True, kw_only=True)
 class FileState:
-    """How far one file has come: bytes read and written, lines read. `size` and `digest` say what it
-    was when it was begun."""
+    """The progress of one file: bytes read and written, lines read. `size` and `digest` describe the file as it was
+    at the start. `size` and `digest` say what it was when it was begun."""
 
     size: int
     digest: str
@@ -77,7 +77,7 @@ class Journal:
         self.files[name].done = True
 
     def rows(self) -> Iterator[Row]:
-        """What the metrics file holds of every trajectory, one after the other."""
+        """Yield the rows of the metrics file, one trajectory after the other."""
         self._file.seek(0)
         for data in self._file:
             row = json.loads(data)

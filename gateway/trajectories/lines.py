@@ -27,7 +27,7 @@ class RawLine:
 
     @property
     def blank(self) -> bool:
-        """Whether there is nothing on it."""
+        """Say whether the line is empty."""
         return self.data is not None and not self.data.strip()
 
 
@@ -113,7 +113,7 @@ class PartFile:
 
 
 def part_of(target: Path) -> Path:
-    """Where a file stands while it is being written."""
+    """Return the path of a file while it is being written."""
     return target.with_name(target.name + ".part")
 
 
@@ -125,7 +125,7 @@ def publish(target: Path) -> None:
 
 
 def written_bytes(target: Path) -> int:
-    """How much of a file is there, complete or not. 0 if nothing can be seen."""
+    """Return how many bytes of a file are there, complete or not. 0 if nothing can be seen."""
     for path in (part_of(target), target):
         try:
             return path.stat().st_size

@@ -42,7 +42,7 @@ def messages(turns: Sequence[Turn], counts: Sequence[int]) -> list[Message]:
 
 
 def _without_calls(text: str, number: int) -> tuple[str, list[dict[str, Any]]]:
-    """What was said, and the calls; a call that cannot be read stays text."""
+    """Return the words of a turn, and its calls; a call that cannot be read stays text."""
     said, *rest = text.split(_CALL)
     calls: list[dict[str, Any]] = []
     for piece in rest:

@@ -26,7 +26,7 @@ _TOO_LONG: Final = f"It is longer than {LONGEST_LINE // 1024 // 1024} MB"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What to do. `source`: a file, or a folder whose *.jsonl files are taken in the order of their names;
+    """The task of a run. `source`: a file, or a folder whose *.jsonl files are taken in the order of their names;
     `output` is of the same kind. `metrics` None: beside `output`. `limit`: trajectories in all."""
 
     source: Path
@@ -38,7 +38,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far it is: bytes of the source that are done, of how many, and what became of them."""
+    """The progress of a run: bytes of the source that are done, of how many, and the results so far."""
 
     read: int
     size: int
@@ -47,7 +47,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """How it ended. `failed`: files that could not be done, and why. `resumed`: an earlier run was
+    """The end of a run. `failed`: the files that failed, each with its reason. `resumed`: an earlier run was
     finished."""
 
     totals: Totals

@@ -54,7 +54,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """Where a turn and the string of its text stand in the line: start, and end after the last character."""
+    """The place of a turn, and of the string of its text, in the line: start, and end after the last character."""
 
     start: int
     end: int
@@ -116,7 +116,7 @@ def changed_turns(values: Sequence[Mapping[str, Any]], change: Change) -> list[d
 
 
 def human_name(turns: Sequence[Turn]) -> str:
-    """What this run calls its human turns."""
+    """Return the name of human turns in this run."""
     return next((turn.name for turn in turns if turn.name in ("human", "user")), "human")
 
 
