@@ -49,7 +49,7 @@ class Overheard:
 
 
 def _is_file(arrival: Arrival) -> bool:
-    """Whether this is a file of an album, and no command but /steer or /queue came with it."""
+    """Say whether this is a file of an album, and no command but /steer or /queue came with it."""
     return arrival.inbound.is_group_file and arrival.inbound.command is None
 
 

@@ -67,7 +67,7 @@ class Lanes:
 
     @property
     def active(self) -> int:
-        """How many lanes are being drained."""
+        """Return how many lanes are being drained."""
         return len(self._running)
 
     async def serve(self) -> None:

@@ -28,7 +28,7 @@ class Throttle:
     _told: dict[SessionKey, float] = field(default_factory=dict)
 
     def due(self, key: SessionKey, now: float) -> bool:
-        """Whether the key may be told at `now` (monotonic). If so, it counts as told."""
+        """Say whether the key may be told at `now` (monotonic). If so, it counts as told."""
         if now - self._told.get(key, -self.every) < self.every:
             return False
         if len(self._told) > _REMEMBERED:
@@ -47,18 +47,18 @@ class Throttle:
 
 @dataclass(slots=True, kw_only=True)
 class Quota:
-    """How often something is done for a key: at most `most` times in `seconds`."""
+    """A limit for each key: at most `most` times in `seconds`."""
 
     most: int
     seconds: float
     _taken: dict[SessionKey, deque[float]] = field(default_factory=dict)
 
     def left(self, key: SessionKey, now: float) -> int:
-        """How often more it may be done at `now` (monotonic)."""
+        """Return how many more times are allowed at `now` (monotonic)."""
         return self.most - sum(now - at < self.seconds for at in self._taken.get(key, ()))
 
     def take(self, key: SessionKey, now: float) -> None:
-        """It was done."""
+        """Count one time."""
         if len(self._taken) > _REMEMBERED:
             self._taken = {other: taken for other, taken in self._taken.items() if now - taken[-1] < self.seconds}
         self._taken.setdefault(key, deque(maxlen=self.most)).append(now)

@@ -111,7 +111,7 @@ class TurnObserver:
             self.running_turns.deliver(self.item.key, kind)
 
     def why_ended(self) -> tuple[ItemOutcome, str]:
-        """How a turn ends that its limits cut short, and the sentence that says so."""
+        """Return the outcome of a turn that its limits cut short, and a sentence about the end."""
         if self.turn.ended_by is not None:
             return "stopped", STOPPED if self.turn.ended_by == "stop" else INTERRUPTED
         if self.clock.monotonic() - self._alive_at >= self.inactivity:
@@ -220,7 +220,7 @@ class TurnObserver:
             self._draft.stand_in(line or STANDS_IN.format(doing=self.turn.doing, seconds=seconds))
 
     def standing_in(self) -> str:
-        """What may stay where such a line stands; "" where none does."""
+        """Return the text that may stay in place of such a line; "" where there is no such line."""
         if self._draft is None or self._spoken:
             return ""
         return TOOK.format(seconds=self.clock.monotonic() - self.turn.started_at)

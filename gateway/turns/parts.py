@@ -79,7 +79,7 @@ def joined(head: Inbound, parts: Sequence[Inbound]) -> Inbound:
 
 
 def is_continuation(event_id: str, items: Sequence[InboxItem]) -> bool:
-    """Whether the item of this event goes on with one before it. `items` is the lane from its head on."""
+    """Say whether the item of this event goes on with one before it. `items` is the lane from its head on."""
     return any(
         part.inbound.event_id == event_id
         for place, head in enumerate(items)

@@ -76,7 +76,7 @@ class TurnRules:
     busy_mode_of: Mapping[str, BusyMode] = field(default_factory=dict)
 
     def key(self, source: Source) -> SessionKey:
-        """Whose conversation it is that somebody there takes part in."""
+        """Return the key of a conversation in which somebody speaks."""
         named = names(source) if self.groups_of or self.threads_of else ()
         groups = narrowest(self.groups_of, source.platform, named)
         threads = narrowest(self.threads_of, source.platform, named)
@@ -87,7 +87,7 @@ class TurnRules:
         )
 
     def busy(self, source: Source) -> BusyMode:
-        """What a message from there does to a running turn."""
+        """Return a message's effect on a running turn."""
         found = narrowest(self.busy_mode_of, source.platform, names(source)) if self.busy_mode_of else None
         return found.value if found else self.busy_mode
 
@@ -169,8 +169,8 @@ class Reception:
         return arrivals
 
     async def _is_about_the_chat(self, told: Inbound) -> bool:
-        """Whether this says that the bot left a chat or came back, or that a chat has another name now. It is noted
-        at once; but not that the bot left a stranger, of whom nothing is kept and to whom nothing goes."""
+        """Say whether this message tells that the bot left a chat or came back, or that a chat has another name now.
+        The news is noted at once. No note is made when the bot leaves a stranger: nothing is kept of strangers."""
         platform, chat = told.source.platform, told.source.chat
         if told.kind == "renamed":
             log.info("chat_renamed", platform=platform, before=told.text, after=chat)
@@ -184,7 +184,7 @@ class Reception:
         return told.kind in ("left", "joined", "renamed")
 
     async def _amends(self, inbound: Inbound) -> bool:
-        """Whether the message still waits in an earlier wording. It has this one from now on."""
+        """Give a message that still waits its new words, and say whether it did wait."""
         first = inbound.amends[-1]
         for event in inbound.amends:
             said = inbound if event == first or inbound.kind == "withdrawn" else _corrected(inbound)
@@ -203,7 +203,8 @@ class Reception:
         return replace(inbound, source=replace(source, chat=first, renamed=source.chat))
 
     async def _is_known(self, inbound: Inbound) -> bool:
-        """Whether its writer may talk here. A stranger who may ask to be let in is told how."""
+        """Say whether the message's writer may talk here. A stranger who may ask to be let in is told how. A stranger
+        who may ask to be let in is told how."""
         if await self.pairing.lets_in(inbound.source):
             if self.pairing.greets(inbound.source):
                 await self.welcome.greet()  # before the answer
@@ -222,7 +223,7 @@ class Reception:
         return inbound if command is None else replace(inbound, text=f"/{command}")
 
     def arrival(self, inbound: Inbound) -> Arrival:
-        """Whose conversation a message belongs to, and whether it waits there."""
+        """Return a message with its key and its place: in the lane, or past the lane."""
         call = inbound.command
         command = self.commands.registry.get(call.name) if call else None
         if call and call.argument and command and command.sends:
@@ -235,8 +236,8 @@ class Reception:
         )
 
     async def _is_part(self, arrival: Arrival, before: Sequence[Arrival]) -> bool:
-        """Whether a message goes on with one that waits in its lane or comes `before` it in its batch. The store is
-        asked, because another process may have taken the part before."""
+        """Say whether a message goes on with one that waits in its lane or comes `before` it in its batch. The store
+        is asked, because another process may have taken the part before."""
         waiting = await self.store.waiting(arrival.key, self.rules.lane_cap)
         running = await self.store.running(arrival.key)
         coming = [
@@ -291,8 +292,8 @@ class Reception:
         return taken, too_many
 
     def _is_counted(self, arrival: Arrival) -> bool:
-        """Whether this is a command beside the lane that only shows something: whoever decides or stops something may
-        do so at any time."""
+        """Say whether this is a command beside the lane that only shows something. Commands that decide or stop
+        something are never counted."""
         call = arrival.inbound.command
         command = self.commands.registry.get(call.name) if arrival.bypass and call else None
         return command is not None and not command.urgent
@@ -348,7 +349,8 @@ class Reception:
             await self.outbox.tell(arrival, text)
 
     async def _remind(self, arrival: Arrival) -> bool:
-        """Whether the lane waits for a yes or no that the writer may give; if so, they are told now and then."""
+        """Say whether the lane waits for a yes or no that the writer may give; if so, they are reminded now and
+        then."""
         there = await self.approvals.answerable(arrival.inbound.source)
         if not any(each.key == arrival.key for each in there):
             return False

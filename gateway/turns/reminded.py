@@ -50,7 +50,8 @@ async def reminded(store: Store, conversation: Conversation) -> list[Message]:
 
 
 async def _since(store: Store, conversation: Conversation) -> float:
-    """When the person last spoke here: in this session, or in the one before, unless they left it themselves."""
+    """Return the time when the person last spoke here: in this session, or in the one before, unless they left it
+    themselves."""
     newest = next(filter(is_request, conversation.newest_first()), None)
     if newest is not None:
         return note_of(newest).get("at", 0.0)

@@ -75,7 +75,8 @@ class ReminderSweep:
             return fired
 
     async def _fire(self, reminder: Reminder, now: float) -> bool:
-        """Whether it fired here. Who may not talk here any more is told nothing."""
+        """Fire a reminder, and say whether it fired here. A person who may not talk here any more is told nothing.
+        Who may not talk here any more is told nothing."""
         event = schedule_event(reminder, reminder.fired + 1)
         if await self.pairing.lets_in(reminder.source):
             fired = self.reminders.worded(firing(reminder, now, row_of_run(event)))

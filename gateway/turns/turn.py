@@ -96,7 +96,7 @@ COMPACTION_STOPPED = "The compression was stopped; the conversation is as it was
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How an item ends, and the texts that its chat is shown."""
+    """The end of an item, and the texts that its chat is shown."""
 
     outcome: ItemOutcome
     shown: Sequence[tuple[OutboundKind, str]] = ()
@@ -377,7 +377,7 @@ class Turns:
         )
 
     def _metering(self, item: InboxItem) -> Metering:
-        """What the turn may spend; a prompt that ran by the clock has a budget of its own."""
+        """Return the meter of a turn; a prompt that ran by the clock has a budget of its own."""
         budget = self.reminders.rules.budget_usd
         if item.inbound.kind != "schedule" or budget is None:
             return self.metering
