@@ -277,7 +277,7 @@ def _is_meant(message: Message, me: Me) -> bool:
 
 
 def _may_be_part(message: Message) -> bool:
-    """Whether the message can continue the one before it. Of a text in several parts only the first is a reply."""
+    """Say whether the message can continue the one before it. Of a text in several parts only the first is a reply."""
     if message.media_group_id is not None:
         return True
     answered = message.reply_to_message

@@ -147,7 +147,7 @@ class Endpoint:
         return response
 
     def _is_news(self, line: logging.LogRecord) -> bool:
-        """Whether a line of the library is logged. A request that is no HTTP is counted like other refused ones."""
+        """Say whether a line of the library is logged. A request that is no HTTP is counted like other refused ones."""
         error = line.exc_info[1] if line.exc_info else None
         if isinstance(error, HttpProcessingError | web.RequestPayloadError):
             self._count(error.code if isinstance(error, HttpProcessingError) else 400, None)

@@ -86,24 +86,24 @@ def is_chat_gone(error: TelegramError) -> bool:
 
 
 def is_unchanged(error: TelegramError) -> bool:
-    """Whether an edit was refused because the message reads so already."""
+    """Say whether an edit was refused because the message reads so already."""
     return _says(error, "message is not modified")
 
 
 def is_about_format(error: TelegramError) -> bool:
-    """Whether the same text without its formatting may be taken."""
+    """Say whether the same text without its formatting may be taken."""
     return _says(error, "entit")
 
 
 def may_be_of_picture(error: TelegramError) -> bool:
-    """Whether a photo was refused for what it is, so that it may be taken as a document: Telegram has many words
+    """Say whether a photo was refused for what it is, so that it may be taken as a document: Telegram has many words
     for that (PHOTO_INVALID_DIMENSIONS, IMAGE_PROCESS_FAILED, …), and few for what it is not."""
     other = is_chat_gone(error) or is_about_format(error) or is_without_topic(error)
     return isinstance(error, BadRequest) and not other
 
 
 def is_gone(error: TelegramError) -> bool:
-    """Whether there is no message any more that could be edited: what a group said before it became a supergroup
+    """Say whether there is no message any more that could be edited: what a group said before it became a supergroup
     stays as it is."""
     gone = ("message to edit not found", "message can't be edited", "message_id_invalid")
     return isinstance(error, ChatMigrated) or _says(error, *gone)

@@ -35,7 +35,7 @@ class Rendered:
 
 
 def render(part: str) -> Rendered:
-    """What Telegram is to show of one part of Markdown; never raises, never empty.
+    """Return one part of Markdown as Telegram is to show it; never raises, never empty.
 
     What cannot be laid out, or would become longer than a message, is shown as it was written.
     """
@@ -58,12 +58,13 @@ def caption(text: str) -> Rendered:
 
 
 def fits_caption(text: str) -> bool:
-    """Whether a file's caption holds a text, laid out or, if that is refused, as it was written."""
+    """Say whether a file's caption holds a text, laid out or, if that is refused, as it was written."""
     return max(units(text), units(caption(text).text)) <= LONGEST_CAPTION
 
 
 def load(part: str) -> float:
-    """How full a message `part` makes, plain or laid out, in characters or in what is marked: 1 is all it holds."""
+    """Return how full a message `part` makes, plain or laid out, in characters or in marked characters: 1 is a whole
+    message."""
     plain = units(part) / LONGEST
     if plain > 1:
         return plain

@@ -22,8 +22,8 @@ _Writer = tuple[str, str | None, str]  # chat, topic, person
 
 @dataclass(slots=True, kw_only=True)
 class FullLanes:
-    """Whose plain words are refused for a moment. Their writers were told; what may have to reach a turn that runs, a
-    command or a yes or no, is never refused here."""
+    """The writers whose plain words are refused for a moment. Their writers were told; what may have to reach a turn
+    that runs, a command or a yes or no, is never refused here."""
 
     clock: Clock
     _until: dict[_Writer, float] = field(default_factory=dict)  # monotonic
@@ -42,7 +42,7 @@ class FullLanes:
                 self._until[source.chat, source.thread, source.user] = now + full[inbound.event_id]
 
     def refuses(self, update: Any, username: str) -> bool:
-        """Whether an update, as Telegram sent it, brings plain words of such a writer to the bot of this name."""
+        """Say whether an update, as Telegram sent it, brings plain words of such a writer to the bot of this name."""
         if not self._until:
             return False
         message = update.get("message") if isinstance(update, dict) else None

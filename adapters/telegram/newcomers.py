@@ -67,7 +67,7 @@ class Newcomers:
             self._timer = self._loop.call_later(self._patience, self._end_the_slow)
 
     def gone(self, newcomer: Newcomer) -> None:
-        """It ended, or is none any more."""
+        """Take a newcomer off the list: the connection ended, or is none any more."""
         if self._all.pop(newcomer, None) is not None:
             alike = self._by_address[newcomer.address]
             del alike[newcomer]

@@ -1,5 +1,6 @@
-"""The files that Telegram takes as photos: JPEG, PNG and WebP of a size that https://core.telegram.org/bots/api#sendphoto
-allows. What a file is, its bytes say; whoever named it may be wrong. Pure."""
+"""The files that Telegram takes as photos: JPEG, PNG and WebP of a size that
+https://core.telegram.org/bots/api#sendphoto allows. What a file is, its bytes say; whoever named it may be wrong.
+Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ _ALONE: Final = frozenset((0x01, *range(0xD0, 0xD9)))  # markers that nothing fo
 
 
 def is_photo(content: bytes) -> bool:
-    """Whether Telegram should take this as a photo."""
+    """Say whether Telegram should take this as a photo."""
     size = sides(content) if len(content) <= _MOST_BYTES else None
     if size is None:
         return False

@@ -82,8 +82,8 @@ class Receiver:
         self._ending = True
 
     async def take(self, updates: Sequence[Update]) -> bool:
-        """Whether these are stored; if not, a pause has passed, which grows. Raises NetworkError, which ends no
-        polling, if they are not and nobody can wait for it."""
+        """Store these updates, and say whether they are stored; if not, a growing pause has passed. Raises
+        NetworkError, which ends no polling, if they are not and nobody can wait for it."""
         try:
             await self.store(updates)
         except StoreUnavailable as error:
