@@ -100,7 +100,7 @@ class QuietHistory(FileHistory):
         super().__init__(str(path))
 
     def load_history_strings(self) -> list[str]:
-        """What was typed, newest first; nothing if it cannot be read."""
+        """Return the typed lines, newest first; nothing if the file cannot be read."""
         try:
             return list(super().load_history_strings())
         except OSError:
@@ -392,7 +392,7 @@ class InteractiveConsole:
         return [*screen.heading(NAME, again=again, place=place), *lines]
 
     def _place(self, to: ChatAddress) -> str | None:
-        """How to name where a message belongs, if that is not the chat at hand."""
+        """Return a name for a message's chat, if that is not the chat at hand."""
         if (to.chat, to.thread) == (codec.DEFAULT_CHAT, None):
             return None
         return to.chat if to.thread is None else f"{to.chat}/{to.thread}"

@@ -35,22 +35,22 @@ class ReplyFlow:
 
     @property
     def begun(self) -> bool:
-        """Whether some of the reply is printed."""
+        """Say whether some of the reply is printed."""
         return bool(self._printed)
 
     @property
     def in_code(self) -> bool:
-        """Whether the next line belongs to a code block, which is shown as it is."""
+        """Say whether the next line belongs to a code block, which is shown as it is."""
         return self._fenced
 
     def advance(self, text: str) -> list[Fragment]:
-        """What to print now that the reply is `text` so far: the lines newly complete."""
+        """Return the pieces to print now that the reply is `text` so far: the lines newly complete."""
         if self._printed.startswith(text):
             return []  # nothing new, or a new attempt that has not come as far yet
         return self._print(text, text.rfind("\n") + 1)
 
     def finish(self, text: str) -> list[Fragment]:
-        """What is left to print when the reply is `text` for good; it ends with a line end."""
+        """Return the pieces still to be printed when the reply is `text` for good; the last one ends the line."""
         text = text.rstrip()
         if self._printed.rstrip() == text and self._printed:
             return []
@@ -86,7 +86,7 @@ class ReplyFlow:
 
 
 def _common_lines(one: str, other: str) -> int:
-    """How many characters the whole lines have that both texts begin with."""
+    """Return the length of the whole lines that both texts begin with."""
     length = 0
     while (end := one.find("\n", length) + 1) and other.startswith(one[length:end], length):
         length = end
@@ -126,14 +126,15 @@ def whole(kind: OutboundKind, text: str, *, place: str | None = None) -> list[Fr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a turn is at, since when, and when its model is asked again (monotonic seconds; 0.0: at no time)."""
+    """The present work of a turn, its start, and the moment when its model is asked again (monotonic seconds; 0.0:
+    none)."""
 
     doing: str = "thinking"
     since: float | None = None
     again_at: float = 0.0
 
     def is_plain(self, now: float) -> bool:
-        """Whether words of the reply, where there are any, tell enough."""
+        """Say whether the reply's own words tell enough."""
         return self.doing == "thinking" and self.again_at <= now
 
 
