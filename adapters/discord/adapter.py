@@ -116,7 +116,7 @@ class DiscordAdapter:
             writing.cancel()
 
     async def _introduced(self) -> codec.Me:
-        """Who the bot is, as soon as Discord can be reached."""
+        """Return the bot's own facts as soon as Discord can be reached."""
         backoff = Backoff(1.0, 30.0)
         while True:
             try:
@@ -147,7 +147,7 @@ class DiscordAdapter:
             raise failures.mapped(error) from error
 
     async def probe(self) -> Sequence[Finding]:
-        """Whether Discord knows the token, what the bot may read, where it is, and which commands are offered."""
+        """Say whether Discord knows the token, what the bot may read, where it is, and which commands are offered."""
         try:
             calls = await self._connection.opened()
             guilds = await calls.get_guilds(200)

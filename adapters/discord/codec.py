@@ -42,9 +42,9 @@ class Me:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a message stands. `within`: ids of what the channel lies in, narrowest first: the channel of a thread, its
-    category; `guild` None: two are alone. `is_thread`: its participants share a conversation. `own`: the bot opened
-    it. `my_role`: the id of the role that stands for the bot there; `name`: what people call the channel."""
+    """The place of a message. `within`: ids of what the channel lies in, narrowest first: the channel of a thread,
+    its category; `guild` None: two are alone. `is_thread`: its participants share a conversation. `own`: the bot
+    opened it. `my_role`: the id of the role that stands for the bot there; `name`: what people call the channel."""
 
     channel: str
     guild: str | None = None
@@ -56,7 +56,7 @@ class Place:
 
 
 def moment(snowflake: str | int) -> float:
-    """When an id was given out, in seconds since the epoch."""
+    """Return the moment when an id was given out, in seconds since the epoch."""
     return (int(snowflake) >> 22) / 1000 + _EPOCH
 
 
@@ -68,8 +68,8 @@ def snowflake(seconds: float) -> int:
 def message_inbound(
     message: Json, place: Place, me: Me, before: str = "", amends: tuple[str, ...] = ()
 ) -> Inbound | None:
-    """What a person said to the bot. None: there is nothing to be read in it. `before`: what the model is shown of the
-    messages before it; `amends`: the events of its earlier wordings, newest first."""
+    """Return a person's message to the bot. None: there is nothing to be read in it. `before`: what the model is
+    shown of the messages before it; `amends`: the events of its earlier wordings, newest first."""
     said, files = words(message, me), tuple(_attachments(message))
     if not said and not files:
         return None
@@ -101,7 +101,7 @@ def withdrawn_inbound(said_by: Source, amends: tuple[str, ...]) -> Inbound:
 
 
 def source(place: Place, author: Json, member: Json) -> Source:
-    """Who speaks where."""
+    """Return the speaker and the place."""
     kind: ChatType = "direct" if place.guild is None else "thread" if place.is_thread else "group"
     within = place.within if place.guild is None else (*place.within, f"guild-{place.guild}")
     return Source(
@@ -117,7 +117,7 @@ def source(place: Place, author: Json, member: Json) -> Source:
 
 
 def name_of(author: Json, member: Json | None = None) -> str:
-    """What a person is called where they speak."""
+    """Return the name that a person has in this place."""
     named = (member or {}).get("nick") or author.get("global_name") or author.get("username") or author["id"]
     return str(named)
 
@@ -148,7 +148,7 @@ def message_of(event: str | None, channel: str) -> str | None:
 
 
 def words(message: Json, me: Me) -> str:
-    """What a message says, without the bot's name, and with people's names for their numbers."""
+    """Return a message's text, without the bot's name, and with people's names for their numbers."""
     text = without_mention(message.get("content") or "", me)
     text = _named(text, message.get("mentions") or ())
     shown = [*([text] if text else []), *(_sticker(each) for each in message.get("sticker_items") or ())]
@@ -169,7 +169,7 @@ def without_mention(text: str, me: Me) -> str:
 
 
 def is_named(message: Json, me: Me) -> bool:
-    """Whether the text itself names the bot, as a reply's ping does not."""
+    """Say whether the text itself names the bot, as a reply's ping does not."""
     return re.search(rf"<@!?{me.id}>", message.get("content") or "") is not None
 
 
@@ -251,7 +251,7 @@ def _attachments(message: Json) -> Iterator[Attachment]:
 
 
 def address_of(message: Json, file: str) -> str | None:
-    """Where a file of a message can be read now."""
+    """Return the address where a file of a message can be read now."""
     carried = [message, *((each.get("message") or {}) for each in message.get("message_snapshots") or ())]
     found = (each for one in carried for each in one.get("attachments") or () if each["id"] == file)
     return next((str(each["url"]) for each in found), None)

@@ -35,12 +35,12 @@ class SlashCommands:
         self._menu = {each.name: each for each in menu[:_MOST]}
 
     def is_private(self, name: str) -> bool:
-        """Whether only who gave the command may see its answer."""
+        """Say whether only the person who gave the command may see its answer."""
         entry = self._menu.get(name)
         return entry is not None and entry.audience != "everybody"
 
     def passes_on(self, name: str) -> bool:
-        """Whether the command is a message in another form, and its answer that message's."""
+        """Say whether the command is a message in another form, and its answer that message's."""
         entry = self._menu.get(name)
         return entry is not None and entry.passes_on
 
@@ -110,7 +110,7 @@ def _help(text: str, name: str) -> str:
 
 
 def _facts(commands: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """What people see of commands, without what Discord adds."""
+    """Return the parts of commands that people see, without Discord's additions."""
     return sorted(
         [
             each["name"],

@@ -194,7 +194,7 @@ class Connection(Client):
 
     @property
     def reads_everything(self) -> bool:
-        """Whether the bot is given texts that do not name it."""
+        """Say whether the bot receives texts that do not name it."""
         return self._wished.message_content
 
     # -- the socket -------------------------------------------------------------------------

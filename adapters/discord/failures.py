@@ -44,7 +44,7 @@ _NEVER_LEFT: Final = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutErr
 
 
 def mapped(error: BaseException) -> AdapterError:
-    """What became of a call that ended with `error`."""
+    """Return the gateway's error for a call that ended with `error`."""
     match error:
         case RateLimited():
             text = f"Discord asks to wait {error.retry_after:.0f} s"
@@ -79,7 +79,7 @@ def mapped_edit(error: BaseException) -> AdapterError:
 
 
 def is_over(error: BaseException) -> bool:
-    """Whether an interaction takes no answer any more."""
+    """Say whether an interaction takes no answer any more."""
     codes = (UNKNOWN_INTERACTION, UNKNOWN_WEBHOOK, INVALID_TOKEN)
     return isinstance(error, HTTPException) and error.code in codes
 

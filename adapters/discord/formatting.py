@@ -28,7 +28,7 @@ _MARKS: Final[dict[Kind, str]] = {"bold": "**", "code": "`"}
 
 
 def shown(markdown: str) -> str:
-    """What Discord is to show of one part of Markdown; never raises, never empty."""
+    """Return one part of Markdown as Discord is to show it; never raises, never empty."""
     text = sound(markdown).strip("\n")
     if "|" in text or "####" in text:
         try:
@@ -104,12 +104,12 @@ def _literal(found: re.Match[str]) -> str:
 
 
 def fits_caption(text: str) -> bool:
-    """Whether a text can be shown with a file."""
+    """Say whether a text can be shown with a file."""
     return length(shown(text), "utf16") <= LONGEST
 
 
 def load(part: str) -> float:
-    """How full a message a part makes: 1 is all it holds."""
+    """Return how full a message a part makes: 1 is a whole message."""
     return length(part, "utf16") / LONGEST
 
 

@@ -150,7 +150,7 @@ class Interactions:
 
 
 def _callback(data: Mapping[str, Any]) -> Route:
-    """Where the first word of an interaction goes."""
+    """Return the address for the first word about an interaction."""
     return Route(
         "POST",
         "/interactions/{webhook_id}/{webhook_token}/callback",

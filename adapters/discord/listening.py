@@ -1,4 +1,4 @@
-"""Whether a message is for the bot. Pure."""
+"""The rules that decide whether a message is for the bot. Pure."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class Listening:
 
     @property
     def reads_content(self) -> bool:
-        """Whether some channel is listened to as a whole, for which Discord must show messages' content."""
+        """Say whether some channel is listened to as a whole, for which Discord must show messages' content."""
         named = {self.settings.listen, *self.places.rules.values()}
         return bool(named & {"free", "thread"} or self.settings.free or self.settings.thread)
 
     def hears(self, message: Mapping[str, Any], place: Place, me: Me) -> bool:
-        """Whether the bot answers this message."""
+        """Say whether the bot answers this message."""
         author = message["author"]
         if author["id"] == me.id or message.get("webhook_id") or message.get("type") not in _MESSAGES:
             return False
@@ -80,5 +80,5 @@ class Listening:
         )
 
     def opens_thread(self, place: Place) -> bool:
-        """Whether an answer here gets a thread of its own."""
+        """Say whether an answer here gets a thread of its own."""
         return place.guild is not None and not place.is_thread and self.mode(place) == "thread"

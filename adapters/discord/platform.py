@@ -17,7 +17,7 @@ Channels = Annotated[tuple[Ident, ...], AList]
 
 
 class CatchUp(Section):
-    """What was written while the bot was away is fetched within these bounds, for each channel by itself."""
+    """The limits on the messages that are fetched after an absence of the bot, for each channel."""
 
     hours: Natural = Field(24, description="nothing older is answered")
     messages: Natural = Field(200, description="the newest so many of a channel are looked at; 0: none")

@@ -204,7 +204,7 @@ class Receiver:
         return queue
 
     def _reworded(self, data: Mapping[str, Any]) -> bool:
-        """Whether a message was changed before it was stored. It has its new words from now on."""
+        """Give a message that is not stored yet its new words, and say whether there was one."""
         queue = self._queues.get(data["channel_id"])
         if queue is None or not _is_rewording(data):
             return False
@@ -230,7 +230,7 @@ class Receiver:
             self._queue(channel, alone=True)
 
     def _look_at(self, guild: Guild) -> None:
-        """What was written in a guild's channels while nobody read them."""
+        """Look for messages in a guild's channels that nobody has read yet."""
         places: list[TextChannel | VoiceChannel | StageChannel | Thread] = [*guild.text_channels, *guild.threads]
         places += [*guild.voice_channels, *guild.stage_channels]
         for place in places:
@@ -286,7 +286,7 @@ class Receiver:
         return next((each for name, each in accepted.items() if f"b{number}" in name or f"{number}:" in name), None)
 
     async def _stored(self, batch: Sequence[Inbound]) -> Sequence[Accepted]:
-        """What became of these, once all are stored: what was missed waits until its lanes have room."""
+        """Store these, and return the fate of each: missed messages wait until their lanes have room."""
         assert self._accept is not None
         accepted: list[Accepted] = []
         backoff = Backoff(0.1, 5.0)
@@ -366,7 +366,7 @@ class Receiver:
         return codec.command_inbound(data, place, self._me, text, private=self._is_private(data), waited_for=waited_for)
 
     def _is_private(self, data: Mapping[str, Any]) -> bool:
-        """Whether only who asked may see the answer."""
+        """Say whether only the person who asked may see the answer."""
         return "guild_id" in data and self._commands.is_private((data.get("data") or {}).get("name", ""))
 
     def _place(self, channel: str, guild: str | None, *, alone: bool = False) -> codec.Place:
@@ -404,7 +404,7 @@ class Receiver:
         return message
 
     async def _opened_thread(self, message: Mapping[str, Any], place: codec.Place) -> bool:
-        """Whether the message has a thread, which has the message's own id."""
+        """Say whether the message has a thread, which has the message's own id."""
         name = " ".join(codec.words(message, self._me).split())[:80] or "Conversation"
         route = Route(
             "POST",
@@ -424,7 +424,7 @@ class Receiver:
         return True
 
     async def _before(self, message: Mapping[str, Any], place: codec.Place) -> str:
-        """What was said before a mention, since the bot's own last words. Nothing of it is stored by itself."""
+        """Return the messages before a mention, since the bot's own last words. They are not stored by themselves."""
         heard_anyway = place.guild is None or place.own or self._listening.mode(place) != "mention"
         if heard_anyway or not self._settings.quoted or codec.words(message, self._me).startswith("/"):
             return ""
@@ -482,7 +482,7 @@ class Receiver:
         return found[:most][::-1], len(found) > most
 
     def _absence(self, *, is_cut: bool) -> str:
-        """What a chat is told before the first answer to what was missed."""
+        """Return a chat's notice before the first answer to a missed message."""
         if self._away is None or self._away < _WORTH_A_WORD:
             return ""
         told = f"I was away for {_span(self._away)}; now I answer what was written here meanwhile."
@@ -492,7 +492,7 @@ class Receiver:
 
 
 def _is_rewording(data: Mapping[str, Any]) -> bool:
-    """Whether a change of a message is its writer's; Discord tells of a link's preview in the same way."""
+    """Say whether a change of a message is its writer's; Discord tells of a link's preview in the same way."""
     return "author" in data and bool(data.get("edited_timestamp")) and "content" in data
 
 
