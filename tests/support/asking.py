@@ -43,7 +43,7 @@ class Buttoned(FakeAdapter):
         return accepted
 
     async def became(self, question: Outbound, text: str) -> Outbound:
-        """What a question is now, once it says so."""
+        """Return the question's row once it has this text."""
         name = f"m-{question.id}"
         await self.until(lambda: name in self.edited and text in self.edited[name].text)
         return self.edited[name]

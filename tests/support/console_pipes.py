@@ -1,4 +1,4 @@
-"""What the console's tests share: pipes that never block the loop, and a gateway that does as told."""
+"""Tools for the console's tests: pipes that never block the loop, and a gateway that does as told."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class Terminal:
         os.write(self._end, keys.encode())
 
     def interrupts(self) -> None:
-        """What a terminal makes of Ctrl-C while no prompt reads keys."""
+        """Interrupt as a terminal does for Ctrl-C while no prompt reads keys."""
         self._program.send(signal.SIGINT)
 
     async def left(self) -> int:

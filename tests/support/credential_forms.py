@@ -254,7 +254,7 @@ _LONGEST_LEFT: Final = 8  # characters of a secret that may be seen
 
 
 def shows(text: str, form: Form) -> bool:
-    """Whether `text`, read in any of the variants, shows a piece of the form's secret."""
+    """Say whether `text`, read in any of the variants, shows a piece of the form's secret."""
     readings = {text, unquote(text), unquote(unquote(text)), text.replace("\\n", "\n").replace('\\"', '"')}
     secret = _UNSEEN.sub("", form.secret)
     pieces = {secret[at : at + _LONGEST_LEFT] for at in range(max(1, len(secret) - _LONGEST_LEFT + 1))}

@@ -44,7 +44,7 @@ class Bot(LiveBot):
         return self.discord.people.say(chat or self.chat, self.anna, text, **how)
 
     def shown(self, chat: Channel | None = None) -> list[str]:
-        """What the bot's messages say now, but that it is busy."""
+        """Return the present texts of the bot's messages, except that it is busy."""
         texts = [message.content for message in self.discord.shown(chat or self.chat)]
         return [text for text in texts if text != BUSY]
 

@@ -76,7 +76,7 @@ class SimBot:
     anna: Any
 
     def shown(self, channel: Any) -> list[str]:
-        """What the bot's messages say in a channel now."""
+        """Return the present texts of the bot's messages in a channel."""
         found = (message for message in channel.history() if message.author.id == self.env.backend.bot_user.id)
         return [message.content for message in found]
 

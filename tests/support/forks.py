@@ -49,7 +49,7 @@ class Child(asyncio.Protocol):
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """Return the process id."""
         return self.started.result()
 
     def send(self, number: int) -> None:
@@ -59,7 +59,7 @@ class Child(asyncio.Protocol):
                 os.kill(self.pid, number)
 
     def data_received(self, data: bytes) -> None:
-        """Its fate, told as it comes."""
+        """Note the fate of the process as it comes."""
         *lines, self._unread = (self._unread + data).split(b"\n")
         for what, number in (line.decode().split() for line in lines):
             if what == "stopped":
@@ -88,7 +88,7 @@ class Process:
 
     @property
     def returncode(self) -> int | None:
-        """How it ended; None while it runs."""
+        """Return the exit status; None while the process runs."""
         return self._child.ended.result() if self._child.ended.done() else None
 
     def send_signal(self, number: int) -> None:
@@ -100,7 +100,7 @@ class Process:
         self._child.send(signal.SIGKILL)
 
     async def wait(self) -> int:
-        """How it ended, once it has."""
+        """Wait for the end, and return the exit status."""
         return await asyncio.shield(self._child.ended)
 
     async def communicate(self, given: bytes = b"") -> tuple[bytes, bytes]:

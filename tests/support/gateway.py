@@ -205,7 +205,7 @@ class Live:
         return inbound.event_id
 
     async def answer(self, event_id: str) -> Outbound:
-        """What an event is answered with, once it is."""
+        """Return the answer to an event, once there is one."""
         await self.adapter.until(lambda: self.adapter.answer_to(event_id) is not None)
         answer = self.adapter.answer_to(event_id)
         assert answer is not None

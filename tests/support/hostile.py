@@ -112,7 +112,7 @@ def patterns() -> dict[str, Pattern]:
 
 @cache
 def uses() -> dict[str, set[str]]:
-    """Which methods of the patterns of a module the program calls, by the pattern's name in `patterns`."""
+    """Return the methods that the program calls of a module's patterns, by the pattern's name in `patterns`."""
     found: dict[str, set[str]] = {}
     for module in modules():
         for node in ast.walk(ast.parse(inspect.getsource(module))):

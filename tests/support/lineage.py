@@ -126,6 +126,6 @@ class Life:
 
 
 def own_words(message: Message) -> str:
-    """What a person said, without notes that were merged in front of it."""
+    """Return a person's words, without notes that were merged in front of them."""
     text = text_of(message)
     return text.rpartition("=== end of notes; the live conversation goes on below ===")[2].strip("\n")

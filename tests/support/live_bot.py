@@ -1,4 +1,4 @@
-"""What a bot on any emulated platform can be asked for."""
+"""A bot on any emulated platform, as tests ask it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LiveBot(ABC):
 
     @abstractmethod
     def shown(self, chat: Any = None) -> list[str]:
-        """What the bot's messages say now, but that it is busy."""
+        """Return the present texts of the bot's messages, except that it is busy."""
 
     @abstractmethod
     async def until(self, condition: Callable[[], Any]) -> None:

@@ -20,7 +20,7 @@ class LoopbackProxy:
 
     @property
     def url(self) -> str:
-        """What a client is told."""
+        """Return the address for a client."""
         return f"http://127.0.0.1:{self.port}"
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -102,7 +102,7 @@ shredded = st.lists(st.sampled_from(SHREDS), min_size=1, max_size=60).map(lambda
 
 
 def is_hidden(source: str, number: int) -> bool:
-    """Whether a word stands where Markdown shows no text: behind a fence, in a target, a label or a tag."""
+    """Say whether a word stands where Markdown shows no text: behind a fence, in a target, a label or a tag."""
     at = source.index(f"q{number}z")
     before = source[max(0, at - 120) : at]
     language = re.search(r"(?:```|~~~)`*~*[^\S\n]*\S{0,32}$", before)

@@ -103,7 +103,7 @@ def pids_in(file: Path) -> list[int]:
 
 
 def alive(pids: Sequence[int]) -> list[int]:
-    """Those of them that have not ended."""
+    """Return the processes that have not ended."""
     left = []
     for pid in pids:
         with suppress(ProcessLookupError):
@@ -113,5 +113,5 @@ def alive(pids: Sequence[int]) -> list[int]:
 
 
 def heard(text: str) -> list[str]:
-    """What a raw server says that it heard."""
+    """Return the lines that a raw server says it heard."""
     return list(json.loads(text))

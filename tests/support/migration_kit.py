@@ -376,7 +376,7 @@ async def shown(store: Store) -> dict[str, Any]:
 
 
 async def worked_off(store: Store) -> dict[str, Any]:
-    """What a gateway that starts on the store is given, in its order, until nothing is left."""
+    """Work off everything that a starting gateway finds in the store, in its order."""
     store._process.time.learn(START + 1_000_000_000)  # type: ignore[attr-defined]  # whatever was put off is due
     bypassed = await store.claim_bypassed("w")
     for each in bypassed:

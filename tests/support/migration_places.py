@@ -56,7 +56,7 @@ class Places:
         return url
 
     async def leave(self, store: Store) -> None:
-        """Its process is gone, what it was doing left as it was."""
+        """Leave the store as if its process were gone, with its work as it was."""
         if isinstance(store, RedisStore):
             await store._chores.aclose()
             await store._wire.aclose()

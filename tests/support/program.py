@@ -21,7 +21,7 @@ Row = dict[str, Any]
 
 
 def environment(**more: str) -> dict[str, str]:
-    """What the program's process sees: this checkout, and nothing of the tester's own settings."""
+    """Return the environment of the program's process: this checkout, and nothing of the tester's own settings."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LEGATO__")}
     return {**kept, "PYTHONPATH": str(ROOT), "TEST_LLM_KEY": KEY, **more}
 

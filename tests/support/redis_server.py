@@ -56,7 +56,7 @@ class RedisServer:
 
     @property
     def url(self) -> str:
-        """Its first database."""
+        """Return the address of the first database."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     def client(self, *, decode_responses: bool = True, **settings: Any) -> redis.Redis:

@@ -1,4 +1,4 @@
-"""Where a word still lies in what a store keeps: its files, letter for letter."""
+"""The places where a word still lies in a store's files, letter for letter."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def remains(bench: Bench, *words: str) -> list[str]:
 
 
 async def left_in_the_end(look: Callable[[], list[str]]) -> list[str]:
-    """What a look finds, once nothing is found or a while has passed."""
+    """Return the findings of a look, once there are none or a while has passed."""
 
     def again_and_again() -> list[str]:
         deadline = time.monotonic() + _PATIENCE

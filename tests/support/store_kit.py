@@ -118,7 +118,7 @@ async def finish(store: Store, claim: Claim, *rows: Outbound) -> TurnEnd:
 
 
 async def transcript(store: Store, session_id: str) -> list[Message]:
-    """What a session's transcript is now."""
+    """Return the present transcript of a session."""
     return list((await store.transcript(await store.session(session_id))).messages)
 
 
@@ -138,7 +138,7 @@ def moved(ref: SessionRef, by: int = -1) -> SessionRef:
 
 
 async def nothing_ready(store: Store) -> bool:
-    """Whether no lane can be claimed at this moment."""
+    """Say whether no lane can be claimed at this moment."""
     waiter = asyncio.create_task(store.claim_next("probe"))
     for _ in range(5):
         await asyncio.sleep(0)

@@ -54,7 +54,7 @@ class World:
         )
 
     def downloads(self) -> int:
-        """How often a file was asked for."""
+        """Return how often a file was asked for."""
         return sum(call.method == "(download)" for call in self.telegram.journal.calls)
 
 

@@ -58,12 +58,12 @@ class Bot(LiveBot):
         world.date = world_date  # type: ignore[method-assign]
 
     def shown(self, chat: Chat | None = None) -> list[str]:
-        """What the bot's messages say now, but that it is busy."""
+        """Return the present texts of the bot's messages, except that it is busy."""
         texts = [message.text for message in self.telegram.shown(chat or self.chat)]
         return [text for text in texts if text != BUSY]
 
     def drafted(self, topic: int | None = None) -> str | None:
-        """What Anna sees of the reply that the bot is just writing."""
+        """Return Anna's view of the reply that the bot is just writing."""
         draft = self.telegram.cloud.drafts(self.chat).get(topic)
         return None if draft is None else draft.text
 

@@ -1,4 +1,4 @@
-"""What Telegram asks of a message, written from the Bot API's documentation and not from what Legato sends.
+"""Telegram's rules for a message, written from the Bot API's documentation and not from Legato's messages.
 
 https://core.telegram.org/bots/api#formatting-options, #messageentity and #sendmessage; what happens to
 more than a hundred entities and to links without a host is known from Telegram's own clients.
@@ -20,7 +20,7 @@ def in_units(text: str) -> bytes:
 
 
 def marked(text: str, entity: dict) -> str:
-    """What an entity marks; fails if it tears a character or reaches out of the text."""
+    """Return the text that an entity marks; fails if it tears a character or reaches out of the text."""
     data = in_units(text)
     start, end = entity["offset"] * 2, (entity["offset"] + entity["length"]) * 2
     assert 0 <= start < end <= len(data), f"{entity} is not within {len(data) // 2} units"

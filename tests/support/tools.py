@@ -17,7 +17,7 @@ def fitting(tool: Tool, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 async def called(tool: Tool, context: ToolContext, arguments: Mapping[str, Any]) -> str:
-    """What a tool says to a call with these arguments. Raises ToolError."""
+    """Return a tool's answer to a call with these arguments. Raises ToolError."""
     return await tool.run(fitting(tool, arguments), context)
 
 

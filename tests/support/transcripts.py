@@ -228,7 +228,7 @@ def tokens(messages: Sequence[Message]) -> int:
 
 
 def flaws(messages: Sequence[Message]) -> list[str]:
-    """What a provider would refuse about a transcript."""
+    """Return a provider's objections to a transcript."""
     found: list[str] = [f"{index}: {flaw}" for index, m in enumerate(messages) for flaw in _shape_flaws(m)]
     if not found:
         json.dumps(encode_request(SPEC, ModelRequest(messages=messages)))
@@ -283,6 +283,6 @@ def last_request(messages: Sequence[Message]) -> Message | None:
 
 
 def counts_hold(messages: Sequence[Message]) -> bool:
-    """Whether every stored count is the count; what was never one does not matter."""
+    """Say whether every stored count is right; an entry without a count does not matter."""
     noted = [(note_of(message).get("tokens"), message) for message in messages]
     return all(count == COUNTER.message(message) for count, message in noted if isinstance(count, int))

@@ -12,7 +12,7 @@ from gateway.runtime.errors import StoreUnavailable
 
 
 async def eventually(condition: Callable[[], Any], *, within: float = 20.0) -> Any:
-    """What `condition()`, awaited if need be, says once that is true. `within` is generous: nothing is
+    """Return the value of `condition()`, awaited if need be, once that is true. `within` is generous: nothing is
     measured here, and something that never happens must not hang."""
     async with asyncio.timeout(within):
         while True:
@@ -25,13 +25,13 @@ async def eventually(condition: Callable[[], Any], *, within: float = 20.0) -> A
 
 
 async def written(path: Path) -> str:
-    """What is in a file, once somebody has put it there whole."""
+    """Return the content of a file, once somebody has put it there whole."""
     text: str = await eventually(lambda: path.exists() and path.read_text(encoding="utf-8"))
     return text
 
 
 async def again(call: Callable[[], Any]) -> Any:
-    """What the call gives; None while the store cannot be used."""
+    """Return the value of the call; None while the store cannot be used."""
     try:
         return await call()
     except StoreUnavailable:

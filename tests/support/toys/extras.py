@@ -20,7 +20,7 @@ class Feathers:
     timeout = 5.0
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """How many."""
+        """Return the number."""
         return "3,000"
 
 

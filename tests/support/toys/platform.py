@@ -16,7 +16,7 @@ class ParrotSettings(AdapterSettings):
 
 
 def person_problem(name: str) -> str | None:
-    """Who talks to a parrot has a name in small letters."""
+    """Return an objection unless the name is in small letters, as the names of a parrot's friends are."""
     return None if name.isalpha() and name.islower() else 'must give a name in small letters, as in "parrot:polly"'
 
 
