@@ -1,4 +1,4 @@
-"""What can be done to a call of an emulated platform on purpose, and to which.
+"""Faults for the calls of an emulated platform.
 
     server.faults.add(LoseAnswer(), method="sendMessage", chat_id=chat.id, nth=2)
     server.faults.schedule = Seeded(7, share=0.1, among=(LoseAnswer(), Refuse(), Disconnect(), Flood(seconds=3)))
@@ -61,7 +61,7 @@ F_co = TypeVar("F_co", covariant=True)
 
 
 class Schedule(Protocol[F_co]):
-    """Which fault, if any, befalls a call."""
+    """The choice of a fault, if any, for each call."""
 
     def __call__(self, call: Call) -> F_co | None: ...
 

@@ -1,4 +1,4 @@
-"""What the server was asked, what it answered, and what nobody should have asked."""
+"""The journal of a server: the requests, the answers, and the requests that nobody should have made."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Call:
 
     @property
     def ambiguous(self) -> bool:
-        """It was done, and its caller was not told."""
+        """Say whether the call was done without a word to its caller."""
         return self.done and not self.answered
 
 
@@ -85,7 +85,8 @@ class Journal:
         self._changed.set()
 
     async def until(self, condition: Callable[[], Any]) -> Any:
-        """What `condition()` gives once that is true; it is asked after every call and every change of a chat."""
+        """Return the value of `condition()` once that is true; the server asks after every call and every change of a
+        chat."""
         while not (value := condition()):
             await self.change()
         return value

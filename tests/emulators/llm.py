@@ -98,7 +98,7 @@ class LlmServer:
 
     @property
     def url(self) -> str:
-        """What goes into `base_url`."""
+        """Return the value of `base_url`."""
         return f"http://{self._host}:{self._port}/v1"
 
     async def __aenter__(self) -> Self:

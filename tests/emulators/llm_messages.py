@@ -45,7 +45,7 @@ STOPS = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "
 
 
 def violations(body: Any) -> Iterator[str]:
-    """What the API refuses in a request; nothing for a valid one."""
+    """Yield the API's objections to a request; nothing for a valid one."""
     if not isinstance(body, dict):
         yield "Input should be a valid dictionary"
         return

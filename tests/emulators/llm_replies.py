@@ -1,4 +1,4 @@
-"""What the LLM emulator can be told to answer, well-behaved or not.
+"""The answers of the LLM emulator, well-behaved or not.
 
 A reply hook is `Callable[[dict], Answer]`: it gets the request's body and returns one of the
 classes below. `echo`, `Script` and `summarising` are ready-made hooks.
@@ -128,7 +128,7 @@ def last_user_text(body: Mapping[str, Any]) -> str:
 
 
 def is_turn(body: Mapping[str, Any]) -> bool:
-    """Whether a request is one of a conversation, and not one beside it, for a summary or for the memory."""
+    """Say whether a request is one of a conversation, and not one beside it, for a summary or for the memory."""
     return not is_summary_request(body["messages"]) and not is_memory_request(body["messages"])
 
 

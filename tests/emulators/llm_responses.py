@@ -35,7 +35,7 @@ SECRET = "gAAAA"  # how encrypted thoughts begin
 
 
 def violations(body: Any) -> Iterator[str]:
-    """What the API refuses in a request; nothing for a valid one."""
+    """Yield the API's objections to a request; nothing for a valid one."""
     if not isinstance(body, dict):
         yield "The body must be a JSON object."
         return

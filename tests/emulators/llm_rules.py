@@ -1,4 +1,4 @@
-"""What the real Chat Completions API refuses, as one pure function over a request body.
+"""The refusals of the real Chat Completions API, as one pure function over a request body.
 
 Stricter than the real one in three places, because some of its imitators are: the first message
 after the system's is the user's, no two of the user's follow each other, and no message is empty.
@@ -167,8 +167,8 @@ def _part(role: str, part: Any, *, claude: bool) -> Iterator[str]:
 
 
 def picture_problems(url: str) -> Iterator[str]:
-    """What is wrong with a picture in a data URL.
-    https://platform.openai.com/docs/guides/images-vision: PNG, JPEG, WEBP and GIF, in base64."""
+    """Yield the faults of a picture in a data URL. https://platform.openai.com/docs/guides/images-vision: PNG, JPEG,
+    WEBP and GIF, in base64."""
     match = PICTURE.fullmatch(url)
     content = _decoded(match["data"]) if match else None
     if match is None or not content:

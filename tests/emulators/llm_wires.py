@@ -47,7 +47,7 @@ class Wire(Protocol):
         """An answer."""
 
     def too_long(self, prompt: int, cap: int | None, window: int) -> str | None:
-        """How the API refuses a request that does not fit; None for one that does."""
+        """Return the API's refusal of a request that does not fit; None for one that does."""
 
     def error(self, status: int, error: Mapping[str, Any]) -> str:
         """An error's body. `error` is one of Chat Completions."""

@@ -36,7 +36,7 @@ _PAGE: Final = 15  # lines that a page key scrolls
 
 
 class View(Protocol):
-    """What the screen shows and who types. `enter` does what a line says: False once the person wants to leave."""
+    """The screen and its typist. `enter` does what a line says: False once the person wants to leave."""
 
     def enter(self, line: str) -> bool: ...
 

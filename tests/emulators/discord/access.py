@@ -1,4 +1,4 @@
-"""What the bot may reach: channels, messages, guilds, and what it may do there."""
+"""The bot's rights: which channels, messages and guilds it may reach, and its deeds there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How often a bot may ask, and what happens to one that does not keep to it.
+"""The rates of a bot's requests, and the punishment of a bot that exceeds them.
 
 Source: https://discord.com/developers/docs/topics/rate-limits: buckets by route and major parameter, told in headers;
 50 requests a second over all, of which interactions are free; and 10,000 refused requests in ten minutes lock a bot out
@@ -54,8 +54,8 @@ class _Bucket:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Whether a request is let through, and the headers of its answer. `wait`: 0, or the seconds of a 429; `banned`:
-    that one comes from Cloudflare."""
+    """The fate of a request, and the headers of its answer. `wait`: 0, or the seconds of a 429; `banned`: that one
+    comes from Cloudflare."""
 
     wait: float = 0.0
     scope: str = "user"

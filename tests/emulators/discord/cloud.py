@@ -26,7 +26,7 @@ _ALL_INTENTS: Final = KNOWN
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What may differ from bot to bot and from test to test.
+    """The settings that may differ from bot to bot and from test to test.
 
     `allowed_intents`: those that are switched on for the bot in Discord's portal. `heartbeat`: seconds between two
     heartbeats, of the machine's time. `identify_every`: seconds that lie between two sessions (0: any number at once).
@@ -67,13 +67,13 @@ class Starts:
 
     @property
     def left(self) -> int:
-        """How many more may begin today."""
+        """Return how many more sessions may begin today."""
         while self._times and self._times[0] <= self._clock.monotonic() - 86_400:
             self._times.popleft()
         return self._settings.sessions_a_day - len(self._times)
 
     def take(self) -> bool:
-        """Whether one may begin now."""
+        """Say whether one may begin now."""
         now = self._clock.monotonic()
         if self.left <= 0 or (self._times and now - self._times[-1] < self._settings.identify_every):
             return False
@@ -153,7 +153,7 @@ class Cloud:
 
     @property
     def application_flags(self) -> int:
-        """What the portal allows, as flags of the application.
+        """Return the intents that the portal allows, as flags of the application.
         https://discord.com/developers/docs/resources/application#application-object-application-flags"""
         allowed = self.settings.allowed_intents
         flags = ((Intent.GUILD_PRESENCES, 1 << 13), (Intent.GUILD_MEMBERS, 1 << 15), (Intent.MESSAGE_CONTENT, 1 << 19))
@@ -268,5 +268,5 @@ class Cloud:
         return message_json(self, message, blank=blank)
 
     def guilds_of(self, user: User) -> Sequence[Guild]:
-        """Where somebody is a member."""
+        """Return the guilds of a member."""
         return [guild for guild in self.guilds.values() if user.id in guild.members]

@@ -1,4 +1,4 @@
-"""What can go wrong with Discord besides what goes wrong with any platform (`tests.emulators.faults`).
+"""Faults of Discord beside those of any platform (`tests.emulators.faults`).
 
     server.faults.add(RateLimit(seconds=3, scope="shared"), method="POST /channels/{channel}/messages")
     server.frames.add(Drop(), method="send MESSAGE_CREATE")

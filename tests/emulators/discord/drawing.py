@@ -65,7 +65,7 @@ def draw_channel(channel: Channel, me: User, bot: User, users: dict[int, User]) 
 
 
 def draw_choices(interaction: Interaction) -> str:
-    """What the bot proposes for what is being typed."""
+    """Return the bot's proposals for an unfinished word."""
     return "\n".join(f"{choice['name']} → {choice['value']}" for choice in interaction.choices) or "(no proposals)"
 
 
@@ -126,5 +126,5 @@ def _named(mention: str, users: dict[int, User]) -> str:
 
 
 def places_of(channels: Iterable[Channel]) -> str:
-    """What channels are called, one a line."""
+    """Return the names of channels, one a line."""
     return "\n".join(f"{'  ' if channel.is_thread else ''}#{channel.name}" for channel in channels) or "(no channels)"

@@ -16,7 +16,7 @@ _KEY: Final = b"a key that protects nothing"
 
 
 class Files:
-    """What was uploaded, by path."""
+    """The uploaded files, by path."""
 
     def __init__(self, clock: Clock, life: float) -> None:
         self.root = ""  # the server's address, known once it listens

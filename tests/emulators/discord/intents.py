@@ -1,4 +1,4 @@
-"""What a bot asks to be told, and what it must be allowed to ask.
+"""The events that a bot asks for, and the permissions that it needs to ask.
 
 Source: https://discord.com/developers/docs/events/gateway#gateway-intents.
 """
@@ -45,7 +45,7 @@ _BY_EVENT: Final[dict[str, tuple[int, int]]] = {  # event → (in a guild, in a 
 
 
 def wants(intents: int, event: str, *, in_guild: bool) -> bool:
-    """Whether a session with these intents is told of an event."""
+    """Say whether a session with these intents is told of an event."""
     in_guilds, in_dms = _BY_EVENT.get(event, (Intent.GUILDS, 0))
     needed = in_guilds if in_guild else in_dms
     return not needed or bool(intents & needed)

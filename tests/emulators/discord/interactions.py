@@ -62,7 +62,7 @@ class Interaction:
 
     @property
     def shown(self) -> list[Message]:
-        """What the person sees of the answer, oldest first."""
+        """Return the parts of the answer that the person sees, oldest first."""
         messages = [message for message in (self.original, *self.followups) if message is not None]
         return [message for message in messages if not message.deleted]
 
@@ -92,7 +92,7 @@ class Interactions:
         return interaction
 
     def failed(self, interaction: Interaction) -> bool:
-        """Whether the person was told that the application did not respond."""
+        """Say whether the person was told that the application did not respond."""
         return interaction.answer is None and self._age(interaction) > self._cloud.settings.acknowledge
 
     def to_answer(self, identity: int, token: str) -> Interaction:

@@ -30,7 +30,7 @@ class Named:
 
 
 def named_in(text: str) -> Named:
-    """What a text names outside of code."""
+    """Return the names in a text outside of code."""
     bare = _CODE.sub(" ", text)
     users = list(dict.fromkeys(int(number) for number in _USER.findall(bare)))
     roles = list(dict.fromkeys(int(number) for number in _ROLE.findall(bare)))
@@ -48,11 +48,11 @@ class Allowed:
     given: bool = field(default=False)
 
     def user(self, identity: int) -> bool:
-        """Whether a person may be told."""
+        """Say whether a person may be told."""
         return "users" in self.parse or identity in self.users
 
     def role(self, identity: int) -> bool:
-        """Whether the bearers of a role may be told."""
+        """Say whether the bearers of a role may be told."""
         return "roles" in self.parse or identity in self.roles
 
 

@@ -1,4 +1,5 @@
-"""What people do: they write, open threads, press buttons, come and go. The bot is told as Discord would tell it."""
+"""The deeds of people: they write, open threads, press buttons, come and go. The bot is told as Discord would tell
+it."""
 
 from __future__ import annotations
 
@@ -220,7 +221,7 @@ class People:
         return self._cloud.interactions.start(Asking.COMPONENT, user, message.channel, data, message)
 
     def failed(self, interaction: Interaction) -> bool:
-        """Whether the person reads that the application did not respond."""
+        """Say whether the person reads that the application did not respond."""
         return self._cloud.interactions.failed(interaction)
 
     # -- moods -------------------------------------------------------------------------------------

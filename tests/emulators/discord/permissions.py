@@ -1,4 +1,4 @@
-"""Who may do what where.
+"""The rights of people, by place.
 
 Source: https://discord.com/developers/docs/topics/permissions: the bits, and how the overwrites of a channel change
 what the roles of a member give.

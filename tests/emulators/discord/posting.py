@@ -1,4 +1,4 @@
-"""How a form of the bot becomes a message, or another version of one.
+"""The way from a form of the bot to a message, or to another version of one.
 
 Source: https://discord.com/developers/docs/resources/message#create-message and #edit-message.
 """

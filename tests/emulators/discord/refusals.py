@@ -1,4 +1,4 @@
-"""How Discord says no: a status and `{"message", "code", "errors"}`.
+"""Discord's refusals: a status and `{"message", "code", "errors"}`.
 
 Source: https://discord.com/developers/docs/topics/opcodes-and-status-codes#json. The codes and their wording are
 Discord's, because clients and bots decide by them.

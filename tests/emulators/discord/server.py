@@ -64,12 +64,12 @@ class DiscordServer:
 
     @property
     def api_url(self) -> str:
-        """What discord.py calls `Route.BASE`."""
+        """Return the value of discord.py's `Route.BASE`."""
         return f"{self.url}/api/v10"
 
     @property
     def gateway_url(self) -> str:
-        """What discord.py calls `DiscordWebSocket.DEFAULT_GATEWAY`."""
+        """Return the value of discord.py's `DiscordWebSocket.DEFAULT_GATEWAY`."""
         return f"ws://{self._host}:{self._port}/gateway/"
 
     @property
@@ -104,12 +104,12 @@ class DiscordServer:
 
     @property
     def faults(self) -> Faults[Mishap]:
-        """What is done to requests on purpose."""
+        """Return the faults of requests."""
         return self.cloud.faults
 
     @property
     def frames(self) -> Faults[Mishap]:
-        """What is done to payloads of the gateway on purpose."""
+        """Return the faults of the gateway's payloads."""
         return self.cloud.frames
 
     @property
@@ -119,8 +119,8 @@ class DiscordServer:
 
     @property
     def violations(self) -> Sequence[Violation]:
-        """What a bot that keeps to the rules does not do: requests that Discord refuses, except those that no bot could
-        foresee; and what the emulator cannot cope with."""
+        """Return the deeds of a bot that breaks the rules: requests that Discord refuses, except those that no bot
+        could foresee; and requests beyond the emulator."""
         return self.cloud.journal.violations
 
     @property
@@ -134,11 +134,12 @@ class DiscordServer:
         return any(session.send is not None for session in self.cloud.sessions.values())
 
     def shown(self, channel: Channel) -> list[Message]:
-        """What people see of the bot in a channel, oldest first."""
+        """Return the bot's messages in a channel, oldest first, as people see them."""
         return [message for message in channel.visible if message.author is self.bot]
 
     async def until(self, condition: Callable[[], Any]) -> Any:
-        """What `condition()` gives once that is true; it is asked after every request and every change of a channel."""
+        """Return the value of `condition()` once that is true; the server asks after every request and every change
+        of a channel."""
         return await self.cloud.journal.until(condition)
 
     # -- what the gateway does on its own ----------------------------------------------------------

@@ -44,7 +44,7 @@ class Frame:
 
     @property
     def name(self) -> str:
-        """What the faults of the gateway call it: `HELLO`, `MESSAGE_CREATE`, …"""
+        """Return the name of the payload among the faults: `HELLO`, `MESSAGE_CREATE`, …"""
         return self.event or self.op.name
 
     def text(self) -> str:
@@ -55,8 +55,8 @@ class Frame:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Session:
-    """What one identified bot is told. `send`: where to, None while it has no connection; `left`: when it lost its last
-    one (monotonic seconds)."""
+    """The events of one identified bot. `send`: where to, None while it has no connection; `left`: when it lost its
+    last one (monotonic seconds)."""
 
     id: str
     intents: int
@@ -77,7 +77,7 @@ class Session:
             self.send(frame)
 
     def missed(self, sequence: int) -> list[Frame] | None:
-        """What came after a sequence number; None if some of that is no longer kept."""
+        """Return the payloads after a sequence number; None if some of them are no longer kept."""
         kept = [frame for frame in self.buffer if (frame.sequence or 0) > sequence]
         return kept if len(kept) == self.sequence - sequence else None
 

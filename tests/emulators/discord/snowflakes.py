@@ -34,7 +34,7 @@ def snowflake_at(moment: float) -> int:
 
 
 def moment_of(snowflake: int) -> float:
-    """When an id was made, in seconds since 1970."""
+    """Return the moment when an id was made, in seconds since 1970."""
     return ((snowflake >> _SHIFT) + EPOCH) / 1000
 
 

@@ -28,7 +28,7 @@ class Terminal:
         return self._person.enter(line)
 
     def chat(self) -> Fragments:
-        """What the person sees."""
+        """Return the person's view."""
         cloud = self._server.cloud
         shown: Fragments = list(draw_channel(self._person.channel, self._person.me, cloud.bot, cloud.users))
         if not shown:
@@ -42,7 +42,7 @@ class Terminal:
         return f"{configuration(self._server)}\nNobody has said anything here. /? lists what you can do."
 
     def status(self) -> Fragments:
-        """Who and where the person is, and what the bot does."""
+        """Return the line with the person, the place and the bot's doings."""
         channel, me = self._person.channel, self._person.me
         where = "private chat" if channel.recipient is not None else f"#{channel.name} of {self._person.guild.name}"
         where = f"{where}, a thread" if channel.is_thread else where
@@ -61,7 +61,7 @@ class Terminal:
 
 
 def configuration(server: DiscordServer) -> str:
-    """What to write into config.yaml, which takes no token, and into .env, so that a bot talks to this server."""
+    """Return the lines for config.yaml, which takes no token, and for .env, so that a bot talks to this server."""
     return (
         "# config.yaml\nadapters:\n"
         f'  discord: {{enabled: true, token: "${{DISCORD_BOT_TOKEN}}", base_url: "{server.api_url}"}}\n\n'

@@ -1,5 +1,5 @@
-"""What the lines mean that somebody types: most are said in the channel, those that begin with a known word after a
-slash do something, and those that begin with a slash command of the bot use that command. All others are said."""
+"""The lines that somebody types. A known word after a slash does something, a slash command of the bot uses that
+command, and every other line is said in the channel."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _OPTION: Final = re.compile(r"([\w-]+):\s*(.*?)(?=\s+[\w-]+:|$)", re.DOTALL)
 
 
 class Typist:
-    """Who is typing and where: first in a server with one channel."""
+    """The typing person and their place: first in a server with one channel."""
 
     def __init__(self, server: DiscordServer, name: str = "Anna") -> None:
         self._server, self._people = server, server.people
@@ -86,7 +86,7 @@ class Typist:
 
     @property
     def said(self) -> str:
-        """What they were told last; of a command or a press, whether the bot has answered."""
+        """Return the last words to the person; for a command or a press, whether the bot has answered."""
         asked = self._asked
         if asked is None:
             return self._said

@@ -60,8 +60,8 @@ def message_json(
 
 
 def _open_to_bot(cloud: Cloud, message: Message) -> bool:
-    """What a bot sees without MESSAGE_CONTENT: its own messages, its DMs, and those that mention it.
-    https://discord.com/developers/docs/events/gateway#message-content-intent"""
+    """Say whether a bot without MESSAGE_CONTENT sees the message: its own messages, its DMs, and those that mention
+    it. https://discord.com/developers/docs/events/gateway#message-content-intent"""
     return message.author is cloud.bot or message.channel.guild is None or cloud.bot in message.mentions
 
 

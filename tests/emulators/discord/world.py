@@ -132,7 +132,7 @@ class Guild:
         return UPLOAD_LIMITS[self.tier]
 
     def permissions(self, user: User, channel: Channel | None = None) -> int:
-        """What somebody may do in the guild, or in one of its channels (of a thread, its parent counts)."""
+        """Return somebody's rights in the guild, or in one of its channels (of a thread, its parent counts)."""
         member = self.members.get(user.id)
         if member is None:
             return 0
@@ -231,11 +231,11 @@ class Channel:
 
     @property
     def visible(self) -> list[Message]:
-        """What can be seen by everybody, oldest first: edits applied, deleted messages gone."""
+        """Return the visible messages, oldest first: edits applied, deleted messages gone."""
         return [message for message in self.messages.values() if not message.deleted and message.only_for is None]
 
     def seen_by(self, user: User) -> bool:
-        """Whether somebody may look into it."""
+        """Say whether somebody may look into it."""
         if self.guild is None:
             return True
         allowed = self.guild.permissions(user, self) & Permission.VIEW_CHANNEL
@@ -312,7 +312,7 @@ class Channel:
 
 
 class MessageType(IntEnum):
-    """What a message is. https://discord.com/developers/docs/resources/message#message-object-message-types"""
+    """The types of messages. https://discord.com/developers/docs/resources/message#message-object-message-types"""
 
     DEFAULT = 0
     THREAD_CREATED = 18
@@ -393,7 +393,7 @@ class Message:
 
 
 def walk_components(components: Iterable[dict[str, Any]]) -> Iterable[dict[str, Any]]:
-    """Those among some components that can be used, at any depth."""
+    """Yield the usable components among some, at any depth."""
     for component in components:
         if component.get("type") in (2, 3, 5, 6, 7, 8):
             yield component

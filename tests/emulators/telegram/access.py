@@ -1,4 +1,4 @@
-"""What a call may do where: its chat, the message it names, the topic, what it answers, and its buttons."""
+"""The rights of a call by place: its chat, the message it names, the topic, the message it answers, and its buttons."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def message_of(chat: Chat, parameters: Parameters, what: str) -> Message:
 
 
 def place_of(cloud: Cloud, chat: Chat, parameters: Parameters) -> dict[str, Any]:
-    """Where in a chat a new message goes: `topic` and `reply_to`."""
+    """Return the place of a new message in a chat: `topic` and `reply_to`."""
     topic = _topic(cloud, chat, parameters.integer("message_thread_id"))
     reply_to = _answered(chat, parameters)
     if reply_to is not None and topic is None and reply_to.topic is not None:

@@ -22,7 +22,7 @@ CALLBACK_ANSWERED_WITHIN: Final = 60.0  # seconds; Telegram does not say
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What may differ from bot to bot and from test to test.
+    """The settings that may differ from bot to bot and from test to test.
 
     `privacy`: in groups the bot sees only what is meant for it. `pacing`: polls that are repeated and fights between
     two pollers are slowed down as Telegram does, by up to 3 seconds. `text_unit`: in what the 4,096 of a text are
@@ -100,7 +100,7 @@ class Cloud:
         return message
 
     def drafts(self, chat: Chat) -> dict[int | None, Draft]:
-        """What a person sees of messages that the bot is still writing, by topic."""
+        """Return a person's view of messages that the bot is still writing, by topic."""
         now = self.clock.monotonic()
         return {topic: draft for topic, draft in chat.drafts.items() if draft.until > now}
 

@@ -38,7 +38,7 @@ class StoredFile:
     path: str
 
     def as_json(self) -> dict[str, Any]:
-        """What every kind of media has."""
+        """Return the fields of every kind of media."""
         return {"file_id": self.id, "file_unique_id": self.unique_id, "file_size": self.size}
 
 
@@ -107,7 +107,7 @@ class Files:
         return {**stored.as_json(), "file_path": stored.path}
 
     def at(self, path: str) -> StoredFile | None:
-        """What can be downloaded from a path."""
+        """Return the file that can be downloaded from a path."""
         return self._released.get(path)
 
     def content(self, kind: str, stored: StoredFile, duration: int = 3) -> dict[str, Any]:

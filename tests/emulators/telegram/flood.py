@@ -1,4 +1,4 @@
-"""How often a bot may write, and what happens to one that does not keep to it.
+"""The rates of a bot's messages, and the punishment of a bot that exceeds them.
 
 Source: https://core.telegram.org/bots/faq#my-bot-is-hitting-limits-how-do-i-avoid-this: about one message a second in
 a chat, with short bursts; 20 a minute in a group; about 30 a second over all. Telegram does not publish the size of a
@@ -47,7 +47,7 @@ class FloodControl:
         return math.ceil(left - 1e-9) if left > 1e-9 else 0
 
     def asked_after(self, chat: int, moment: float) -> bool:
-        """Whether the rest was asked for later than at `moment`: a call that came then could not know."""
+        """Say whether the rest was asked for after `moment`: a call that came then could not know."""
         return self._asked.get(chat, moment) > moment
 
     def rest(self, chat: int, seconds: int) -> Refusal:
@@ -84,7 +84,7 @@ class FloodControl:
 
 
 def _until_free(times: deque[float], most: int, seconds: float, now: float) -> float:
-    """How long until fewer than `most` of the times lie within the last `seconds`."""
+    """Return the seconds until fewer than `most` of the times lie within the last `seconds`."""
     while times and times[0] <= now - seconds:
         times.popleft()
     return times[-most] + seconds - now if len(times) >= most else 0.0

@@ -144,7 +144,7 @@ class _Parser:
             self._entities.append({**found, **extra})
 
     def _address(self, what: str) -> str:
-        """What stands in the round brackets that follow; nothing if there are none."""
+        """Return the text in the round brackets that follow; nothing if there are none."""
         if not self._here("("):
             return ""
         self._at += 1
@@ -237,7 +237,7 @@ def _broken(reason: str) -> Refusal:
 
 
 def link(address: str) -> dict[str, Any] | None:
-    """What a link becomes: a mention of a person, a link, or nothing if it is no address."""
+    """Return the entity for a link: a mention of a person, a link, or nothing if it is no address."""
     if address.startswith("tg://user?id=") and address.removeprefix("tg://user?id=").isdigit():
         user = int(address.removeprefix("tg://user?id="))
         return {"type": "text_mention", "user": {"id": user, "is_bot": False, "first_name": str(user)}}

@@ -72,7 +72,7 @@ class Membership:
         return new
 
     def _restart(self, chat: Chat) -> None:
-        """Who writes to a bot has started it, and no longer blocks it."""
+        """Start the bot for a person who writes to it; they no longer block it."""
         assert chat.user is not None
         chat.user.started = True
         if chat.user.blocked:

@@ -30,7 +30,7 @@ class Upload:
 
 
 class Parameters:
-    """What was sent along: text values and files, by name."""
+    """The parameters of a call: text values and files, by name."""
 
     def __init__(self, values: Mapping[str, str], files: Mapping[str, Upload] | None = None) -> None:
         self._values = dict(values)
@@ -82,7 +82,7 @@ class Parameters:
         return min(max(value, low), high)
 
     def flag(self, name: str) -> bool:
-        """Whether a value says yes."""
+        """Say whether a value says yes."""
         return self.text(name).strip().lower() in ("true", "yes", "1")
 
     def structure(self, name: str, what: str) -> Any:

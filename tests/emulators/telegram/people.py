@@ -1,4 +1,4 @@
-"""What people do: they write, send files, press buttons, come and go. The bot is told as Telegram would tell it.
+"""The deeds of people: they write, send files, press buttons, come and go. The bot is told as Telegram would tell it.
 
 In groups with privacy on, the bot sees commands, replies to it and mentions of it, and service messages
 (https://core.telegram.org/bots/features#privacy-mode); an administrator sees everything.

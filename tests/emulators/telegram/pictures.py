@@ -1,4 +1,4 @@
-"""How wide and high an uploaded picture is, read from the head of its format.
+"""The width and height of an uploaded picture, read from the head of its format.
 
 https://www.w3.org/TR/png/#11IHDR, https://www.w3.org/Graphics/JPEG/itu-t81.pdf (B.2.2) and
 https://developers.google.com/speed/webp/docs/riff_container.
@@ -19,7 +19,7 @@ _WEBP: Final = re.compile(rb"RIFF....WEBPVP8(.)....(.{14})", re.DOTALL)
 
 
 def is_too_odd(content: bytes) -> bool:
-    """Whether a picture is too large or too narrow for a photo; False of one whose size is not known."""
+    """Say whether a picture is too large or too narrow for a photo; False of one whose size is not known."""
     found = _png(content) or _jpeg(content) or _webp(content)
     if found is None:
         return False

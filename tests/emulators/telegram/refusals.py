@@ -1,4 +1,4 @@
-"""How the Bot API says no: `{"ok": false, "error_code", "description", "parameters"}`.
+"""The refusals of the Bot API: `{"ok": false, "error_code", "description", "parameters"}`.
 
 The wording is Telegram's, because clients and bots decide by it.
 """

@@ -62,12 +62,12 @@ class TelegramServer:
 
     @property
     def base_url(self) -> str:
-        """What python-telegram-bot calls `base_url`: the token follows."""
+        """Return python-telegram-bot's `base_url`: the token follows."""
         return f"{self.url}/bot"
 
     @property
     def base_file_url(self) -> str:
-        """What python-telegram-bot calls `base_file_url`."""
+        """Return python-telegram-bot's `base_file_url`."""
         return f"{self.url}/file/bot"
 
     @property
@@ -101,7 +101,7 @@ class TelegramServer:
 
     @property
     def faults(self) -> Faults[Fault]:
-        """What is done to calls on purpose."""
+        """Return the faults of calls."""
         return self.cloud.faults
 
     @property
@@ -126,11 +126,12 @@ class TelegramServer:
         return self.cloud.world.bot
 
     def shown(self, chat: Chat) -> list[Message]:
-        """What a person sees of the bot in a chat, oldest first."""
+        """Return the bot's messages in a chat, oldest first, as a person sees them."""
         return [message for message in chat.visible if message.sender is self.bot]
 
     async def until(self, condition: Callable[[], Any]) -> Any:
-        """What `condition()` gives once that is true; it is asked after every call and every change of a chat."""
+        """Return the value of `condition()` once that is true; the server asks after every call and every change of a
+        chat."""
         return await self.cloud.journal.until(condition)
 
     # -- one call ------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ class Terminal:
         return self._person.enter(line)
 
     def chat(self) -> Fragments:
-        """What the person sees."""
+        """Return the person's view."""
         chat = self._person.chat
         shown: Fragments = list(draw_chat(chat, self._person.me, self._server.bot, self._server.cloud.drafts(chat)))
         if not shown:
@@ -42,7 +42,7 @@ class Terminal:
         return f"{configuration(self._server)}\nNobody has said anything yet. /? lists what you can do here."
 
     def status(self) -> Fragments:
-        """Who and where the person is, and what the bot does."""
+        """Return the line with the person, the place and the bot's doings."""
         chat, me = self._person.chat, self._person.me
         where = chat.title or "private chat"
         topic = chat.topics.get(self._person.topic or 0)
@@ -62,7 +62,7 @@ class Terminal:
 
 
 def configuration(server: TelegramServer) -> str:
-    """What to write into config.yaml, which takes no token, and into .env, so that a bot talks to this server."""
+    """Return the lines for config.yaml, which takes no token, and for .env, so that a bot talks to this server."""
     return (
         "# config.yaml\nadapters:\n"
         f'  telegram: {{enabled: true, token: "${{TELEGRAM_BOT_TOKEN}}", base_url: "{server.base_url}"}}\n\n'

@@ -1,5 +1,5 @@
-"""What the lines mean that somebody types: most are said in the chat, those that begin with a known word after a slash
-do something. All other commands are the bot's."""
+"""The lines that somebody types. A known word after a slash does something; every other line is said in the chat, and
+other commands are the bot's."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _NUMBERED = re.compile(r"#?(\d+)\s*(.*)", re.DOTALL)
 
 
 class Typist:
-    """Who is typing and where."""
+    """The typing person and their place."""
 
     def __init__(self, server: TelegramServer, name: str = "Anna") -> None:
         self._server, self._people = server, server.people
@@ -76,7 +76,7 @@ class Typist:
 
     @property
     def said(self) -> str:
-        """What they were told last; of a press, what the bot answers to it."""
+        """Return the last words to the person; for a press, the bot's answer."""
         if self._pressed is None:
             return self._said
         if self._pressed.answer is None:

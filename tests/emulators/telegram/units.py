@@ -6,7 +6,7 @@ from itertools import accumulate
 
 
 def length(text: str) -> int:
-    """How many units a text has: one a character, two beyond the Basic Multilingual Plane."""
+    """Return the units of a text: one a character, two beyond the Basic Multilingual Plane."""
     return len(text) if text.isascii() else len(text) + sum(character > "\uffff" for character in text)
 
 
@@ -28,7 +28,7 @@ class Ruler:
         return len(self._text) if self._straight else self._starts[-1]
 
     def units(self, index: int) -> int:
-        """Where the character at `index` begins."""
+        """Return the place where the character at `index` begins."""
         return index if self._straight else self._starts[index]
 
     def index(self, unit: int) -> int | None:

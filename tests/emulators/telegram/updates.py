@@ -47,7 +47,7 @@ class Update:
 
 
 class UpdateQueue:
-    """What the bot has not confirmed yet, and the one poll that may wait for more."""
+    """The updates that the bot has not confirmed yet, and the one poll that may wait for more."""
 
     def __init__(self, clock: Clock, *, first_id: int) -> None:
         self.allowed: frozenset[str] = BY_DEFAULT
@@ -80,8 +80,9 @@ class UpdateQueue:
         return update
 
     def allow(self, kinds: Any) -> None:
-        """What the bot wants from now on: a list of kinds, an empty one for the default. What is no list changes
-        nothing, and unknown kinds are passed over."""
+        """Take the bot's wishes for kinds of updates: a list of kinds, an empty one for the default. A value that is
+        no list changes nothing, and unknown kinds are passed over. What is no list changes nothing, and unknown kinds
+        are passed over."""
         if isinstance(kinds, list):
             known = frozenset(str(kind) for kind in kinds) & frozenset(KINDS)
             self.allowed = known or BY_DEFAULT

@@ -25,7 +25,7 @@ SECRET_HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where updates go."""
+    """The destination of updates."""
 
     url: str
     secret: str = ""
@@ -113,7 +113,7 @@ class Webhook:
         self._queue.confirm(update.id)
 
     async def _send(self, update: Update, target: Target) -> tuple[str, float]:
-        """What went wrong, and when the receiver wants it again."""
+        """Return the fault of a send, and the time when the receiver wants it again."""
         assert self._http is not None
         headers = {SECRET_HEADER: target.secret} if target.secret else {}
         try:
@@ -132,7 +132,7 @@ class Webhook:
 
 
 def retry_delays() -> Iterator[float]:
-    """How long to wait after the first failure, the second, and so on: seconds."""
+    """Yield the waits after the first failure, the second, and so on: seconds."""
     yield 0.0
     delay = 2.0
     while True:

@@ -61,12 +61,12 @@ class Message:
 
     @property
     def text(self) -> str:
-        """What can be read in it."""
+        """Return the readable text."""
         return str(self.content.get("text", self.content.get("caption", "")))
 
     @property
     def entities(self) -> list[dict[str, Any]]:
-        """How it is formatted."""
+        """Return the formatting."""
         return list(self.content.get("entities", self.content.get("caption_entities", ())))
 
     @property
@@ -134,7 +134,7 @@ class Chat:
 
     @property
     def visible(self) -> list[Message]:
-        """What a person sees, oldest first: edits applied, deleted messages gone."""
+        """Return the messages that a person sees, oldest first: edits applied, deleted messages gone."""
         return [message for message in self.messages.values() if not message.deleted]
 
     def as_json(self) -> dict[str, Any]:

@@ -181,7 +181,7 @@ def _post(cloud: Cloud, interaction: Interaction, asked: Asked) -> Message:
 
 
 def _origin(cloud: Cloud, interaction: Interaction) -> dict[str, Any]:
-    """What a message owes to its interaction."""
+    """Return the fields that a message owes to its interaction."""
     about = {
         "id": str(interaction.id),
         "type": int(interaction.kind),

@@ -52,7 +52,7 @@ def get_chat_member(cloud: Cloud, parameters: Parameters) -> Any:
 
 
 def status_of(cloud: Cloud, chat: Chat, user: User) -> str:
-    """How somebody stands to a chat."""
+    """Return somebody's standing in a chat."""
     if chat.user is not None:
         return "member" if user in (chat.user, cloud.world.bot) else "left"
     return chat.members.get(user.id, "left")

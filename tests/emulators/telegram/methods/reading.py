@@ -1,4 +1,4 @@
-"""How the bot gets its updates: by polling, or at a webhook."""
+"""The bot's ways to get its updates: by polling, or at a webhook."""
 
 from __future__ import annotations
 
