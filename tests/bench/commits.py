@@ -1,4 +1,4 @@
-"""How many durable commits one message costs, counted by the store, with nothing to share them with.
+"""The durable commits of one message, counted by the store while no other message shares them.
 
 One chat, which waits until its reply is marked as handed over before it goes on: under load commits
 are shared, so that is the most. Plain, with a batch of two tool calls that only read, and with a

@@ -1,4 +1,5 @@
-"""What others notice of those who mean harm: a bot on Telegram, without Telegram's limits, its model at no time.
+"""The effect of hostile people on others: a bot on Telegram, without Telegram's limits, with a model that takes no
+time.
 
 Twenty people each say the next thing when the last was answered. Beside them ten members of a group mention the bot a
 thousand times a second, or 256 strangers' connections lean on the webhook. Telegram, its people and the members are a

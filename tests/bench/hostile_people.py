@@ -78,7 +78,7 @@ class _Waiting:
 
 
 async def _flood(telegram: TelegramServer, members: list[User], seconds: float, rate: int) -> int:
-    """How many messages were written."""
+    """Write messages at this rate, and return their number."""
     group = next(chat for chat in telegram.cloud.world.chats.values() if chat.title == "Crowd")
     begun, written = time.perf_counter(), 0
     while (gone := time.perf_counter() - begun) < seconds:

@@ -63,7 +63,7 @@ class World:
             self.other.append((self.other_cpu() - other) / (CHATS * EACH))
 
     def forget(self) -> None:
-        """What was measured was a round to load and compile what the others find ready."""
+        """Forget the measurements: this round only loads and compiles the code for the others."""
         del self.rates[:], self.cpu[:], self.other[:], self.alone[:]
 
 

@@ -1,4 +1,4 @@
-"""How long the chats of a killed process wait for another one to answer them.
+"""The time that the chats of a killed process wait until another process answers them.
 
 Two gateways in processes of their own share a Redis database, with the default lease. One answers
 at once; the other's model never answers, so that whatever it has claimed runs when it is killed

@@ -89,7 +89,7 @@ class People:
         return Spent(seconds=told["seconds"], cpu=time.process_time() - cpu, messages=MOST * each)
 
     async def read(self) -> dict[str, Any]:
-        """What it tells next."""
+        """Return the next line of the people's process."""
         assert self.process.stdout is not None
         told: dict[str, Any] = json.loads(await self.process.stdout.readline())
         return told

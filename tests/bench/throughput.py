@@ -1,4 +1,4 @@
-"""How many messages a second one process answers, and how long one waits.
+"""The messages that one process answers in a second, and the wait of each.
 
 The model takes no time and every commit is on the disk. Latency is that of a single chat: from
 handing a message to `accept` until the reply is handed to the adapter, with two commits in between.

@@ -1,4 +1,4 @@
-"""What tool calls cost beside the tools and the model, and whether a long result holds others up.
+"""The cost of tool calls beside the tools and the model, and the stall that a long result causes.
 
 A stall is the longest time that one callback kept the event loop, in time of its thread: what other programs take of
 the core is not counted.
@@ -40,7 +40,7 @@ class Look:
         self.seen = seen
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """What is seen."""
+        """Return the words of a look."""
         return self.seen
 
 

@@ -1,4 +1,4 @@
-"""What a turn costs in a conversation of 10,000 messages, compared with one of 100.
+"""The cost of a turn in a conversation of 10,000 messages, compared with one of 100.
 
 The model takes no time but looks at each request as an HTTP provider must: encodes it and writes it
 as JSON. CPU of such a turn (of this process, all threads) and of its request; then of turns whose
@@ -67,7 +67,7 @@ def rows(turns: Sequence[Turn]) -> list[Row]:
 
 
 async def turn(length: int, make: Callable[[Config], Store]) -> Turn:
-    """What a turn costs after `length` messages, in a store that `make` gives, twice."""
+    """Return the cost of a turn after `length` messages, in a store that `make` gives, twice."""
     with tempfile.TemporaryDirectory() as folder:
         config = settings(Path(folder, "bench.db"), hygiene=HygieneRules(max_messages=1_000_000))
         store = make(config)

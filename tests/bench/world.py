@@ -38,7 +38,7 @@ WINDOW = 10_000_000  # tokens: nothing here is meant to be compacted unless a be
 
 
 def said(number: int) -> str:
-    """What a person says; never the same twice."""
+    """Return a person's words; never the same twice."""
     return f"Message number {number}: could you tell me a little more about that, please?"
 
 

@@ -1,4 +1,5 @@
-"""How much of a long conversation a context engine keeps, measured without a model: `python -m tests.bench_context`.
+"""The share of a long conversation that a context engine keeps, measured without a model: `python -m
+tests.bench_context`.
 
 A conversation of returning customers is written from a seed (`customers`, in the words of `phrases`), led through each
 policy (`drive`), and asked of the archive (`archive`); `sheet` prints what was kept.

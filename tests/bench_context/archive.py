@@ -1,4 +1,4 @@
-"""Whether one search of the archive finds what a turn needs: the real store, the real tool's answer."""
+"""The search of the archive for the facts that a turn needs: the real store, the real tool's answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _AT_ONCE = 300  # messages of one step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hits:
-    """What the person's own words find of a need's facts: the shares in 5 and in 10 passages, and whether the
+    """The facts of a need that the person's own words find: the shares in 5 and in 10 passages, and whether the
     tool's answer shows all."""
 
     at_5: float

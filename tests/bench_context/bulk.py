@@ -1,4 +1,4 @@
-"""What fills a conversation: code, logs, JSON, listings. Full of identifiers that nobody will ask for."""
+"""The filling of a conversation: code, logs, JSON, listings. Full of identifiers that nobody will ask for."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Life:
 
 @dataclass(slots=True)
 class _Matter:
-    """What a customer and the desk have to do with one another: `about` a city, a thing, a program, a relative."""
+    """The matter between a customer and the desk: `about` a city, a thing, a program, a relative."""
 
     kind: str
     about: str
@@ -506,7 +506,7 @@ class _Values:
         return self._unique(lambda: "".join(self._rng.choice(signs) for _ in range(6)))
 
     def short(self) -> str:
-        """What means something only under its key."""
+        """Return a value that means something only under its key."""
         return self._unique(lambda: f"{self._rng.choice(_LETTERS)}{self._rng.randrange(1, 400)}")
 
     def order(self) -> str:

@@ -135,7 +135,7 @@ class Probe:
 
 @dataclass(slots=True)
 class Record:
-    """What was seen of one policy in one conversation."""
+    """The observations of one policy in one conversation."""
 
     threshold: int
     probes: list[Probe] = field(default_factory=list)

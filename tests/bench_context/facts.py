@@ -1,4 +1,4 @@
-"""What is planted in a conversation, and made so that it can be told from everything else in it.
+"""Facts for a conversation, each unlike everything else in it.
 
 A fact is a value under a subject ("the Kestrel export folder" is "/srv/kestrel/out-4181"). Both are
 unlike any other of the conversation, so that a value that stands in a request can only have come from
@@ -56,7 +56,7 @@ class Fact:
 
     @property
     def is_identifier(self) -> bool:
-        """Whether it is a value, and not a decision or a rule."""
+        """Say whether the fact is a value, and not a decision or a rule."""
         return self.kind in IDENTIFIERS
 
 
@@ -85,11 +85,11 @@ class Facts:
         return self._fact(old.kind, old.language, old.subject, value, said, "user", former=old.value)
 
     def decision(self, language: str) -> Fact:
-        """What was settled, and that it was."""
+        """Return a decision and the words that made it."""
         return self._clause("decision", language, DECISIONS[language])
 
     def rule(self, language: str) -> Fact:
-        """What a person forbids or insists on."""
+        """Return a rule: an order or a prohibition of a person."""
         return self._clause("rule", language, RULES[language])
 
     def _clause(self, kind: Kind, language: str, forms: tuple[tuple[str, str], ...]) -> Fact:
@@ -171,7 +171,7 @@ _VALUES: Final = {"path": _path, "url": _url, "id": _id, "measure": _measure, "c
 
 
 def stands(text: str, value: str) -> bool:
-    """Whether `value` stands in `text` by itself: not as part of a longer word or number."""
+    """Say whether `value` stands alone in `text`: not as part of a longer word or number."""
     start = text.find(value)
     while start >= 0:
         around = (text[start - 1 : start] + value[0], value[-1] + text[start + len(value) : start + len(value) + 1])

@@ -1,4 +1,4 @@
-"""What a policy is worth: the figures of its replays, taken together."""
+"""The worth of a policy: the figures of its replays, taken together."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def summed(records: Sequence[Record]) -> Figures:
 
 
 def share(hits: Iterable[bool]) -> float | None:
-    """How many of them are true, as a share; None of none."""
+    """Return the share of true hits; None of none."""
     counted = list(hits)
     return sum(counted) / len(counted) if counted else None
 

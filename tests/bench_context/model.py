@@ -115,7 +115,7 @@ class ScriptedModel:
         return Completed(text=text, stop=stop, usage=usage)
 
     def _capped(self, text: str, stop: StopReason, most: int | None) -> tuple[str, StopReason]:
-        """What an API lets through of an answer under its output cap."""
+        """Return the part of an answer that an API lets through under its output cap."""
         size = self._counter.text(text)
         if most is None or size < most:
             return text, stop

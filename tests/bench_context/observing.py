@@ -1,4 +1,4 @@
-"""What is seen of a replay: each request, looked at when the model gets it.
+"""The observations of a replay: each request, looked at when the model gets it.
 
 A compaction shows in the requests themselves: the messages of one no longer begin with those of the one
 before it. What of the facts stands in a request is found in its text, as a reader would.
@@ -54,8 +54,8 @@ class Need:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """Whether a fact that holds, and of a value one that is needed yet, was in view when `depth`
-    compactions had passed since it was last said."""
+    """A look for a fact in a request. `in_view`: whether a fact that holds, and is still needed if it is a value,
+    stood there when `depth` compactions had passed since somebody last said the fact."""
 
     fact: Fact
     depth: int
@@ -126,7 +126,7 @@ class Observer:
         return next(fact.number for fact in self._planted.values() if fact.value == value)
 
     def looked_up(self, found: Iterable[Fact]) -> None:
-        """What the turn knows after it has searched."""
+        """Note the facts that the turn knows after a search."""
         self._found.update(fact.number for fact in found)
 
     # -- a request --------------------------------------------------------------------------
@@ -218,7 +218,7 @@ class Observer:
         return self._counted(request)
 
     def summarised(self, usage: CanonicalUsage) -> None:
-        """What a summary cost."""
+        """Note the cost of a summary."""
         self.record.spent.append(usage)
 
     def _counted(self, request: ModelRequest) -> int:
@@ -230,9 +230,9 @@ class Observer:
 
 
 def outdated(texts: Sequence[str], former: str, value: str) -> bool:
-    """Whether a reader of these messages would take the `former` value for the present one: because the new `value`
-    is not there; or because notes say the old one on a line without the new one, and nothing that comes after the
-    notes says the new one."""
+    """Say whether a reader of these messages would take the `former` value for the present one: because the new
+    `value` is not there; or because notes say the old one on a line without the new one, and nothing that comes after
+    the notes says the new one."""
     view = "\n".join(texts)
     if not stands(view, former):
         return False

@@ -1,4 +1,4 @@
-"""What is compared: ways to keep a conversation inside its window."""
+"""The policies in comparison: ways to keep a conversation inside its window."""
 
 from __future__ import annotations
 

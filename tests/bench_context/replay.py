@@ -124,7 +124,7 @@ class _Player:
 
 
 async def _count_compactions(live: Live, record: Record) -> None:
-    """What the store knows of the compactions, which the requests alone do not show."""
+    """Count the compactions in the store, because the requests alone do not show them."""
     session = await live.tip()
     if session is None:
         return

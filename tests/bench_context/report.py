@@ -25,7 +25,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a figure should be, and whether it is."""
+    """The goal of a figure, and whether the figure reaches it."""
 
     what: str
     goal: str

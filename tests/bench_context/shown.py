@@ -1,4 +1,4 @@
-"""What a request for a summary shows to whoever writes it, read from the real prompt."""
+"""The conversation in a request for a summary, read from the real prompt."""
 
 from __future__ import annotations
 

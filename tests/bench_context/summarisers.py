@@ -98,7 +98,7 @@ class Extractive:
 
 
 def fitted(lines: Mapping[str, list[str]], tokens: int, counter: TokenCounter) -> dict[str, list[str]]:
-    """What is kept if not everything fits: rules and decisions first, then the newest."""
+    """Return the lines that fit: rules and decisions first, then the newest."""
     left = tokens
     kept: dict[str, list[str]] = {}
     for heading, share in ((TASK, 0.1), (RULED, 0.25), (DECIDED, 0.3), (CRITICAL, 0.85), (DONE, 1.0)):
@@ -115,7 +115,7 @@ def fitted(lines: Mapping[str, list[str]], tokens: int, counter: TokenCounter) -
 
 
 def _spoken(text: str) -> str:
-    """What somebody says, of what they paste only the first line."""
+    """Return a person's own words, and only the first line of a pasted text."""
     paragraphs = text.split("\n\n")
     return "\n".join(part if part.count("\n") < _PASTED else part.splitlines()[0] for part in paragraphs)
 
@@ -157,11 +157,11 @@ class Planting(Protocol):
 
     @property
     def number(self) -> int:
-        """Its place."""
+        """Return the place of the fact."""
 
     @property
     def plants(self) -> Sequence[Fact]:
-        """What is said."""
+        """Return the facts that somebody says."""
 
 
 class Known(Protocol):
@@ -169,7 +169,7 @@ class Known(Protocol):
 
     @property
     def turns(self) -> Sequence[Planting]:
-        """Its turns, in order."""
+        """Return the turns, in order."""
 
     @property
     def needed(self) -> Mapping[int, int]:

@@ -47,7 +47,7 @@ class Use:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What a person says, the calls the model makes (each step's in parallel) and what it answers.
+    """A person's words, the calls of the model (each step's in parallel) and its answer.
 
     `plants` are said in this turn, `asks` are needed in it. `pause`: seconds that pass before it.
     """
@@ -157,7 +157,7 @@ class _Writer:
         return changes
 
     def _present(self, fact: Fact) -> Fact:
-        """What is right now where `fact` was once."""
+        """Return the present fact in place of a former one."""
         return self._replaced.get(fact.number, fact)
 
     # -- what does not ----------------------------------------------------------------------
@@ -204,7 +204,7 @@ class _Writer:
         return [*steps, uses] if uses else steps
 
     def _use(self, number: int) -> Use:
-        """What an episode is about is looked at again and again; it does not change meanwhile."""
+        """Look at an episode's subject again and again; the subject does not change meanwhile."""
         tool, argument, shape = self._rng.choice(bulk.SHAPES)
         name = f"/srv/{tool.replace('_', '-')}/part-{number // EPISODE}-{self._rng.randrange(6)}"
         known = self._results.get((tool, name))

@@ -1,1 +1,1 @@
-"""What memory keeps of a life with the bot."""
+"""The part of a life with the bot that memory keeps."""

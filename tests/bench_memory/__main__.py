@@ -34,7 +34,7 @@ _COMPACTED = 5  # the session in the middle of which each person compresses the 
 
 @dataclass(slots=True)
 class Figures:
-    """What a policy did over all lives."""
+    """The results of a policy over all lives."""
 
     asked: int = 0
     shown: int = 0  # the right value stands in the snapshot

@@ -83,7 +83,7 @@ class Case:
 
     @property
     def label(self) -> str:
-        """How it is named in the tables."""
+        """Return the case's name in the tables."""
         return f"{self.kind}, {len(self.messages):,} messages"
 
     def run(self, side: Side, *, passes: int, traced: bool = False) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What both sides are given: plain messages, the same every time."""
+"""The material for both sides: plain messages, the same every time."""
 
 from __future__ import annotations
 

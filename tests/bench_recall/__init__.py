@@ -1,1 +1,1 @@
-"""Whether a search of earlier messages finds what answers a question: `python -m tests.bench_recall`."""
+"""The search of earlier messages for the answer to a question: `python -m tests.bench_recall`."""

@@ -60,7 +60,7 @@ _OTHER_WORDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, and the places of the messages that answer together."""
+    """A question, and the places of the messages that answer together."""
 
     kind: Kind
     text: str

@@ -36,7 +36,7 @@ def effects_of(kind: str, token: str) -> tuple[str, ...]:
 
 
 def answer(body: Mapping[str, Any]) -> Answer:
-    """What the model says next. Deterministic: the same request gets the same answer."""
+    """Return the model's next words. Deterministic: the same request gets the same answer."""
     messages: Sequence[Mapping[str, Any]] = body["messages"]
     last = max(index for index, message in enumerate(messages) if message["role"] == "user")
     kind, token = asked(text_of(messages[last]))

@@ -1,4 +1,4 @@
-"""What must be true after a run, however often the process was killed.
+"""The promises of a run, however often the process was killed.
 
 Every check yields a sentence for each thing that is wrong, and nothing for a run that kept all
 promises. `problems` runs them all: this file looks at what people were shown and what tools did,
@@ -127,8 +127,8 @@ def seen(facts: Facts, excused: Counter[str]) -> Iterator[str]:
 
 
 def _struck_attempts(facts: Facts, row_id: str) -> int:
-    """How many attempts at a row were begun and stayed without an outcome: their processes were killed, or
-    did not hear the platform's answer. Who was killed before it heard one was struck once."""
+    """Return the attempts at a row that have no outcome: their processes were killed, or did not hear the platform's
+    answer. Who was killed before it heard one was struck once."""
     struck = 0
     for process, each in enumerate(facts.evidence.snapshots):
         sends = [send for send in facts.evidence.sends if (send.row, send.process) == (row_id, process)]
@@ -180,7 +180,7 @@ def send_repeats(facts: Facts) -> Iterator[str]:
 
 
 def _left_open(facts: Facts, send: Send) -> bool:
-    """Whether a send's process died before it stored what became of it."""
+    """Say whether a send's process died before it stored the outcome."""
     left = facts.evidence.snapshots[send.process].outbox.get(send.row)
     return left is not None and left[3] == "sending"
 

@@ -1,5 +1,5 @@
-"""What people must have been shown, however many processes there were: one answer each, the right one,
-in order, and no word of another conversation."""
+"""The promises to people, however many processes there were: one answer each, the right one, in order, and no word of
+another conversation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TOKEN: Final = re.compile(r"tok\d\d[0-9a-f]{5}")
 
 
 def most_shown(facts: Facts, row_id: str) -> int:
-    """How often a message may be shown at most; a sentence about a trouble is worth more repeats."""
+    """Return how often a message may be shown at most; a sentence about a trouble is worth more repeats."""
     kind = facts.last.outbox[row_id][0] if row_id in facts.last.outbox else ""
     return MOST_SHOWN + (MORE_FOR_ERRORS if kind == "error" else 0)
 
@@ -83,7 +83,7 @@ def tokens_in(text: Any) -> list[str]:
 
 
 def keys_of_tokens(facts: Facts) -> dict[str, Any]:
-    """Whose conversation the message is in that a word names."""
+    """Return the conversation of each message, by the word in it."""
     return {event.token: event.key for event in facts.events if event.token}
 
 
@@ -103,7 +103,7 @@ def isolation(facts: Facts) -> Iterator[str]:
 
 
 def model_failed(facts: Facts, event: Event) -> bool:
-    """Whether the model failed when it was asked about an event, so that it may end without an answer."""
+    """Say whether the model failed when it was asked about an event, so that it may end without an answer."""
     return bool(event.token) and any(
         call.fault and event.token in str(call.body["messages"]) for call in facts.evidence.calls
     )
@@ -121,8 +121,8 @@ def error_is_right(facts: Facts, text: str, event_id: str | None) -> Iterator[st
 
 
 def told_results(facts: Facts, event: Event, text: str) -> tuple[Event, list[str]] | None:
-    """What a reply to an event is about (where messages share a turn, the newest of them), and what it
-    says that tools said; None if it is about something else."""
+    """Return the event of a reply (where messages share a turn, the newest), and the tools' results in it; None if
+    the reply is about something else."""
     told = _TOLD.match(text)
     if not told:
         return None

@@ -1,4 +1,4 @@
-"""What a run must have kept: messages, transcripts, sessions and how they follow one another."""
+"""The promises of a run's store: messages, transcripts, sessions and how they follow one another."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Facts:
 
     @property
     def joins(self) -> bool:
-        """Whether messages join running turns or end them: then not each has a turn of its own."""
+        """Say whether messages join running turns or end them: then not each has a turn of its own."""
         return self.evidence.plan.busy_mode != "queue"
 
     @cached_property
@@ -55,7 +55,7 @@ class Facts:
         return self._by_id[event_id]
 
     def refused(self, event: Event) -> bool:
-        """Whether a command had nothing to work on, and said so. Other errors are about the model or the
+        """Say whether a command had nothing to work on, and said so. Other errors are about the model or the
         platform, and what they are about is kept all the same."""
         rows = self.last.outbox.values()
         return any(
@@ -85,7 +85,7 @@ class Facts:
 
     @cached_property
     def notes(self) -> dict[int, dict[str, Any]]:
-        """What the host noted on each message."""
+        """Return the host's note on each message."""
         return {number: json.loads(row[4] or "{}") for number, row in self.last.messages.items()}
 
     def originals(self, key: str) -> list[int]:
@@ -119,16 +119,16 @@ class Facts:
         }
 
     def trace(self, process: int) -> list[str]:
-        """What a process passed: points, and `hook ID` where an engine's hook was called."""
+        """Return the trace of a process: points, and `hook ID` where an engine's hook was called."""
         return [passed for number, passed in self.evidence.record("trace") if number == process]
 
     def outcome(self, event: Event) -> str | None:
-        """How an event ended."""
+        """Return the outcome of an event."""
         return self.last.inbox[event.id][2] if event.id in self.last.inbox else None
 
     def killed_among_tools(self) -> bool:
-        """Whether some process died while a step with side effects was begun and not recorded; where
-        several lanes ran, which of them it was cannot be told from the trace."""
+        """Say whether some process died while a step with side effects was begun and not recorded; where several
+        lanes ran, which of them it was cannot be told from the trace."""
         for process in range(self.evidence.kills):
             points = self.trace(process)
             turn = [point for point in points if point.startswith("turn.")]
@@ -249,8 +249,8 @@ def compactions(facts: Facts) -> Iterator[str]:
 
 
 def reachable(facts: Facts) -> Iterator[str]:
-    """What a compaction took out of view is still to be found from the session that goes on: in its
-    transcript, or through what a message in it was derived from."""
+    """Yield messages that a compaction took out of view and that cannot be found any more from the session that goes
+    on: in its transcript, or through the sources of its messages."""
     sources = {number: [int(each) for each in note.get("derived_from", ())] for number, note in facts.notes.items()}
     for _, _, parent, child in facts.last.compactions:
         found: set[int] = set()

@@ -26,8 +26,8 @@ _SHIFT: Final = struct.Struct("d")
 
 
 class Shift:
-    """How many seconds a node's wall clock is wrong: a file that the laboratory writes and the node
-    has in its memory, so that asking costs nothing."""
+    """The error of a node's wall clock in seconds: a file that the laboratory writes and the node has in its memory,
+    so that asking costs nothing."""
 
     def __init__(self, path: Path) -> None:
         if not path.exists():

@@ -40,9 +40,8 @@ class Line:
 
 @dataclass(slots=True, kw_only=True)
 class Evidence:
-    """What a run left behind. `exits[n]` is the n-th process's exit status (-9: killed) and
-    `snapshots[n]` the database as it left it; `lines` are the terminal's, `sends` the platform's; the
-    records are (process, words) in order."""
+    """The traces of a run. `exits[n]` is the n-th process's exit status (-9: killed) and `snapshots[n]` the database
+    as it left it; `lines` are the terminal's, `sends` the platform's; the records are (process, words) in order."""
 
     plan: Plan
     folder: Path
@@ -56,7 +55,7 @@ class Evidence:
 
     @property
     def kills(self) -> int:
-        """How many processes were killed."""
+        """Return the number of killed processes."""
         return sum(exit_ == -signal.SIGKILL for exit_ in self.exits)
 
     def record(self, name: str) -> list[tuple[int, str]]:
@@ -146,8 +145,8 @@ async def _go_away(platform: SocketPlatform, faults: Iterable[Fault]) -> None:
 
 
 class Sender:
-    """Who talks to the gateway: sends lines, remembers which were answered, and after a crash sends
-    again what was not, and some of what was."""
+    """The sender of lines: it remembers the answered ones, and after a crash it sends the others again, and some of
+    the answered."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -171,7 +170,7 @@ class Sender:
         self._answered.add(event_id)
 
     def next(self) -> list[Event]:
-        """What may be sent now."""
+        """Return the events that may be sent now."""
         ready: list[Event] = []
         waiting = {event.id for event in self._sent if event not in self._queue} - self._answered
         while self._queue and len(waiting) < self._plan.ahead:
@@ -188,7 +187,7 @@ class Sender:
 
     @property
     def done(self) -> bool:
-        """Whether everything was sent to this process."""
+        """Say whether everything was sent to this process."""
         return not self._queue
 
 

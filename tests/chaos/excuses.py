@@ -1,7 +1,7 @@
-"""What a fault excuses: the few things that nobody can promise while a process is dead, still or cut
-off from the store. Each excuse names the fault, and is for the one row, turn, hook or poll that it struck:
-it must have befallen the very process, between the moment at which that took the work and the moment at
-which it did, or could have said, what is to be excused."""
+"""The excuses of a fault: the few promises that nobody can keep while a process is dead, still or cut off from the
+store. Each excuse names the fault, and is for the one row, turn, hook or poll that it struck: it must have befallen
+the very process, between the moment at which that took the work and the moment at which it did, or could have said,
+what is to be excused."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ class Excuses:
         return _kind(hit for hit in self._hits if hit.kind in _OUTAGES and _meets(hit, begun, ended))
 
     def faults_of(self, process: int) -> int:
-        """How many faults befell a process or the store."""
+        """Return the number of faults that struck a process or the store."""
         return sum((hit.process == process and hit.kind in _BEFALL) or hit.kind in _OUTAGES for hit in self._hits)
 
     def repeated_send(self, first: Send, second: Send) -> str | None:
-        """Why a row that was shown was shown again: the first was not heard of, or its process could not
+        """Return the excuse for a row that was shown again: nobody heard of the first time, or its process could not
         tell the store; or the second had begun its attempt before it was still, and went on with it."""
         if first.fault and not first.heard:
             return f"send {first.fault}"
@@ -67,12 +67,13 @@ class Excuses:
         )
 
     def interrupted(self, send: Send) -> str | None:
-        """Why a send may be of a row that is another's by now: its process was still in the midst of it."""
+        """Return the excuse for a send of a row that belongs to another process by now: the first was still in the
+        midst of it."""
         return self.of_process(send.process, self._began(send), send.at)
 
     def repeated_hook(self, session: str, first: tuple[float, int], second: tuple[float, int]) -> str | None:
-        """Why a hook that was called, when and by which process, was called again: the first could not
-        tell the store; or the second had ended the session, and was still between the two."""
+        """Return the excuse for a hook that was called again: the first could not tell the store; or the second had
+        ended the session, and was still between the two."""
         at, process = first
         done = self._next("hook_done", process, session, at)
         return (
@@ -82,15 +83,17 @@ class Excuses:
         )
 
     def taken_turn(self, process: int, claimed: float, until: float) -> str | None:
-        """Why a turn that a process claimed was begun by another one: it has been dead or still since."""
+        """Return the excuse for a turn that another process began after the first had claimed it: the first has been
+        dead or still since."""
         return self.of_process(process, claimed - _WAKING, until)
 
     def unseen_end(self, ended: float) -> str | None:
-        """Why a call may have ended earlier than the laboratory noticed."""
+        """Return the excuse for a call that may have ended earlier than the laboratory noticed."""
         return _kind(hit for hit in self._hits if hit.kind == "laboratory starved" and _meets(hit, ended - _LAG, ended))
 
     def taken_over(self, process: int, polled: float, at: float, *, left_open: bool) -> str | None:
-        """Why another reads the account that a process polled for last; `left_open`: its poll still hangs."""
+        """Return the excuse for another reader of the account that a process polled for last; `left_open`: its poll
+        still hangs."""
         if any(hit.process == process and hit.kind == "kill" and hit.begun <= at for hit in self._hits):
             return "kill"  # the last it asked for may be heard of after its death
         if befallen := self.of_process(process, polled, at):
@@ -106,9 +109,9 @@ class Excuses:
         return next((hit for hit in hits if hit.ended <= at <= hit.ended + _WAKING), None)
 
     def struck_attempts(self, row: str, sends: Iterable[Send]) -> int:
-        """How many attempts at a row a fault struck before their outcome was stored: their processes were
-        killed or still in the midst of them, or did not hear the platform's answer. A terminal shows what
-        may have been shown however often it takes."""
+        """Return the attempts at a row that a fault struck before their outcome was stored: their processes were
+        killed or still in the midst of them, or did not hear the platform's answer. A terminal shows what may have
+        been shown however often it takes."""
         struck = 0
         unheard = [send for send in sends if send.row == row and not send.heard]
         for (process, name), began in self._passed["outbox.before_send"].items():
@@ -122,7 +125,7 @@ class Excuses:
         return next((at for at in self._passed[what].get((process, name), ()) if at > after), inf)
 
     def _began(self, send: Send) -> float:
-        """When a process began the attempt that led to a send."""
+        """Return the time when a process began the attempt behind a send."""
         times = self._passed["outbox.before_send"].get((send.process, send.row), [])
         place = bisect_right(times, send.at)
         return times[place - 1] if place else send.at

@@ -1,4 +1,4 @@
-"""What can go wrong in a run, and when it does."""
+"""The faults of a run, and their times."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ class Fault:
 
 
 def by_call(faults: Iterable[Fault], what: str) -> dict[int, Any]:
-    """What goes wrong with which of the calls that `what` names ("send" or "model")."""
+    """Return the faults of the calls that `what` names ("send" or "model"), by the number of the call."""
     kinds = ((fault.call, fault.kind.split()) for fault in faults)
     return {call: words[1] for call, words in kinds if words[0] == what}

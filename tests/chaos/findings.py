@@ -1,4 +1,4 @@
-"""What a run of several processes leaves behind, for those who judge it."""
+"""The traces of a run of several processes, for the checks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Hit:
 
 @dataclass(slots=True, kw_only=True)
 class Findings:
-    """What a run left behind. `exits` are (process, status) of those that left by themselves."""
+    """The traces of a run. `exits` are (process, status) of those that left by themselves."""
 
     schedule: Schedule
     folder: Path
@@ -51,7 +51,8 @@ class Findings:
         return [(int(number), text) for number, _, text in (row.partition(" ") for row in rows)]
 
     def starved(self) -> list[Hit]:
-        """When processes did not get to run, though nobody had stopped them: the machine was too busy."""
+        """Return the times when processes did not get to run, though nobody had stopped them: the machine was too
+        busy."""
         stops = [hit for hit in self.hits if hit.kind == "stop"]
         late = [
             Hit(kind="starved", begun=at - float(words[1]), ended=at, process=process)
@@ -67,6 +68,6 @@ class Findings:
         ]
 
     def trace(self) -> list[tuple[float, int, list[str]]]:
-        """What the processes did: (when, process, words) in order."""
+        """Return the deeds of the processes: (when, process, words) in order."""
         rows = ((process, text.split()) for process, text in self.record("trace"))
         return sorted(((float(at), process, words) for process, (at, *words) in rows), key=lambda row: row[0])

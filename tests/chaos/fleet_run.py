@@ -37,11 +37,11 @@ class FleetResult:
 
     @property
     def seed(self) -> int:
-        """What it can be shown again by."""
+        """Return the number that repeats the run."""
         return self.schedule.seed
 
     def described(self) -> list[str]:
-        """What was to happen."""
+        """Return the schedule in words."""
         return self.schedule.described()
 
 
@@ -65,7 +65,7 @@ async def perform(on: Stage, schedule: Schedule) -> FleetResult:
 
 
 def _faults(findings: Findings) -> Counter[str]:
-    """What took place of what was planned, by kind."""
+    """Return the planned faults that took place, by kind."""
     faults = Counter(hit.kind for hit in (*findings.hits, *findings.starved()))
     faults.update(f"send {send.fault}" for send in findings.sends if send.fault)
     faults.update(f"model {call.fault}" for call in findings.calls if call.fault)
@@ -73,7 +73,7 @@ def _faults(findings: Findings) -> Counter[str]:
 
 
 def _takeovers(findings: Findings) -> int:
-    """How often an account changed hands."""
+    """Return how often an account changed hands."""
     owners = Counter(words[1] for _, _, words in findings.trace() if words[0] == "owns")
     return sum(times - 1 for times in owners.values())
 

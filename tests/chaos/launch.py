@@ -56,7 +56,7 @@ class Order:
 
 
 class Killing(Protocol):
-    """Where a process is to kill itself; see `Order`."""
+    """The place where a process is to kill itself; see `Order`."""
 
     @property
     def point(self) -> str | None: ...
@@ -85,7 +85,7 @@ class KillAt:
 
 
 def _claimed_text() -> str:
-    """What the message says whose turn has just been claimed."""
+    """Return the text of the message whose turn has just been claimed."""
     return str(passing()["item"].inbound.text)
 
 

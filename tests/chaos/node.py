@@ -50,8 +50,8 @@ class Strike:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What a node is told: its number among the run's processes, its slot (which survives a restart),
-    where everything is, and how the run is configured. `terminal`: it is one, and no worker."""
+    """The order of a node: its number among the run's processes, its slot (which survives a restart), where
+    everything is, and how the run is configured. `terminal`: it is one, and no worker."""
 
     number: int
     slot: int
@@ -74,14 +74,14 @@ class Setting:
 
     @classmethod
     def read(cls, path: Path) -> Setting:
-        """What `write` wrote."""
+        """Return the setting that `write` wrote."""
         fields: dict[str, Any] = json.loads(path.read_text())
         strikes = tuple(Strike(**each) for each in fields.pop("strikes"))
         return cls(**fields, strikes=strikes)
 
 
 class Trace:
-    """What this process did, when (monotonic seconds, the same for all processes of a machine)."""
+    """The deeds of this process with their times (monotonic seconds, the same for all processes of a machine)."""
 
     def __init__(self, folder: Path, number: int) -> None:
         self._record = Record(folder / "trace", number)

@@ -1,4 +1,4 @@
-"""What both laboratories give the program: tools and an engine that leave a trace, and its configuration."""
+"""The parts that both laboratories give the program: tools and an engine that leave a trace, and its configuration."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Told:
 
 
 def tools(folder: Path, number: int) -> list[Told]:
-    """Those of a process, with their records in the run's folder."""
+    """Return the tools of a process, with their records in the run's folder."""
     return [
         Told("effect", DONE, Record(folder / "effects", number), idempotent=False),
         Told("note", NOTED, Record(folder / "notes", number), idempotent=True),
@@ -96,7 +96,7 @@ def tools(folder: Path, number: int) -> list[Told]:
 
 
 class Entries(Protocol):
-    """Where entries of several words are kept."""
+    """The place of entries with several words."""
 
     def add(self, *words: str) -> None:
         """Keep one."""

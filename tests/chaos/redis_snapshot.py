@@ -1,5 +1,5 @@
-"""What a Redis store holds after a run: read through the port, and from the items themselves what the
-port has no question for (how each accepted event ended)."""
+"""The content of a Redis store after a run, read through the port; the outcomes of accepted events are read from the
+items themselves, because the port does not tell them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def raw_messages(client: Any) -> dict[str, str]:
 
 
 async def unfinished(client: Any) -> dict[str, int]:
-    """How much is left to do: items, rows, hooks."""
+    """Return the unfinished work: items, rows, hooks."""
     pipe = client.pipeline(transaction=False)
     for tag in _TAGS:
         pipe.hgetall(f"{tag}figures")

@@ -103,7 +103,7 @@ def _kept(name: str, result: Any) -> Path:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What every program of the laboratory can be told."""
+    """Add the options that every program of the laboratory has."""
     parser.add_argument("--runs", type=int, default=200, help="how many runs (default: 200)")
     parser.add_argument("--seed", type=int, default=0, help="the first run's seed (default: 0)")
     parser.add_argument("--jobs", type=int, help="runs at a time")

@@ -1,4 +1,4 @@
-"""What one run of several processes does, drawn from its seed: who says what when, what goes wrong when.
+"""The schedule of one run of several processes, drawn from its seed: messages and faults, with their times.
 
 The same seed gives the same schedule. What the operating system makes of it is not reproducible, and
 nothing that is checked depends on it.
@@ -65,17 +65,17 @@ class Schedule:
 
     @property
     def terminal(self) -> bool:
-        """Whether somebody talks in a terminal."""
+        """Say whether somebody talks in a terminal."""
         return any(said.terminal for said in self.said)
 
     @property
     def processes(self) -> int:
-        """How many there are at a time; the terminal's is the last."""
+        """Return how many processes there are at a time; the terminal's is the last."""
         return self.nodes + self.terminal
 
     @property
     def joins(self) -> bool:
-        """Whether messages may join running turns or end them: then not each has a turn of its own."""
+        """Say whether messages may join running turns or end them: then not each has a turn of its own."""
         rude = any(event.text.startswith(("/stop", "/steer")) for event in self.events)
         return rude or self.busy_mode != "queue"
 
@@ -174,7 +174,7 @@ def _fault(rng: random.Random, nodes: int) -> Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Speaker:
-    """Who speaks where."""
+    """A speaker and their place."""
 
     chat: str
     name: str

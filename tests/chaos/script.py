@@ -1,4 +1,4 @@
-"""What one crash run does, drawn from its seed: who says what, and where the process is killed.
+"""The script of one crash run, drawn from its seed: the messages, and the places where the process is killed.
 
 The same seed gives the same script and the same kills. What the operating system makes of it (which
 of two chats is a millisecond ahead) is not reproducible, and nothing that is checked depends on it.
@@ -46,7 +46,7 @@ class Event:
 
     @property
     def key(self) -> tuple[str, str | None]:
-        """Whose conversation it belongs to."""
+        """Return the conversation of the message."""
         return self.chat, self.user
 
     def line(self) -> bytes:
@@ -142,7 +142,7 @@ def make_plan(seed: int) -> Plan:
 
 
 def _updates(rng: random.Random, seed: int, first: int) -> tuple[Event, ...]:
-    """What people say on the platform, in a chat or two."""
+    """Return the messages of people on the platform, in a chat or two."""
     chats = rng.choice((("street",), ("street", "square")))
     kinds: tuple[Kind, ...] = ("say", "say", "effect", "steps", "note")
     return tuple(
@@ -152,7 +152,7 @@ def _updates(rng: random.Random, seed: int, first: int) -> tuple[Event, ...]:
 
 
 def _faults(rng: random.Random, *, platform: bool) -> tuple[Fault, ...]:
-    """What goes wrong beside the kills: in a third of the runs with the model, in most with the platform."""
+    """Return the faults beside the kills: in a third of the runs with the model, in most with the platform."""
     faults = [Fault(kind=rng.choice(MODEL_FAULTS), call=rng.randint(1, 20)) for _ in range(rng.choice((0, 0, 1, 2)))]
     if platform:
         faults += [Fault(kind=rng.choice(SEND_FAULTS), call=rng.randint(1, 6)) for _ in range(rng.randint(0, 3))]

@@ -24,7 +24,7 @@ class Shrinking(Generic[S]):
     tries: int = 2
 
     async def shortest(self, schedule: S) -> S:
-        """What is left of a schedule that failed."""
+        """Return the shortest schedule that still fails."""
         for name in self.fields:
             schedule = await self._shorter(schedule, name)
         return schedule

@@ -42,11 +42,11 @@ class Result:
 
     @property
     def seed(self) -> int:
-        """What it can be shown again by."""
+        """Return the number that repeats the run."""
         return self.plan.seed
 
     def described(self) -> list[str]:
-        """What was to happen."""
+        """Return the schedule in words."""
         return self.plan.described()
 
 
@@ -90,7 +90,7 @@ class Bench:
 
 
 def _faults(evidence: Evidence) -> Counter[str]:
-    """What took place, beside the kills, of what was planned."""
+    """Return the planned faults beside the kills that took place."""
     faults = Counter(f"send {send.fault}" for send in evidence.sends if send.fault)
     faults.update(f"model {call.fault}" for call in evidence.calls if call.fault)
     faults.update(fault.kind for fault in evidence.plan.faults if fault.at is not None)

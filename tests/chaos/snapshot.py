@@ -63,7 +63,7 @@ def snapshot(path: Path) -> Snapshot:
 
 
 def settled(path: Path, events: Set[str]) -> bool:
-    """Whether a running gateway has all these events, and has nothing left to do, to show or to tell."""
+    """Say whether a running gateway has all these events, and has nothing left to do, to show or to tell."""
     if not _is_made(path):
         return False
     left = (

@@ -30,7 +30,7 @@ _LINE: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """What a person sent. `number` is its place in the platform's order."""
+    """A person's message. `number` is its place in the platform's order."""
 
     number: int
     id: str
@@ -126,13 +126,13 @@ class SocketPlatform:
 
     @property
     def all_taken(self) -> bool:
-        """Whether everything was confirmed."""
+        """Say whether everything was confirmed."""
         if self._polls:
             return not self._updates or self._taken >= self._updates[-1].number
         return not any(self._queues.values())
 
     def shown(self) -> Iterator[Send]:
-        """What people saw, in order."""
+        """Yield the visible sends, in order."""
         return (send for send in self.sends if send.shown)
 
     # -- requests ---------------------------------------------------------------------------

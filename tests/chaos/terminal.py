@@ -1,4 +1,4 @@
-"""Who talks to the gateway in a terminal, as a program does: JSON lines in, JSON lines out.
+"""A program that talks to the gateway as in a terminal: JSON lines in, JSON lines out.
 
 The input stays open. When the process at the other end dies, everything it had not answered is said
 again to the next one, in order, and some of what it had answered, as by a sender that is not sure.
@@ -23,7 +23,7 @@ _CHUNK: Final = 1 << 16
 
 
 def pipes(folder: Path, process: int) -> tuple[Path, Path]:
-    """Where a process finds its input and its output."""
+    """Return the paths of a process's input and output."""
     return folder / f"terminal-{process}-in", folder / f"terminal-{process}-out"
 
 

@@ -1,4 +1,4 @@
-"""What must be true after a run of several processes, whatever was done to them.
+"""The promises of a run of several processes, whatever struck them.
 
 Every check yields a sentence for each thing that is wrong. `judge` runs them all; what a fault
 excuses is counted by its kind, and told.
@@ -97,7 +97,7 @@ def _facts(findings: Findings) -> Facts:
 
 
 def came_to_its_end(findings: Findings) -> Iterator[str]:
-    """Who was asked to leave left well; every request was a valid one."""
+    """Yield processes that were asked to leave and left badly, and requests that were not valid."""
     for process, status in findings.exits:
         if status != 0:
             yield f"process {process} left with {status}"

@@ -19,8 +19,8 @@ AT_ONCE: Final = "asked at once"
 
 
 class Claims:
-    """When each process took the turn that a call belongs to: the one of the newest message in it, or that
-    this one joined."""
+    """The times when each process took the turn of a call: the turn of the newest message in it, or of the message
+    that it joined."""
 
     def __init__(self, findings: Findings, facts: Facts) -> None:
         events = {event.id: event for event in facts.events}
@@ -33,7 +33,7 @@ class Claims:
                     self._times[process, subject].append(at)
 
     def before(self, call: Call) -> float:
-        """When (monotonic seconds) the call's process took its turn."""
+        """Return the time (monotonic seconds) when the call's process took its turn."""
         token = tokens_in(call.body["messages"])[-1]
         for subject in (token, self._keys[token]):
             times = self._times[call.process, subject]

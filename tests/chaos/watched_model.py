@@ -33,19 +33,19 @@ class Call:
 
     @property
     def is_turn(self) -> bool:
-        """Whether it is a conversation's, not one for a summary or for the memory."""
+        """Say whether the call is a conversation's, and not one for a summary or for the memory."""
         return is_turn(self.body)
 
     @property
     def is_flush(self) -> bool:
-        """Whether it is one for the memory, which may go on beside a turn."""
+        """Say whether the call is one for the memory, which may go on beside a turn."""
         return is_memory_request(self.body["messages"])
 
 
 @dataclass(slots=True)
 class Watch:
-    """What one run's calls were, and what is to go wrong with them: `hangs` and `slowest` are real seconds
-    that a call takes that hangs, and another at most."""
+    """The calls of one run and their planned faults: `hangs` is the length in seconds of a hanging call, `slowest`
+    the most of any other one."""
 
     faults: Mapping[int, ModelFault]
     rng: random.Random

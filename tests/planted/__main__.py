@@ -30,7 +30,7 @@ _stamps = count(1_000_000_000)  # seconds; bytecode is known to be old by its so
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What became of a bug: the test that found it, or what is wrong, and how many seconds it took."""
+    """The fate of a bug: the test that found it, or the fault of its entry, and the seconds that it took."""
 
     bug: Bug
     found_by: str = ""

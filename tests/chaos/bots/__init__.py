@@ -1,2 +1,3 @@
-"""What the laboratories of all bots share: `script` draws who says what and when processes die, `model` is the one that
-bots ask, `run` carries a schedule out and keeps what was seen, `stalls` says when the machine stood still."""
+"""The parts that the laboratories of all bots share. `script` draws the people's messages and the deaths of
+processes. `model` is asked by the bots, `run` carries a schedule out and keeps the observations, and `stalls` knows
+when the machine stood still."""

@@ -31,7 +31,7 @@ def reply_to(kind: str, token: str) -> str:
 
 
 def answer(body: Mapping[str, Any]) -> Answer:
-    """What the model says to a request."""
+    """Return the model's answer to a request."""
     kind, token = _asked(body)
     if kind == "pay" and body["messages"][-1]["role"] != "tool":
         return Reply(tool_calls=[("pay", {"token": token})])

@@ -1,4 +1,4 @@
-"""Whether what a bot emitted was shown in the order of emission."""
+"""The check that a bot's rows were shown in the order of emission."""
 
 from __future__ import annotations
 

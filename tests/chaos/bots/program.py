@@ -1,5 +1,5 @@
-"""What the programs of all bots share: their order, their configuration, and a gateway that notes when it stood
-still."""
+"""The parts that the programs of all bots share: their order, their configuration, and a gateway that notes when it
+stood still."""
 
 from __future__ import annotations
 

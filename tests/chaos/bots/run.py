@@ -87,11 +87,11 @@ class Result:
 
     @property
     def seed(self) -> int:
-        """What it can be shown again by."""
+        """Return the number that repeats the run."""
         return int(self.schedule.seed)
 
     def described(self) -> list[str]:
-        """What was to happen."""
+        """Return the schedule in words."""
         found: list[str] = self.schedule.described()
         return found
 
@@ -133,8 +133,8 @@ class Stage(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Record:
-    """What the processes of a run leave behind. `rows` is the outbox at its end, in the order of emission; `stalls`:
-    when the laboratory or a bot stood still."""
+    """The traces of a run's processes. `rows` is the outbox at its end, in the order of emission; `stalls`: when the
+    laboratory or a bot stood still."""
 
     folder: Path
     deaths: list[Death] = field(default_factory=list)
@@ -254,7 +254,7 @@ def rows(folder: Path) -> tuple[Row, ...]:
 
 
 def stalls_of_bots(folder: Path) -> list[Stall]:
-    """When the processes of a run stood still."""
+    """Return the stalls of a run's processes."""
     path = folder / STALLS
     lines = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
     return [(float(begun), float(ended)) for _, begun, ended in lines]

@@ -1,4 +1,4 @@
-"""What people say to a bot and how its processes die, drawn from a seed."""
+"""The messages of people to a bot and the deaths of its processes, drawn from a seed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Said:
 
     @property
     def text(self) -> str:
-        """Its words, but for the bot's name."""
+        """Return the words without the bot's name."""
         return f"{self.kind} {self.token}".strip()
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trouble:
-    """What befalls the `nth` call of a method in the run."""
+    """A fault of the `nth` call of a method in the run."""
 
     method: str
     nth: int
@@ -81,7 +81,7 @@ class Kill:
 
 
 def a_kill(rng: random.Random) -> Kill:
-    """How a process dies."""
+    """Return the death of a process."""
     if rng.random() < 0.5:
         return Kill(after=round(rng.uniform(0.1, LONGEST), 2))
     return Kill(point=rng.choice(_POINTS), passing=rng.randint(1, 4))

@@ -1,4 +1,4 @@
-"""When a process stood still because the machine was busy: what it had not read by then, it could not know."""
+"""The stalls of a process on a busy machine: a process cannot know messages that it has not read yet."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ async def watch(note: Callable[[Stall], None]) -> None:
 
 
 def stood_still(stalls: Iterable[Stall], since: float, until: float) -> float:
-    """How many seconds between two moments were stalls; two processes may stand still one after the other."""
+    """Return the seconds of stalls between two moments; two processes may stand still one after the other."""
     return sum(max(0.0, min(ended, until) - max(begun, since)) for begun, ended in stalls)

@@ -1,4 +1,4 @@
-"""What must be true of every run, however it went."""
+"""The promises of every run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _BESIDE_THE_LANE: Final = ("/status", "/version")
 
 
 def problems(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
-    """What was wrong, in sentences; `counts` gets what was excused and why."""
+    """Yield the faults of a run in sentences; `counts` gets the excuses with their reasons."""
     yield from _processes(evidence)
     yield from _everything_is_answered(evidence, counts)
     yield from _everything_is_seen_once(evidence, counts)
@@ -45,7 +45,7 @@ def problems(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
 
 
 def shown_as(row: Row) -> str:
-    """What is to be read of a row."""
+    """Return the visible text of a row."""
     if row.kind == "reply":
         return shown(row.text).strip()
     return plain(without_columns(row.text) if row.kind == "command" else row.text).strip()
@@ -64,7 +64,7 @@ def body_of(call: Call) -> dict[str, Any]:
 
 
 def said_in(call: Call) -> str:
-    """What is to be read of a call."""
+    """Return the visible text of a call."""
     return str(body_of(call).get("content") or "").strip()
 
 
@@ -110,8 +110,8 @@ def _is_answered(heard: Heard, rows: list[Row]) -> Iterator[str]:
 
 
 def _everything_is_seen_once(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
-    """What people see is the outbox, neither more nor less. While Discord remembers nonces, nothing excuses another
-    copy; when it forgets them, a send whose outcome nobody knows may leave one, or the beginning of a reply."""
+    """People see exactly the outbox. While Discord remembers nonces, nothing excuses another copy; when it forgets
+    them, a send whose outcome nobody knows may leave one, or the beginning of a reply."""
     changed = {row.edits for row in evidence.rows if row.state == "sent"}
     public = [row for row in evidence.rows if row.state == "sent" and not is_private(row) and row.id not in changed]
     wanted = Counter((row.thread or row.chat, shown_as(row)) for row in public)
@@ -129,7 +129,8 @@ def _everything_is_seen_once(evidence: Evidence, counts: Counter[str]) -> Iterat
 
 
 def _doubted(evidence: Evidence) -> Counter[str]:
-    """How many sends of a channel were done and their senders not told, or died before they could note it."""
+    """Return the sends of each channel that were done without a word to their senders, or whose senders died too
+    early to note it."""
     sends = list(evidence.town.discord.journal.of(SEND))
     doubted = Counter(call.chat_id for call in sends if call.ambiguous)
     for death in evidence.deaths:

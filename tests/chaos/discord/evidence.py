@@ -1,4 +1,4 @@
-"""What a run leaves behind: who said what, what Discord saw, and the outbox after every death."""
+"""The traces of a run: the messages of people, the calls to Discord, and the outbox after every death."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Heard:
 
     @property
     def chat(self) -> str:
-        """Its channel or thread."""
+        """Return the channel or thread."""
         return str(self.message.channel.id)
 
     @property
     def channel(self) -> str:
-        """What the names of events call that."""
+        """Return the name of the channel or thread in events."""
         return self.chat if self.message.channel.guild is not None else "alone"
 
 
@@ -47,7 +47,7 @@ class Given:
 
     @property
     def waits(self) -> bool:
-        """Whether the person is shown that the bot thinks."""
+        """Say whether Discord shows the person that the bot thinks."""
         return any(message.flags & LOADING for message in self.interaction.shown)
 
 
@@ -113,7 +113,7 @@ class Town:
         return None
 
     def press(self, message: Message, process: int) -> None:
-        """Who is asked says yes."""
+        """Let the person who is asked press yes."""
         asked = (each for each in self.heard if each.said.token and each.said.token in message.content)
         interaction = self.discord.people.press(message, next(asked).message.author, "Approve")
         self.presses.append(Press(message=message, interaction=interaction, process=process))

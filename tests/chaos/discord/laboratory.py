@@ -178,7 +178,7 @@ class _Stage:
         return {f"{bot}:{heard.channel}:{heard.message.author.id}:{heard.message.id}" for heard in town.heard}
 
     def _is_open(self, given: Given) -> bool:
-        """Whether somebody may answer a command still, which the last process was given."""
+        """Say whether a command of the last process may still be answered."""
         if given.process < len(self._evidence.schedule.kills):
             return False
         if given.interaction.answer is None:

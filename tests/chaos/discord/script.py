@@ -1,5 +1,5 @@
-"""What one run does, drawn from its seed: who says what and when, which calls fail, where the gateway breaks, and how
-the bot's processes die."""
+"""The schedule of one run, drawn from its seed: the messages and their times, the faults of calls and of the gateway,
+and the deaths of the bot's processes."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Schedule:
 
     @property
     def messages(self) -> tuple[Said, ...]:
-        """What is said to the bot."""
+        """Return the messages to the bot."""
         return self.said
 
     def described(self) -> list[str]:
@@ -142,7 +142,7 @@ def _a_slash_command(rng: random.Random, process: int) -> Said:
 
 
 def _a_payment(rng: random.Random, number: int, process: int) -> Said:
-    """What a person must say yes to, which they do with a button."""
+    """Return a payment, which a person must allow with a button."""
     said = a_message(rng, 80 + number, process)
     return replace(said, kind="pay")
 
@@ -171,7 +171,7 @@ def _faults(rng: random.Random) -> list[Trouble]:
 
 
 def _breaks(rng: random.Random) -> list[Trouble]:
-    """What befalls payloads of the gateway."""
+    """Return the faults of the gateway's payloads."""
     return [
         Trouble(method=rng.choice(_BREAKABLE), nth=rng.randint(1, 6), fault=rng.choice(_BREAKS))
         for _ in range(rng.randint(0, 3))

@@ -1,4 +1,4 @@
-"""What must be true of slash commands and of buttons: each is acknowledged, and answered once, as if it had been typed.
+"""The promises about slash commands and buttons: each is acknowledged, and answered once, like a typed one.
 
 Discord sends no interaction again. So one whose process died before it was stored is lost, and its person is told so by
 Discord; only such a one may be without an answer.
@@ -19,17 +19,17 @@ THINKS = "commands that were acknowledged and lost"
 
 
 def is_given(event: str | None) -> bool:
-    """Whether an event is a slash command."""
+    """Say whether an event is a slash command."""
     return _mark(event)[:1] in ("i", "p", "c")
 
 
 def is_private(row: Row) -> bool:
-    """Whether only one person sees it."""
+    """Say whether only one person sees it."""
     return (row.message or "").startswith("@")
 
 
 def problems_of_slash_commands(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
-    """What was wrong with them, in sentences; `counts` gets what was excused."""
+    """Yield the faults in sentences; `counts` gets the excuses."""
     rows: dict[int, list[Row]] = defaultdict(list)
     for row in evidence.rows:
         if is_given(row.answers) and row.kind != "notice":
@@ -99,7 +99,7 @@ def problems_of_presses(evidence: Evidence, counts: Counter[str]) -> Iterator[st
 
 
 def _may_be_lost(evidence: Evidence, given: Given | Press) -> bool:
-    """Whether its process died, or the gateway or the first word broke."""
+    """Say whether its process died, or the gateway or the first word broke."""
     broken = any(call.fault for call in evidence.town.discord.journal.calls if _is_of_reading(call.method))
     return given.process < len(evidence.deaths) or broken
 

@@ -47,11 +47,11 @@ class Result:
 
     @property
     def seed(self) -> int:
-        """What it can be shown again by."""
+        """Return the number that repeats the run."""
         return self.plan.seed
 
     def described(self) -> list[str]:
-        """What was to happen."""
+        """Return the schedule in words."""
         return self.plan.described()
 
 
@@ -177,7 +177,7 @@ async def _of(store: Store, planted: Planted) -> Reminder:
 
 
 async def looked_at(store: Store, plan: Plan, folder: Path, counts: Counter[str]) -> list[str]:
-    """What is wrong with the store and the platform. `shown` counts how often the platform was given each row."""
+    """Return the faults of the store and the platform. `shown` counts how often the platform was given each row."""
     lines = (folder / SHOWN).read_text().splitlines() if (folder / SHOWN).exists() else []
     shown = Counter(line.split(" ")[1] for line in lines)
     problems: list[str] = []

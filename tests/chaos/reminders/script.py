@@ -1,4 +1,4 @@
-"""Which reminders there are, and how the processes die, drawn from a seed."""
+"""The reminders of a run and the deaths of its processes, drawn from a seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must be true of every run, however it went."""
+"""The promises of every run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STRIKES: Final = 2
 
 
 def problems(evidence: Evidence, counts: Counter[str]) -> Iterator[str]:
-    """What was wrong, in sentences; `counts` gets what was excused and why."""
+    """Yield the faults of a run in sentences; `counts` gets the excuses with their reasons."""
     doubts = Doubts.of(evidence)
     yield from _processes(evidence)
     yield from _everything_is_answered(evidence)
@@ -101,7 +101,8 @@ def _everything_is_seen_once(evidence: Evidence, doubts: Doubts, counts: Counter
 
 
 def _nothing_else_is_seen(evidence: Evidence, doubts: Doubts, counts: Counter[str]) -> Iterator[str]:
-    """What is no message of the outbox is the beginning of one, and stands there because its send was in doubt."""
+    """Yield messages that neither are in the outbox nor begin one of its rows; such a beginning may stand there
+    because its send was in doubt."""
     wanted = {(row.chat, row.thread, shown_as(row)) for row in evidence.rows}
     tokens: dict[tuple[str, str | None], set[str]] = defaultdict(set)
     for heard in evidence.street.heard:

@@ -1,4 +1,4 @@
-"""How often the schedule itself left the bot in doubt about a call: only so often may somebody see something twice."""
+"""The doubts about calls that the schedule itself causes: only so often may somebody see something twice."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Words = tuple[str, str]
 
 
 def shown_as(row: Row) -> str:
-    """What is to be read of a row."""
+    """Return the visible text of a row."""
     if row.kind == "reply":
         return render(row.text).text.strip()
     return (without_columns(row.text) if row.kind == "command" else row.text).strip()
 
 
 def read_in(call: Call) -> str:
-    """What is to be read of a call."""
+    """Return the visible text of a call."""
     return str(call.parameters.get("text", "")).strip()
 
 

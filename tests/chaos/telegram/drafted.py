@@ -1,4 +1,4 @@
-"""Whether drafts were shown where they may be, said what they should, and were followed by their messages."""
+"""The promises about drafts: they stand where they may, say the right thing, and their messages follow."""
 
 from __future__ import annotations
 

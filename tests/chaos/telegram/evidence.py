@@ -1,4 +1,4 @@
-"""What a run leaves behind: who said what, what Telegram saw, and the outbox after every death."""
+"""The traces of a run: the messages of people, the calls to Telegram, and the outbox after every death."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Heard:
 
     @property
     def where(self) -> tuple[str, str | None]:
-        """Its chat, and its topic in a forum."""
+        """Return the chat, and the topic in a forum."""
         return self.chat, str(self.message.topic) if self.message.topic else None
 
     @property
     def place(self) -> tuple[str, int]:
-        """What events call it: its chat's number by then, and its own in it."""
+        """Return the name of the message in events: its chat's number by then, and its own in the chat."""
         return str(self.message.chat.id), self.message.id
 
 
@@ -90,7 +90,7 @@ class Street:
 
     @property
     def all_taken(self) -> bool:
-        """Whether the bot has confirmed all updates."""
+        """Say whether the bot has confirmed all updates."""
         return not len(self.telegram.cloud.updates)
 
 

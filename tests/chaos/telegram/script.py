@@ -1,4 +1,5 @@
-"""What one run does, drawn from its seed: who says what and when, which calls fail, and how the bot's processes die."""
+"""The schedule of one run, drawn from its seed: the messages and their times, the faults of calls, and the deaths of
+the bot's processes."""
 
 from __future__ import annotations
 
@@ -52,12 +53,12 @@ class Schedule:
 
     @property
     def messages(self) -> tuple[Said, ...]:
-        """What is said to the bot."""
+        """Return the messages to the bot."""
         return tuple(each for each in self.said if each.kind != MOVE)
 
     @property
     def moves(self) -> bool:
-        """Whether the group becomes a supergroup on the way."""
+        """Say whether the group becomes a supergroup on the way."""
         return len(self.messages) < len(self.said)
 
     def described(self) -> list[str]:

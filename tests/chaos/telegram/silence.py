@@ -1,4 +1,4 @@
-"""Whether a chat that said "retry after" was left alone for so long."""
+"""The promise that a chat which said "retry after" is left alone for so long."""
 
 from __future__ import annotations
 
