@@ -32,20 +32,20 @@ def prose(path: Path) -> str:
 
 
 def anchors(path: Path) -> set[str]:
-    """What a link may name behind its `#`: the headings, as GitHub writes them."""
+    """Return the names that a link may have behind its `#`: the headings, as GitHub writes them."""
     headings = re.findall(r"^#+ (.+)$", prose(path), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def links(path: Path) -> Iterator[str]:
-    """Where the document's links lead, but not to the network."""
+    """Yield the targets of the document's links, except those on the network."""
     for link, source in _LINK.findall(prose(path)):
         if not (link or source).startswith(("https://", "http://")):
             yield link or source
 
 
 def broken_links(path: Path) -> Iterator[str]:
-    """Where a document's links lead to nothing."""
+    """Yield the links of a document that lead to nothing."""
     for link in links(path):
         name, _, anchor = link.partition("#")
         there = (path.parent / name).resolve() if name else path
@@ -59,7 +59,7 @@ def test_every_link_leads_somewhere() -> None:
 
 
 def test_every_document_is_linked() -> None:
-    """Whoever begins with the README finds all of them."""
+    """A reader who begins with the README finds all of them."""
     linked = {(path.parent / link.partition("#")[0]).resolve() for path in DOCUMENTS for link in links(path)}
     assert [name_of(path) for path in DOCUMENTS if path not in linked] == []
 
@@ -92,7 +92,7 @@ def typed(path: Path) -> Iterator[str]:
 
 
 def missing(words: list[str]) -> str | None:
-    """What of a `legato` command line does not exist."""
+    """Return the first word of a `legato` command line that does not exist."""
     command: Any = typer.main.get_command(app)
     options = {"--help"}
     for word in words:
@@ -106,7 +106,7 @@ def missing(words: list[str]) -> str | None:
 
 
 def unknown_commands(path: Path, targets: set[str]) -> Iterator[str]:
-    """What a document tells its reader to type, and what is no command of Legato's and no target of make's."""
+    """Yield the commands in a document that are neither Legato's nor targets of make."""
     for line in typed(path):
         for part in re.split(r"\s(?:\||&&)\s", line):
             words = shlex.split(part, comments=True) if part.count('"') % 2 == part.count("'") % 2 == 0 else []
@@ -150,7 +150,8 @@ def test_the_page_of_tools_has_them_all_and_no_other() -> None:
 
 
 def test_the_examples_of_code_run() -> None:
-    """Those of one module by itself: a page's packages are installed and talked to in `e2e/test_docs_examples.py`."""
+    """The examples of one module run here; a page's packages are installed and talked to in
+    `e2e/test_docs_examples.py`."""
     blocks = [
         block for language, block in _FENCE.findall((ROOT / "docs/adding.md").read_text()) if language == "python"
     ]

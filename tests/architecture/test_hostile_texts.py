@@ -27,7 +27,7 @@ _SHARES: Final = 200  # of the work, each a test: what is to be read is found on
 
 
 def _of_strangers(found: dict[str, T]) -> dict[str, T]:
-    """What reads texts of strangers, of any length."""
+    """Return the patterns that read texts of strangers, of any length."""
     return {name: each for name, each in found.items() if not name.startswith(_OPERATORS) and name not in _SHORT}
 
 

@@ -1,4 +1,4 @@
-"""Who may know whom: the contracts of pyproject.toml hold, and imports stand where they are seen."""
+"""Imports: the contracts of pyproject.toml hold, and imports stand where a reader sees them."""
 
 import ast
 
@@ -30,7 +30,7 @@ def imports_inside_functions(tree):
 
 
 def test_only_the_program_itself_imports_late():
-    """What a module needs is written at its top; start-up alone may put imports off, to be quick."""
+    """A module imports at its top; start-up alone may put imports off, to be quick."""
     found = {
         name_of(path): lines
         for path in modules("gateway", "adapters")
@@ -67,7 +67,7 @@ def test_a_wire_format_is_found_by_its_entry_point_and_imported_by_nobody():
 
 
 def test_only_one_module_prints() -> None:
-    """Whatever is shown goes through `printing`: it may be a stranger's words."""
+    """All output goes through `printing`, because any text may be a stranger's."""
     found = {
         name_of(path)
         for path in modules("gateway", "adapters")

@@ -1,4 +1,4 @@
-"""What is shipped is complete, pinned and says nothing about the machine it was made on."""
+"""The packages that are shipped are complete and pinned, and say nothing about the machine that made them."""
 
 import re
 import subprocess

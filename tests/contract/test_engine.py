@@ -1,5 +1,5 @@
-"""What the host relies on, for every built-in engine and for the one that docs/adding.md shows. A new
-one is found by its name: adding an engine needs no change here."""
+"""The contract of context engines, for every built-in one and for the one that docs/adding.md shows. A new one is
+found by its name: adding an engine needs no change here."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def size(messages: Sequence[Message]) -> int:
 
 
 def usage(prompt: int) -> dict[str, int]:
-    """What a provider reports."""
+    """Return usage as a provider reports it."""
     return {"prompt_tokens": prompt, "completion_tokens": 50_000, "total_tokens": prompt + 50_000}
 
 

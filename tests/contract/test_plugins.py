@@ -1,4 +1,5 @@
-"""What every registered platform and wire format keeps to: found by discovery, so that a new one is held to it, too."""
+"""The contract of every registered platform and wire format: found by discovery, so that a new one is held to it,
+too."""
 
 from __future__ import annotations
 

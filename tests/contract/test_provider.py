@@ -78,7 +78,8 @@ async def offline() -> AsyncIterator[Bench]:
 def served(
     kind: type[ChatCompletions | Messages | Responses], *, count: Callable[[str], int] = words
 ) -> Callable[[], AbstractAsyncContextManager[Bench]]:
-    """How to build a provider of a server: the emulator speaks all APIs. `count`: the server's tokens of a text."""
+    """Return a function that builds a provider of a server: the emulator speaks all APIs. `count`: the server's
+    tokens of a text."""
 
     @asynccontextmanager
     async def serving() -> AsyncIterator[Bench]:

@@ -16,7 +16,7 @@ WHY = "the person has blocked the bot"
 
 
 async def states(store: Store) -> dict[str, tuple[str, str | None]]:
-    """How each row ended, or where it is."""
+    """Return the state of each row."""
     return {row.id: (row.state, row.error) for row in await store.outbox(None, 99)}
 
 

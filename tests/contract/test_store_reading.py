@@ -1,4 +1,4 @@
-"""What people may ask a store: search in any script, usage totals, figures."""
+"""Questions of people to a store: search in any script, usage totals, figures."""
 
 from __future__ import annotations
 

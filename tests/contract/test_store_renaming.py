@@ -15,7 +15,7 @@ NAMES = ["-501", "-1001", "-1002", "-1003"]
 
 
 async def first(store: Store, chat: str, event_id: str = "e", *, platform: str = "test") -> str:
-    """What a chat was called first."""
+    """Return the first name of a chat."""
     return await store.first_name(platform, chat, event_id)
 
 

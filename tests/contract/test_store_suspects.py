@@ -104,7 +104,7 @@ async def test_a_process_that_dies_of_itself_uses_up_two_attempts_and_no_more(be
 
 @pytest.mark.parametrize("lives", [[1.0] * 12, [1.0, 3.0, 2.2, 1.3, 2.8, 1.7] * 2], ids=["dies after 1 s", "is killed"])
 async def test_a_storm_of_crashes_makes_a_dead_letter_of_nothing(bench: Bench, lives: list[float]) -> None:
-    """Whatever was in hand at five crashes was blamed: 10 to 12 of 60 messages. `lives`: seconds of each process."""
+    """Each message in hand at five crashes was blamed: 10 to 12 of 60 messages. `lives`: seconds of each process."""
     waiting = {f"e{number}" for number in range(12)}
     store = await bench.open()
     for event in sorted(waiting):

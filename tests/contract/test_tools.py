@@ -87,7 +87,7 @@ def context() -> ToolContext:
 
 
 async def result(tool: Tool, arguments: str) -> str:
-    """What the model hears of a call, through the runtime."""
+    """Return the model's view of a call, through the runtime."""
     offer = Toolbox([tool]).offer((tool.name,), CALLER, 10**6)
     call: ToolCall = {"id": "1", "type": "function", "function": {"name": tool.name, "arguments": arguments}}
     results: dict[str, Message] = {}

@@ -1,4 +1,4 @@
-"""How wide text is in a picture, and where its lines break: the file must not depend on anybody's fonts."""
+"""The width of text in a picture, and its line breaks: the file must not depend on anybody's fonts."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ SANS: Final = "Helvetica,Arial,'Liberation Sans',sans-serif"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ink:
-    """How a piece of text looks."""
+    """The looks of a piece of text."""
 
     fill: str
     bold: bool = False

@@ -50,7 +50,7 @@ async def drawn(folder: Path) -> str:
 
 
 def _rows(written: bytes) -> list[list[Char]]:
-    """What a screen shows of all that was written to it, without the empty rows at its end."""
+    """Return a screen's rows after all that was written to it, without the empty ones at the end."""
     screen = pyte.Screen(COLUMNS, ROWS)
     pyte.ByteStream(screen).feed(written)
     rows = [[screen.buffer[row][column] for column in range(COLUMNS)] for row in range(ROWS)]

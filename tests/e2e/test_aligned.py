@@ -81,7 +81,7 @@ async def until_prepared(live: Live) -> None:
 
 
 async def notes_cost(live: Live) -> UsageTotal:
-    """What all requests for notes took."""
+    """Return the use of all requests for notes."""
     [total] = [each for each in await live.store.usage(0.0, "purpose") if each.label == "compression"]
     return total
 
@@ -93,7 +93,7 @@ def split(server: LlmServer) -> tuple[list[Body], list[Body]]:
 
 
 def begins_like(body: Body, other: Body) -> bool:
-    """Whether a request repeats another one's messages and tools, letter for letter and in their order."""
+    """Say whether a request repeats another one's messages and tools, letter for letter and in their order."""
     repeated = json.dumps(body["messages"])[: len(json.dumps(other["messages"])) - 1]
     return repeated == json.dumps(other["messages"])[:-1] and json.dumps(body["tools"]) == json.dumps(other["tools"])
 

@@ -38,7 +38,7 @@ MEGABYTE = 1_000_000
 
 
 def clean(text: str) -> bool:
-    """Whether a text is fit for people: no traceback, no key."""
+    """Say whether a text is fit for people: no traceback, no key."""
     return "Traceback" not in text and KEY not in text
 
 

@@ -1,4 +1,4 @@
-"""What happens while a turn runs: other messages by the busy mode, and what must reach it."""
+"""Events during a running turn: other messages by the busy mode, and the commands that must reach the turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands say to whom, to the letter where it matters."""
+"""The texts of commands, to the letter where it matters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What talking costs, told in time: insights, a footer, a warning before a cap, and a cheaper model behind it."""
+"""The cost of a conversation, told in time: insights, a footer, a warning before a cap, and a cheaper model behind
+it."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ MODEL = {"context_length": 32_000, "max_output_tokens": 10, "prices": {"input": 
 
 
 def amounts(folder: Path) -> tuple[int, list[int], int]:
-    """What is spent today, what of that is reserved for calls under way, and how many calls the ledger holds."""
+    """Return today's spending, the part of it reserved for calls under way, and the number of calls in the ledger."""
     with closing(sqlite3.connect(folder / "legato.db")) as store:
         ((spent,),) = store.execute("SELECT sum(spent) FROM spending")
         reserved = [amount for (amount,) in store.execute("SELECT amount FROM reservations")]
@@ -35,7 +35,7 @@ def amounts(folder: Path) -> tuple[int, list[int], int]:
 
 
 def finals(program: Program) -> dict[str, str]:
-    """What each message was answered."""
+    """Return the answer to each message."""
     rows = [row for row in program.lines if row["answers"] in TURNS and row["kind"] in ("reply", "command", "error")]
     assert len({row["answers"] for row in rows}) == len(rows), "a message was answered twice"
     return {row["answers"]: row["text"] for row in rows}

@@ -51,7 +51,7 @@ async def test_a_failing_schedule_is_shrunk_to_what_makes_it_fail() -> None:
 
 
 def polled(*spans: tuple[int, float, float], **left: object) -> list[str]:
-    """What is said of an account that these processes polled, from when to when."""
+    """Return the verdict on an account that these processes polled, from when to when."""
     findings = Findings(schedule=make_schedule(0), folder=Path("/nonexistent"), **left)  # type: ignore[arg-type]
     findings.polls = [Poll(process=process, begun=begun, ended=ended) for process, begun, ended in spans]
     return list(one_reader(findings, Excuses(findings), Counter()))

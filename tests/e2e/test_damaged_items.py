@@ -1,4 +1,4 @@
-"""What was accepted and cannot be read any more is said, and holds up nobody."""
+"""Accepted items that cannot be read any more are told, and hold up nobody."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was written while nobody read it: fetched once, in order, within bounds, with a word about the pause."""
+"""Messages from the bot's absence: fetched once, in order, within bounds, with a word about the pause."""
 
 from __future__ import annotations
 

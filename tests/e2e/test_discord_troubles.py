@@ -1,4 +1,4 @@
-"""What goes wrong with Discord: each ends in a line, a pause and a recovery."""
+"""Troubles with Discord: each ends in a line, a pause and a recovery."""
 
 from __future__ import annotations
 

@@ -199,7 +199,7 @@ class Look:
     timeout = 5.0
 
     async def run(self, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """What is seen."""
+        """Return the words of a look."""
         return "a tree"
 
 

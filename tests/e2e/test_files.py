@@ -311,7 +311,7 @@ def writes(name: str, content: str) -> Say:
 
 
 def result(model: FakeModel) -> str:
-    """What the model's latest tool call gave."""
+    """Return the result of the model's latest tool call."""
     return next(text for role, text in reversed(model.spoken()) if role == "tool")
 
 

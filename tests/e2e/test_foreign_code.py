@@ -161,7 +161,7 @@ async def test_a_tool_that_returns_no_text_gives_the_model_text(tmp_path: Path, 
 
 
 class Hanging(RecordingEngine):
-    """Its `method` never returns; `blocking`: it holds its thread, else it is a coroutine."""
+    """An engine whose `method` never returns; `blocking`: it holds its thread, else it is a coroutine."""
 
     def __init__(self, method: str, *, blocking: bool) -> None:
         super().__init__([])

@@ -1,4 +1,4 @@
-"""What a context engine is told about the life of sessions, and how sessions end by themselves."""
+"""The hooks of a context engine in the life of sessions, and the expiry of sessions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Ear:
         return lambda: RecordingEngine(self.heard, limit=limit)
 
     def of(self, kind: str) -> list[tuple[Any, ...]]:
-        """What was told by one hook."""
+        """Return the calls of one hook."""
         return [told for told in self.heard if told[0] == kind]
 
 

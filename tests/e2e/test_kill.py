@@ -54,7 +54,7 @@ def killing_the_last(seed, texts, point):
 
 
 async def test_a_command_does_not_take_for_its_own_what_the_one_before_it_did():
-    """Its second attempt finds a session younger than itself, which somebody else has opened."""
+    """The second attempt of a command finds a session younger than the command, opened by somebody else."""
     schedules = [(texts, point) for texts in BURSTS for point in ("turn.claimed", "turn.finished")]
     plans = [killing_the_last(number, *schedule) for number, schedule in enumerate(schedules)]
 

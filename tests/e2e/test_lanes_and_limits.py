@@ -146,7 +146,7 @@ async def test_commands_that_were_missed_wait_and_those_of_a_pipe_are_all_answer
 async def test_an_adapter_is_told_how_long_a_full_lane_stays_full_and_the_lane_rests_so_long(
     tmp_path: Path, clock: ManualClock
 ) -> None:
-    """Those who write too much take neither the reading nor the turns of everybody else."""
+    """People who write too much take neither the reading nor the turns of everybody else."""
     gate = Gate()
     config = config_in(tmp_path, turns=Turns(lane_cap=2))
     model = FakeModel(in_turn(Say(text="one!", gate=gate)))

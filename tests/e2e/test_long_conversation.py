@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"turn (\d{3}):")
 
 
 def said(number: int) -> str:
-    """What the person says in a turn: short, long, Chinese, awkward characters, tool requests."""
+    """Return the person's words in a turn: short, long, Chinese, awkward characters, tool requests."""
     head = f"turn {number:03d}: "
     if number % 50 == 7:
         return head + " ".join(f"paragraph-{number}-{word} of a rather long explanation" for word in range(60))
@@ -43,13 +43,13 @@ def said(number: int) -> str:
 
 
 def replied(number: int) -> str:
-    """What the model says in a turn."""
+    """Return the model's words in a turn."""
     more = " It was a long story, told again in full." * 12 if number % 25 == 4 else ""
     return f"answer {number:03d}: noted, 好的 №{number}.{more}"
 
 
 def number_of(body: dict[str, Any]) -> int:
-    """Which turn a request belongs to: the newest one named in its last user message."""
+    """Return the turn of a request: the newest one named in its last user message."""
     return int(_NUMBER.findall(last_user_text(body))[-1])
 
 

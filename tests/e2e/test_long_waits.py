@@ -1,4 +1,4 @@
-"""What people are shown while no word of an answer comes: one line, whose place the answer takes."""
+"""The line that people are shown while no word of an answer comes; the answer takes its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What outlives a conversation: the tool, the flush, the snapshot in the prompt, and /memory."""
+"""Memory beyond a conversation: the tool, the flush, the snapshot in the prompt, and /memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a gateway counts while it answers, read as an operator's monitoring reads it."""
+"""The counts of a gateway that answers, read as an operator's monitoring reads them."""
 
 from __future__ import annotations
 

@@ -193,7 +193,7 @@ async def test_a_rule_that_cannot_be_pinned_is_answered_all_the_same(tmp_path: P
     "where", [{"chat_type": "thread", "thread": "t"}, {"reply_to": "m1"}, {"groups": "shared", "chat_type": "group"}]
 )
 async def test_where_it_might_mean_something_else_only_the_command_pins(tmp_path: Path, where: dict[str, Any]) -> None:
-    """Where several people talk, and in an answer to another message."""
+    """Such places are conversations of several people, and answers to another message."""
     sessions = Sessions(groups=where.pop("groups", "per_user"))
     async with running(tmp_path, config=config_in(tmp_path, sessions=sessions)) as live:
         reply_to = where.pop("reply_to", None)

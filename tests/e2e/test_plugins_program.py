@@ -36,7 +36,7 @@ def install(site: Path, package: str, points: Mapping[str, Mapping[str, str]]) -
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the program runs, with the toys installed outside of everything of ours."""
+    """Return the folder where the program runs, with the toys installed outside of everything of ours."""
     shutil.copytree(TOYS, tmp_path / "site" / "toys", ignore=shutil.ignore_patterns("__pycache__"))
     install(tmp_path / "site", "toys", POINTS)
     configure(tmp_path)
@@ -54,7 +54,7 @@ def configure(folder: Path, *, model: Mapping[str, Any] | None = None, parrot: M
 
 
 def with_toys(folder: Path) -> dict[str, str]:
-    """What lets the program find what is installed there."""
+    """Return the variables that let the program find the installed toys."""
     return {"PYTHONPATH": f"{folder / 'site'}:{ROOT}"}
 
 

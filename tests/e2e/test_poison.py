@@ -16,7 +16,7 @@ def said(number, chat, text):
 
 
 async def poisoned(folder, hook, *events):
-    """What is left after the poison has done its worst; all lines are sent at once."""
+    """Return the state after the poison has done its worst; all lines are sent at once."""
     plan = Plan(seed=0, lines=events, kills=(), ahead=len(events), again=0.0, poison=POISON, spare=MOST_ATTEMPTS + 1)
     async with LlmServer(hook, context_length=plan.window) as server:
         return await carry_out(plan, folder, server)

@@ -1,4 +1,4 @@
-"""What a message names and has left view stands beside it, quoted, in the requests of its turn and nowhere else."""
+"""A quote stands beside a message that names values out of view: in the requests of its turn and nowhere else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is found again of what was never said."""
+"""The search for earlier words, and for words that nobody ever said."""
 
 from __future__ import annotations
 

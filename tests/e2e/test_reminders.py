@@ -272,7 +272,7 @@ LATE_TEA = "⏰ tea (late by 23 h 40 min)"
 
 
 def heard(live: Live) -> list[tuple[str, str]]:
-    """What the model was last shown, without the system prompt."""
+    """Return the model's latest request, without the system prompt."""
     return [(each["role"], text_of(each)) for each in live.model.requests[-1].messages[1:]]
 
 
@@ -422,7 +422,7 @@ async def test_the_budget_of_a_run_needs_no_known_price(tmp_path: Path, clock: M
 
 
 def called(model: FakeModel) -> list[str]:
-    """What the tool returned, newest last."""
+    """Return the tool's results, newest last."""
     return [text for role, text in model.spoken() if role == "tool"]
 
 

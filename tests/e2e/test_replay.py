@@ -1,4 +1,4 @@
-"""What a crash in the middle of a command may not do twice, nor leave undone."""
+"""A crash in the middle of a command: nothing is done twice, and nothing is left undone."""
 
 from __future__ import annotations
 

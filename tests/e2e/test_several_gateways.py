@@ -36,7 +36,7 @@ class Pair:
     gate: Gate
 
     def shown(self, *kinds: str) -> list[str]:
-        """What the chat was shown by either, each text once for every time it was shown."""
+        """Return the texts that the chat was shown by either, each once for every time."""
         return [*self.runner.adapter.shown("c", *kinds), *self.other.adapter.shown("c", *kinds)]
 
     async def asked(self, text: str) -> str:

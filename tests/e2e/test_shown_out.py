@@ -1,4 +1,5 @@
-"""Whoever was shown out reaches no model any more: neither by what waits, nor by what a crash left behind."""
+"""A person who was shown out reaches no model any more: neither by waiting messages, nor by those that a crash left
+behind."""
 
 from __future__ import annotations
 

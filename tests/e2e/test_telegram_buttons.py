@@ -60,7 +60,7 @@ async def question(bot: Bot, chat: Chat | None = None, number: int = 1) -> Messa
 
 
 async def told(bot: Bot, message: Message, who: Any, button: str) -> str:
-    """What somebody is told who presses a button, also one that is not there any more."""
+    """Press a button, also one that is gone, and return Telegram's answer to the press."""
     press = bot.telegram.people.forge_press(message, who, button)
     await bot.until(lambda: press.answer is not None)
     assert press.answer is not None
@@ -296,7 +296,7 @@ class Killable:
         return message
 
     async def _is_marked(self) -> bool:
-        """Whether the question is known to have been shown: else it may be shown again."""
+        """Say whether the question is known to have been shown: else it may be shown again."""
         store = SqliteStore(self.folder / "legato.db", clock=SystemClock(), read_only=True)
         await store.open()
         try:

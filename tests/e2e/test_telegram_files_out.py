@@ -80,7 +80,7 @@ async def test_a_file_that_is_too_large_for_what_stands_before_telegram_holds_up
 
 
 def shown(bot: Bot) -> list[Message]:
-    """What the bot showed, but its last words."""
+    """Return the bot's messages except the last."""
     messages = bot.telegram.shown(bot.chat)
     assert "on its way" in messages[-1].text
     return messages[:-1]

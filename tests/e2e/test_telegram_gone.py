@@ -22,17 +22,17 @@ async def telegram() -> AsyncIterator[TelegramServer]:
 
 
 def calls(telegram: TelegramServer, chat: Chat) -> int:
-    """How many calls there were to a chat."""
+    """Return the number of calls to a chat."""
     return sum(call.chat_id == str(chat.id) for call in telegram.journal.calls)
 
 
 def address(chat: Chat) -> ChatAddress:
-    """Where a message to the whole chat goes."""
+    """Return the address of the whole chat."""
     return ChatAddress(platform="telegram", chat=str(chat.id))
 
 
 async def told(bot: Bot, chat: Chat, text: str) -> Outbound:
-    """How a notice that the gateway says by itself ended."""
+    """Let the gateway send a notice of its own, and return the notice's end."""
     key = SessionKey(platform="telegram", chat=str(chat.id))
     await bot.gateway.outbox.emit(bot.gateway.outbox.compose(key, address(chat), "notice", text))
     await bot.quiet()

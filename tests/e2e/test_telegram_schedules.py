@@ -108,7 +108,7 @@ class Told:
         return call
 
     def problems(self) -> list[str]:
-        """What the checks say."""
+        """Return the verdicts of the checks."""
         return list(problems(self.evidence, Counter()))
 
 

@@ -43,13 +43,13 @@ async def telegram() -> AsyncIterator[TelegramServer]:
 
 @pytest.fixture
 def webhook() -> dict[str, Any]:
-    """Where it may call."""
+    """Return settings with an address that Telegram may call."""
     port = free_port()
     return {"public_url": f"http://127.0.0.1:{port}/hook", "host": "127.0.0.1", "port": port}
 
 
 def target(bot: Bot) -> Target:
-    """What Telegram was told."""
+    """Return the address that Telegram was given."""
     found = bot.telegram.cloud.webhook.target
     assert found is not None
     return found

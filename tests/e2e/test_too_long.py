@@ -41,7 +41,7 @@ async def transcript(live: Live) -> list[str]:
 
 
 async def triggers(live: Live) -> list[str]:
-    """What set off the compactions of the present lineage, oldest first."""
+    """Return the triggers of the compactions of the present lineage, oldest first."""
     tip = await live.tip()
     assert tip is not None
     lineage = await live.store.lineage(tip.id)
@@ -68,7 +68,7 @@ FAILURES = [
 
 
 def told(failure: ProviderError) -> str:
-    """What the operator reads: another model could answer where one is away for longer."""
+    """Return the operator's line: another model could answer where one is away for longer."""
     return f"{failure} {NO_FALLBACK}" if failure in HINTED else str(failure)
 
 

@@ -35,7 +35,7 @@ def plugins(folder: Path, *names: str) -> Path:
 
 
 def heard(folder: Path) -> list[tuple[Any, ...]]:
-    """What the engine was told, in order."""
+    """Return the calls of the engine, in order."""
     (path,) = folder.rglob("keeper.db")
     with sqlite3.connect(path) as connection:
         return [ast.literal_eval(row[0]) for row in connection.execute("SELECT what FROM heard")]

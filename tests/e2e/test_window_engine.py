@@ -24,7 +24,7 @@ _MARKER = re.compile(r"([\d,]+) older messages \(said from [\d-]{10} [\d:]{5} to
 
 
 def said(number: int) -> str:
-    """What the person says in a turn: some hundred tokens, with a word that is only in this turn."""
+    """Return the person's words in a turn: some hundred tokens, with a word that is only in this turn."""
     return (
         f"turn {number:03d}: the parcel zebra{number:03d} went to 北京仓库{number}."
         + f" Detail {number} and more." * 12
@@ -110,7 +110,7 @@ async def check_originals(config: Path) -> None:
 
 
 def shown(*arguments: str) -> Any:
-    """What `legato sessions …` prints, read back."""
+    """Return the output of `legato sessions …`, read back."""
     result = CliRunner().invoke(app, ["sessions", *arguments, "--json"], env=environment())
     assert result.exit_code == 0, result.output
     return json.loads(result.stdout)

@@ -42,7 +42,7 @@ async def talking(folder: Path, server: LlmServer, kind: Any) -> AsyncIterator[L
 
 
 def sent(body: dict[str, Any]) -> list[Any]:
-    """What a request says, without the marks for the cache, which move on."""
+    """Return the messages of a request, without the marks for the cache, which move on."""
     said = json.dumps(body.get("messages") or body["input"])
     return json.loads(said, object_hook=lambda each: {key: each[key] for key in each if key != "cache_control"})  # type: ignore[no-any-return]
 

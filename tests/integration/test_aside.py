@@ -20,17 +20,17 @@ ENDLESS = re.compile(r"(?:a+)+b")
 
 
 def process_of(_: str) -> int:
-    """Who carries this out."""
+    """Return the number of the process that runs this."""
     return os.getpid()
 
 
 def never_ends(text: str) -> object:
-    """What a pattern makes of a text that it tries for ever."""
+    """Stand for a pattern that never ends on a text."""
     return ENDLESS.fullmatch(text)
 
 
 def breaks(text: str) -> object:
-    """What a bug makes of a text."""
+    """Stand for a bug that breaks on a text."""
     raise LookupError(text)
 
 

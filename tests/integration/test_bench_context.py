@@ -42,7 +42,7 @@ def _made(folder: Path) -> Path:
 
 
 def sound(figures: Figures) -> bool:
-    """What holds whoever writes the summaries."""
+    """Say whether the figures hold for any summariser."""
     return (figures.fits, figures.valid, figures.pinned, figures.failed, figures.leaks) == (1, 1, 1, 0, 0)
 
 

@@ -70,7 +70,7 @@ def a_plan() -> Plan:
 
 
 def excuse(first: Send, second: Send) -> str | None:
-    """What excuses a repetition where several processes serve."""
+    """Return the excuse for a repetition where several processes serve."""
     return Excuses(Findings(schedule=make_schedule(0), folder=Path("/nonexistent"))).repeated_send(first, second)
 
 

@@ -1,4 +1,4 @@
-"""What Discord refuses, the emulator refuses in Discord's words; discord.py reads them as it reads Discord's."""
+"""The emulator refuses as Discord does, in Discord's words; discord.py reads them as it reads Discord's."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ async def listening(port: int) -> AsyncIterator[asyncio.subprocess.Process]:
 
 
 async def answers(port: int) -> bool:
-    """Whether anybody listens there."""
+    """Say whether anybody listens there."""
     try:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
     except OSError:

@@ -182,7 +182,7 @@ async def test_items_of_two_partitions_may_have_the_same_number(places: Places) 
 
 
 async def test_a_row_that_was_shown_is_not_sent_again(places: Places, redis_server: RedisServer) -> None:
-    """Its first sender, taken for dead, has said so; the second died before it could."""
+    """The first sender of a row, taken for dead, has said that it was shown; the second died before it could."""
     start = await places.filled(places.redis[0])
     with redis_server.client() as client:
         (row,) = client.keys("*:row:o2")
@@ -197,7 +197,7 @@ async def test_a_row_that_was_shown_is_not_sent_again(places: Places, redis_serv
 
 
 async def test_a_damaged_document_is_moved_as_it_is(places: Places) -> None:
-    """Its event stays known, and its lane goes on after it."""
+    """The event of a damaged document stays known, and its lane goes on after it."""
     start = await places.filled(places.sqlite("a.db"))
     with closing(sqlite3.connect(places.folder / "a.db")) as connection, connection:
         connection.execute("UPDATE inbox SET inbound = '{\"text' WHERE event_id IN ('waits-3', 'titled')")
@@ -212,7 +212,7 @@ async def test_a_damaged_document_is_moved_as_it_is(places: Places) -> None:
 
 @pytest.mark.parametrize("there", ["redis", "sqlite"])
 async def test_a_reply_that_streamed_keeps_its_turn_in_its_chat(places: Places, there: str) -> None:
-    """Its row is older than its place: what was said meanwhile goes out before it."""
+    """The row of a streamed reply is older than its place: later messages go out before it."""
     source, target = places.sqlite("a.db"), places.redis[0]
     if there == "sqlite":
         source, target = target, source

@@ -43,7 +43,7 @@ COLUMNS_LEFT: Final = {
 
 
 def tables(path: Path) -> dict[str, list[dict[str, Any]]]:
-    """What a gateway's tables hold, in their order."""
+    """Return the content of a gateway's tables, in their order."""
     with closing(sqlite3.connect(path)) as connection:
         connection.row_factory = sqlite3.Row
         names = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
@@ -92,12 +92,12 @@ FIELDS_LEFT: Final = {"place", "claim", "heard", "confirmed"}  # of rows, as abo
 
 
 def kind_of(name: str) -> str:
-    """What a key is: the word behind its partition."""
+    """Return the kind of a key: the word behind its partition."""
     return name.split(":")[1]
 
 
 def keys(server: RedisServer, database: int) -> dict[str, Any]:
-    """What a store's keys hold, in their order where they have one."""
+    """Return the content of a store's keys, in their order where they have one."""
     with server.client(db=database) as client, server.client(db=database, decode_responses=False) as plain:
         found: dict[str, Any] = {}
         for name in client.keys("{p??}:*"):

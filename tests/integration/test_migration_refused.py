@@ -1,4 +1,4 @@
-"""What `legato migrate` refuses, what it finds to differ, and how the program tells it."""
+"""The refusals of `legato migrate`, the differences it finds, and its words about them."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ async def test_no_gateway_opens_a_store_that_is_moved(places: Places, place: str
 async def test_a_gateway_that_joins_while_a_migration_begins_withdraws(
     places: Places, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was admitted just before the lease was taken, and so did not see it."""
+    """The gateway was admitted just before the lease was taken, and so did not see it."""
     lease = f"{prefix(partition_of_name(LEASE))}lease:{LEASE}"
     joined = Membership._first_beats
 

@@ -1,4 +1,4 @@
-"""What only a cluster can do to the store: lose a node, move a slot to another one."""
+"""Events of a cluster: a lost node, a slot that moves to another one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def store(nodes: list[RedisServer]) -> AsyncIterator[RedisStore]:
 
 
 def node_of(chat: str, nodes: list[RedisServer]) -> RedisServer:
-    """Which node holds a chat, as the cluster was made."""
+    """Return the node that holds a chat, as the cluster was made."""
     return nodes[slot_of(partition_of("test", chat)) * len(nodes) // 16_384]
 
 
@@ -109,7 +109,7 @@ async def test_a_slot_that_moves_takes_its_chats_along(store: RedisStore, nodes:
 
 
 def move(slot: int, source: RedisServer, target: RedisServer, nodes: list[RedisServer]) -> None:
-    """What an operator's tool does to move a slot with all its keys."""
+    """Move a slot with all its keys, as an operator's tool does."""
     with source.client() as old, target.client() as new:
         old_id, new_id = (client.execute_command("CLUSTER MYID") for client in (old, new))
         new.execute_command("CLUSTER SETSLOT", slot, "IMPORTING", old_id)

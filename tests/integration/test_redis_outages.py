@@ -1,5 +1,5 @@
-"""What only the Redis store promises: that nothing is lost or doubled while its server dies, hangs, comes
-back, or does what it was asked and cannot say so."""
+"""The promise of the Redis store alone: nothing is lost or doubled while its server dies, hangs, comes back, or obeys
+and cannot say so."""
 
 from __future__ import annotations
 

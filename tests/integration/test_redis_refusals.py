@@ -1,4 +1,4 @@
-"""What the Redis store refuses to use, or takes for unavailable, and what it says then."""
+"""The servers that the Redis store refuses, or takes for unavailable, and its words about them."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def test_a_server_that_may_evict_by_now_is_told_of(own_server: Callable[..
 
 
 async def said_after(clock: ManualClock, said: Sequence[Any]) -> bool:
-    """Whether it was said, a minute later."""
+    """Say whether the line came, a minute later."""
     await clock.advance(61.0)
     return any(line["event"] == "store_may_be_evicted" for line in said)
 
@@ -204,7 +204,7 @@ def endless(client: Redis) -> None:
 
 
 def is_busy(client: Redis) -> bool:
-    """Whether the server answers nobody because a script runs."""
+    """Say whether the server answers nobody because a script runs."""
     try:
         client.ping()
     except ResponseError:

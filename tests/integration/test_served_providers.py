@@ -1,4 +1,4 @@
-"""What holds for every API of a server, against the emulator that speaks all of them, over the real HTTP stack."""
+"""The contract of every API of a server, against the emulator that speaks all of them, over the real HTTP stack."""
 
 import asyncio
 import base64

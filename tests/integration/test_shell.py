@@ -174,7 +174,7 @@ async def test_bytes_that_are_no_text_do_no_harm(tmp_path: Path) -> None:
 
 
 def alive(pid: int) -> bool:
-    """Whether a process runs; one that has ended and is not yet buried does not."""
+    """Say whether a process runs; one that has ended and is not yet buried does not."""
     try:
         return ") Z " not in Path(f"/proc/{pid}/stat").read_text()
     except OSError:

@@ -1,4 +1,4 @@
-"""What only the SQLite store promises: its file, its lock, its commits, and its failures."""
+"""The promises of the SQLite store alone: its file, its lock, its commits, and its failures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Opener = Callable[..., SqliteStore]
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the database goes."""
+    """Return the path of the database."""
     return tmp_path / "legato.db"
 
 

@@ -127,7 +127,7 @@ async def test_a_reply_shows_what_it_answers():
 
 
 async def test_replies_in_a_supergroup_have_a_thread_that_is_no_topic():
-    """Whoever takes `message_thread_id` for a topic puts every chain of replies into a conversation of its own."""
+    """A bot that takes `message_thread_id` for a topic puts every chain of replies into a conversation of its own."""
     async with emulated(limits=None) as (server, bot):
         anna, chat = team(server)
         question = server.people.say(chat, anna, "/ask")

@@ -1,4 +1,4 @@
-"""What goes wrong on purpose in the emulator, and what python-telegram-bot's client makes of it."""
+"""The planned faults of the emulator, as python-telegram-bot's client meets them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("durations")
 
 
 def seconds(error):
-    """How long a 429 wants the chat left alone."""
+    """Return the seconds for which a 429 wants the chat left alone."""
     return error.value.retry_after.total_seconds()
 
 
@@ -181,7 +181,7 @@ async def test_the_nth_call_to_a_chat_and_the_one_after():
 
 
 async def outcomes(seed):
-    """What a seeded schedule does to twenty calls in each of two chats, which are made at the same time."""
+    """Return the outcome of twenty calls in each of two chats at the same time, under a seeded schedule."""
     async with emulated(limits=None) as (server, bot), asyncio.TaskGroup() as group:
         chats = [started(server, name)[1] for name in ("Anna", "Ben")]
         server.faults.schedule = Seeded(seed, share=0.3, among=(Refuse(), Disconnect(), Disconnect(done=True)))

@@ -1,4 +1,4 @@
-"""How python-telegram-bot gets its updates from the emulator: by polling and at a webhook."""
+"""The ways of python-telegram-bot to get its updates from the emulator: by polling and at a webhook."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from tests.support.trajectory_runs import NOTES, SMALL, FakeSummariser, compress
 
 
 class Killed(BaseException):
-    """What stands for SIGKILL inside a test: nobody catches it."""
+    """The stand-in for SIGKILL inside a test: nobody catches it."""
 
 
 async def killed_at_call(folder: Path, call: int, *, concurrency: int = 3) -> bool:

@@ -1,4 +1,4 @@
-"""Which commands are offered while somebody types."""
+"""The commands on offer while somebody types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the interactive console prints: every line once, nothing lost, nothing that moves the cursor."""
+"""The output of the interactive console: every line once, nothing lost, nothing that moves the cursor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the adapter knows without asking Discord."""
+"""The adapter's knowledge without a question to Discord."""
 
 from __future__ import annotations
 

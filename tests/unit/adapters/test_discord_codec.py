@@ -1,4 +1,4 @@
-"""What Discord's JSON means."""
+"""Discord's JSON as Inbounds."""
 
 from __future__ import annotations
 

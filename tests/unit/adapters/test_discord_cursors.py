@@ -1,4 +1,4 @@
-"""How far channels were read, from one run to the next."""
+"""The last read message of each channel, from one run to the next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a call that ended in an error of the library."""
+"""The gateway's errors for calls that ended in an error of the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Discord shows of a reply, and of a text that is none."""
+"""Replies, and texts that are none, as Discord shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long Discord takes an answer in the place of "wait", by a clock that the test owns."""
+"""The time in which Discord takes an answer in the place of "wait", by a clock that the test owns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which messages the bot answers, by place and by rule."""
+"""The messages that the bot answers, by place and by rule."""
 
 from __future__ import annotations
 

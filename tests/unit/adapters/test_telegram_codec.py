@@ -1,4 +1,4 @@
-"""What an update means to the bot, from Telegram's own JSON."""
+"""Updates as Inbounds, from Telegram's own JSON."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def read(kind: str = "message", chat: dict[str, Any] = PRIVATE, **fields: Any) -
 
 
 def said(chat: dict[str, Any] = PRIVATE, **fields: Any) -> str:
-    """Its text, or nothing if it is no message to the bot."""
+    """Return the text, or nothing if it is no message to the bot."""
     inbound = read(chat=chat, **fields)
     return inbound.text if inbound and not inbound.only_as_part else ""
 

@@ -1,4 +1,4 @@
-"""What each of the library's errors means for a message: certain, unknown or final."""
+"""The gateway's error for each of the library's: certain, unknown or final."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person reads in Telegram for the Markdown that models write."""
+"""The Markdown of models as a person reads it in Telegram."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a full lane would refuse is told from Telegram's JSON, and nothing else is."""
+"""Messages that a full lane would refuse are told from Telegram's JSON, and no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever Markdown a model writes: every part is a message that Telegram takes, and nothing is missing."""
+"""Any Markdown of a model: every part is a message that Telegram takes, and nothing is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files Telegram takes as photos, by their bytes."""
+"""The files that Telegram takes as photos, by their bytes."""
 
 from __future__ import annotations
 

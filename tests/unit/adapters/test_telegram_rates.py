@@ -8,7 +8,7 @@ from gateway.domain.rates import earliest
 
 
 def moments(chats: list[str]) -> list[float]:
-    """When messages to these chats go, all asked for at one instant."""
+    """Return the times of messages to these chats, all asked for at one instant."""
     taken: dict[str, list[float]] = {}
     given = []
     for chat in chats:

@@ -9,7 +9,7 @@ from adapters.telegram.formatting import render, split
 
 
 def texts(markdown: str) -> list[str]:
-    """What is read in each message; every part of it and every text fits."""
+    """Return the text of each message; every part of it and every text fits."""
     parts = split(markdown)
     found = [render(part).text for part in parts]
     assert all(units(part) <= LONGEST for part in parts)

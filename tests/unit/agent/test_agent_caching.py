@@ -1,4 +1,4 @@
-"""Where the marks of prompt caching go."""
+"""The places of the marks of prompt caching."""
 
 from __future__ import annotations
 

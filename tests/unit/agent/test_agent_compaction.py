@@ -1,4 +1,4 @@
-"""What becomes of an engine's result: references restored, the rest counted and derived."""
+"""An engine's result as the host takes it: references restored, the rest counted and derived."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which model answers, how its counting is learnt, what to do when it says "too long"."""
+"""The model that answers: its choice, its learnt counting, and a prompt that is "too long" for it."""
 
 from __future__ import annotations
 

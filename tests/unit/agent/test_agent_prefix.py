@@ -1,4 +1,4 @@
-"""When a provider's cache counts as warm, what is sent to meet it, and every reason not to try."""
+"""The warmth of a provider's cache, the request that meets it, and every reason not to try."""
 
 from __future__ import annotations
 

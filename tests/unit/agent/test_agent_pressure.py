@@ -1,4 +1,4 @@
-"""How full the window is, told once a crossing."""
+"""The pressure of the window, told once a crossing."""
 
 from __future__ import annotations
 

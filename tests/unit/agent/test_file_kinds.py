@@ -1,4 +1,4 @@
-"""What a file is, by its bytes."""
+"""The kinds of files, by their bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a transcript refers to files: found out once for each message, however often it is asked."""
+"""The references of a transcript to files: found out once for each message, however often it is asked."""
 
 from __future__ import annotations
 

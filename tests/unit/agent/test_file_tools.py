@@ -93,7 +93,7 @@ async def test_nothing_sent_is_said() -> None:
 
 
 def zipped(name: str) -> bytes:
-    """What is large once it is unpacked."""
+    """Return a small file that is large once it is unpacked."""
     packed = BytesIO()
     with ZipFile(packed, "w", ZIP_DEFLATED) as archive:
         archive.writestr(name, b"x" * 10_000_000)

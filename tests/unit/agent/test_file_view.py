@@ -1,4 +1,4 @@
-"""What a model is shown of the files that a request refers to."""
+"""The files of a request as a model is shown them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def request(*parts: Any) -> ModelRequest:
 
 
 async def ask(shown: FileView, server: Server, asked: ModelRequest, spec: ModelSpec = SPEC) -> list[Any]:
-    """What stands behind the words in each message that was sent last."""
+    """Return the parts behind the words in each message that was sent last."""
     async for _ in shown.stream(server, spec, asked, KEY):
         pass
     return [content[1] for content in server.sent[-1]]

@@ -1,4 +1,4 @@
-"""When a transcript must be compacted before the next turn."""
+"""The rule for a compaction before the next turn."""
 
 from __future__ import annotations
 

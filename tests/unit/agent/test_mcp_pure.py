@@ -1,4 +1,4 @@
-"""What a server says, before the model reads it: names, schemas, answers."""
+"""A server's words before the model reads them: names, schemas, answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of facts: pure steps from a memory to a memory."""
+"""The rules for facts: pure steps from a memory to a memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tools are on offer, to whom, and in which order."""
+"""The tools on offer: which, to whom, and in which order."""
 
 from __future__ import annotations
 

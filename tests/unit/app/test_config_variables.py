@@ -11,13 +11,13 @@ from gateway.runtime.errors import ConfigError
 
 
 def given(folder: Path, text: str | bytes, **environ: str) -> dict[str, str]:
-    """What there is of variables with such a file beside the configuration."""
+    """Return the variables with such a file beside the configuration."""
     (folder / ".env").write_bytes(text.encode() if isinstance(text, str) else text)
     return dict(variables(folder / "config.yaml", environ))
 
 
 def problems(folder: Path, text: str | bytes) -> list[str]:
-    """What is wrong with such a file, without its folder."""
+    """Return the faults of such a file, without its folder."""
     with pytest.raises(ConfigError) as caught:
         given(folder, text)
     return [each.removeprefix(f"{folder}/") for each in caught.value.problems]

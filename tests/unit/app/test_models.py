@@ -1,4 +1,4 @@
-"""What the host knows of the configured models."""
+"""The host's knowledge of the configured models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the program prints, on terminals of every kind."""
+"""The program's output on terminals of every kind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.support.fakes import ManualClock
 
 
 def on_a_narrow_terminal(rows: Any, *, as_json: bool, text: Callable[[Any], str]) -> bytes:
-    """What is printed on a terminal of western Europe, as in 1998."""
+    """Return the output on a terminal of western Europe, as in 1998."""
     shown = io.BytesIO()
     with redirect_stdout(io.TextIOWrapper(shown, encoding="latin-1")) as terminal:
         show_rows(rows, as_json, text)

@@ -1,4 +1,4 @@
-"""What happens before the program is imported."""
+"""The steps before the program is imported."""
 
 from __future__ import annotations
 

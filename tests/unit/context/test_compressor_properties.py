@@ -1,4 +1,4 @@
-"""What holds for every transcript, however broken, and for every summariser."""
+"""The properties that hold for every transcript, however broken, and for every summariser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where head, middle and tail begin and end."""
+"""The bounds of head, middle and tail."""
 
 from __future__ import annotations
 

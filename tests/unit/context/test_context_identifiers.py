@@ -1,4 +1,4 @@
-"""What counts as an identifier, in which order they are kept, and that no text makes finding them slow."""
+"""Identifiers: which words count, in which order they are kept, and that no text makes finding them slow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of identifiers, and which of them no longer hold."""
+"""The statements about identifiers, and those of them that no longer hold."""
 
 from __future__ import annotations
 

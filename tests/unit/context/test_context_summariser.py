@@ -1,4 +1,4 @@
-"""How the notes are asked for: behind the conversation, or standing alone in parts; and what becomes of the answers."""
+"""The request for notes: behind the conversation, or alone in parts; and the use of the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the summariser reads, what is taken from its answer, and the summary without a model."""
+"""The summariser's reading, the use of its answer, and the summary without a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which answers of a summariser are refused, and what is put back into those that are taken."""
+"""The answers of a summariser that are refused, and the repairs of those that are taken."""
 
 from __future__ import annotations
 

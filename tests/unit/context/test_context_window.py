@@ -46,7 +46,7 @@ def timed(messages: list[Message], start: float = 0.0) -> list[Message]:
 
 
 def usage(prompt: int) -> dict[str, int]:
-    """What a provider reports."""
+    """Return usage as a provider reports it."""
     return {"prompt_tokens": prompt, "completion_tokens": 90_000, "total_tokens": prompt + 90_000}
 
 

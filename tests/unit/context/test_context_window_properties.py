@@ -1,6 +1,6 @@
-"""What holds for `window` over every transcript, and over a long conversation of any shape: requests are valid
-and fit, the latest request stays, no input is mutated. Whole lives with restarts, and what is reachable after them,
-are in `contract/test_engine_lineage.py`."""
+"""The properties of `window` for every transcript, and for a long conversation of any shape: requests are valid and
+fit, the latest request stays, no input is mutated. Whole lives with restarts, and what is reachable after them, are
+in `contract/test_engine_lineage.py`."""
 
 from __future__ import annotations
 

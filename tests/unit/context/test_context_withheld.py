@@ -1,4 +1,5 @@
-"""What redaction takes out of the conversation is taken out of the notes about it, however it is put there."""
+"""Words that redaction takes out of the conversation are taken out of the notes about it, however they are put
+there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of a key's transcripts when a part of them is forgotten."""
+"""The rest of a key's transcripts when a part of them is forgotten."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Life:
         return left
 
     def holds(self, word: str) -> bool:
-        """Whether any message of any session holds a word, in its text or in the host's note."""
+        """Say whether any message of any session holds a word, in its text or in the host's note."""
         return word in json.dumps(self.sessions)
 
     def _stored(self, message: Message) -> Message:

@@ -1,4 +1,5 @@
-"""What people see after an outage of their platform: everything, and twice only what the platform had taken."""
+"""The view of people after an outage of their platform: every message, and twice only those that the platform had
+taken."""
 
 from __future__ import annotations
 

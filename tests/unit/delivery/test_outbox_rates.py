@@ -125,7 +125,7 @@ async def test_what_may_go_goes_at_once_and_the_rest_when_its_time_has_come(worl
 
 
 async def test_a_row_waits_with_the_store_however_shortly(world):
-    """Who is killed with a row in hand would have to take it for begun."""
+    """A process killed with a row in hand would have to take the row for begun."""
     clock, platform, rows, deliver = world
     await deliver("a", "a")
     assert platform.sent == [(0.0, "a")]

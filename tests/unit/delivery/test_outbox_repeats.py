@@ -1,4 +1,4 @@
-"""What a crash may repeat: a notice has one id however often its turn runs, and where every unmarked
+"""The repetitions that a crash may cause: a notice has one id however often its turn runs, and where every unmarked
 line comes again, only one line is unmarked at a time."""
 
 import asyncio
@@ -36,7 +36,7 @@ class Journal:
         return True
 
     async def mark_sent(self, outbound_id, platform_message_id):
-        """It is durable now that it was shown."""
+        """Note durably that the row was shown."""
         await asyncio.sleep(0)
         self.events.append(("marked", outbound_id))
         return Sent(next=None)

@@ -1,4 +1,4 @@
-"""What is a command and what is only text that begins with a slash."""
+"""Commands, and texts that merely begin with a slash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a quiet session ends, summer time included."""
+"""The end of a quiet session, summer time included."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a moment makes of a reminder: fired once, late, collapsed, skipped, put off, paused."""
+"""The moments of a reminder: fired once, late, collapsed, skipped, put off, paused."""
 
 from __future__ import annotations
 

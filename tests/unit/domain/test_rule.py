@@ -1,4 +1,4 @@
-"""Which messages are rules for good, and which only begin like one."""
+"""Messages that are rules for good, and messages that only begin like one."""
 
 from __future__ import annotations
 

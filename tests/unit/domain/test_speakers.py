@@ -1,4 +1,4 @@
-"""Who said what in a shared session, whatever people call themselves."""
+"""The speakers in a shared session, whatever people call themselves."""
 
 from __future__ import annotations
 

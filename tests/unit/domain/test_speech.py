@@ -1,4 +1,4 @@
-"""What was really said, and how long a recording is."""
+"""The words of a recording, and its length."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sessions are called, and what is quoted of them."""
+"""The titles of sessions, and quotes from them."""
 
 from __future__ import annotations
 

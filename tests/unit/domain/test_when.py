@@ -111,7 +111,7 @@ def found(text: str) -> tuple[str, When]:
 
 
 def as_read(text: str) -> list[str]:
-    """How a line of the tables goes on."""
+    """Return the rest of a line of the tables."""
     try:
         local, when = found(text)
     except (BadTime, NoTime) as error:

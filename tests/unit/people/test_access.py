@@ -1,4 +1,4 @@
-"""Who may talk, who may administer."""
+"""The rights to talk and to administer."""
 
 from __future__ import annotations
 

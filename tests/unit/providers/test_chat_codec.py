@@ -1,4 +1,4 @@
-"""What is sent: valid for the strictest server, whatever stands in the transcript."""
+"""The requests: valid for the strictest server, whatever stands in the transcript."""
 
 import json
 from base64 import b64encode

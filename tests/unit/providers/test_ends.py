@@ -1,4 +1,4 @@
-"""Why answers end, in the words of the vendors."""
+"""The ends of answers in the words of the vendors."""
 
 import pytest
 

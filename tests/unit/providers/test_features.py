@@ -1,4 +1,4 @@
-"""What models refuse of a request, in the words of their servers, and the request without it."""
+"""The features that models refuse, in the words of their servers, and the request without them."""
 
 from __future__ import annotations
 

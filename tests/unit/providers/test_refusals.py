@@ -1,4 +1,4 @@
-"""What servers say about length, in their own words, each with its source."""
+"""The words of servers about length, each with its source."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ TRAPS = [row for row in REFUSALS if row[1] == "other"]
 
 
 def meaning(status: int, text: str) -> tuple[str, int | None]:
-    """What a refusal of this text is about, and its number. A cap and the room that is left are told alike."""
+    """Return the meaning of a refusal with this text, and its number. A cap and the room that is left are told
+    alike."""
     error = classify(status, json.dumps({"error": {"message": text}}) if text else "", {})
     if isinstance(error, ContextOverflow):
         return "prompt", error.limit

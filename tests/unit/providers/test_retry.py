@@ -1,4 +1,4 @@
-"""When a call is made again, when it is not, and how long that takes: on virtual time."""
+"""The repetitions of a call: when there is one, when not, and how long that takes: on virtual time."""
 
 import asyncio
 import random

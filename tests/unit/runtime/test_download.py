@@ -1,4 +1,4 @@
-"""Which addresses belong to the public internet, and which are never asked for."""
+"""The addresses of the public internet, and those that are never asked for."""
 
 from __future__ import annotations
 

@@ -162,7 +162,8 @@ pieces = st.one_of(
 
 
 def all_are_utf8(text):
-    """Whether the rows of percent signs are: else each byte is a character, but a part of the row may be UTF-8."""
+    """Say whether the rows of percent signs are UTF-8: else each byte is a character, but a part of the row may be
+    UTF-8."""
     try:
         unquote(text, errors="strict")
     except UnicodeDecodeError:

@@ -13,7 +13,7 @@ from tests.unit.runtime.test_redaction import ALNUM, HARMLESS, PARTLY, SAMPLES, 
 
 
 def only_in_runs(operation, argument):
-    """Whether an element that matches one character matches only those of a run."""
+    """Say whether an element that matches one character matches only those of a run."""
     parser = re._parser
     if operation is parser.IN:
         return all(only_in_runs(*member) for member in argument)

@@ -1,4 +1,4 @@
-"""Which chats are looked at when, and that looking often costs no memory."""
+"""The chats to be looked at with their times; looking often costs no memory."""
 
 from __future__ import annotations
 

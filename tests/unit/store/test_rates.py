@@ -17,7 +17,7 @@ limits = st.builds(Rate, bucket=st.sampled_from("abc"), most=st.integers(1, 4), 
 
 
 def kept(moments: list[float], rate: Rate) -> bool:
-    """Whether no stretch of the limit's length holds more than it may."""
+    """Say whether no stretch of the limit's length holds more than it may."""
     return all(last - first >= rate.seconds for first, last in zip(moments, moments[rate.most :], strict=False))
 
 

@@ -1,4 +1,4 @@
-"""What of a message a search finds, and which part of a long one is shown."""
+"""The parts of a message that a search finds, and the part of a long one that is shown."""
 
 from __future__ import annotations
 

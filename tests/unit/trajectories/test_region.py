@@ -1,4 +1,4 @@
-"""Which turns give way: enough, from the front, and never a protected one or half of a call."""
+"""The turns that give way: enough, from the front, and never a protected one or half of a call."""
 
 from __future__ import annotations
 

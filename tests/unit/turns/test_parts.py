@@ -1,4 +1,4 @@
-"""What belongs to one message, how long to wait for more of it, and what it is as a whole."""
+"""The parts of one message, the wait for more of them, and the whole."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def picture(text: str = "", group: str = ALBUM, **more: Any) -> Inbound:
 
 
 def places(items: list[InboxItem]) -> list[int]:
-    """Which items of the lane go on with its head."""
+    """Return the items of the lane that go on with its head."""
     return [int(item.id) for item in following(items[0], items[1:])]
 
 
