@@ -76,7 +76,7 @@ class AskedMcpTool(McpTool):
 
 def made_safe(facts: Sequence[ToolFacts]) -> list[ToolFacts]:
     """Return a server's descriptions of its tools, made safe for a model. Beyond the room for all schemas they are
-    empty. Beyond the room for all schemas they say nothing."""
+    empty."""
     made, room = list[ToolFacts](), _MOST_SCHEMAS
     for each in facts:
         schema = arguments_schema(each.schema) if room > 0 else OPEN
