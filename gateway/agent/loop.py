@@ -97,7 +97,7 @@ class Agent:
     points: Points
     max_steps: int
     limits: OutputLimits
-    caller: Caller  # whom the turn answers
+    caller: Caller  # the person whom the turn answers
     quoting: Quoting | None = None  # automatic recall; None: switched off
     details: bool = True  # whether this person may read why a compaction failed
     automatic: bool = True  # compression.enabled

@@ -66,7 +66,7 @@ class FileIntake:
         self._view = view
         self._counter = counter
         self._clock = clock
-        self._dictation = dictation  # who writes down what a model does not hear
+        self._dictation = dictation  # the writer of words for a model that takes no sounds
         self._room = asyncio.Semaphore(_AT_ONCE)
 
     async def message(

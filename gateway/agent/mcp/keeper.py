@@ -92,7 +92,8 @@ def _signal(child: int, number: int) -> int:
 
 
 def _end(child: int, grace: float) -> None:
-    """End everything below this process: kindly, and after `grace` seconds by force. Who multiplies gets no grace."""
+    """End everything below this process: kindly, and after `grace` seconds by force. A process that multiplies gets
+    no grace."""
     if grace and _signal(child, signal.SIGTERM) < _MANY:
         for _ in range(int(grace / _PAUSE)):
             if not _reap(child)[1]:
@@ -118,7 +119,7 @@ def keep(pipe: int, command: list[str]) -> int:
         signal.signal(number, lambda *_: None)
     child = _start(command, pipe)
     nowhere = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):  # whoever reads what the command prints is to see its end
+    for stream in (0, 1, 2):  # the reader of the command's output is to see its end
         os.dup2(nowhere, stream)
     while True:
         ready, _, _ = select.select([heard, pipe], [], [])

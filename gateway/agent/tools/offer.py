@@ -2,10 +2,9 @@
 the session has shown until now.
 
 A session keeps the order of its tools for life, so that providers find its prompts in their caches: a tool that comes
-later stands behind the others. A tool that goes keeps its place and its schema, and says that it is gone to whoever
-calls it. A tool that somebody may not use is not shown to them and cannot be called. Where the schemas of all would
-take too much of the window, the rarely used ones are hidden, until `find_tools` finds them.
-"""
+later stands behind the others. A tool that goes keeps its place and its schema, and answers each call with the word
+that it is gone. A tool that somebody may not use is not shown to them and cannot be called. Where the schemas of all
+would take too much of the window, the rarely used ones are hidden, until `find_tools` finds them."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ SHARE: Final = 0.20  # of the window, for schemas; beyond, rarely used tools are
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
-    """Whom a turn is for, and where. `admin`: whether they administer the bot."""
+    """The person of a turn, and their place. `admin`: whether they administer the bot."""
 
     source: Source
     admin: bool = False
@@ -212,7 +211,7 @@ class Toolbox:
 
     @property
     def installed(self) -> list[str]:
-        """The tools that are there, whoever has them."""
+        """The present tools of all people."""
         return [name for name, each in self._offered.items() if not each.gone]
 
     def offer(self, order: Sequence[str], caller: Caller, window: int) -> Offer:

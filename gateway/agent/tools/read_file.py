@@ -24,7 +24,7 @@ _AROUND: Final = 200  # characters of a line that are shown with a match
 _LONGEST_PATTERN: Final = 200
 _COUNTS: Final = regex.compile(r"\{ *(\d*) *(?:, *(\d*))? *\}")
 # (?R), (?1), (?-1), (?&name), (?P>name): recursion, as the library regex documents it. A backslash before the
-# bracket makes it none; whoever writes that wants no recursion, and can write [(].
+# bracket makes it none; such a pattern wants no recursion, and its author can write [(].
 _CALLS_ITSELF: Final = regex.compile(r"\(\?(?:R|[+-]?\d+|&|P>)")
 _MOST_COPIES: Final = 20_000  # some 60 MB
 _PIECE: Final = 65_536  # characters searched at once, for which a pattern needs some 40 MB at most
