@@ -49,7 +49,7 @@ class _Account:
     get the lease again."""
 
     def __init__(self, *, waits: bool) -> None:
-        self.waits = waits  # for whoever else has it, to take it from them
+        self.waits = waits  # for another holder, to take the lease from them
         self.held, self.lost, self.refused = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.refusal: StoreLocked | None = None
         self.hold()
@@ -81,7 +81,7 @@ class AccountLeases:
         self._worker = worker
         self._runs = runs
         self._sends: set[str] = set()
-        self._keepers: dict[str, asyncio.Task[None]] = {}  # account → who renews its lease
+        self._keepers: dict[str, asyncio.Task[None]] = {}  # account → the task that renews its lease
 
     def begin(self, adapters: Iterable[Adapter]) -> None:
         """Take the store's work for these adapters; before it is opened, so that it looks for no other."""

@@ -134,7 +134,7 @@ def _admins(config: Config, platform: str) -> list[str]:
 async def serve_platforms(config: Config, *, parent_pipe: int | None = None) -> int:
     """`legato run`: the exit status. `parent_pipe` is the pipe of a parent that keeps this worker."""
     collect_seldom()
-    with suppress(OSError):  # who needs the folder says why there is none
+    with suppress(OSError):  # the part that needs the folder says why there is none
         home(config).mkdir(mode=0o700, exist_ok=True)  # before an engine makes it, open to all
     # The turns of a `legato chat` go on here when its own process dies; it shows the answers when it is back.
     elsewhere = {each.name: each.limits for each in platforms().values() if each.in_shell and each.limits}
@@ -169,7 +169,7 @@ async def serve_shell(config: Config, call: ShellCall, log_to: Callable[[Config,
     loop = asyncio.get_running_loop()
     for number in asked_to_end():
         loop.add_signal_handler(number, gateway.stop)
-    # Where Ctrl-C is a key of the prompt, a signal comes only from who has left and will not wait.
+    # Where Ctrl-C is a key of the prompt, a signal comes only after the person has left, and nobody waits.
     loop.add_signal_handler(signal.SIGINT, (lambda: gateway.stop(grace=0)) if watched else gateway.stop)
     status = await _until_ended(gateway)
     return 1 if isinstance(adapter, KnowsFailures) and adapter.failed else status

@@ -24,8 +24,8 @@ _GROWN_UP = 60.0  # seconds of life after which a death is not held against a wo
 
 
 def asked_to_end() -> tuple[signal.Signals, ...]:
-    """The signals that ask a process to end well. Python by itself dies of SIGHUP and leaves commands running; who
-    starts a program with nohup wants SIGHUP ignored."""
+    """The signals that ask a process to end well. Python by itself dies of SIGHUP and leaves commands running; a
+    person who starts a program with nohup wants SIGHUP ignored."""
     ignores = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     return (signal.SIGTERM, signal.SIGINT) if ignores else (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
