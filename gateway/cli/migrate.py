@@ -18,7 +18,7 @@ from gateway.store.transfer import Progress, Report, Tell, migrate, source_at, t
 
 
 async def migrate_between(source: str, target: str) -> Report:
-    """Migrate between two addresses of the form that `store.url` has, showing progress to who watches;
+    """Migrate between two addresses of the form that `store.url` has, showing progress in a terminal;
     logs go to stderr, without the addresses' passwords."""
     passwords = [password for url in (source, target) if (password := urlsplit(url).password)]
     redact = Redactor([*passwords, *map(unquote, passwords)])
