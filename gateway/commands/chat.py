@@ -1,5 +1,6 @@
-"""/model and /persona: who answers in a chat, and as whom. What is chosen holds for the chat or topic in which it was
-chosen, in all its sessions. In a group an admin chooses; alone with the bot, the person does."""
+"""/model and /persona: the model that answers in a chat, and its character. What is chosen holds for the chat or
+topic in which it was chosen, in all its sessions. In a group an admin chooses; alone with the bot, the person
+does."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def _line(ctx: CommandContext, number: int, fact: Fact) -> str:
 
 
 def _said(ctx: CommandContext, fact: Fact) -> str:
-    """A fact, and in brackets who said it and when."""
+    """A fact, and in brackets its speaker and time."""
     who = "you" if is_alone(ctx.key, ctx.inbound.source.chat_type) else (flat(fact.said_by_name) or "somebody")
     return f"{flat(ctx.redact(fact.text))} ({who}, {day(fact.said_at, ctx.sessions.memories.zone)})"
 
