@@ -38,7 +38,7 @@ class Contact:
     _asked_at: float = -inf  # monotonic: when it is asked next, or was asked last
 
     def doubt(self) -> None:
-        """The answer to a send was lost: what was heard before says nothing any more."""
+        """Doubt the platform: the answer to a send was lost, so earlier answers prove nothing any more."""
         self._answered_at = -inf
         self._ask()
 

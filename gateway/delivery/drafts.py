@@ -71,7 +71,7 @@ class Draft:
         self._free.set()
 
     def show(self, text: str) -> None:
-        """The reply so far. One that is shorter than before is another one, which takes the place of the first."""
+        """Show the reply so far. A shorter text than before is a new reply, which takes the place of the first."""
         if len(text) < len(self._text):
             self._full = None
         self._text, self._standing_in = text, False
@@ -143,8 +143,8 @@ class Draft:
         return True
 
     async def _turn_comes(self) -> None:
-        """Wait for a moment that the platform leaves to drafts. A reply's first message also waits for all that its
-        chat is still to be shown: it would stand above those for good."""
+        """Wait for a moment that the platform leaves to drafts. A reply's first message also waits for all other rows
+        of its chat: else it would stand above them for good."""
         while not self._ended.is_set():
             if not await self._others_come_first():  # asked before, too: a moment that is taken is missing to them
                 await self._moment_comes()

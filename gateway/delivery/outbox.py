@@ -68,7 +68,7 @@ _UNKNOWN = Limits()  # of a platform that nothing is known of here
 
 class Outbox:
     """Splits, delivers and retries; the sole caller of `Adapter.send`. `limits` has every platform whose turns
-    run here, also one that another process sends to. `aside` carries out what reads Markdown."""
+    run here, also one that another process sends to. `aside` carries out the functions that read Markdown."""
 
     def __init__(
         self,
@@ -416,8 +416,8 @@ class Outbox:
         )
 
     async def _lose(self, row: Outbound) -> Sent:
-        """Repeat the row no more. Nobody knows whether it was shown, and the chat is told so, but for a notice, which
-        nobody asked for."""
+        """Repeat the row no more. Nobody knows whether it was shown, and the chat is told so, unless the row is a
+        mere notice."""
         log.warning("delivery_unknown", outbound=row.id, attempts=row.attempts)
         instead = self._told(row, MAYBE_MISSING) if row.kind != "notice" or row.file is not None else None
         return await insist(

@@ -42,7 +42,7 @@ class Pacing:
         return max([0.0, *[await self.store.resting(account, rate.bucket) for rate in rated.rates(to)]])
 
     async def keep(self, to: ChatAddress, error: RateLimited) -> None:
-        """Let every process keep the silence that a call to `to` was told of."""
+        """Let every process keep the silence that the platform asked for in `to`."""
         rated = self.rated.get(to.platform)
         if rated is None or not (rates := rated.rates(to)):
             return

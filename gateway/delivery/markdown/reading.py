@@ -4,9 +4,8 @@ telegramify-markdown reads with the same parser and turns most of this into enti
 HTML and the dollars of prices, joins a list's text with the code below it and rewrites code that looks
 like LaTeX. In a chat nothing may be missing, so its formulas are taken and the rest is done here.
 
-In a chat `$5 and 10$` are prices, `~` means "about", `a || b` is not hidden, `<T>` is text; formulas come
-as `\\(x\\)` as well, and a list of sources that no text refers to is there to be read.
-"""
+In a chat `$5 and 10$` are prices, `~` means "about", `a || b` is not hidden, `<T>` is text; formulas come as
+`\\(x\\)` as well, and a list of sources is shown even if no text refers to it."""
 
 from __future__ import annotations
 
