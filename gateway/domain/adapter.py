@@ -21,14 +21,13 @@ class Limits:
     """The limits that a platform declares.
 
     `text_units`: most text units of one message (None: no limit), counted in `unit`. `split_reply` cuts a reply,
-    which is Markdown, into parts that can be shown each by itself (None: as any text). `ambiguous_retries`: how
-    often a send whose answer was lost is repeated (None: until it works, because the reader can tell repeats apart
-    by their id). `pauses_when_full`: the adapter stops reading while a lane is full, instead of having messages
-    refused. `trusted`: everyone who can reach it is the operator; with an `operator`, only who goes by this id, and
-    the access lists hold for others. `file_bytes`: the largest file that can be shown (None: none can).
-    `fits_caption`: whether a text, which is Markdown, can be shown with a file (None: any can).
-    `direct_chat`: the chat in which a person is alone with the bot, by their id (None: it cannot be known).
-    """
+    which is Markdown, into parts that can be shown each by itself (None: as any text). `ambiguous_retries`: how often
+    a send whose answer was lost is repeated (None: until it works, because the reader can tell repeats apart by their
+    id). `pauses_when_full`: the adapter stops reading while a lane is full, instead of having messages refused.
+    `trusted`: everyone who can reach it is the operator; with an `operator`, only the person of this id is, and the
+    access lists hold for others. `file_bytes`: the largest file that can be shown (None: none can). `fits_caption`:
+    whether a text, which is Markdown, can be shown with a file (None: any can). `direct_chat`: the chat in which a
+    person is alone with the bot, by their id (None: it cannot be known)."""
 
     text_units: int | None = None
     unit: Literal["codepoints", "utf16"] = "codepoints"
@@ -44,9 +43,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """The fate of one Inbound handed to `accept`. `told`: what to tell who pressed a button; "": nothing. `full_for`:
-    seconds for which its writer's plain words there would be refused, too, so that the adapter need not hand them
-    over: reading them costs more than refusing them."""
+    """The fate of one Inbound handed to `accept`. `told`: the sentence for the person who pressed a button; "": none.
+    `full_for`: seconds for which its writer's plain words there would be refused, too, so that the adapter need not
+    hand them over: reading them costs more than refusing them."""
 
     event_id: str
     status: Literal["new", "duplicate", "full", "refused"]
@@ -99,7 +98,7 @@ class HasAccount(Protocol):
     account's lease calls `run`; one that loses it cancels `run`, and may call it again later.
 
     `account` names it within the platform (a bot's id). `waits_for_account`: take over when the other
-    reader is gone, instead of giving up at once. `reader_sends`: only who reads can show messages, as
+    reader is gone, instead of giving up at once. `reader_sends`: only the reading process can show messages, as
     in a terminal; else every process that has the adapter sends. Its input is then nobody else's:
     `run` goes on, and `accept` raises StoreUnavailable while the lease is away.
     """
@@ -115,7 +114,7 @@ class _Account(Protocol):
 
 
 def account_of(adapter: _Account) -> str:
-    """Whom the platform counts, and whom one process reads: the account under its adapter's name."""
+    """The account under its adapter's name. A platform counts each account by itself, and one process reads it."""
     return f"{adapter.name}:{adapter.account}"
 
 
@@ -164,22 +163,22 @@ class Finding:
 
 @runtime_checkable
 class IsWatched(Protocol):
-    """Somebody sits in front of it and sees what it shows at once: nothing else may be written there, a reply may take
-    its time, and whoever is gone at the end of the input answers no more questions."""
+    """Shows everything at once to a person in front of it. Nothing else may be written there, a reply may take its
+    time, and at the end of the input nobody is there to answer questions."""
 
     watched: bool
 
 
 @runtime_checkable
 class KnowsFailures(Protocol):
-    """Knows whether something that it was asked ended in an error: the program's exit status then says so, too."""
+    """Knows whether the answer to some message was an error, so that the program's exit status says so, too."""
 
     failed: bool
 
 
 @runtime_checkable
 class CanBeProbed(Protocol):
-    """Can say, before it runs, whether its platform will have it."""
+    """Can say, before it runs, whether its platform accepts it."""
 
     async def probe(self) -> Sequence[Finding]:
         """Return the findings of a look at the platform; a failure is a finding, too."""
@@ -187,7 +186,7 @@ class CanBeProbed(Protocol):
 
 @runtime_checkable
 class CanPing(Protocol):
-    """Can find out whether its platform answers at all, so that a send whose answer was lost is repeated only then."""
+    """Can find out whether its platform answers at all: a send with a lost answer is repeated only then."""
 
     async def ping(self) -> None:
         """Make a call that shows nothing and changes nothing; return once the platform itself answered. Raises
@@ -196,7 +195,7 @@ class CanPing(Protocol):
 
 @runtime_checkable
 class CanEdit(Protocol):
-    """Changes messages that were sent, by which a reply can be shown while it is being written. `account` as in
+    """Changes sent messages, so that a reply can be shown while it is being written. `account` as in
     HasRates."""
 
     account: str
@@ -206,45 +205,44 @@ class CanEdit(Protocol):
         Ambiguous. Raises AdapterError; MessageGone if there is nothing to edit."""
 
     def draft_rates(self, to: ChatAddress) -> Sequence[Rate] | None:
-        """Limits for what is shown of an unfinished reply to `to`, narrowest first: they leave most of the
-        platform's own to messages that count. None: nothing is shown so."""
+        """Limits for the edits of an unfinished reply to `to`, narrowest first: they leave most of the platform's own
+        limits to finished messages. None: an unfinished reply is not shown by edits."""
 
 
 @runtime_checkable
 class CanPreview(Protocol):
-    """Shows a reply while it is being written, beside editing, as something that is no message: it is gone with the
-    next message to its chat, or `preview_seconds` after it was shown last."""
+    """Shows a reply while it is being written, beside editing, as a preview: it disappears with the next message to
+    its chat, or after `preview_seconds`."""
 
     preview_seconds: float
 
     async def preview(self, outbound: Outbound) -> None:
-        """Show `outbound.text` in the place of what was shown of this reply before. Raises AdapterError; where the
-        platform will not have it, `preview_rates` is None from then on."""
+        """Show `outbound.text` in place of the reply's preview so far. Raises AdapterError; where the platform
+        refuses previews, `preview_rates` is None from then on."""
 
     def preview_rates(self, to: ChatAddress) -> Sequence[Rate] | None:
-        """Limits for previews to `to`, narrowest first, which take nothing from messages that count. None: there are
-        none, so that edits show the reply, if anything does."""
+        """Limits for previews to `to`, narrowest first, apart from those of finished messages. None: there are no
+        previews, so that edits show the reply, if anything does."""
 
 
 @runtime_checkable
 class HasButtons(Protocol):
-    """Shows the buttons of an Outbound under it, and shows an edit of it with those that the edit has.
-    Who presses one is an Inbound of kind `press` whose text is the button's token; they are told what
-    `Accepted` says, whatever it is."""
+    """Shows the buttons of an Outbound under it, and shows an edit of it with those that the edit has. A press is an
+    Inbound of kind `press` whose text is the button's token; the person is told the sentence in `Accepted`."""
 
     longest_token: int  # bytes: what a button can carry
 
 
 class Propose(Protocol):
-    """`await propose(typed)`: values for the argument of the command in `typed`, of which a person has typed that much.
-    There are none for a stranger. Raises StoreUnavailable."""
+    """`await propose(typed)`: values for the argument of the unfinished command `typed`; none for a stranger. Raises
+    StoreUnavailable."""
 
     async def __call__(self, typed: Inbound) -> Sequence[Proposal]: ...
 
 
 @runtime_checkable
 class ShowsProposals(Protocol):
-    """Shows a person who types a command which values there are. `propose` is None until it is set, before `run` is
+    """Shows the possible values to a person who types a command. `propose` is None until it is set, before `run` is
     called."""
 
     propose: Propose | None
@@ -252,7 +250,7 @@ class ShowsProposals(Protocol):
 
 @runtime_checkable
 class CanStream(Protocol):
-    """Shows deltas as they come without storing each: what was shown so far is given whole."""
+    """Shows a reply as it comes, without a stored message. Each call gives the whole text so far."""
 
     async def show_partial(self, to: ChatAddress, outbound_id: str, text: str) -> None:
         """`text` is the reply so far. Best effort: errors are the adapter's to swallow."""
@@ -268,7 +266,7 @@ class CanType(Protocol):
 
 @runtime_checkable
 class CanShowWork(Protocol):
-    """Shows what a turn is at, where that costs no message: a status line."""
+    """Shows the present work of a turn in a status line, which costs no message."""
 
     def working(self, to: ChatAddress, doing: str, again_in: float) -> None:
         """The turn is `doing` this from now on. With `again_in` it waits so many seconds before it asks the model
@@ -280,7 +278,7 @@ class KeepsTyped(Protocol):
     """Keeps what a person typed, to offer it again."""
 
     def forget_typed(self, goes: Callable[[str], bool]) -> None:
-        """Keep no text any more of which this is true."""
+        """Forget every text for which `this` is true."""
 
 
 @runtime_checkable
@@ -288,8 +286,8 @@ class CanFetch(Protocol):
     """Hands over files that came with messages."""
 
     async def fetch(self, file: Attachment) -> bytes:
-        """A file's content. Raises FileRefused if it will never be had, which one that is larger than the
-        platform allows is told before anything is read; another AdapterError if it may be had later."""
+        """A file's content. Raises FileRefused if the file can never be fetched (too large for the platform: before
+        anything is read); another AdapterError if it may be fetched later."""
 
 
 @runtime_checkable

@@ -1,4 +1,4 @@
-"""A yes or no that a tool call waits for, and who may say it."""
+"""A yes or no that a tool call waits for, and the people who may say it."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ ApprovalState = Literal["open", "approved", "denied", "expired"]
 class Approval:
     """A question about one call of one turn, to one person.
 
-    `token` names it on a button, so nobody can guess it. `item` is the inbox item whose turn asks, `call`
-    names the tool call within all of the item's steps, `number` counts the item's questions from 1.
-    `person` is the id of whom the turn answers. `shown_as` is the id of the Outbound that asks. It is
-    decided once: `decided_by` is the id of whoever did, None for the gateway itself.
-    """
+    `token` names it on a button, so nobody can guess it. `item` is the inbox item whose turn asks, `call` names the
+    tool call within all of the item's steps, `number` counts the item's questions from 1. `person` is the id of whom
+    the turn answers. `shown_as` is the id of the Outbound that asks. It is decided once: `decided_by` is the id of
+    the person who did, None for the gateway itself."""
 
     token: str
     key: SessionKey

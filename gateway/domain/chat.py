@@ -144,7 +144,7 @@ def speaker(source: Source) -> str:
 
 
 def unspoken(key: SessionKey, source: Source, text: str) -> str:
-    """The inverse of `spoken`: only the words."""
+    """Return only the words: the inverse of `spoken`."""
     name, end, words = text.partition("] ")
     return words if spoken(key, source, "") and name.startswith("[") and end else text
 
@@ -182,7 +182,7 @@ class Inbound:
     whatever the busy mode, `press` for a button whose token is `text`,
     `expiry` for the gateway's own request to end the session whose id is `text`, `schedule` for a prompt whose
     time has come, `forget` for the gateway's own request to forget all that the source's person said under this key,
-    who asked for that elsewhere, and `unreadable` for one that its store can no longer read. Never stored are `left`
+    (they asked for that elsewhere), and `unreadable` for one that its store can no longer read. Never stored are `left`
     and `joined`, the bot can show nothing in the chat any more, `text` says why, and it can again; and `renamed`, the
     chat was called `text` before.
 
@@ -222,7 +222,7 @@ class Inbound:
 
     @property
     def is_own_request(self) -> bool:
-        """Say whether the gateway made this message itself; such a message tells nothing of who is in the chat."""
+        """Say whether the gateway made this message itself; such a message tells nothing of the people in the chat."""
         return self.kind in ("expiry", "schedule", "forget")
 
     @property

@@ -1,4 +1,4 @@
-"""Handles: how a stored message is named to people and models, in a search's results: #57."""
+"""Handles: the names of stored messages for people and models, as in a search's results: #57."""
 
 from __future__ import annotations
 

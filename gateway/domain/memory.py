@@ -1,8 +1,7 @@
 """Facts that outlive sessions, each with the message that said it.
 
-A scope is whose facts they are, written as a key: a direct chat, one person in a group, or a conversation that several
-people share. No fact is ever seen in another scope.
-"""
+A scope is the owner of facts, written as a key: a direct chat, one person in a group, or a conversation that several
+people share. No fact is ever seen in another scope."""
 
 from __future__ import annotations
 
@@ -25,12 +24,11 @@ class Fact:
 
     `about`: the person, or anything else, which is the bot's own note. `message_id`, `session_id`, `said_by` (the
     platform's id of a person, "" unknown) and `said_at` are the message that said it. `used_at`: when a search found
-    the fact last, `uses` how often that was, or how often it was said again. A fact that no longer holds names the fact
-    in whose favour (`superseded_by`) and since when. Times are seconds since the epoch.
+    the fact last, `uses` how often that was, or how often it was said again. A fact that no longer holds names its
+    successor (`superseded_by`) and the time. Times are seconds since the epoch.
 
-    One with `forgotten` has no text: a person had everything that its message said forgotten, so nothing is to be
-    learned from the message again.
-    """
+    A fact with `forgotten` has no text: a person had its message forgotten, so nothing is to be learned from the
+    message again."""
 
     scope: SessionKey
     id: str

@@ -16,8 +16,8 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 
 class Original(TypedDict):
-    """An answer as its API worded it: what no other API understands, such as signed thoughts. Only the API that gave it
-    reads it, and only while it says the same as the message."""
+    """An answer as its API worded it, with parts that no other API understands, such as signed thoughts. Only the API
+    that gave it reads it, and only while it says the same as the message."""
 
     api: str  # a provider's name
     model: str
@@ -46,7 +46,7 @@ class HostNote(TypedDict, total=False):
     own: str  # the person's own words, of a message that holds others' as well: forwarded, quoted, another bot's
     event: str  # the event that a person's message came by
     place: str  # what its platform calls it: another message's `reply_to` may name it
-    person: str  # who said it, by their platform's id
+    person: str  # the speaker, by their platform's id
     reminded: str  # the id of the row by which a reminder said it
     files: list[dict[str, Any]]  # what came with it, as `gateway.domain.chat.file_note` writes it
 

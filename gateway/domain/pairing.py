@@ -1,8 +1,8 @@
 """Pairing: how a stranger is let in by an admin who knows them, decided on plain data.
 
-Who asks gets a code and tells it to an admin by a way of their own; the admin's typing it is the proof
-that this account is that person. Codes are few, short-lived and asked for seldom, and wrong guesses
-lock pairing, so that nobody can guess one or make the bot write to strangers for ever.
+A stranger who asks gets a code, and tells it to an admin in another way. The admin types the code: that is the proof
+that this account is that person. Codes are few, short-lived and asked for seldom, and wrong guesses lock pairing, so
+that nobody can guess one or make the bot write to strangers for ever.
 
 Wall time is compared by its distance in both directions: a clock that was set back makes no code
 live longer than its hour and locks nobody out for good.
@@ -116,7 +116,7 @@ def is_code(text: str) -> bool:
 
 
 def confirmed(book: GuestBook, code: str, now: float) -> tuple[GuestBook, Verdict, Guest | None]:
-    """An admin typed a code. Gives the book as it then is, what became of it, and whom it let in."""
+    """An admin typed a code. Gives the book as it then is, the verdict, and the person who was let in."""
     typed = _typed(code)
     before = next((each for each in book.guests if each.code == typed and abs(now - each.at) < CODE_SECONDS), None)
     if before is not None:
@@ -144,7 +144,7 @@ def confirmed(book: GuestBook, code: str, now: float) -> tuple[GuestBook, Verdic
 
 
 def removed(book: GuestBook, platform: str, user: str) -> tuple[GuestBook, Guest | None]:
-    """Let somebody in no more. Gives the book as it then is, and who that was; None: nobody of that name."""
+    """Show a guest out. Gives the book as it then is, and the guest; None: nobody of that name."""
     gone = next((each for each in book.guests if (each.platform, each.user) == (platform, user)), None)
     if gone is None:
         return book, None

@@ -12,7 +12,7 @@ PINS_SHARE: Final = 0.05  # of the context length: what all pins of a conversati
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """One rule in the words of whoever set it, and when that was (seconds since the epoch). `by`: who set it, in a
+    """One rule in its author's words, and when they set it (seconds since the epoch). `by`: the author, in a
     conversation of several people."""
 
     text: str
@@ -21,7 +21,7 @@ class Pin:
 
     @property
     def signed(self) -> str:
-        """The rule, behind the name of who set it."""
+        """Return the rule behind its author's name."""
         return f"[{self.by}] {self.text}" if self.by else self.text
 
 

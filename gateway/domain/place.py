@@ -1,4 +1,4 @@
-"""Places: what config.yaml and commands can say something about, such as a chat, a topic in it or a whole platform.
+"""Places that config.yaml and commands can set rules for, such as a chat, a topic in it or a whole platform.
 
 A place is written as PLATFORM:NAME. A name is one of those that `names` gives, or `*` for everything on the platform.
 """
@@ -28,8 +28,8 @@ class Found(NamedTuple, Generic[T]):
 
 
 def names(source: Source) -> tuple[str, ...]:
-    """The names of where somebody speaks, narrowest first: topic, chat, the person of a direct chat, what the chat lies
-    in. A chat that was renamed goes by either name."""
+    """Return the names of a speaker's place, narrowest first: topic, chat, the person of a direct chat, the
+    surroundings of the chat. A chat that was renamed goes by either name."""
     chats = (*([source.renamed] if source.renamed else []), source.chat)
     topics = (f"{chat}/{source.thread}" for chat in chats) if source.thread else ()
     person = (source.user,) if source.chat_type == "direct" else ()

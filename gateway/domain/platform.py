@@ -62,11 +62,11 @@ class AdapterHost:
 
     `home`: the gateway's own folder. `menu`: all commands. `admins`: ids of the platform's people who are admins.
     `model` and `model_in_full`: what to call the configured model; `model_of`: the one that answers a person, who may
-    have chosen another. `turns_running`: how many there are. `greeting`: what to say first to who comes back, "" for
-    nothing. How `legato chat` was called: `as_json`, for programs to read; `question`, the one thing to be asked;
-    `fresh`, in a new session. `aside`: carries out functions that read Markdown, for a limited time. `listens`: when
-    the bot answers in chats that `chats` of config.yaml names; `Platform.listens` are the rules that may come.
-    """
+    have chosen another. `turns_running`: how many there are. `greeting`: the first sentence for a person who comes
+    back, "" for none. How `legato chat` was called: `as_json`, for programs to read; `question`, the one thing to be
+    asked; `fresh`, in a new session. `aside`: carries out functions that read Markdown, for a limited time.
+    `listens`: when the bot answers in chats that `chats` of config.yaml names; `Platform.listens` are the rules that
+    may come."""
 
     clock: Clock
     ids: Ids

@@ -1,4 +1,4 @@
-"""Lines that an adapter puts before a person's words: what these words are to others. Nothing in such a line may look
+"""Lines that an adapter puts before a person's words, such as "in reply to". Nothing in such a line may look
 like the end of it, or like a line of its own."""
 
 from __future__ import annotations

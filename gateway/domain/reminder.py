@@ -1,4 +1,4 @@
-"""Reminders and schedules: what a person asked for, and what a moment makes of it.
+"""Reminders and schedules, and the steps of their lives.
 
 A reminder is one immutable value with a version. Each change gives the next version, and a store takes it only in the
 place of the version before. So of two processes that fire a reminder, or of a sweep and a person who cancels, one is
@@ -223,7 +223,7 @@ def shown(firing: Firing) -> str:
 
 
 def asked(firing: Firing, now: float) -> str:
-    """The prompt as the model reads it: with who has it run, and when, so that it needs no clock."""
+    """Return the prompt as the model reads it: with its author and the time, so that the model needs no clock."""
     reminder = firing.after
     who = speaker(reminder.source) if reminder.source.user_name else "the person"
     late = f", late by {roughly(firing.delay)}" if firing.delay >= LATE else ""

@@ -12,7 +12,7 @@ import re
 import unicodedata
 from typing import Final
 
-_LONGEST: Final = 200  # characters; who says more says more than a rule
+_LONGEST: Final = 200  # characters; a longer message is more than a rule
 
 # A question, several lines or sentences: part of it would be about now.
 _MORE: Final = re.compile(r"[?？¿\n\r]|[.!…]\s+\S|[。！；;]\s*\S|[吗嗎呢么麼][。.]?\Z")

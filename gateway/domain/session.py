@@ -59,7 +59,7 @@ class Session:
     model_chosen_at: str | None = None  # the provider at which a person chose `model`; None: nobody did
     tools: tuple[str, ...] = ()  # names of the tools that its prompts have shown, in their order
     places: tuple[str, ...] = ()  # the names of where it was last spoken in (see `place.names`)
-    rewritten: int = 0  # how often messages of it were forgotten; who holds its transcript reads it anew
+    rewritten: int = 0  # how often messages of it were forgotten; a holder of its transcript reads it anew
 
     @property
     def ref(self) -> SessionRef:

@@ -1,6 +1,6 @@
 """The parts of settings: a section of `config.yaml` as a frozen model, and the kinds of values in it.
 
-Legato's own sections and those of plug-ins are made of the same: types are strict (`"5"` is no number, `1` is not
+Legato's own sections and those of plug-ins follow the same rules: types are strict (`"5"` is no number, `1` is not
 `true`), an unknown key is an error, and a field's description is its line in the reference of all settings. A
 validator's ValueError says what a value must be, as in "must not be empty": the key's name is put in front of it.
 """

@@ -1,4 +1,4 @@
-"""Spoken words: the port of whoever writes them down, and what of the result was really said."""
+"""Spoken words: the port of a transcriber, and the check of its result."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Transcriber(Protocol):
 
     async def transcribe(self, sound: bytes, form: str, digest: str) -> Transcript:
         """Write down a recording of this format (see `files.kinds.sound_format`), whose SHA-256 in hex is `digest`.
-        Raises TranscriptionFailed, and CancelledError: who calls limits the time."""
+        Raises TranscriptionFailed, and CancelledError: the caller limits the time."""
 
     async def aclose(self) -> None:
         """Let go of connections."""

@@ -1,6 +1,6 @@
 """The words for times in English, German, Spanish, French, Russian and Chinese, as patterns that know no case.
 
-A pattern of this page has no group with a name, so that `when` can put several together.
+No pattern here has a named group, so that `when` can put several together.
 """
 
 from __future__ import annotations
