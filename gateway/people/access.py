@@ -38,7 +38,7 @@ class Access:
         return source.platform in self.trusted and source.user == operator
 
     def admins_on(self, platform: str) -> list[str]:
-        """The ids of the admins of a platform who are named for all of it."""
+        """Return the ids of a platform's admins who are named for all of the platform."""
         named = (entry.partition(":") for entry in self.admins)
         return sorted(user for where, _, user in named if where == platform and user != "*" and "@" not in user)
 

@@ -46,7 +46,8 @@ BEFORE: Final[dict[Verdict, str]] = {
 
 @dataclass(slots=True, kw_only=True)
 class Approvals:
-    """`seconds`: how long an answer may take. Only `_waiting` changes: the turns of this process that wait for one."""
+    """The service of approvals. `seconds`: how long an answer may take. Only `_waiting` changes: the turns of this
+    process that wait for an answer."""
 
     store: Store
     outbox: Outbox

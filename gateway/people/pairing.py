@@ -55,8 +55,9 @@ _MOST_GROUPS: Final = 10_000  # remembered
 
 @dataclass(slots=True, kw_only=True)
 class Pairing:
-    """`enabled`: strangers may ask for a code. `rng` must not be predictable. Two fields change: `_book`, the store's
-    book, and when it was read (monotonic); and `_groups`, where somebody wrote who may."""
+    """The service of pairing. `enabled`: strangers may ask for a code. `rng` must not be predictable. Two fields
+    change: `_book`, the store's book, and when it was read (monotonic); and `_groups`, the groups where a person
+    wrote who may talk."""
 
     access: Access
     store: Store
@@ -97,7 +98,7 @@ class Pairing:
 
     async def knock_in_group(self, inbound: Inbound) -> str | None:
         """The sentence for admins about a stranger who wrote to the bot in a group. None: nobody who may talk has
-        written there, they were told already, or as of `knock`. Raises StoreUnavailable."""
+        written there, they were told already, or a reason of `knock` holds. Raises StoreUnavailable."""
         source = inbound.source
         if (source.platform, source.chat) not in self._groups or inbound.only_as_part:
             return None
@@ -135,7 +136,7 @@ class Pairing:
         return await self._change(look)
 
     async def show_out(self, platform: str, user: str) -> Guest | None:
-        """Let a guest in no more. None: there was no such guest. Raises StoreUnavailable."""
+        """Show a guest out. None: there was no such guest. Raises StoreUnavailable."""
         return await self._change(lambda book: removed(book, platform, user))
 
     async def greeted(self, guests: Collection[Guest]) -> None:

@@ -1,8 +1,7 @@
 """The service of reminders: people make, list, cancel and snooze them by command, by tool and by button.
 
 A change begins with the reminder as it is now, and is made again if somebody was first. The ids of a reminder and of
-what it shows are made of their causes, so whatever is repeated after a crash finds what is there.
-"""
+its rows are made of their causes, so a step that is repeated after a crash finds its own results."""
 
 from __future__ import annotations
 
@@ -67,19 +66,19 @@ def schedule_event(reminder: Reminder, run: int) -> str:
 
 
 def run_of(event_id: str) -> tuple[str, int]:
-    """The inverse: the reminder's id, and the number of the run."""
+    """Return the reminder's id and the number of the run: the inverse of `schedule_event`."""
     _, reminder_id, run = event_id.split(":")
     return reminder_id, int(run)
 
 
 def row_of_run(event_id: str) -> str:
-    """The id of the row that shows what a run says."""
+    """Return the id of the row that shows the words of a run."""
     return lasting_id("o", event_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reminders:
-    """`zone` is the time zone of who never said theirs."""
+    """`zone` is the time zone of people who never said theirs."""
 
     store: Store
     outbox: Outbox
@@ -111,7 +110,7 @@ class Reminders:
     # -- firing -----------------------------------------------------------------------------
 
     def worded(self, fired: Firing) -> Firing:
-        """The same, with the text that is shown. Where there are no buttons, it says how to hear it again."""
+        """Return the rows with their text. Where there are no buttons, the text says how to snooze the reminder."""
         after = fired.after
         how = f"\n(/reminders snooze {after.number} 10m says it again later)"
         hint = "" if self.outbox.has_buttons(after.key.platform) else how
@@ -125,8 +124,8 @@ class Reminders:
     # -- changing ---------------------------------------------------------------------------
 
     async def change(self, key: SessionKey, reminder_id: str, decide: Decide, said: str = "") -> Reminder | None:
-        """Make of a reminder what `decide` makes of it now; the message of its last time then ends with `said`. None:
-        it is gone, or `decide` gives none."""
+        """Change a reminder by `decide`; the message of its last time then ends with `said`. None: the reminder is
+        gone, or `decide` gives none."""
         while True:
             present = await self.store.reminder(key.address, reminder_id)
             after = decide(present) if present is not None else None
@@ -182,7 +181,7 @@ class Reminders:
 
 
 def _done(reminder: Reminder) -> Reminder:
-    """Nothing of it changes but what its message says."""
+    """Nothing changes but the text of its message."""
     return reminder.changed()
 
 
@@ -218,8 +217,8 @@ def _buttons(reminder: Reminder) -> tuple[tuple[Button, ...], ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonReminders:
-    """The reminders of the conversation that an item belongs to, for the person who wrote it: the commands' and the
-    tools' way to them. What cannot be done raises UserError."""
+    """The reminders of an item's conversation and person, for commands and tools. A method that cannot do its work
+    raises UserError."""
 
     every: Reminders
     item: InboxItem
