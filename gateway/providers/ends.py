@@ -2,7 +2,7 @@
 
 Words: OpenAI's `finish_reason` and `incomplete_details.reason`, Anthropic's `stop_reason`, and the words of servers
 that speak these formats with reasons of their own (Gemini, Cohere, Mistral, DeepSeek, Z.ai, vLLM). An unknown word
-counts as an ordinary end: whoever sends it has ended the answer on purpose.
+counts as an ordinary end: the server has ended the answer on purpose.
 """
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ def http_client(*, read_timeout: float = READ_TIMEOUT) -> httpx.AsyncClient:
 
 @lru_cache(maxsize=1)
 def _trusting(_file: str | None, _folder: str | None) -> ssl.SSLContext:
-    """Whom connections trust. Reading the certificates takes longer than anything else about a client, so all share
-    them, for as long as the environment names the same ones."""
+    """The certificates that connections trust. Reading the certificates takes longer than anything else about a
+    client, so all share them, for as long as the environment names the same ones."""
     return httpx.create_ssl_context()
 
 

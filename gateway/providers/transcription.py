@@ -67,7 +67,7 @@ class TranscriptionServer:
         await self._client.aclose()
 
     async def transcribe(self, sound: bytes, form: str, digest: str) -> Transcript:
-        """Have a recording written down. Who asks too often, and a server in trouble, are asked again."""
+        """Have a recording written down. A call that came too often, or met a server in trouble, is repeated."""
         backoff = Backoff(*_PAUSES)
         # The digest of the content cannot stand in the content: nobody can end the part early.
         body = _multipart(self._fields, f"voice.{form}", _MIME.get(form, f"audio/{form}"), sound, digest)
