@@ -1,10 +1,9 @@
 """Functions that read foreign text, carried out in a process of their own, each for a limited time.
 
-A pattern that never comes to an end holds up its whole process, whatever the thread. So what lays out a reply, whose
-text a stranger may have put into the model's mouth, runs beside the program. The system itself ends a process whose
-function takes too long, and the next call starts another one. The process knows the program's modules, and none of
-its secrets. `python -m gateway.runtime.aside` is that process.
-"""
+A pattern that never comes to an end holds up its whole process, whatever the thread. So the layout of a reply, whose
+text may come from a stranger, runs beside the program. The system itself ends a process whose function takes too
+long, and the next call starts another one. The process knows the program's modules, and none of its secrets. `python
+-m gateway.runtime.aside` is that process."""
 
 from __future__ import annotations
 
@@ -30,7 +29,7 @@ _SENTENCE: Final = "A text could not be laid out in time; show it as it was writ
 
 
 class RunsAside(Protocol):
-    """Carries out a function of a foreign text, or of what holds one."""
+    """Carries out a function of a foreign text, or of an object that holds one."""
 
     async def __call__(self, function: Callable[[A], T], text: A) -> T:
         """Return what `function` makes of `text`. Raises TookTooLong."""
@@ -43,8 +42,8 @@ async def at_once(function: Callable[[A], T], text: A) -> T:
 
 @dataclass(slots=True, kw_only=True)
 class Aside:
-    """A `RunsAside` with a process that is started when first needed. What goes in and comes out can be pickled.
-    One call is carried out at a time, for at most `seconds`; whoever waits for longer than twice that is refused."""
+    """A `RunsAside` with a process that is started when first needed. What goes in and comes out can be pickled. One
+    call is carried out at a time, for at most `seconds`; a call that waits for longer than twice that is refused."""
 
     clock: Clock
     seconds: float = SECONDS

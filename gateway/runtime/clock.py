@@ -100,7 +100,7 @@ class SystemIds:
 
 
 def lasting_id(kind: str, *facts: object, size: int = 10) -> str:
-    """The id that the same facts always have, of `size` bytes: whoever repeats a step after a crash finds
-    what the step before the crash stored. Ids lie in stores, so no release may make others."""
+    """The id that the same facts always have, of `size` bytes: a step that is repeated after a crash finds what it
+    stored before. Ids lie in stores, so no release may make others."""
     text = " ".join(map(str, facts))
     return f"{kind}_{blake2s(text.encode(errors='replace'), digest_size=size).hexdigest()}"

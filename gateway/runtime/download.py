@@ -1,8 +1,8 @@
-"""Fetches what lies at an address that a stranger named, from public servers alone.
+"""Fetches the page at a stranger's address, from public servers alone.
 
-Where a name leads is decided by whoever owns the name, and may change between two looks. So the address is judged
-where a socket is made for it: what was judged is what is connected to, for every redirect anew. No proxy is used,
-because a proxy would look names up by itself. One session serves one page, so nothing is remembered between pages.
+The owner of a name decides where it leads, and may change that between two looks. So the address is judged where its
+socket is made, for every redirect anew: no other address is ever connected to. No proxy is used, because a proxy
+would look names up by itself. One session serves one page, so nothing is remembered between pages.
 
 aiohttp is used by itself here, and not below httpx as for providers: only aiohttp lets the sockets be made by us and
 the body be read packed.
@@ -82,7 +82,7 @@ def _lookups() -> ThreadPoolExecutor:
 
 @dataclass(frozen=True, slots=True)
 class _Resolver(AbstractResolver):
-    """The system's look at names."""
+    """The system's look-up of names."""
 
     threads: Executor
 

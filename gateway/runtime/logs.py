@@ -25,13 +25,13 @@ class _Sink:
         self._file = file
 
     def write(self, text: str) -> int:
-        """As a text file's."""
+        """Behave as a text file does."""
         with suppress(OSError, ValueError):
             return (self._file or sys.stderr).write(text)
         return len(text)
 
     def flush(self) -> None:
-        """As a text file's."""
+        """Behave as a text file does."""
         with suppress(OSError, ValueError):
             (self._file or sys.stderr).flush()
 

@@ -1,4 +1,4 @@
-"""Numbers for operators: turns, tokens, sends, whatever a room counts.
+"""Numbers for operators: turns, tokens, sends, anything that a room counts.
 
 A metric is described once, as a constant of the module that counts it, and counted into the `Metrics` that
 `app.build` makes for a program:

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def contained(what: str | Callable[[], str], call: Callable[[], T]) -> T:
-    """`call()`, any exception of it as a ConfigError that begins with `what`: for loading foreign code."""
+    """Return `call()`. Any exception becomes a ConfigError that begins with `what`: for loading foreign code."""
     try:
         return call()
     except ConfigError:
@@ -33,8 +33,8 @@ def contained(what: str | Callable[[], str], call: Callable[[], T]) -> T:
 
 
 async def held_to(work: Awaitable[T], what: str, rule: str) -> T:
-    """The result of foreign work; an exception that is none of Legato's as a ConfigError that quotes the broken rule,
-    such as "a provider may raise only ProviderError"."""
+    """Return the result of foreign work. An exception that is none of Legato's becomes a ConfigError that quotes the
+    broken rule, such as "a provider may raise only ProviderError"."""
     try:
         return await work
     except GatewayError:
@@ -62,7 +62,7 @@ def installed(group: str) -> dict[str, EntryPoint]:
 
 @lru_cache(maxsize=1)
 def _registered(_path: Sequence[str]) -> Callable[..., EntryPoints]:
-    """Selects from what the packages on this path register. A file of each is read, so once for all groups."""
+    """Selects from the entry points of the packages on this path. A file of each is read, so once for all groups."""
     return entry_points().select
 
 

@@ -1,4 +1,4 @@
-"""Credentials that are given away by the name of what they are assigned to."""
+"""Credentials that are given away by the name they are assigned to."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""`Redactor`: what was configured, then every kind, blocks of several lines, and assignments.
+"""`Redactor`: configured secrets first, then every kind, blocks of several lines, and assignments.
 
-Most texts hold no credential, and looking is most of what redaction costs. So a few literals are looked
-for at memory's speed, and a pattern is tried only at the places where one of its own stands. What is
-found is what the patterns alone would find: a test compares the two.
-"""
+Most texts hold no credential, and looking is most of what redaction costs. So a few literals are looked for at
+memory's speed, and a pattern is tried only at the places where one of its own stands. The finds are those of the
+patterns alone: a test compares the two."""
 
 from __future__ import annotations
 
@@ -84,8 +83,8 @@ def by_patterns(text: str) -> str:
 
 
 def _cleaned(text: str, exact: Configured, find: _Find) -> str:
-    """`text` without what is found in it. A mark ends what stands before it and begins what comes after: what is cut
-    is read again, so that a credential right beside another one goes, too."""
+    """Return `text` without the credentials in it. A mark is a border for its neighbours, so the cut text is read
+    again: a credential right beside another one goes, too."""
     text = exact.removed(text)
     for _ in range(_PASSES):
         before, text = text, _cut_once(text, exact, find)
@@ -95,7 +94,7 @@ def _cleaned(text: str, exact: Configured, find: _Find) -> str:
 
 
 def _cut_once(text: str, exact: Configured, find: _Find) -> str:
-    """`text` without what is found in it, in it as it reads once decoded, and in its lines put together."""
+    """Return `text` without the credentials found in it, in its decoded form, and in its joined lines."""
     levels = decoded(text)
     spans: list[Span] = []
     for depth in range(len(levels) + 1):
