@@ -1,5 +1,5 @@
-"""The names of all keys of a server or cluster, and of its clients, for who has to know what lies
-there and who uses it."""
+"""The names of all keys of a server or cluster, and of its clients, for the parts that look for keys and for their
+users."""
 
 from __future__ import annotations
 

@@ -63,8 +63,7 @@ def _event(arrival: Arrival) -> tuple[str, str]:
 
 
 def _known(connection: apsw.Connection, arrivals: Sequence[Arrival]) -> Collection[tuple[str, str]]:
-    """Return the events of these that are stored. All are looked up at once: a flood must not hold up the others. One
-    look for all: who writes too much must not hold up the others."""
+    """Return the events of these that are stored. All are looked up at once: a flood must not hold up the others."""
     events = json.dumps([_event(arrival) for arrival in arrivals])
     return {
         (platform, event)

@@ -108,7 +108,7 @@ class Reader(Protocol):
 class Entries:
     """The numbers of an owner's messages, rising, kept from search to search: eight bytes each. FTS5 takes longer to
     count them, or to find the one before another, than a search may take. Of a message that was deleted meanwhile the
-    number stays; whoever reads it finds nothing."""
+    number stays; its reader finds nothing."""
 
     def __init__(self, most: int = _OWNERS) -> None:
         self._most = most

@@ -174,7 +174,7 @@ class RedisTarget(RedisSource):
         with self._reached():
             await self._meta("HSET", META, MARK, origin)
             try:
-                # Who came before the lease was taken is still there, or has left what it wrote.
+                # A process that came before the lease was taken is still there, or has left what it wrote.
                 await self._check_unused()
                 if not self._is_marked:
                     await self._check_empty()

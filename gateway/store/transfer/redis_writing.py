@@ -116,7 +116,7 @@ def _commands(kind: str, data: dict[str, Any], number: int) -> Iterator[list[str
             document = compaction_json(COMPACTION.of_texts(data))
             yield ["RPUSH", f"compactions:{data['parent_id']}", document]
             yield ["RPUSH", f"compactions:{data['child_id']}", document]
-        case "hooks":  # nobody owes it: whoever asks first will
+        case "hooks":  # nobody owes it: the first process to ask will
             yield ["ZADD", "hooks", str(number), data["session_id"]]
         case "events":
             yield from _event(data)
@@ -217,5 +217,5 @@ def _row(data: dict[str, Any], number: int) -> Iterator[list[str]]:
     if ahead is not None:
         yield ["ZADD", f"out:{lane}", str(ahead), name]
         yield ["SADD", "platforms", platform]
-        # The chat is looked at when any of its rows is due: whoever does so finds out which is the first.
+        # The chat is looked at when any of its rows is due: that process finds out which is the first.
         yield ["ZADD", f"out_due:{platform}", "LT", field_text(data["due_at"] if state == State.PENDING else 0), lane]
