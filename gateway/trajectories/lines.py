@@ -79,8 +79,8 @@ class SourceFile:
 
 
 class PartFile:
-    """A file that is written as `NAME.part` and gets its name when it is complete. May be read by whoever
-    may read its source. Every method raises OSError."""
+    """A file that is written as `NAME.part` and gets its name when it is complete. The readers of its source may read
+    it. Every method raises OSError."""
 
     def __init__(self, target: Path, *, like: Path, written: int) -> None:
         """Go on behind the first `written` bytes."""

@@ -33,7 +33,7 @@ class NotATrajectory(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """One turn: who speaks (`name` as the data says it) and what is said."""
+    """One turn: the speaker (`name` as the data says it) and the words."""
 
     name: str
     speaker: Speaker
@@ -174,7 +174,7 @@ class _Cursor:
         return value
 
     def members(self, otherwise: str) -> Iterator[str]:
-        """The keys of an object; whoever asks reads each value before asking for the next key."""
+        """The keys of an object; the caller reads each value before asking for the next key."""
         self._open("{", otherwise)
         if self._takes("}"):
             return
