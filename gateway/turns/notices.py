@@ -1,4 +1,4 @@
-"""Notices about the gateway's own troubles, and how often a person is told the same."""
+"""Notices about the gateway's own troubles, and the limits on their repetition."""
 
 from __future__ import annotations
 

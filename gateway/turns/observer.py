@@ -1,4 +1,4 @@
-"""A turn as others see it: what `/status` tells, what the person is shown meanwhile, and what may end it early."""
+"""A turn as others see it: the lines of `/status`, the growing reply, and the reasons to end the turn early."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class TurnObserver:
             self._draft, self.lease = self.outbox.draft(self.lease, self.item, self.reply_id), None
 
     async def _drafted(self) -> None:
-        """Show no more of the reply; what was shown of it is on record then."""
+        """Show no more of the reply; the shown part is on record then."""
         self.lease = None
         if self._draft is not None:
             await self._draft.end()
@@ -208,7 +208,7 @@ class TurnObserver:
             self._stand_in()
 
     def _stand_in(self) -> None:
-        """Say in the place of the reply why there is none yet. The reply takes the place of the line."""
+        """Show, in place of the reply, the reason why there is none yet. The reply takes the place of the line."""
         if self._spoken or self._stands_in is None or self.turn.phase == "waiting for your yes or no":
             return
         self._open_draft()

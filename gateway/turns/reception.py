@@ -94,9 +94,10 @@ class TurnRules:
 
 @dataclass(slots=True, kw_only=True)
 class Reception:
-    """Receives for all adapters. Six fields change: `_told`, `_full` and `_reminded`, which key was last told when
-    that the bot is busy, that its lane is full, and that the bot waits for a yes or no; `_overflowed`, whose adapter
-    was told that the lane is full; `_answered`, how many commands beside its lane a key gave; and `_overheard`."""
+    """Receives for all adapters. Six fields change. `_told`, `_full` and `_reminded` note when each key was last told
+    that the bot is busy, that its lane is full, and that the bot waits for a yes or no. `_overflowed` has the keys
+    whose adapter was told of a full lane, `_answered` counts a key's commands beside its lane, and `_overheard` keeps
+    files of albums."""
 
     store: Store
     outbox: Outbox
@@ -276,7 +277,7 @@ class Reception:
 
     def _within_quota(self, adapter: Adapter, arrivals: Sequence[Arrival]) -> tuple[list[Arrival], list[Arrival]]:
         """Arrivals to be stored, and those of a flood of commands that no lane bounds, because they do not wait in
-        one. An adapter that stops reading while a lane is full has nobody who is shown only so much."""
+        one. An adapter that stops reading while a lane is full needs no such limit."""
         if adapter.limits.pauses_when_full:
             return list(arrivals), []
         now, coming = self.clock.monotonic(), Counter[SessionKey]()

@@ -1,9 +1,8 @@
-"""The sweep for reminders whose time has come, and what a run of a scheduled prompt comes to.
+"""The sweep for due reminders, and the outcome of a scheduled prompt.
 
 Firing is one step of the store: the row that is shown, or the prompt's item in its lane, together with the reminder's
 next time. A step that comes second, of another process or after a crash, changes nothing. So nothing is claimed
-before, and what fired is delivered as surely as any row or item.
-"""
+before, and a fired reminder is delivered as surely as any row or item."""
 
 from __future__ import annotations
 
@@ -51,7 +50,7 @@ Shown = Sequence[tuple[OutboundKind, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReminderSweep:
-    """Fires what is due, in whatever process looks first."""
+    """Fires due reminders, in the process that looks first."""
 
     store: Store
     reminders: Reminders
@@ -75,8 +74,7 @@ class ReminderSweep:
             return fired
 
     async def _fire(self, reminder: Reminder, now: float) -> bool:
-        """Fire a reminder, and say whether it fired here. A person who may not talk here any more is told nothing.
-        Who may not talk here any more is told nothing."""
+        """Fire a reminder, and say whether it fired here. A person who may not talk here any more is told nothing."""
         event = schedule_event(reminder, reminder.fired + 1)
         if await self.pairing.lets_in(reminder.source):
             fired = self.reminders.worded(firing(reminder, now, row_of_run(event)))

@@ -31,9 +31,8 @@ NOT_FETCHED = "which was not fetched: the turn was ended first"
 class Steering:
     """Steers the turn of one item. `takes_messages`: plain messages steer, too, not only those by /steer: those that
     wait when the turn begins, those that come before any step, or none. `alive` is called while files are fetched,
-    `show` with what is said in them.
-    `lets_in` is asked of whoever's words would enter the turn; `shut_out` ends the turn of a person who may not talk
-    here any more."""
+    `show` with their spoken words. `lets_in` is asked about each person whose words would enter the turn;
+    `shut_out` ends the turn of a person who may not talk here any more."""
 
     item: InboxItem
     store: Store
@@ -109,7 +108,7 @@ class Steering:
         try:
             return await self.lets_in(source)
         except StoreUnavailable as error:
-            log.warning("guest_book_not_read", error=str(error))  # whoever was let in stays
+            log.warning("guest_book_not_read", error=str(error))  # a person who was let in stays
             return True
 
     def _is_for_this_turn(self, said: Inbound) -> bool:

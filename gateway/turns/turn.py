@@ -107,8 +107,8 @@ class Ending:
 
 @dataclass(slots=True, kw_only=True)
 class Turns:
-    """The cast of the story. `agent` and `compactor` build those of one turn. Only `_outages` changes: when each key
-    was last told that the store is away."""
+    """The parts that every turn needs. `agent` and `compactor` build those of one turn. Only `_outages` changes: when
+    each key was last told that the store is away."""
 
     store: Store
     sessions: Sessions

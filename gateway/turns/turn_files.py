@@ -42,7 +42,7 @@ class TurnFiles:
         return await self.store.kept_file(self.item.key, f"{OUTPUT}{name}")
 
     async def keep(self, tool: str, text: str) -> str:
-        """Keep the result of a tool. The same result is one file, and no two have one name."""
+        """Keep the result of a tool. Equal results are one file, and no two files have one name."""
         content, digest = await asyncio.to_thread(_encoded, text)
         name = f"{tool}-{digest[:12]}.txt"
         file = KeptFile(
