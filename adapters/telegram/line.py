@@ -31,8 +31,8 @@ _SOCKS: Final = (
 
 
 def trusting() -> ssl.SSLContext:
-    """Whom connections trust. To read the certificates takes long, so all share them, for as long as the environment
-    names the same ones."""
+    """The certificates that connections trust. To read the certificates takes long, so all share them, for as long as
+    the environment names the same ones."""
     return _read_certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 

@@ -1,5 +1,5 @@
 """The files that Telegram takes as photos: JPEG, PNG and WebP of a size that
-https://core.telegram.org/bots/api#sendphoto allows. What a file is, its bytes say; whoever named it may be wrong.
+https://core.telegram.org/bots/api#sendphoto allows. What a file is, its bytes say; its name may be wrong.
 Pure."""
 
 from __future__ import annotations

@@ -152,8 +152,8 @@ class ReceivingBot(ExtBot[None]):
         return tuple(read(document, self) for document in await self.do_api_request("getUpdates", asked))
 
     async def _end_failing_webhook(self) -> None:
-        """A webhook keeps messages from whoever polls, also one whose process has ended since: then they would wait
-        for ever. One that works is another program's to answer for."""
+        """A webhook keeps messages from a polling program, also a webhook whose process has ended since: then they
+        would wait for ever. One that works is another program's to answer for."""
         told = await self.get_webhook_info()
         since = self._receiver.now() - _FAILED_SECONDS
         if told.pending_update_count and any(troubles(told, since=since)):
