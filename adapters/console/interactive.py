@@ -125,13 +125,11 @@ class QuietHistory(FileHistory):
 class InteractiveConsole:
     """`legato chat` in a terminal: one direct chat, "main", with the person at the keyboard.
 
-    `model` is named in the banner; `commands` are (name, help) pairs to complete; `toolbar` gives
-    the line at the bottom, asked about once a second; `greeting` what to say first to who comes back
-    (a sentence, or nothing), given where they speak from; `look`, given the same, is awaited when what
-    the toolbar says may be another thing; `history` is the file of what was typed (None: kept in
-    memory); `files` is the folder that files go into. `input` and `output` are the terminal unless a
-    test hands in others.
-    """
+    `model` is named in the banner; `commands` are (name, help) pairs to complete; `toolbar` gives the line at the
+    bottom, asked about once a second; `greeting` the first sentence for a person who comes back ("" for none), given
+    where they speak from; `look`, given the same, is awaited when what the toolbar says may be another thing;
+    `history` is the file of what was typed (None: kept in memory); `files` is the folder that files go into. `input`
+    and `output` are the terminal unless a test hands in others."""
 
     name = codec.PLATFORM
     account = "terminal"  # two processes at once would show each other's answers

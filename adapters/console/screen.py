@@ -105,7 +105,7 @@ def inline(line: str) -> list[Fragment]:
 
 
 def heading(name: str, *, again: bool, place: str | None) -> list[Fragment]:
-    """The line above a reply: who speaks, whether they go on, and where if not in this chat."""
+    """The line above a reply: the speaker, whether they go on, and the place if it is not this chat."""
     fragments = [("class:name", name)]
     if again:
         fragments.append(("class:aside", " goes on"))
