@@ -137,7 +137,7 @@ class DiscordAdapter:
         await self._commands.write(self._connection.calls, self._connection.application_id)
 
     async def ping(self) -> None:
-        """Ask Discord who the bot is. Raises AdapterError."""
+        """Ask Discord for the bot's name and number. Raises AdapterError."""
         try:
             calls = await self._connection.opened()
             await calls.request(Route("GET", "/users/@me"))
@@ -289,7 +289,7 @@ class DiscordAdapter:
             return plain(outbound.text)
 
     def _points_at(self, outbound: Outbound) -> str | None:
-        """In a channel the first message of an answer points at its question, and pings who asked."""
+        """In a channel the first message of an answer points at its question, and pings the person who asked."""
         number = codec.message_of(outbound.answers, outbound.to.chat)
         if number is None or outbound.kind == "notice":
             return None

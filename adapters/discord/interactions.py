@@ -1,8 +1,7 @@
 """Answers to slash commands and to buttons: https://discord.com/developers/docs/interactions/receiving-and-responding
 
-Discord waits three seconds for a first word, which is "wait"; then it takes the answer for fifteen minutes, from
-whoever has the interaction's token. That lies in the event's name, so any process can answer.
-"""
+Discord waits three seconds for a first word, which is "wait"; then it takes the answer for fifteen minutes, from any
+holder of the interaction's token. That lies in the event's name, so any process can answer."""
 
 from __future__ import annotations
 
@@ -65,7 +64,7 @@ class Interactions:
             self._waiting.add(data["id"])
 
     async def propose(self, data: Mapping[str, Any], proposals: Sequence[Proposal]) -> None:
-        """Show values to who types a command. Nobody misses them for long, so errors are only logged."""
+        """Show values to a person who types a command. Nobody misses them for long, so errors are only logged."""
         choices = [
             {"name": each.label[:_LONGEST_CHOICE], "value": each.value}
             for each in proposals
