@@ -287,7 +287,10 @@ class OutboundState(StrEnum):
     REFUSED = "refused"  # will never be shown
 
 
-UNSENT: Final = (OutboundState.STREAMING, OutboundState.PENDING, OutboundState.SENDING)
+# A new state that is not final belongs into one of these; the stores' SQL and Lua ask for a state's group.
+WAITING: Final = (OutboundState.PENDING,)  # no process has the row in hand
+PLACED: Final = (*WAITING, OutboundState.SENDING)  # the row has a place in its chat's order
+UNSENT: Final = (OutboundState.STREAMING, *PLACED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

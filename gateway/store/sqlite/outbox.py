@@ -13,7 +13,7 @@ from typing import Final
 
 import apsw
 
-from gateway.domain.chat import UNSENT, ChatAddress, Outbound
+from gateway.domain.chat import PLACED, UNSENT, WAITING, ChatAddress, Outbound
 from gateway.domain.chat import OutboundState as State
 from gateway.store.shared.agenda import Advance
 from gateway.store.shared.documents import storable
@@ -32,8 +32,14 @@ class Sender:
     platforms: Platforms
 
 
+def one_of(states: Collection[State]) -> str:
+    """Return the condition that a row is in one of these states."""
+    return f"state IN ({', '.join(repr(str(state)) for state in states)})"
+
+
 OUTBOUND_COLUMNS: Final = ", ".join(OUTBOUND.names)
-UNFINISHED: Final = f"state IN ({', '.join(repr(str(state)) for state in UNSENT)})"  # in the words of the index
+UNFINISHED: Final = one_of(UNSENT)  # in the words of the index
+_WAITS: Final = one_of(WAITING)
 # A reply that streams has no place yet. Two rows may share a place: then the older one is first.
 _HEAD = (
     f"SELECT seq, state, due_at, claim, {OUTBOUND_COLUMNS} FROM outbox"
@@ -54,7 +60,7 @@ _CLAIM: Final = (
 )
 _SHOW: Final = (
     f"UPDATE outbox SET state = '{State.SENT}', platform_message_id = coalesce(?, platform_message_id), shown_at = ?"
-    f" WHERE id = ? AND state IN ('{State.PENDING}', '{State.SENDING}') RETURNING lane"
+    f" WHERE id = ? AND {one_of(PLACED)} RETURNING lane"
 )
 
 
@@ -117,9 +123,9 @@ def advance(connection: apsw.Connection, lane: str, sender: Sender, *, reclaim: 
         return Advance(chat=lane)
     seq, state, due_at, claim = row[:4]
     orphaned = state == State.SENDING and claim != sender.generation
-    if state == State.PENDING and (due_at > sender.now or not sender.platforms.has_chat_of(lane)):
+    if state in WAITING and (due_at > sender.now or not sender.platforms.has_chat_of(lane)):
         return Advance(chat=lane, due_at=due_at)
-    if state != State.PENDING and not (reclaim and orphaned):
+    if state not in WAITING and not (reclaim and orphaned):
         return Advance(chat=lane, due_at=0.0 if orphaned else None)
     change(
         connection,
@@ -191,7 +197,7 @@ def mark_refused(
     row = one(
         connection,
         f"UPDATE outbox SET state = '{State.REFUSED}', error = ?"
-        f" WHERE id = ? AND state IN ('{State.PENDING}', '{State.SENDING}') RETURNING lane, place, heard",
+        f" WHERE id = ? AND {one_of(PLACED)} RETURNING lane, place, heard",
         (storable(reason), outbound_id),
     )
     if row is None:
@@ -234,7 +240,7 @@ def unfinished_heads(connection: apsw.Connection) -> list[tuple[str, float]]:
     heads: dict[str, tuple[str, float]] = {}
     for lane, state, due_at in rows:
         heads.setdefault(lane, (state, due_at))
-    return [(lane, due_at if state == State.PENDING else 0.0) for lane, (state, due_at) in heads.items()]
+    return [(lane, due_at if state in WAITING else 0.0) for lane, (state, due_at) in heads.items()]
 
 
 def has_unsent(connection: apsw.Connection, lane: str) -> bool:
@@ -329,6 +335,6 @@ def refuse_waiting(connection: apsw.Connection, lane: str, why: str, generation:
     change(
         connection,
         f"UPDATE outbox SET state = '{State.REFUSED}', error = ?1 WHERE lane = ?2"
-        f" AND (state = '{State.PENDING}' OR (state = '{State.SENDING}' AND claim != ?3))",  # with NULL no row is meant
+        f" AND ({_WAITS} OR (state = '{State.SENDING}' AND claim != ?3))",  # with NULL no row is meant
         (storable(why), lane, generation),
     )

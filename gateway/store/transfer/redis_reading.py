@@ -15,6 +15,7 @@ from heapq import heapify, heappop, heappush, merge
 from itertools import islice, repeat
 from typing import Any, Final
 
+from gateway.domain.chat import PLACED
 from gateway.domain.chat import OutboundState as State
 from gateway.runtime.errors import StoreError
 from gateway.store.redis.codec import compaction_from, pairs
@@ -184,7 +185,7 @@ class Reading:
         async for places in self._merged("rows"):
             rows = await self._hashes("row", places)
             found = zip(places, rows, strict=True)
-            waiting = [(at, row) for (at, _, _), row in found if row["state"] in (State.PENDING, State.SENDING)]
+            waiting = [(at, row) for (at, _, _), row in found if row["state"] in PLACED]
             chats = [(at, row["chat"], 0.0) for at, row in waiting]
             ranks = await self._wire.ask_all((at, ("ZRANK", f"out:{row['chat']}", row["id"])) for at, row in waiting)
             for (_, row), rank in zip(waiting, ranks, strict=True):

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from gateway.domain.chat import UNSENT, SessionKey
+from gateway.domain.chat import UNSENT, WAITING, SessionKey
 from gateway.domain.chat import OutboundState as State
 from gateway.domain.message import noted
 from gateway.domain.usage import LedgerEntry
@@ -218,4 +218,4 @@ def _row(data: dict[str, Any], number: int) -> Iterator[list[str]]:
         yield ["ZADD", f"out:{lane}", str(ahead), name]
         yield ["SADD", "platforms", platform]
         # The chat is looked at when any of its rows is due: that process finds out which is the first.
-        yield ["ZADD", f"out_due:{platform}", "LT", field_text(data["due_at"] if state == State.PENDING else 0), lane]
+        yield ["ZADD", f"out_due:{platform}", "LT", field_text(data["due_at"] if state in WAITING else 0), lane]

@@ -9,11 +9,12 @@ from typing import Any, Final
 
 import apsw
 
-from gateway.domain.chat import OutboundState as State
+from gateway.domain.chat import PLACED
 from gateway.store.shared.documents import dumps
 from gateway.store.sqlite import search
 from gateway.store.sqlite.connection import change, one
 from gateway.store.sqlite.messages import message_id, message_number, message_of
+from gateway.store.sqlite.outbox import one_of
 from gateway.store.transfer.records import FIELDS, FORGOTTEN, PAGE, PAGE_TEXT, Record, lost
 
 
@@ -74,7 +75,7 @@ KINDS: Final[dict[str, _Kind]] = {
     "signals": _Kind(f"signals x {_OF_ITEM}, at, kind", _into("signals", "signals", "key")),
     "outbox": _Kind(
         "outbox o LEFT JOIN (SELECT seq, row_number() OVER (PARTITION BY lane ORDER BY place, seq) - 1 AS ahead"
-        f" FROM outbox WHERE state IN ('{State.PENDING}', '{State.SENDING}')) q ON q.seq = o.seq ORDER BY o.seq",
+        f" FROM outbox WHERE {one_of(PLACED)}) q ON q.seq = o.seq ORDER BY o.seq",
         # No generation's claim: a row that is being sent is one that a crash has left. Whatever is emitted later
         # has a higher place.
         _into("outbox", "outbox", "ahead", place="coalesce(:ahead, 0)"),

@@ -53,19 +53,20 @@ local function advance(chat, now, adopting)
       return { chat, 'none' }
     end
     local facts = call('HMGET', row_at(id), 'state', 'due_at', 'claim', 'confirmed', 'edits')
-    local state, due, left = facts[1], tonumber(facts[2]), facts[1] == ROW_SENDING and facts[3] == ''
+    local due, waits = tonumber(facts[2]), is_among(ROW_WAITING, facts[1] or '')
+    local left = facts[1] == ROW_SENDING and facts[3] == ''
     if left and facts[4] then
       settle(id, chat, ROW_SENT) -- the row's first sender knows that the row was shown
-    elseif closed and (state == ROW_PENDING or left) then
+    elseif closed and (waits or left) then
       refuse_row(id, chat, closed)
-    elseif (state == ROW_PENDING or left) and not is_among(SENDS, platform_of(chat)) then
-      look_at_chat(chat, state == ROW_PENDING and facts[2] or 0)
+    elseif (waits or left) and not is_among(SENDS, platform_of(chat)) then
+      look_at_chat(chat, waits and facts[2] or 0)
       tell('rows ' .. string.match(P, '%d+') .. ' ' .. OWNER .. ' ' .. platform_of(chat))
       return { chat, 'none' }
-    elseif state == ROW_PENDING and due > now then
+    elseif waits and due > now then
       look_at_chat(chat, facts[2])
       return { chat, 'due', facts[2] }
-    elseif state == ROW_PENDING or (left and adopting) then
+    elseif waits or (left and adopting) then
       call('HINCRBY', row_at(id), 'attempts', 1)
       if left then call('HINCRBY', row_at(id), 'ambiguous', 1) end
       if facts[5] then place_edit(id, facts[5]) end

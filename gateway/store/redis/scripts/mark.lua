@@ -47,7 +47,7 @@ return once(function()
   local state, chat, claim = facts[1], facts[2], facts[3] or ''
   if not state then return { 'ok', 0, {} } end
   local mine = claim == OWNER or claim == ''
-  local open = state == ROW_SENDING or (state == ROW_PENDING and what ~= 'retry')
+  local open = state == ROW_SENDING or (what ~= 'retry' and is_among(ROW_PLACED, state))
   if not open then return { 'ok', 1, {} } end
   local shown_as = what == 'sent' and take() or ''
   if shown_as ~= '' then call('HSET', row_at(id), 'platform_message_id', shown_as) end
