@@ -278,7 +278,7 @@ class KeepsTyped(Protocol):
     """Keeps what a person typed, to offer it again."""
 
     def forget_typed(self, goes: Callable[[str], bool]) -> None:
-        """Forget every text for which `this` is true."""
+        """Forget every text for which `goes` is true."""
 
 
 @runtime_checkable

@@ -110,7 +110,7 @@ class Reminders:
     # -- firing -----------------------------------------------------------------------------
 
     def worded(self, fired: Firing) -> Firing:
-        """Return the rows with their text. Where there are no buttons, the text says how to snooze the reminder."""
+        """Return the firing with its text. Where there are no buttons, the text says how to snooze the reminder."""
         after = fired.after
         how = f"\n(/reminders snooze {after.number} 10m says it again later)"
         hint = "" if self.outbox.has_buttons(after.key.platform) else how
