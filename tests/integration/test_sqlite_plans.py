@@ -13,6 +13,7 @@ from gateway.domain.message import user
 from gateway.domain.usage import CanonicalUsage, LedgerEntry
 from gateway.store.records import Cap, Opening, Patch, Reservation, StepRecord, ToolIntent
 from gateway.store.sqlite import SqliteStore
+from gateway.store.sqlite.outbox import UNFINISHED
 from tests.contract.test_store_sessions import compaction
 from tests.support.fakes import ManualClock
 from tests.support.store_kit import (
@@ -157,7 +158,7 @@ async def test_the_store_opens_by_the_partial_indexes(tmp_path: Path, store: Sql
     connection = store._database._connections[0]
     for sql in (
         "SELECT id FROM inbox WHERE outcome IS NULL AND absorbed_by IS NULL",
-        "SELECT lane FROM outbox WHERE state IN ('streaming', 'pending', 'sending') ORDER BY lane, place",
+        f"SELECT lane FROM outbox WHERE {UNFINISHED} ORDER BY lane, place",
     ):
         (row,) = connection.execute("EXPLAIN QUERY PLAN " + sql).fetchall()
         assert "USING INDEX inbox_unfinished" in row[3] or "USING INDEX outbox_unfinished" in row[3]
