@@ -376,12 +376,12 @@ class Turns:
             inactivity=self.rules.inactivity,
         )
 
-    def _metering(self, item: InboxItem) -> Metering:
+    def _metering(self, inbound: Inbound) -> Metering:
         """Return the meter of a turn; a prompt that ran by the clock has a budget of its own."""
         budget = self.reminders.rules.budget_usd
-        if item.inbound.kind != "schedule" or budget is None:
+        if inbound.kind != "schedule" or budget is None:
             return self.metering
-        account, ends = f"schedule {item.inbound.event_id}", self.clock.now() + _RUN_REMEMBERED
+        account, ends = f"schedule {inbound.event_id}", self.clock.now() + _RUN_REMEMBERED
         return self.metering.within(Cap(name="schedule", account=account, limit=millionths(budget), resets_at=ends))
 
     def _steering(self, item: InboxItem, observer: TurnObserver) -> Steering:
@@ -406,7 +406,7 @@ class Turns:
         steering: Steering,
     ) -> Agent:
         return self.agent(
-            metering=self._metering(item),
+            metering=self._metering(item.inbound),
             writer=recorder,
             compactor=self.compactor(writer=recorder),
             observer=observer,

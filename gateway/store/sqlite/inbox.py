@@ -9,6 +9,7 @@ from typing import Final
 
 import apsw
 
+from gateway.domain.chat import SessionKey
 from gateway.runtime.errors import SessionConflict
 from gateway.store.records import Acceptance, Arrival, InboxItem, ItemOutcome, Receipt, SignalKind
 from gateway.store.shared.documents import inbound_json, item_from
@@ -169,33 +170,35 @@ def uncount(connection: apsw.Connection, items: Sequence[InboxItem]) -> None:
         count_attempt(connection, item, -1)
 
 
-def absorb(connection: apsw.Connection, item: InboxItem, absorbed: Sequence[str]) -> None:
-    """Queued items of the same key go into the turn of `item` and will end with that item."""
+def absorb(connection: apsw.Connection, item: int, key: SessionKey, absorbed: Sequence[str]) -> None:
+    """Let queued items of the key go into the turn of `item`; they will end with that item."""
     for other in absorbed:
         taken = change(
             connection,
             "UPDATE inbox SET absorbed_by = ? WHERE id = ? AND key = ? AND outcome IS NULL AND bypass = 0"
             " AND id <> ? AND coalesce(absorbed_by, ?) = ?",
-            (int(item.id), int(other), str(item.key), int(item.id), int(item.id), int(item.id)),
+            (item, int(other), str(key), item, item, item),
         )
         if not taken:
             raise SessionConflict(f"Item {other} does not wait in this lane any more.")
 
 
-def end(connection: apsw.Connection, item: InboxItem, outcome: ItemOutcome, at: float) -> None:
-    """End an item and the items that were absorbed. Raises SessionConflict if the item had ended before."""
+def end(connection: apsw.Connection, item: int, outcome: ItemOutcome, at: float) -> None:
+    """End an item and the items that it absorbed, and drop its signals. Raises SessionConflict if the item had ended
+    before."""
     ended = change(
         connection,
         "UPDATE inbox SET outcome = ?, ended_at = ? WHERE id = ? AND outcome IS NULL",
-        (outcome, at, int(item.id)),
+        (outcome, at, item),
     )
     if not ended:
-        raise SessionConflict(f"Item {item.id} has ended already.")
+        raise SessionConflict(f"Item {item} has ended already.")
     change(
         connection,
         "UPDATE inbox SET outcome = ?, ended_at = ? WHERE outcome IS NULL AND absorbed_by = ?",
-        (ABSORBED, at, int(item.id)),
+        (ABSORBED, at, item),
     )
+    change(connection, "DELETE FROM signals WHERE item = ?", (item,))
 
 
 def unfinished(connection: apsw.Connection) -> tuple[list[InboxItem], list[InboxItem]]:
@@ -216,12 +219,7 @@ def leave_signal(connection: apsw.Connection, item: InboxItem, kind: SignalKind,
     return True
 
 
-def signals(connection: apsw.Connection, item: InboxItem) -> tuple[SignalKind, ...]:
+def signals(connection: apsw.Connection, item: int) -> tuple[SignalKind, ...]:
     """Signals left for an item, oldest first."""
-    rows = many(connection, "SELECT kind FROM signals WHERE item = ? ORDER BY at, kind", (int(item.id),))
+    rows = many(connection, "SELECT kind FROM signals WHERE item = ? ORDER BY at, kind", (item,))
     return tuple(row[0] for row in rows)
-
-
-def clear_signals(connection: apsw.Connection, item: InboxItem) -> None:
-    """Drop the signals of an item that has ended."""
-    change(connection, "DELETE FROM signals WHERE item = ?", (int(item.id),))

@@ -259,7 +259,7 @@ class SqliteStore(Store):
     # -- one turn ---------------------------------------------------------------------------
 
     async def journal(self, item: InboxItem) -> TurnJournal | None:
-        return self._database.look(turns.journal, item)
+        return self._database.look(turns.journal, int(item.id))
 
     async def open_reply(self, lease: Lease, item: InboxItem, reply: Outbound) -> Outbound:
         self._lanes.check(lease, item)
@@ -273,14 +273,16 @@ class SqliteStore(Store):
     ) -> tuple[Message, ...]:
         self._lanes.check(lease, item)
         return await self._append(
-            item, record, lambda connection: turns.begin_tools(connection, ref, item, record, intents)
+            item.key, record, lambda connection: turns.begin_tools(connection, ref, item, record, intents)
         )
 
     async def record_step(
         self, lease: Lease, ref: SessionRef, item: InboxItem, record: StepRecord
     ) -> tuple[Message, ...]:
         self._lanes.check(lease, item)
-        stored = await self._append(item, record, lambda connection: turns.record_step(connection, ref, item, record))
+        stored = await self._append(
+            item.key, record, lambda connection: turns.record_step(connection, ref, item, record)
+        )
         self._lanes.recorded(lease)
         return stored
 
@@ -302,7 +304,7 @@ class SqliteStore(Store):
 
         def done(ended: turns.Ended) -> None:
             if ended.appended is not None and record is not None:
-                self._appended(item, record, ended.appended)
+                self._appended(item.key, record, ended.appended)
             self._noted(ended.advances)
             self._lanes.ended(lane, ended.next)
 
@@ -370,7 +372,7 @@ class SqliteStore(Store):
         )
 
     async def signals(self, item: InboxItem) -> tuple[SignalKind, ...]:
-        return self._database.look(inbox.signals, item)
+        return self._database.look(inbox.signals, int(item.id))
 
     def on_signal(self, listener: Callable[[SessionKey, SignalKind], None]) -> None:
         self._process.signal_listeners.append(listener)
@@ -770,14 +772,14 @@ class SqliteStore(Store):
     # -- what the process remembers ---------------------------------------------------------
 
     async def _append(
-        self, item: InboxItem, record: StepRecord, work: Callable[[apsw.Connection], Appended]
+        self, key: SessionKey, record: StepRecord, work: Callable[[apsw.Connection], Appended]
     ) -> tuple[Message, ...]:
-        appended: Appended = await self._database.writer.run(work, done=partial(self._appended, item, record))
+        appended: Appended = await self._database.writer.run(work, done=partial(self._appended, key, record))
         return appended.messages
 
-    def _appended(self, item: InboxItem, record: StepRecord, appended: Appended) -> None:
+    def _appended(self, key: SessionKey, record: StepRecord, appended: Appended) -> None:
         self._process.transcripts.append(appended.session_id, appended.position, appended.messages)
-        self._lanes.absorbed(item.key, record.absorbed)
+        self._lanes.absorbed(key, record.absorbed)
 
     def _opened(self, opened: Opened | None) -> None:
         """A continuation that took over late messages is not cached: its first reader loads it."""

@@ -26,9 +26,9 @@ class Ended:
     advances: tuple[Advance, ...]
 
 
-def journal(connection: apsw.Connection, item: InboxItem) -> TurnJournal | None:
+def journal(connection: apsw.Connection, item: int) -> TurnJournal | None:
     """Return the progress of an unfinished item; None: nothing was recorded."""
-    row = one(connection, "SELECT session_id, steps, intents, reply FROM turns WHERE item = ?", (int(item.id),))
+    row = one(connection, "SELECT session_id, steps, intents, reply FROM turns WHERE item = ?", (item,))
     if row is None:
         return None
     session_id, steps, intents, reply_id = row
@@ -38,13 +38,13 @@ def journal(connection: apsw.Connection, item: InboxItem) -> TurnJournal | None:
         steps=steps,
         intents=intents_from(intents),
         reply=reply,
-        approvals=approving.of_item(connection, int(item.id)),
+        approvals=approving.of_item(connection, item),
     )
 
 
 def open_reply(connection: apsw.Connection, item: InboxItem, reply: Outbound) -> Outbound:
     """Store a streaming reply. An item has one: asked again, the function returns the first."""
-    known = journal(connection, item)
+    known = journal(connection, int(item.id))
     if known is not None and known.reply is not None:
         return known.reply
     opened = outbox.open_streaming(connection, reply)
@@ -95,10 +95,9 @@ def finish(
     appended = None
     if step is not None:
         appended = _append(connection, step[0], item, step[1])
-    inbox.end(connection, item, outcome, sender.now)
-    inbox.clear_signals(connection, item)
+    inbox.end(connection, int(item.id), outcome, sender.now)
     advances = outbox.emit(connection, outbound, sender)
-    dropped = _forget(connection, item)
+    dropped = _forget(connection, int(item.id))
     if dropped is not None:
         advances = (*advances, *outbox.advance_all(connection, [dropped], sender))
     return Ended(
@@ -112,13 +111,13 @@ def finish_bypassed(
     connection: apsw.Connection, item: InboxItem, outbound: Sequence[Outbound], sender: Sender
 ) -> tuple[Advance, ...]:
     """End a bypass item with its answer."""
-    inbox.end(connection, item, "answered", sender.now)
+    inbox.end(connection, int(item.id), "answered", sender.now)
     return outbox.emit(connection, outbound, sender)
 
 
 def _append(connection: apsw.Connection, ref: SessionRef, item: InboxItem, record: StepRecord) -> sessions.Appended:
     appended = sessions.append(connection, ref, item.key, record)
-    inbox.absorb(connection, item, record.absorbed)
+    inbox.absorb(connection, int(item.id), item.key, record.absorbed)
     return appended
 
 
@@ -133,12 +132,12 @@ def _note(
     )
 
 
-def _forget(connection: apsw.Connection, item: InboxItem) -> str | None:
+def _forget(connection: apsw.Connection, item: int) -> str | None:
     """Drop the journal, and a reply that never got its text; returns the chat of such a reply."""
-    row = one(connection, "DELETE FROM turns WHERE item = ? RETURNING reply", (int(item.id),))
+    row = one(connection, "DELETE FROM turns WHERE item = ? RETURNING reply", (item,))
     if row is None:
         return None
-    approving.forget(connection, int(item.id))
+    approving.forget(connection, item)
     if row[0] is None:
         return None
     return outbox.drop_streaming(connection, row[0])
